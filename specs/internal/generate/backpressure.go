@@ -92,25 +92,35 @@ func watching() *File {
 		"A getMore is retried after an overload error. The change stream is not reopened for it.")
 	f.Clients = clients()
 	f.Entities = Objects(overloadDatabase, "setup", "collection")
-	open := StartedEvent("{ aggregate: "+Collection+", pipeline: [ { $changeStream: {} } ] }", "aggregate", overloadDatabase)
-	more := GetMore("find", overloadDatabase, "")
-	more.Heading, more.Object, more.Name = "getMore of a change stream", "stream", "iterateUntilDocumentOrError"
-	more.Opens = []string{open, SucceededEvent("aggregate")}
-	more.Result = "{ operationType: insert, documentKey: { _id: 4 } }"
+	more := iterating(overloadDatabase)
 	for _, s := range []Story{
 		{Says: "is retried twice after overload errors (B1)", By: "client", Attempts: 3},
 		{Says: "is retried no more than twice after overload errors (B4)", By: "client", Mode: Always, Attempts: 3, Raises: raisesOverload},
 		{Says: "is not retried after an overload error if retryReads is false (B3)", By: "noReads", Attempts: 1, Raises: raisesOverload},
 		{Says: "is not retried after an overload error with maxAdaptiveRetries 0 (B4)", By: "none", Attempts: 1, Raises: raisesOverload},
 	} {
-		s.Before = []string{
-			"{ name: createChangeStream, object: collection" + Suffix(s.By) + ", arguments: { pipeline: [] }, saveResultAsEntity: stream }",
-			"{ name: insertOne, object: collection-setup, arguments: { document: { _id: 4, x: 44 } } }"}
+		s.Before = opening(s.By)
 		s.Fails = overload
 		s.Extra = s.Raises == "" // a getMore without documents may follow those that fail
 		f.Tell(more, s)
 	}
 	return f
+}
+
+// opening returns operations that open a change stream and cause an event, and iterating the one that returns it.
+func opening(by string) []string {
+	return []string{
+		"{ name: createChangeStream, object: collection" + Suffix(by) + ", arguments: { pipeline: [] }, saveResultAsEntity: stream }",
+		"{ name: insertOne, object: collection-setup, arguments: { document: { _id: 4, x: 44 } } }"}
+}
+
+func iterating(database string) Operation {
+	open := StartedEvent("{ aggregate: "+Collection+", pipeline: [ { $changeStream: {} } ] }", "aggregate", database)
+	o := GetMore("find", database, "")
+	o.Heading, o.Object, o.Name = "getMore of a change stream", "stream", "iterateUntilDocumentOrError"
+	o.Opens = []string{open, SucceededEvent("aggregate")}
+	o.Result = "{ operationType: insert, documentKey: { _id: 4 } }"
+	return o
 }
 
 // killCursors checks events, because the command has no visible result.
@@ -120,8 +130,7 @@ func killCursors() *File {
 	f := NewFile("killCursors", "killCursors", anywhere,
 		"The command that closes a cursor is retried after overload errors, and its errors are not raised.")
 	f.Clients = []Client{client}
-	kill := Operation{Heading: "killCursors", Object: "cursor", Name: "close", Command: "killCursors", Database: overloadDatabase,
-		Started: "{ killCursors: " + Collection + " }", Reads: true}
+	kill := closing(overloadDatabase)
 	for _, s := range []struct {
 		says, mode, data  string
 		attempts, failing int
@@ -130,11 +139,20 @@ func killCursors() *File {
 		{"is retried no more than twice after overload errors (B4)", Always, overload, 3, 3},
 		{"is not retried after an error with " + overloaded + " alone (R34)", Times(1), overloadedOnly, 1, 1},
 	} {
-		f.Tell(kill, Story{Says: s.says, Points: []string{FailPoint("killCursors", s.mode, s.data),
-			"{ name: createFindCursor, object: collection, arguments: " + twoBatches + ", saveResultAsEntity: cursor }"},
+		f.Tell(kill, Story{Says: s.says, Points: []string{FailPoint("killCursors", s.mode, s.data), openCursor("client")},
 			Seen: Cursor("find", overloadDatabase), Then: kill.Attempts(s.attempts, s.failing, "")})
 	}
 	return f
+}
+
+// openCursor returns an operation that opens a find cursor, and closing the one that closes it.
+func openCursor(client string) string {
+	return "{ name: createFindCursor, object: collection" + Suffix(client) + ", arguments: " + twoBatches + ", saveResultAsEntity: cursor }"
+}
+
+func closing(database string) Operation {
+	return Operation{Heading: "killCursors", Object: "cursor", Name: "close", Command: "killCursors", Database: database,
+		Started: "{ killCursors: " + Collection + " }", Reads: true}
 }
 
 func overloadStandalone() *File {

@@ -151,22 +151,31 @@ func connections() *File {
 	return f
 }
 
-// establishment closes new connections during hello, which drivers treat as overload (Connection Monitoring and
-// Pooling, "Connection Pool").
-func establishment() *File {
-	const app = "utrEstablishment"
+// establishing closes new connections during hello, which drivers treat as overload (Connection Monitoring and
+// Pooling, "Connection Pool"). It returns a function for stories in which the first attempts fail.
+func establishing(app, database string) (f *File, fails func(by, says, mode string, failing int, raises string) Story) {
 	client := func(id, options string) Client { return Idling(id, app, options, "poolClearedEvent") }
-	f := NewFile("establishment", "connections that cannot be established", Servers("4.4.7", ""),
+	f = NewFile("establishment", "connections that cannot be established", Servers("4.4.7", ""),
 		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is",
 		"retried after it, up to the limit, and the pool is not cleared. No command was sent, but pool events show the",
 		"attempts.")
 	f.Clients = []Client{client("client", ""), client("none", "maxAdaptiveRetries: 0, "),
 		client("off", "retryReads: false, retryWrites: false, ")}
-	fails := func(by, says, mode string, failing int, raises string) Story {
-		return Story{Says: says, By: by, Raises: raises}.Refused(FailHello(app+by, mode), overloadDatabase).CheckedOut(failing)
+	return f, func(by, says, mode string, failing int, raises string) Story {
+		return Story{Says: says, By: by, Raises: raises}.Refused(FailHello(app+by, mode), database).CheckedOut(failing)
 	}
-	refused := WithLabels(RaisedNetwork, both, "")
-	tell(f, []string{"collection.find", "collection.updateMany", "collection.deleteMany", "collection.createIndex", "database.runCommand with find"},
+}
+
+// established are the operations of establishing.
+var established = []string{"collection.find", "collection.updateMany", "collection.deleteMany", "collection.createIndex",
+	"database.runCommand with find"}
+
+// refused is the error of a connection that cannot be established.
+var refused = WithLabels(RaisedNetwork, both, "")
+
+func establishment() *File {
+	f, fails := establishing("utrEstablishment", overloadDatabase)
+	tell(f, established,
 		fails("client", "is retried twice after network errors in hello (B1)", Times(2), 2, ""),
 		fails("client", "is retried no more than twice after network errors in hello (B4)", Always, 3, refused),
 		fails("off", "is not retried after a network error in hello if retryReads and retryWrites are false (B3)", Times(1), 1, refused))

@@ -7,9 +7,33 @@ type Policy struct {
 	Database string
 	Noun     string // read or write
 	Option   string // retryReads or retryWrites
+	On       string // sets the option; "" if that is the default
 	Label    string // makes an error retryable; "" if its code does
-	// Rules of the retry core for network errors, handshakes, cleared pools, and the option.
-	Network, Handshake, Pool, Off string
+	Whole    bool   // a bulk write with a multi-document write is not retried at all
+	// Rules of the retry core for network errors, codes, a second error, the time limit of server selection, handshakes,
+	// cleared pools, and the option; "" if the policy has no such rule.
+	Network, Codes, Once, Expires, Handshake, Pool, Off string
+}
+
+// client returns a client that retries.
+func (p Policy) client(id, options string) Client {
+	if p.On != "" && options != "" {
+		options = ", " + options
+	}
+	return Observed(id, p.On+options)
+}
+
+// operation returns a write of the policy's database.
+func (p Policy) operation(title string) Operation {
+	return Named(writeOperations(p.Database), "collection."+title)
+}
+
+// labelled is the name of a retryable error.
+func (p Policy) labelled(c Code) string {
+	if p.Label == "" {
+		return c.Name
+	}
+	return c.Name + " with the label " + p.Label
 }
 
 // Fails is the data of failCommand for a retryable error.
@@ -28,7 +52,7 @@ func (p Policy) RaisesOff(raises string) string { return WithLabels(raises, "", 
 
 // Both returns a client that retries and one that does not, with further options.
 func (p Policy) Both(options string) []Client {
-	return []Client{Observed("client", options), Observed("noRetry", options+p.Option+": false")}
+	return []Client{p.client("client", options), Observed("noRetry", options+p.Option+": false")}
 }
 
 // CMAP events of a connection that cannot be established.
@@ -64,14 +88,10 @@ func (p Policy) HandshakeAuth(require ...string) (f *File, stories []Story, seco
 	fails := func(by, says, mode, data, raises string) Story {
 		return Story{Says: says, By: by, Raises: raises}.Refused(FailPoint("saslContinue", mode, data), p.Database)
 	}
-	labelled := ""
-	if p.Label != "" {
-		labelled = " with the label " + p.Label
-	}
 	once := Times(1)
 	return f, []Story{
 		fails("client", "is retried after a network error in saslContinue ("+p.Handshake+")", once, Closes, ""),
-		fails("client", "is retried after ShutdownInProgress"+labelled+" in saslContinue ("+p.Handshake+")", once, p.Fails(ShutdownInProgress), ""),
+		fails("client", "is retried after "+p.labelled(ShutdownInProgress)+" in saslContinue ("+p.Handshake+")", once, p.Fails(ShutdownInProgress), ""),
 		fails("client", "is not retried after AuthenticationFailed in saslContinue (R34)", once, ErrorCode(AuthenticationFailed),
 			p.RaisesOff(AnyError)),
 		fails("noRetry", "is not retried after a network error in saslContinue if "+p.Option+" is false ("+p.Off+")", once, Closes,
@@ -135,20 +155,26 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 	f := NewFile("server-selection", "no server for the retry", require,
 		"The first error makes the server unknown, and every later hello fails, so no server can be selected for the retry.",
 		"The error of the first attempt is raised, not the server selection error.")
-	f.Clients = []Client{Observed("client", "appName: "+app+", serverSelectionTimeoutMS: 1500, "+Quiet),
-		Observed("timed", "appName: "+app+", timeoutMS: 1500, "+Quiet)}
-	lost := func(o Operation, by, says string, c Code, raises string) {
-		f.Tell(o, Story{Says: says, By: by, Before: []string{Ping(by)}, Raises: raises, Attempts: 1, Seen: Pinged(p.Database),
-			Points: []string{FailPoint(o.Command+", hello, isMaster", Always, p.Fails(c)+", appName: "+app)}})
+	f.Clients = []Client{p.client("client", "appName: "+app+", serverSelectionTimeoutMS: 1500, "+Quiet),
+		p.client("timed", "appName: "+app+", timeoutMS: 1500, "+Quiet)}
+	lost := func(o Operation, c Code, s Story) {
+		s.Before, s.Seen, s.Attempts = []string{Ping(s.By)}, Pinged(p.Database), 1
+		s.Points = []string{FailPoint(o.Command+", hello, isMaster", Always, p.Fails(c)+", appName: "+app)}
+		f.Tell(o, s)
 	}
 	for _, o := range operations {
 		// Only shutdown codes: errors of a step-down have the topologyVersion that the client already has, so
 		// drivers ignore them as stale.
 		for _, c := range []Code{ShutdownInProgress, InterruptedAtShutdown} {
-			lost(o, "client", "raises "+c.Name+" if no server can be selected for the retry (R3)", c, p.Raises(c))
+			lost(o, c, Story{Says: "raises " + c.Name + " if no server can be selected for the retry (R3)", By: "client", Raises: p.Raises(c)})
 		}
 	}
-	lost(operations[0], "timed", "raises a timeout if no server can be selected for the retry within timeoutMS (R37)", ShutdownInProgress, TimeoutError)
+	c, within := ShutdownInProgress, " if no server can be selected for the retry within timeoutMS"
+	late := Story{Says: "raises a timeout" + within + " (" + p.Expires + ")", By: "timed", Raises: TimeoutError}
+	if p.Expires == "" {
+		late = Story{Says: "raises " + c.Name + within + " (R3)", By: "timed", Raises: Merge(p.Raises(c), "isTimeoutError: false"), Today: "a timeout is raised"}
+	}
+	lost(operations[0], c, late)
 	return f
 }
 

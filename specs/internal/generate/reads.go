@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-var reads = Policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Handshake: "R13", Pool: "R12", Off: "R30"}
+var reads = Policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Codes: "R11", Once: "R35", Expires: "R37", Handshake: "R13", Pool: "R12", Off: "R30"}
 
 func readSuites() Specification {
 	var files []*File

@@ -1,7 +1,7 @@
 package main
 
 var writes = Policy{Database: writeDatabase, Noun: "write", Option: "retryWrites", Label: writable,
-	Network: "W10", Handshake: "W10", Pool: "W10", Off: "W30"}
+	Network: "W10", Codes: "W10", Once: "R35", Expires: "R37", Handshake: "W10", Pool: "W10", Off: "W30"}
 
 func writeSuites() Specification {
 	var files []*File
@@ -11,13 +11,13 @@ func writeSuites() Specification {
 			"All attempts have the same transaction number, and the data is written once."))
 	}
 	for _, build := range []func([]Operation) *File{
-		noWritesPerformed, unacknowledged, writeStandalone, writeSessions, writeTransactions, writeTimeouts, writeHandshakeHello, writeHandshakeAuth, writeSequences,
+		noWritesPerformed, writes.unacknowledged, writes.standalone, writes.sessions, writeTransactions, writeTimeouts, writeHandshakeHello, writeHandshakeAuth, writeSequences,
 	} {
 		files = append(files, split(writeOperations(writeDatabase), build)...)
 	}
-	files = append(files, split(otherWrites(writeDatabase), writesNeverRetried)...)
-	return Specification{Name: "retryable-writes", Files: append(files, bulk(), writeSecondErrors(), writeErrors(), writesNotRetryable(), endings(), writeOtherMongos(), otherMongosForEnds(),
-		writePoolCleared(), writeSelectionFails())}
+	files = append(files, split(otherWrites(writeDatabase), writes.neverRetried)...)
+	return Specification{Name: "retryable-writes", Files: append(files, writes.bulk(), writeSecondErrors(), writes.writeErrors(), writesNotRetryable(), endings(), writeOtherMongos(), otherMongosForEnds(),
+		writePoolCleared(), writes.unselected("utrWriteSelection"))}
 }
 
 // split builds a file of the operations of all servers, and one of the newer operations, which require a
@@ -61,9 +61,7 @@ var (
 
 func raisesPlain(c Code) string { return writes.RaisesOff(RaisedCode(c)) }
 
-func writeNamed(title string) Operation {
-	return Named(writeOperations(writeDatabase), "collection."+title)
-}
+func writeNamed(title string) Operation { return writes.operation(title) }
 
 // special is the requirement of an operation that not every server supports, or "".
 func special(o Operation) string {

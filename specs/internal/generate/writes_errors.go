@@ -65,12 +65,13 @@ func noWritesPerformed(operations []Operation) *File {
 	return f
 }
 
-func writeErrors() *File {
+func (p Policy) writeErrors() *File {
 	f := NewFile("write-errors", "write errors with codes of retryable errors", onlySets,
 		"An entry in writeErrors of a reply is never retryable, whatever its code.")
+	f.Clients = []Client{p.client("client", "")}
 	for _, name := range []string{"updateOne", "replaceOne", "deleteOne"} {
 		for _, c := range []Code{HostUnreachable, HostNotFound} {
-			f.Tell(writeNamed(name), Story{Says: "is not retried after the write error " + c.Name + " (R34)", Raises: raisesPlain(c), Attempts: 1,
+			f.Tell(p.operation(name), Story{Says: "is not retried after the write error " + c.Name + " (R34)", Raises: raisesPlain(c), Attempts: 1,
 				Replied: true, Points: []string{SetFailPoint(TransactionalWrite, Always,
 					fmt.Sprintf("closeConnection: false, failBeforeCommitExceptionCode: %d", c.Number))}})
 		}
@@ -99,19 +100,20 @@ func writesNotRetryable() *File {
 	return f
 }
 
-// writesNeverRetried has the operations of "Unsupported Write Operations".
-func writesNeverRetried(operations []Operation) *File {
+// neverRetried has the operations of "Unsupported Write Operations".
+func (p Policy) neverRetried(operations []Operation) *File {
 	f := NewFile("never-retried", "operations that are never retried", retrying,
 		"Writes with a statement that may change several documents, aggregations that write, generic commands and all other",
 		"writes carry no transaction number and are attempted once, whatever the error.")
-	f.Entities = Objects(writeDatabase, "setup", "database")
+	f.Clients = []Client{p.client("client", "")}
+	f.Entities = Objects(p.Database, "setup", "database")
 	f.Empty = []string{written}
 	for _, o := range operations {
 		empty := Outcome{Collection: written}
 		for _, e := range []struct{ says, data, raises, require string }{
 			{"a network error", Closes, RaisedNetwork, special(o)},
-			{"HostUnreachable with the label " + writable, writes.Fails(HostUnreachable), RaisedCode(HostUnreachable), labelling},
-			{"PrimarySteppedDown with the label " + writable, writes.Fails(PrimarySteppedDown), RaisedCode(PrimarySteppedDown), labelling},
+			{p.labelled(HostUnreachable), p.Fails(HostUnreachable), RaisedCode(HostUnreachable), labelling},
+			{p.labelled(PrimarySteppedDown), p.Fails(PrimarySteppedDown), RaisedCode(PrimarySteppedDown), labelling},
 			{"ShutdownInProgress", ErrorCode(ShutdownInProgress), raisesPlain(ShutdownInProgress), labelling},
 			{"HostUnreachable from a server before 4.4", ErrorCode(HostUnreachable), raisesPlain(HostUnreachable), before44},
 			{"PrimarySteppedDown from a server before 4.4", ErrorCode(PrimarySteppedDown), raisesPlain(PrimarySteppedDown), before44},
@@ -126,11 +128,11 @@ func writesNeverRetried(operations []Operation) *File {
 	return f
 }
 
-func unacknowledged(operations []Operation) *File {
+func (p Policy) unacknowledged(operations []Operation) *File {
 	f := NewFile("unacknowledged", "write concern w: 0", retrying,
 		"A write with w: 0 carries no transaction number and is sent once. A ping on the only connection completes after the",
 		"server has read the write.")
-	f.Clients = []Client{Observed("client", "maxPoolSize: 1")}
+	f.Clients = []Client{p.client("client", "maxPoolSize: 1")}
 	f.Objects = []string{"database"}
 	f.Entities = []string{"collection: { id: collection, database: database, collectionName: " + Collection +
 		", collectionOptions: { writeConcern: { w: 0 } } }"}
@@ -146,9 +148,9 @@ func unacknowledged(operations []Operation) *File {
 			with = "writeConcern: { w: 0 }"
 		}
 		o.Result, o.Carries = "", "writeConcern: { w: 0 }, "+Unnumbered
-		ping, pinged := []string{Ping("client")}, Pinged(writeDatabase)
+		ping, pinged := []string{Ping("client")}, Pinged(p.Database)
 		f.Tell(o,
-			Story{Says: "is not retried with w: 0 (R6)", Require: labelling, Fails: writes.Fails(HostUnreachable), With: with,
+			Story{Says: "is not retried with w: 0 (R6)", Require: labelling, Fails: p.Fails(HostUnreachable), With: with,
 				After: ping, Seen: o.Attempts(1, 0, o.Carries), Then: pinged, Outcome: o.Outcome(false)},
 			Story{Says: "writes once with w: 0 (R6)", Require: onlySets, // a mongos may reply before the shard has written
 				With: with, After: ping, Attempts: 1, Then: pinged})
@@ -156,9 +158,10 @@ func unacknowledged(operations []Operation) *File {
 	return f
 }
 
-func writeStandalone(operations []Operation) *File {
+func (p Policy) standalone(operations []Operation) *File {
 	f := NewFile("standalone", "a standalone", Servers("4.2", Single),
 		"A standalone supports sessions but not retryable writes: a write carries no transaction number and is attempted once.")
+	f.Clients = []Client{p.client("client", "")}
 	require := Servers("4.2", Single)
 	for _, o := range operations {
 		o.Carries = Unnumbered
@@ -168,9 +171,9 @@ func writeStandalone(operations []Operation) *File {
 				Fails: Closes, Raises: RaisedNetwork, Attempts: 1},
 			Story{Says: "is not retried on a standalone after ShutdownInProgress (W32)", Require: require,
 				Fails: ErrorCode(ShutdownInProgress), Raises: RaisedCode(ShutdownInProgress), Attempts: 1},
-			Story{Says: "is not retried on a standalone after HostUnreachable with the label " + writable + " (W32)",
+			Story{Says: "is not retried on a standalone after " + p.labelled(HostUnreachable) + " (W32)",
 				Require: Servers("4.4", Single),
-				Fails:   writes.Fails(HostUnreachable), Raises: RaisedCode(HostUnreachable), Attempts: 1})
+				Fails:   p.Fails(HostUnreachable), Raises: RaisedCode(HostUnreachable), Attempts: 1})
 	}
 	return f
 }

@@ -129,10 +129,10 @@ func writePoolCleared() *File {
 		row("findOneAndUpdate", increase, increase, first, "{ _id: 2, x: 24 }", third))
 }
 
-func writeSelectionFails() *File {
+func (p Policy) unselected(app string) *File {
 	// Since SERVER-49336 a fail point for an appName affects the first hello.
-	return writes.ServerSelection("utrWriteSelection", Servers("4.4.7", Clusters),
-		writeNamed("insertOne"), writeNamed("findOneAndUpdate"), writeNamed("bulkWrite ordered"))
+	return p.ServerSelection(app, Servers("4.4.7", Clusters),
+		p.operation("insertOne"), p.operation("findOneAndUpdate"), p.operation("bulkWrite ordered"))
 }
 
 func writeTimeouts(operations []Operation) *File {
@@ -142,7 +142,7 @@ func writeTimeouts(operations []Operation) *File {
 		f.Tell(o, s.Thrice, s.Off, s.Endless)
 	}
 	s.Expired.Carries = numbered + ", maxTimeMS: { $$lte: 20000 }"
-	s.Outlasts.Before, s.Outlasts.Seen = []string{harmless.Call("client", "", "")}, harmless.Attempts(1, 0, "")
+	s.Outlasts.Before, s.Outlasts.Seen = []string{writes.harmless().Call("client", "", "")}, writes.harmless().Attempts(1, 0, "")
 	s.Outlasts.Carries = `txnNumber: { $numberLong: "2" }`
 	f.Tell(operations[0], s.Expired, s.Outlasts)
 	return f

@@ -6,21 +6,24 @@ import (
 	"strings"
 )
 
-var harmless = Operation{Object: "collection", Name: "updateOne", Command: "update", Database: writeDatabase,
-	Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ update: " + Collection + " }"}
+// harmless returns a retryable write that changes nothing.
+func (p Policy) harmless() Operation {
+	return Operation{Object: "collection", Name: "updateOne", Command: "update", Database: p.Database,
+		Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ update: " + Collection + " }"}
+}
 
-func writeSessions(operations []Operation) *File {
+func (p Policy) sessions(operations []Operation) *File {
 	f := NewFile("sessions", "the session and the transaction number of a retry", retrying,
 		"A retry has the lsid and txnNumber of the first attempt. The next write of the session has the next number.")
-	f.Sessions = true
+	f.Clients, f.Sessions = []Client{p.client("client", "")}, true
 	carries := func(n int) string {
 		return fmt.Sprintf(`lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "%d" }`, n)
 	}
 	for _, o := range operations {
 		f.Tell(o,
 			Story{Says: "is retried with the lsid and txnNumber of its explicit session (R5)", Require: special(o), Fails: Closes,
-				With: "session: session", After: []string{harmless.Call("client", "session: session", "")},
-				Attempts: 2, Carries: carries(1), Then: harmless.Attempts(1, 0, carries(2))},
+				With: "session: session", After: []string{p.harmless().Call("client", "session: session", "")},
+				Attempts: 2, Carries: carries(1), Then: p.harmless().Attempts(1, 0, carries(2))},
 			Story{Says: "is retried with the lsid and txnNumber of its implicit session (R5)", Require: special(o), Fails: Closes,
 				After: []string{SameLsid}, Attempts: 2},
 			Story{Says: "carries a 64-bit transaction number (R5)", Require: special(o),
@@ -141,17 +144,17 @@ func ends() []end {
 	return rows
 }
 
-func bulk() *File {
+func (p Policy) bulk() *File {
 	f := NewFile("bulk", "bulkWrite of several commands", retrying,
 		"Each command of a bulk write whose statements write at most one document each has its own transaction number and is",
 		"retried with that number. If the retry fails too, the bulk write ends, ordered or not.")
-	f.Clients = writes.Both("")
-	bulks(f, "ordered")
-	bulks(f, "unordered")
+	f.Clients = p.Both("")
+	p.bulks(f, "ordered")
+	p.bulks(f, "unordered")
 	// Drivers may send the two updates in one command or in two. Either way the first command has the updateMany.
 	f.Tell(bulkOf("ordered", "update", updateAll, updateSecond),
 		Story{Says: "an updateOne that shares a command with an updateMany is not retried (R34)",
-			Mode: Always, Fails: Closes, Raises: RaisedNetwork, Then: sent("update", 0, "fails")})
+			Mode: Always, Fails: Closes, Raises: RaisedNetwork, Then: p.sent("update", 0, "fails")})
 	return f
 }
 
@@ -170,19 +173,19 @@ func bulkOf(order, fails string, models ...string) Operation {
 }
 
 // sent returns the events of a command with a transaction number, 0 for none. Attempts are "succeeds" or "fails".
-func sent(command string, number int, attempts ...string) (out []string) {
+func (p Policy) sent(command string, number int, attempts ...string) (out []string) {
 	carries := Unnumbered
 	if number > 0 {
 		carries = fmt.Sprintf(`txnNumber: { $numberLong: "%d" }`, number)
 	}
-	o := Operation{Command: command, Database: writeDatabase, Started: "{ " + command + ": " + Collection + ", lsid: { $$exists: true } }"}
+	o := Operation{Command: command, Database: p.Database, Started: "{ " + command + ": " + Collection + ", lsid: { $$exists: true } }"}
 	for _, a := range attempts {
 		out = append(out, o.Attempts(1, strings.Count(a, "fails"), carries)...)
 	}
 	return out
 }
 
-func bulks(f *File, order string) {
+func (p Policy) bulks(f *File, order string) {
 	const yes, no = "succeeds", "fails"
 	commands := []string{"insert", "update", "delete"}
 	left := [][]Outcome{
@@ -192,12 +195,16 @@ func bulks(f *File, order string) {
 		After(first, raised, fourth),        // all
 	}
 	allOfMany := After("{ _id: 1, x: 12 }", raised, fourth) // with an update of many
-	fails := []struct{ says, data, raises, plain, require string }{
-		{"a network error", Closes, raisesNetwork, RaisedNetwork, ""},
-		{"HostUnreachable", writes.Fails(HostUnreachable), writes.Raises(HostUnreachable),
-			RaisedCode(HostUnreachable), labelling},
-		{"HostUnreachable from a server before 4.4", ErrorCode(HostUnreachable), writes.Raises(HostUnreachable),
-			RaisedCode(HostUnreachable), before44},
+	fails := []struct{ says, data, raises, plain, require, rule string }{
+		{"a network error", Closes, WithLabels(RaisedNetwork, p.Label, ""), RaisedNetwork, "", p.Network},
+		{"HostUnreachable", p.Fails(HostUnreachable), p.Raises(HostUnreachable),
+			RaisedCode(HostUnreachable), labelling, p.Codes},
+		{"HostUnreachable from a server before 4.4", ErrorCode(HostUnreachable), p.Raises(HostUnreachable),
+			RaisedCode(HostUnreachable), before44, p.Codes},
+	}
+	concern, today := "a write concern error that has the label", ""
+	if p.Label == "" {
+		concern, today = "the write concern error ShutdownInProgress without a label", "the label makes an error retryable"
 	}
 	for at, command := range commands {
 		o := bulkOf(order, command, insertFourth, updateSecond, deleteThird)
@@ -205,24 +212,24 @@ func bulks(f *File, order string) {
 		for n, c := range commands {
 			switch {
 			case n < at:
-				before, unnumbered = append(before, sent(c, n+1, yes)...), append(unnumbered, sent(c, 0, yes)...)
+				before, unnumbered = append(before, p.sent(c, n+1, yes)...), append(unnumbered, p.sent(c, 0, yes)...)
 			case n > at:
-				rest = append(rest, sent(c, n+1, yes)...)
+				rest = append(rest, p.sent(c, n+1, yes)...)
 			}
 		}
 		for _, e := range fails {
 			f.Tell(o,
-				Story{Says: "the " + command + " is retried with its own transaction number after " + e.says + " (W10)", Require: e.require, Fails: e.data,
-					Seen: before, Then: slices.Concat(sent(command, at+1, no, yes), rest), Outcome: left[3]},
-				Story{Says: "nothing is sent after the retry of the " + command + " fails with " + e.says + " (R35)", Require: e.require,
-					Mode: Times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: sent(command, at+1, no, no), Outcome: left[at]})
+				Story{Says: "the " + command + " is retried with its own transaction number after " + e.says + " (" + e.rule + ")", Require: e.require, Fails: e.data,
+					Seen: before, Then: slices.Concat(p.sent(command, at+1, no, yes), rest), Outcome: left[3]},
+				Story{Says: "nothing is sent after the retry of the " + command + " fails with " + e.says + " (" + p.Once + ")", Require: e.require,
+					Mode: Times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: p.sent(command, at+1, no, no), Outcome: left[at]})
 		}
 		f.Tell(o,
-			Story{Says: "nothing is sent after the retry of the " + command + " fails with a write concern error that has the label (R35)",
-				Require: labelling, Mode: Times(2), Fails: LabelledConcern(writable), Raises: raisesConcern,
-				Seen: before, Then: sent(command, at+1, yes, yes), Outcome: left[at+1]},
+			Story{Says: "nothing is sent after the retry of the " + command + " fails with " + concern + " (" + p.Once + ")",
+				Require: labelling, Mode: Times(2), Fails: LabelledConcern(p.Label), Raises: WithLabels("{ isClientError: false }", p.Label, ""),
+				Seen: before, Then: p.sent(command, at+1, yes, yes), Outcome: left[at+1], Today: today},
 			Story{Says: "the " + command + " is not retried" + off + " (W30)", By: "noRetry", Fails: Closes, Raises: raisesNetworkPlain,
-				Seen: unnumbered, Then: sent(command, 0, no), Outcome: left[at]})
+				Seen: unnumbered, Then: p.sent(command, 0, no), Outcome: left[at]})
 	}
 	for _, mode := range []struct {
 		says, mode string
@@ -236,24 +243,34 @@ func bulks(f *File, order string) {
 		var events []string
 		for n, c := range commands {
 			if mode.lost[n] {
-				events = append(events, sent(c, n+1, no)...)
+				events = append(events, p.sent(c, n+1, no)...)
 			}
-			events = append(events, sent(c, n+1, yes)...)
+			events = append(events, p.sent(c, n+1, yes)...)
 		}
-		f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThird), Story{Says: "everything is written once if " + mode.says + " lost (W10)",
+		f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThird), Story{Says: "everything is written once if " + mode.says + " lost (" + p.Network + ")",
 			Require: onlySets, Points: []string{SetFailPoint(TransactionalWrite, mode.mode, "")}, Then: events, Outcome: left[3]})
 	}
+	// A command beside that of the updateMany or the deleteMany.
+	number, neighbors, then := func(n int) int { return n }, "but its neighbors do", ""
+	if p.Whole {
+		number, neighbors, then = func(int) int { return 0 }, "nor do its neighbors", "commands count one by one"
+	}
 	many := func(fails string) Operation { return bulkOf(order, fails, insertFourth, updateAll, deleteThird) }
-	inserted, updated, deleted := sent("insert", 1, yes), sent("update", 0, yes), sent("delete", 2, yes)
-	f.Tell(many(""), Story{Says: "the updateMany carries no transaction number, but its neighbors do (R6)",
-		Then: slices.Concat(inserted, updated, deleted), Outcome: allOfMany})
+	inserted, updated, deleted := p.sent("insert", number(1), yes), p.sent("update", 0, yes), p.sent("delete", number(2), yes)
+	f.Tell(many(""), Story{Says: "the updateMany carries no transaction number, " + neighbors + " (R6)",
+		Then: slices.Concat(inserted, updated, deleted), Outcome: allOfMany, Today: then})
 	f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThirds),
-		Story{Says: "the deleteMany carries no transaction number, but its neighbors do (R6)",
-			Then: slices.Concat(inserted, sent("update", 2, yes), sent("delete", 0, yes)), Outcome: left[3]})
+		Story{Says: "the deleteMany carries no transaction number, " + neighbors + " (R6)",
+			Then: slices.Concat(inserted, p.sent("update", number(2), yes), p.sent("delete", 0, yes)), Outcome: left[3], Today: then})
 	for _, e := range fails {
 		f.Tell(many("update"), Story{Says: "the updateMany is not retried after " + e.says + " and ends the bulk write (R34)", Require: e.require,
-			Fails: e.data, Raises: e.plain, Then: slices.Concat(inserted, sent("update", 0, no)), Outcome: left[1]})
-		f.Tell(many("insert"), Story{Says: "the insert next to an updateMany is retried after " + e.says + " (W10)", Require: e.require,
-			Fails: e.data, Then: slices.Concat(sent("insert", 1, no, yes), updated, deleted), Outcome: allOfMany})
+			Fails: e.data, Raises: e.plain, Then: slices.Concat(inserted, p.sent("update", 0, no)), Outcome: left[1], Today: then})
+		beside := Story{Says: "the insert next to an updateMany is retried after " + e.says + " (" + e.rule + ")", Require: e.require,
+			Fails: e.data, Then: slices.Concat(p.sent("insert", 1, no, yes), updated, deleted), Outcome: allOfMany}
+		if p.Whole {
+			beside.Says, beside.Raises, beside.Today = "the insert next to an updateMany is not retried after "+e.says+" (R34)", e.plain, then
+			beside.Then, beside.Outcome = p.sent("insert", 0, no), left[0]
+		}
+		f.Tell(many("insert"), beside)
 	}
 }
