@@ -134,6 +134,11 @@ func (c *call) writeModels(models []enginekit.Model, ordered bool) (*tally, *res
 	if err != nil {
 		return nil, err
 	}
+	if c.client.driver.policy.WholeBulks && slices.ContainsFunc(writes, func(w *write) bool { return w.multi }) {
+		for _, w := range writes {
+			w.multi = true
+		}
+	}
 	sum := &tally{}
 	return sum, c.write(writes, ordered, func(b *batch) (bool, *result.Error) { return c.writeBatch(b, ordered, sum) })
 }

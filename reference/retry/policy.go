@@ -22,6 +22,7 @@ type Policy struct {
 	WriteCodes           []int32
 	WriteMessages        []string  // substrings of error messages that make a write retryable, regardless of the code
 	WriteCommands        []string  // commands that W33 allows to be retried
+	WholeBulks           bool      // a multi-document write excludes its whole bulkWrite, as before 2018-04-25
 	RetryWritesOff       bool      // retryWrites defaults to false, as before 2019-03-06
 	MinWireVersion       int32     // of a server for retryable reads; 0: any
 	DeprioritizeLastOnly bool      // deprioritize only the last failed server, as before 2025-12-08
@@ -77,6 +78,7 @@ func (p *Policy) Constants() []string {
 	add(len(p.ReadCodes) > 0, "%d codes", len(p.ReadCodes))
 	add(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; no labels; only %s", len(p.WriteCodes),
 		strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", "))
+	add(p.WholeBulks, "a bulkWrite with a multi-document write is not retried at all")
 	add(p.RetryWritesOff, "`retryWrites` defaults to false")
 	add(p.Pinning != "", "reads on replica sets follow only the P rules")
 	add(p.MinWireVersion > 0, "wire version %d for retryable reads", p.MinWireVersion)
@@ -196,7 +198,7 @@ func Policies() []*Policy {
 			// must not retry writes in them.
 			Rules: rules(shared, writes, codes, transactions, atOnce), Wording: writesWording(shared),
 			WriteCodes: writeCodes(), WriteMessages: []string{"not master", "node is recovering"},
-			WriteCommands: []string{"delete", "findAndModify", "insert", "update"}, RetryWritesOff: true,
+			WriteCommands: []string{"delete", "findAndModify", "insert", "update"}, WholeBulks: true, RetryWritesOff: true,
 		},
 		{
 			Name: "read-preferences@2014-02-14", Sources: []string{"read-preferences@2014-02-14"},
