@@ -72,8 +72,9 @@ func (c Config) perform(ctx context.Context, host string, o operation, f Fault) 
 	defer disconnect()
 	ours := client.Database(database).Collection(name)
 	p.arm(f, strike{command: o.command})
-	try := func() error {
-		_, err := o.perform(ctx, ours)
+	var got any // by the last attempt
+	try := func() (err error) {
+		got, err = o.perform(ctx, ours)
 		return err
 	}
 	failed := sent(ctx, try)
@@ -92,12 +93,13 @@ func (c Config) perform(ctx context.Context, host string, o operation, f Fault) 
 		return out, err
 	}
 	slices.Sort(ids)
+	deleted, _ := got.(*mongo.DeleteResult)
 	switch {
 	case o.raises && failed == nil:
 		out.Verdict = "hides the error"
 	case !o.raises && failed != nil:
 		out.Verdict = "raises an error: " + failed.Error()
-	case len(ids) < len(o.left):
+	case deleted != nil && deleted.DeletedCount > 0 && len(ids) < len(o.left):
 		out.Verdict = "removes what came meanwhile"
 	case !slices.Equal(ids, o.left):
 		out.Verdict = fmt.Sprintf("leaves %v", ids)
