@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path"
 	"strings"
 	"testing"
 
@@ -18,6 +19,48 @@ func TestListFits(t *testing.T) {
 		}
 		if m.Why == "" {
 			t.Errorf("%s: %q: the row has no reason", m.File, m.Old)
+		}
+	}
+}
+
+// Every row of docs/seeds cites a mutation that a test of the row kills, or says why there is none.
+func TestSeedsCiteMutations(t *testing.T) {
+	t.Chdir(testkit.Root(t))
+	rows, err := readList("")
+	testkit.Check(t, err)
+	named, cited := map[string]Mutation{}, map[string]bool{}
+	for _, m := range rows {
+		if _, twice := named[m.Name]; twice && m.Name != "" {
+			t.Errorf("two mutations have the name %s", m.Name)
+		}
+		named[m.Name] = m
+	}
+	delete(named, "")
+	for _, page := range []string{"docs/seeds/resilient-applications.md", "docs/seeds/retryable-reads.md"} {
+		var head []string
+		for line := range strings.Lines(testkit.Read(t, page)) {
+			cells, row := strings.CutPrefix(strings.TrimSpace(line), "|")
+			fields := strings.Split(strings.TrimSuffix(cells, "|"), "|")
+			last := strings.TrimSpace(fields[len(fields)-1])
+			switch {
+			case !row:
+				head = nil
+			case head == nil:
+				if head = fields; last != "mutation" {
+					t.Errorf("%s: the last column of a table is not mutation", page)
+				}
+			case len(fields) != len(head):
+				t.Errorf("%s: the row has %d cells, want %d: %s", page, len(fields), len(head), line)
+			case strings.HasPrefix(last, "---"), strings.HasPrefix(last, "none: "):
+			default:
+				for name := range strings.SplitSeq(last, ", ") {
+					m, exists := named[name]
+					_, killer := path.Split(strings.TrimPrefix(m.Run, "Test"))
+					if cited[name] = true; !exists || !strings.Contains(strings.ToLower(cells), strings.ToLower(killer)) {
+						t.Errorf("%s: mutation %q does not exist, or its test %q is not in the row: %s", page, name, m.Run, line)
+					}
+				}
+			}
 		}
 	}
 }
