@@ -8,7 +8,6 @@ import (
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
@@ -35,8 +34,10 @@ type command struct {
 	session *clientSession // never nil
 	address string         // a cursor's server; "" selects
 	conn    *mnet.Connection
-	late    *bool         // whether conn still awaits the reply to an earlier command; nil without conn
-	failed  *result.Error // of the previous attempt
+	late    *bool // whether conn still awaits the reply to an earlier command; nil without conn
+	// uncertain is true after an attempt failed with an error other than a retryable overload error: the server may have
+	// executed the command.
+	uncertain bool
 
 	pin       bool // keep the connection for the reply's cursor behind a load balancer
 	timeout   bool // timeoutMS governs the operation

@@ -73,10 +73,11 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			c.driver.options.backOff(ctx, d.Delay)
 			in = retry.Input{Kind: retry.BackedOff, Left: c.driver.options.left(ctx)}
 		case retry.ReturnResult:
-			if out.write != nil && cmd.op.Name != "runCommand" {
-				return out, out.write.err
+			if out.write == nil || cmd.op.Name == "runCommand" {
+				return out, nil
 			}
-			return out, nil
+			cmd.unpinAtEnd(out.write.err)
+			return out, out.write.err
 		default:
 			err := errs[d.Raise.Attempt]
 			if err == nil {
@@ -87,12 +88,14 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 				late.Timeout = true
 				err = &late
 			}
+			cmd.unpinAtEnd(err)
 			return replies[d.Raise.Attempt], err
 		}
 		if f != nil {
-			cmd.unpin(f.err)
+			cmd.unpinForRetry(f.err)
+			cmd.uncertain = cmd.uncertain || c.driver.policy.Overload == nil || !overloaded(f.err)
 			f.err.Timeout = f.err.Timeout && cmd.timeout
-			errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, out, f.err
+			errs[d.Attempt], replies[d.Attempt] = f.err, out
 			in = retry.Input{Kind: retry.Failed, Failure: f.rules,
 				Left: c.driver.options.left(ctx), Jitter: c.driver.options.Random()}
 			if f.err.Kind == "timeout" { // the remaining time is too short for an attempt
@@ -270,7 +273,6 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 	}
 	if f != nil {
 		a.processError(doc)
-		cmd.unpin(f.err)
 		if !okOf(doc) {
 			return reply{}, f
 		}
@@ -417,16 +419,20 @@ func (cmd *command) labelTransaction(err *result.Error) {
 	}
 }
 
-// unpin unpins the session if the error requires it (Transactions, "When to unpin"). The topology must process the
-// error before, because it needs the connection.
-func (cmd *command) unpin(err *result.Error) {
-	s := cmd.session
-	switch {
-	case cmd.op.Name == "abortTransaction",
-		cmd.op.Name == "commitTransaction" && err.HasLabel(retry.LabelUnknownCommit),
-		cmd.op.Name == "commitTransaction" && err.HasLabel(retry.LabelTransient),
-		s.inTransaction() && err.HasLabel(retry.LabelTransient):
-		s.unpin()
+// unpinForRetry unpins the session after a failed attempt to end the transaction, so that a retry may go to another
+// mongos (Transactions, "When to unpin", 1 and 3).
+func (cmd *command) unpinForRetry(err *result.Error) {
+	if cmd.op.Name == "abortTransaction" || cmd.op.Name == "commitTransaction" && err.HasLabel(retry.LabelUnknownCommit) {
+		cmd.session.unpin()
+	}
+}
+
+// unpinAtEnd unpins the session after a failed operation. Retries of a command that does not end the transaction go to
+// its mongos (Transactions, "Mongos Pinning" and "When to unpin", 2).
+func (cmd *command) unpinAtEnd(err *result.Error) {
+	cmd.unpinForRetry(err)
+	if cmd.inTransaction() && err.HasLabel(retry.LabelTransient) {
+		cmd.session.unpin()
 	}
 }
 

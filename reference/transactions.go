@@ -111,10 +111,10 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 	if s.options.maxCommitTime != nil && !timeout {
 		cmd.body = append(cmd.body, bson.E{Key: "maxTimeMS", Value: *s.options.maxCommitTime})
 	}
-	base, again, shed := cmd.writeConcern, s.committed, s.client.driver.policy.Overload != nil
-	s.committed = true
+	base := cmd.writeConcern
+	cmd.uncertain, s.committed = s.committed, true
 	cmd.adapt = func(*attempt) (bson.D, error) {
-		if again || cmd.failed != nil && !(shed && overloaded(cmd.failed)) {
+		if cmd.uncertain {
 			cmd.writeConcern = majority(base)
 		}
 		return nil, nil
