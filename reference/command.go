@@ -208,6 +208,8 @@ func (a *attempt) readConcern() bson.D {
 		// On every command, so that the server rejects those that cannot read from a snapshot (Snapshot Reads, "Sending
 		// readConcern to the server on all commands").
 		return addIf(document("level", "snapshot"), s.snapshotTime != nil, "atClusterTime", s.snapshotTime)
+	case cmd.op.Name == "runCommand":
+		return cmd.readConcern // the argument; nothing is added (Causal Consistency, "Causally consistent read and write commands")
 	case slices.Contains(causalWrites, cmd.name()):
 	case !cmd.takesReadConcern:
 		return nil

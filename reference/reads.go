@@ -333,7 +333,6 @@ func runCommand(c *call) (any, *result.Error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd.takesReadConcern = c.Has("readConcern")
 	r, err := c.run(cmd)
 	return r.doc, err
 }
