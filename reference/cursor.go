@@ -89,6 +89,13 @@ func (k *cursor) ns() namespace { return namespace{client: k.client} }
 
 // release releases the connection and the session of an exhausted or closed cursor.
 func (k *cursor) release() {
+	k.disconnect()
+	if k.session.implicit {
+		k.session.end()
+	}
+}
+
+func (k *cursor) disconnect() {
 	if k.conn != nil {
 		if k.perished {
 			expire(k.conn)
@@ -96,9 +103,6 @@ func (k *cursor) release() {
 		_ = k.conn.UnpinFromCursor()
 		_ = k.conn.Close()
 		k.conn = nil
-	}
-	if k.session.implicit {
-		k.session.end()
 	}
 }
 
@@ -181,11 +185,17 @@ func (k *cursor) close(ctx context.Context, limit *time.Duration, tr *trace) {
 }
 
 func (k *cursor) end(ctx context.Context, limit *time.Duration, tr *trace) {
+	k.kill(ctx, limit, tr)
+	k.release()
+}
+
+// kill closes the cursor, but not its session.
+func (k *cursor) kill(ctx context.Context, limit *time.Duration, tr *trace) {
 	if k.closed {
 		return
 	}
 	k.closed, k.batch = true, nil
-	defer k.release()
+	defer k.disconnect()
 	if k.id == 0 {
 		return
 	}

@@ -71,9 +71,6 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 			pipeline = append(pipeline, p)
 		}
 	}
-	if resume && c.session.implicit {
-		c.session = c.client.newSession(true)
-	}
 	d := document("aggregate", c.aggregateValue(), "pipeline", pipeline, "cursor", c.batchOption())
 	cmd := c.read(c.copyArgs(d, "collation", "comment"))
 	cmd.pin = true
@@ -82,9 +79,6 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 	}
 	r, err := c.client.execute(ctx, cmd, tr)
 	if err != nil {
-		if c.session.implicit {
-			c.session.end()
-		}
 		return err
 	}
 	k, err := c.openCursor(r, cursorOptions{batchSize: c.Number("batchSize"), maxTime: c.Number("maxAwaitTimeMS"),
@@ -163,14 +157,17 @@ func (s *changeStream) deliver(ctx context.Context, doc bson.Raw, tr *trace) (bs
 	return doc, nil
 }
 
-// resume reopens the stream at the resume token.
+// resume reopens the stream at the resume token, in the session of its last command (Change Streams, "Resume Process").
 func (s *changeStream) resume(ctx context.Context, tr *trace) *result.Error {
 	if s.cursor.late {
 		s.cursor.id = 0 // killCursors would wait for the reply
 	}
-	s.cursor.close(ctx, nil, tr)
+	s.cursor.kill(ctx, nil, tr)
 	err := s.open(ctx, tr, true)
 	s.broken = err != nil && err.Timeout && s.call.timeout
+	if err != nil && !s.broken {
+		s.cursor.release()
+	}
 	return err
 }
 
