@@ -100,10 +100,12 @@ func (c *call) prepare() *result.Error {
 	case c.Kind != operations.Cursor && c.Kind != operations.Session:
 		c.session = c.client.newSession(true)
 	}
-	if c.Has("timeoutMS") {
-		if c.inCallback() != nil {
-			return argument("timeoutMS cannot be overridden in the callback of withTransaction")
-		}
+	switch s := c.inCallback(); {
+	case s != nil && c.Has("timeoutMS"):
+		return argument("timeoutMS cannot be overridden in the callback of withTransaction")
+	case s != nil:
+		c.limit = s.callback
+	case c.Has("timeoutMS"):
 		var err error
 		if c.limit, err = timeoutOf(c.Given.Lookup("timeoutMS")); err != nil {
 			return argument(err.Error())
@@ -120,21 +122,18 @@ func (c *call) prepare() *result.Error {
 		return argument("Cannot set read concern after starting a transaction")
 	case c.Has("writeConcern"):
 		return argument("Cannot set write concern after starting a transaction")
-	case c.Has("timeoutMS") && s.options.timeout != nil:
-		return argument("timeoutMS cannot be overridden in a transaction with timeoutMS")
-	case s.options.timeout != nil:
-		c.limit = s.options.timeout
 	}
 	return nil
 }
 
-// inCallback returns the session if the operation runs in a callback of withTransaction and in its transaction.
+// inCallback returns the session if the operation is part of a callback of withTransaction with timeoutMS (Client Side
+// Operations Timeout, "Convenient Transactions API").
 func (c *call) inCallback() *clientSession {
 	s := c.session
 	if c.Kind == operations.Session {
 		s = c.Entity.(*clientSession)
 	}
-	if s == nil || s.deadline.IsZero() || !s.inTransaction() {
+	if s == nil || s.callback == nil {
 		return nil
 	}
 	return s
@@ -142,11 +141,10 @@ func (c *call) inCallback() *clientSession {
 
 // deadline starts the operation's timeout, or applies the deadline of withTransaction.
 func (c *call) deadline() (cancel context.CancelFunc) {
+	c.timeout = c.limit != nil
 	if s := c.inCallback(); s != nil {
-		c.timeout = true
 		c.ctx, cancel = c.client.driver.options.until(c.ctx, s.deadline)
 	} else {
-		c.timeout = c.limit != nil
 		c.ctx, cancel = c.client.driver.options.within(c.ctx, c.limit)
 	}
 	return cancel

@@ -25,8 +25,9 @@ func withTransaction(c *call) *result.Error {
 		if at, ok := deadlineOf(c.ctx); ok {
 			state.Timeout, s.deadline = at.Sub(begun), at
 		}
+		s.callback = c.limit
 	}
-	defer func() { s.deadline = time.Time{} }()
+	defer func() { s.callback, s.deadline = nil, time.Time{} }()
 
 	in := retry.TransactionInput{Kind: retry.TransactionBegin}
 	var last, unknown *result.Error // unknown is the last commit error of the current transaction

@@ -125,10 +125,13 @@ func (k *cursor) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *res
 	return doc, nil
 }
 
-// bounded applies the deadline of an iteration, or of the cursor's life.
+// bounded applies the deadline of an iteration, of the cursor's life, or of withTransaction.
 func (k *cursor) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if !k.life.IsZero() {
+	switch s := k.session; {
+	case !k.life.IsZero():
 		return k.client.driver.options.until(ctx, k.life)
+	case s.callback != nil:
+		return k.client.driver.options.until(ctx, s.deadline)
 	}
 	return k.client.driver.options.within(ctx, k.limit)
 }

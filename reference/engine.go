@@ -116,8 +116,11 @@ func (o Options) within(ctx context.Context, limit *time.Duration) (context.Cont
 	return o.until(ctx, o.Now().Add(*limit))
 }
 
-// until applies a deadline on the engine's clock to a context. An existing earlier deadline is kept.
+// until applies a deadline on the engine's clock to a context. Zero means none. An existing earlier deadline is kept.
 func (o Options) until(ctx context.Context, at time.Time) (context.Context, context.CancelFunc) {
+	if at.IsZero() {
+		return ctx, func() {}
+	}
 	if before, ok := deadlineOf(ctx); ok && before.Before(at) {
 		at = before
 	}

@@ -87,8 +87,8 @@ const (
 	txnAborted    = "aborted"
 )
 
-// transactionOptions are the options of startTransaction or the session's defaults. Unset options, except timeoutMS,
-// are inherited from the client.
+// transactionOptions are the options of startTransaction or the session's defaults. Unset options are inherited from
+// the client. A transaction has no timeoutMS.
 type transactionOptions struct {
 	scope
 	maxCommitTime *int64 // milliseconds
@@ -116,6 +116,7 @@ type clientSession struct {
 	recovery    bson.Raw
 	emptyCommit bool           // nothing was sent in the transaction
 	committed   bool           // commit was called before
+	callback    *time.Duration // timeoutMS of withTransaction during its callback, or nil
 	deadline    time.Time      // of withTransaction, or zero
 	thread      pinning.Thread // only for policies with pinning
 }
@@ -123,7 +124,6 @@ type clientSession struct {
 func (c *client) newSession(implicit bool) *clientSession {
 	s := &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone,
 		thread: c.newThread(!implicit), defaults: transactionOptions{scope: c.settings.scope}}
-	s.defaults.timeout = nil
 	return s
 }
 
@@ -148,10 +148,10 @@ func (s *clientSession) end() {
 	}
 }
 
-// timeoutMS returns the timeout of commitTransaction, abortTransaction and endSession (Client Side Operations Timeout,
-// "Sessions").
+// timeoutMS returns the timeout of commitTransaction, abortTransaction, withTransaction and endSession (Client Side
+// Operations Timeout, "Sessions").
 func (s *clientSession) timeoutMS() *time.Duration {
-	return cmp.Or(s.timeout, s.client.settings.timeout)
+	return cmp.Or(s.callback, s.timeout, s.client.settings.timeout)
 }
 
 func (s *clientSession) inTransaction() bool {

@@ -164,7 +164,7 @@ func errorInWords(e *result.Error) string {
 
 // ownWords are the settings of a story that are not URI options.
 var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch sessionless policy bucket backoff heartbeat checks events api user " +
-	"untimed message delays rules results show callback inside pass value")
+	"untimed message delays rules results show callback inside pass value session")
 
 // play plays a story, and returns it with the actual results.
 func play(t *testing.T, text string) (transcript string) {
@@ -226,12 +226,12 @@ func play(t *testing.T, text string) (transcript string) {
 		if slices.ContainsFunc(ops, func(op string) bool {
 			return op[0] == '@' || strings.HasPrefix(op, "start") || strings.HasPrefix(op, "with")
 		}) {
-			b.entity("session", "session", d("client", "client"))
+			b.entity("session", "session", d("client", "client", "sessionOptions", parsed(t, "{"+set["session"]+"}")))
 		}
 		b.callback = func() *result.Error {
 			var out result.Outcome
 			for op := range strings.SplitSeq(cmp.Or(set["inside"], "@insert"), ",") {
-				out = b.perform(op)
+				out = b.perform(strings.Replace(op, "{", " {", 1))
 			}
 			time.Sleep(wait("pass"))
 			return cmp.Or(callback, out.Err)

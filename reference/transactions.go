@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -57,13 +56,11 @@ func sessionRows() []row {
 }
 
 func (c *call) transactionOptions() (transactionOptions, *result.Error) {
-	session := c.Entity.(*clientSession)
-	o := session.defaults
+	o := c.Entity.(*clientSession).defaults
 	given := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: c.Given}
 	if err := o.fields().Read("arguments", given, func(string) error { return nil }); err != nil {
 		return o, argument(err.Error())
 	}
-	o.timeout = cmp.Or(o.timeout, session.timeout)
 	return o, nil
 }
 

@@ -91,5 +91,6 @@ func timeoutOf(v bson.RawValue) (*time.Duration, error) {
 func (o *transactionOptions) fields() enginekit.Fields {
 	fields := o.scope.fields()
 	fields["maxCommitTimeMS"] = enginekit.Point(&o.maxCommitTime, enginekit.Integer)
+	delete(fields, "timeoutMS")
 	return fields
 }
