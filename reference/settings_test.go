@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -99,6 +100,14 @@ func TestSettingsOf2014(t *testing.T) {
 	s, _, err := resolve(host+"slaveOk=true&secondaryAcceptableLatencyMS=40", nil, &retry.Policy{})
 	testkit.Check(t, err)
 	testkit.Equal(t, "the current policy ignores unknown options", []any{s.preference.Reads(), s.LocalThreshold}, []any{selection.Primary, 15 * time.Millisecond})
+}
+
+// TestTransactionsHaveNoTimeout checks that the default options of transactions do not have timeoutMS, which would have no
+// effect.
+func TestTransactionsHaveNoTimeout(t *testing.T) {
+	options := raw(t, parsed(t, `{"sessionOptions":{"defaultTransactionOptions":{"maxCommitTimeMS":5,"timeoutMS":5}}}`))
+	_, err := openSession(&client{driver: &driver{policy: &retry.Policy{}}}, engine.Entity{Options: options})
+	testkit.ErrorContains(t, err, "timeoutMS is not supported")
 }
 
 // TestAuthenticatorsAreShared checks that clients with the same credential share an authenticator.
