@@ -94,7 +94,7 @@ func pingAndFail(t *testing.T, uri string) {
 func TestSecurity(t *testing.T) {
 	for _, topology := range topologies {
 		t.Run(topology.String(), func(t *testing.T) {
-			d := start(t, embedded.Options{Topology: topology, TLS: true, Users: []embedded.User{{Name: "user", Password: "p:@/ss"}}})
+			d := start(t, embedded.Options{Topology: topology, TLS: true, Users: []embedded.User{{Name: "a,b=c=2C@d", Password: "p:@/ss"}}})
 			plain, err := net.Dial("tcp", d.Hosts()[0])
 			testkit.Check(t, err)
 			defer func() { _ = plain.Close() }()

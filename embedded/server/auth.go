@@ -105,6 +105,9 @@ func (x *exchange) speculative() (bson.D, error) {
 	return reply, nil
 }
 
+// saslname decodes the name of a user in a message (RFC 5802, 5.1).
+var saslname = strings.NewReplacer("=2C", ",", "=3D", "=")
+
 func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	k.sasl = nil
 	name, _ := body.Lookup("mechanism").StringValueOK()
@@ -114,7 +117,7 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	}
 	c := &conversation{}
 	server, err := m.hash.NewServer(func(user string) (scram.StoredCredentials, error) {
-		if c.user = k.server.cluster.Users.find(db, user); c.user == nil {
+		if c.user = k.server.cluster.Users.find(db, saslname.Replace(user)); c.user == nil {
 			return scram.StoredCredentials{}, errAuthentication
 		}
 		return c.user.credentials[name], nil
@@ -215,15 +218,30 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 // setUser creates a user, who can authenticate even without access control, or changes the password. Suites use
 // createUser with fail points.
 func (x *exchange) setUser() (bson.D, error) {
-	users := x.conn.server.cluster.Users
-	name, _ := x.request.Body.Index(0).Value().StringValueOK()
-	password, _ := x.request.Body.Lookup("pwd").StringValueOK()
+	users, body := x.conn.server.cluster.Users, x.request.Body
+	for _, f := range []struct {
+		name string
+		kind bson.Type
+	}{{x.row.Name, bson.TypeString}, {"pwd", bson.TypeString}, {"roles", bson.TypeArray}} {
+		if given, err := body.LookupErr(f.name); err == nil && given.Type != f.kind {
+			return nil, wrongType(x.row.Name+"."+f.name, given, command.TypeName(bson.RawValue{Type: f.kind}))
+		}
+	}
+	name := body.Lookup(x.row.Name).StringValue()
+	password, given := body.Lookup("pwd").StringValueOK()
 	creates, exists := x.row.Name == "createUser", users.find(x.request.DB, name) != nil
 	switch {
 	case creates && exists:
 		return nil, command.Errorf(command.CodeUserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
 	case !creates && !exists:
 		return nil, command.Errorf(command.CodeUserNotFound, "User '%s@%s' not found", name, x.request.DB)
+	case creates && body.Lookup("roles").IsZero():
+		return nil, command.Errorf(command.CodeIDLFailedToParse, "BSON field 'createUser.roles' is missing but a required field")
+	case creates && !given:
+		return nil, command.Errorf(command.CodeBadValue,
+			"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
+	case !given: // other properties, which have no effect here
+		return nil, nil
 	}
 	return nil, users.Add(x.request.DB, name, password)
 }
