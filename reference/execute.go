@@ -216,7 +216,7 @@ func (a *attempt) perform(ctx context.Context) (reply, *failure) {
 	}
 	a.silent = cmd.silent()
 	if a.remaining = a.driver.options.left(ctx); a.remaining < forever {
-		a.remaining -= srv.RTTMonitor().Min()
+		a.remaining -= srv.minRTT
 	}
 	body, err := a.assemble()
 	if err != nil {

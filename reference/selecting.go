@@ -21,6 +21,7 @@ type server struct {
 	kind       selection.ServerType
 	topology   selection.TopologyType
 	desc       description.Server   // at the time of its selection
+	minRTT     time.Duration        // at the time of its selection (Client Side Operations Timeout, "Command Execution")
 	begun      time.Time            // start of the selection
 	preference selection.Preference // of the selection
 }
@@ -212,5 +213,6 @@ func (c *client) suitable(current description.Topology, w want) (*server, error)
 		func(a string) int { return int(servers[a].OperationCount()) },
 		func(n int) int { return min(int(c.driver.options.Random()*float64(n)), n-1) })
 	return &server{SelectedServer: servers[picked.Address], address: picked.Address,
-		kind: picked.Type, topology: t.Type, desc: by[picked.Address], preference: w.preference}, nil
+		kind: picked.Type, topology: t.Type, desc: by[picked.Address], minRTT: servers[picked.Address].RTTMonitor().Min(),
+		preference: w.preference}, nil
 }

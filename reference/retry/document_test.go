@@ -38,7 +38,7 @@ func TestDocumentIsTrue(t *testing.T) {
 		}
 	}
 	var tests strings.Builder
-	for _, pattern := range []string{"*_test.go", "../*_test.go", "../selection/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "../*_test.go", "../selection/*_test.go", "../../engine/enginekit/*_test.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
