@@ -36,7 +36,7 @@ func TestSeedsCiteMutations(t *testing.T) {
 		named[m.Name] = m
 	}
 	delete(named, "")
-	for _, page := range []string{"docs/seeds/resilient-applications.md", "docs/seeds/retryable-reads.md"} {
+	for _, page := range []string{"docs/seeds/read-preferences.md", "docs/seeds/resilient-applications.md", "docs/seeds/retryable-reads.md"} {
 		var head []string
 		for line := range strings.Lines(testkit.Read(t, page)) {
 			cells, row := strings.CutPrefix(strings.TrimSpace(line), "|")
