@@ -57,6 +57,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		SetServerMonitor(c.serverMonitor()).
 		SetDialer(c.sockets)
 	c.messages.attach(o, s)
+	c.sockets.labels = d.policy.Since(retry.ConnectionLabels)
 	if o := d.policy.Overload; o != nil {
 		c.sockets.backpressure = o.Handshake
 	}
@@ -95,7 +96,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return s.HeartbeatInterval }),
 		topology.WithConnectionOptions(func(o ...topology.ConnectionOption) []topology.ConnectionOption {
 			return append(o, topology.WithHandshaker(func(h topology.Handshaker) topology.Handshaker {
-				return handshaker{h, c.sockets.Hold}
+				return handshaker{h, c.sockets.labels, c.sockets.Hold}
 			}))
 		}))
 	if c.topology, err = topology.New(config); err != nil {

@@ -131,7 +131,7 @@ func (a *attempt) assemble() (bson.Raw, error) {
 			if cmd.op.EndsTransaction && s.recovery != nil {
 				add("recoveryToken", s.recovery)
 			}
-		case cmd.op.RetryableWrite && a.settings.RetryWrites && srv.kind != selection.Standalone:
+		case a.settings.RetryWrites && a.driver.policy.Numbers(cmd.op, srv.chosen()):
 			if cmd.txnNumber == nil {
 				session.txn++
 				n := session.txn

@@ -93,7 +93,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 		}
 		if f != nil {
 			cmd.unpinForRetry(f.err)
-			cmd.uncertain = cmd.uncertain || c.driver.policy.Overload == nil || !overloaded(f.err)
+			cmd.uncertain = cmd.uncertain || !c.driver.policy.Since(retry.ShedCommits) || !overloaded(f.err)
 			f.err.Timeout = f.err.Timeout && cmd.timeout
 			errs[d.Attempt], replies[d.Attempt] = f.err, out
 			in = retry.Input{Kind: retry.Failed, Failure: f.rules,
@@ -277,7 +277,7 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 			return reply{}, f
 		}
 		retryable := a.retryableWriteError(f)
-		out.write, out.interrupts = f, retryable || f.err.HasLabel(retry.LabelWrite)
+		out.write, out.interrupts = f, retryable || a.driver.policy.RetryableWriteError(f.rules)
 		noWrites := cmd.op.Class == retry.Write && f.err.HasLabel(retry.LabelNoWrites) // an earlier error may be raised
 		if retryable || noWrites {
 			return out, f
@@ -324,10 +324,7 @@ func (a *attempt) roundTrip(ctx context.Context, id int32, body bson.Raw) (bson.
 // it. Otherwise the operation includes it in its result or error.
 func (a *attempt) retryableWriteError(f *failure) bool {
 	numbered, p := a.cmd.op.EndsTransaction || a.cmd.txnNumber != nil, a.driver.policy
-	if p.WriteCodes != nil { // before error labels
-		return numbered && p.Listed(f.rules)
-	}
-	return numbered && f.err.HasLabel(retry.LabelWrite) ||
+	return numbered && p.RetryableWriteError(f.rules) ||
 		p.Overload != nil && overloaded(f.err) && (numbered || len(f.err.WriteErrors) == 0)
 }
 

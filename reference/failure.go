@@ -34,14 +34,13 @@ func (a *attempt) classify(f *failure) *failure {
 		return nil
 	}
 	f.err.Server = a.srv.address
-	if retry.Labels(a.driver.policy, a.rules(a.cmd), a.srv.chosen(), f.rules) {
-		f.err.Labels = append(f.err.Labels, retry.LabelWrite)
-	}
+	policy := a.driver.policy
+	f.err.Labels = append(f.err.Labels, retry.Labels(policy, a.rules(a.cmd), a.srv.chosen(), f.rules)...)
 	a.cmd.labelTransaction(f.err)
 	f.rules.Labels = f.err.Labels
 	f.err.Timeout = f.err.Timeout || a.cmd.timeout && outOfTime(f.err)
 	// The storage engine does not support retryable writes (Retryable Writes, "Executing Retryable Write Commands").
-	if a.cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
+	if policy.Since(retry.StorageEngineMessage) && a.cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
 		f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 	}
 	return f
@@ -98,10 +97,7 @@ func checkoutFailure(ctx context.Context, err error) *failure {
 	late := ctx.Err() != nil && f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network
 	f.err.Message, f.err.Timeout = err.Error(), late || isTimeout(err)
 	var outer mongo.Error // with labels added by the Go driver
-	if answer == nil && errors.As(err, &outer) {
-		f.err.Labels = without(outer.Labels, retry.LabelTransient, mongo.NetworkError)
-		f.rules.Labels = f.err.Labels
-	}
+	f.rules.Connecting = answer == nil && errors.As(err, &outer) && outer.HasErrorLabel(retry.LabelOverloaded)
 	return f
 }
 

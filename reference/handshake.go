@@ -52,9 +52,10 @@ func withBackpressure(message []byte, value any) []byte {
 
 // handshaker distinguishes an error reply to hello from a network error. Only network errors have the labels
 // SystemOverloadedError and RetryableError (Connection Monitoring and Pooling, "Connection Pool",
-// backpressure-enabled), but the topology adds them to both.
+// backpressure-enabled), and only since retry.ConnectionLabels, but the topology adds them to both.
 type handshaker struct {
 	topology.Handshaker
+	labels bool                 // network errors have the labels
 	failed func(address string) // called before the topology processes a handshake error
 }
 
@@ -63,8 +64,8 @@ func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Addre
 	info, err := h.Handshaker.GetHandshakeInformation(ctx, a, c)
 	if err != nil {
 		h.failed(a.String())
-		if innermostCommand(err) != nil {
-			err = errorReply{err}
+		if !h.labels || innermostCommand(err) != nil {
+			err = unlabelled{err}
 		}
 	}
 	return info, err
@@ -79,14 +80,14 @@ func (h handshaker) FinishHandshake(ctx context.Context, c *mnet.Connection) err
 	return err
 }
 
-// errorReply is an error reply to hello. To the topology it looks like a TLS alert of the peer, which does not mean
-// that the server is overloaded.
-type errorReply struct{ error }
+// unlabelled is an error that does not mean that the server is overloaded. To the topology it looks like a TLS alert of
+// the peer.
+type unlabelled struct{ error }
 
-func (r errorReply) Unwrap() error { return r.error }
+func (r unlabelled) Unwrap() error { return r.error }
 
 // As implements the interface of errors.As.
-func (r errorReply) As(target any) bool {
+func (r unlabelled) As(target any) bool {
 	op, ok := target.(**net.OpError)
 	if ok {
 		*op = &net.OpError{Op: "remote error", Err: r.error}

@@ -86,22 +86,27 @@ func (answers) FinishHandshake(context.Context, *mnet.Connection) error { return
 
 // TestHandshakeErrors checks that the topology does not consider a server overloaded after an error reply.
 func TestHandshakeErrors(t *testing.T) {
+	network := mongo.Error{Message: "no", Labels: []string{mongo.NetworkError}, Wrapped: net.ErrClosed}
 	for _, row := range []struct {
-		reason   string
-		err      error
-		calls    int
-		answered bool
+		reason  string
+		err     error
+		labels  bool
+		calls   int
+		hidden  bool
+		command bool
 	}{
-		{"an error reply", mongo.Error{Code: 91, Message: "no"}, 1, true},
-		{"a network error", mongo.Error{Message: "no", Labels: []string{mongo.NetworkError}, Wrapped: net.ErrClosed}, 1, false},
-		{"a timeout", context.DeadlineExceeded, 1, false},
-		{"a success", nil, 0, false},
+		{"an error reply", mongo.Error{Code: 91, Message: "no"}, true, 1, true, true},
+		{"a network error", network, true, 1, false, false},
+		{"a network error, before the labels", network, false, 1, true, false},
+		{"a timeout", context.DeadlineExceeded, true, 1, false, false},
+		{"a success", nil, true, 0, false, false},
+		{"a success, before the labels", nil, false, 0, false, false},
 	} {
 		calls := 0
-		_, err := handshaker{answers{row.err}, func(string) { calls++ }}.GetHandshakeInformation(t.Context(), "", nil)
+		_, err := handshaker{answers{row.err}, row.labels, func(string) { calls++ }}.GetHandshakeInformation(t.Context(), "", nil)
 		var op *net.OpError
-		if errors.As(err, &op) != row.answered || calls != row.calls || fmt.Sprint(err) != fmt.Sprint(row.err) ||
-			row.answered && (op.Op != "remote error" || innermostCommand(err) == nil) {
+		if errors.As(err, &op) != row.hidden || calls != row.calls || fmt.Sprint(err) != fmt.Sprint(row.err) ||
+			row.hidden && op.Op != "remote error" || (innermostCommand(err) != nil) != row.command {
 			t.Errorf("%s: %#v, failed was called %d times", row.reason, err, calls)
 		}
 	}

@@ -23,6 +23,7 @@ type sockets struct {
 	polls        bool        // monitors poll instead of streaming
 	patient      bool        // pools wait for the first check
 	backpressure any         // value of the field in handshakes, or nil
+	labels       bool        // see handshaker
 
 	// Modified in Update.
 	servers map[string]*serverState // by address: see at
@@ -114,6 +115,9 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 		s.awaitPoolClosed(address)
 	default:
 		s.Hold(address)
+	}
+	if !s.labels {
+		err = unlabelled{err}
 	}
 	return nil, err
 }

@@ -15,11 +15,13 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	_ "github.com/unified-test-runner/utr/internal/wire42" // labels by code need a server before 4.4
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
+
+func init() { topology.SupportedWireVersions.Min = 0 } // dated policies check the version
 
 // A story is a sequence of operations with scripted replies and their results, in a synctest bubble. Its lines:
 //

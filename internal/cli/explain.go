@@ -41,7 +41,7 @@ prints what the retry core decides and by which rules. The results are
     ok                    success
     network               a network error
     CODE[,LABEL...]       a server error with that code, such as 91, and labels
-    handshake[,CODE]      a failed handshake, with a network error or that code
+    handshake[,CODE]      a failed handshake: a network error in hello, or that code
     pool-cleared          no connection, because the pool was cleared
     selection             no server could be selected
 
@@ -263,7 +263,7 @@ func attemptResult(text string) (in retry.Input, err error) {
 	kind, known := map[string]retry.Kind{
 		"network": retry.Network, "pool-cleared": retry.PoolCleared, "selection": retry.Selection, "handshake": retry.Network,
 	}[head]
-	failure := retry.Failure{Kind: kind, Handshake: head == "handshake"}
+	failure := retry.Failure{Kind: kind, Handshake: head == "handshake", Connecting: text == "handshake"}
 	switch {
 	case text == "ok":
 		return retry.Input{Kind: retry.Succeeded}, nil
@@ -323,8 +323,8 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 				return c.print(out.String())
 			}
 			in, inputs = inputs[0], inputs[1:]
-			if f := &in.Failure; in.Kind == retry.Failed && retry.Labels(policy, state.Settings, state.Chosen, *f) {
-				f.Labels = append(f.Labels, "RetryableWriteError")
+			if f := &in.Failure; in.Kind == retry.Failed {
+				f.Labels = append(f.Labels, retry.Labels(policy, state.Settings, state.Chosen, *f)...)
 			}
 		case retry.BackOff:
 			in = retry.Input{Kind: retry.BackedOff}

@@ -88,6 +88,14 @@ func (c config) supports(attempt int) bool {
 	return !c.alone && (!c.mixed || attempt%2 == 1) && (!c.fading || attempt < 3)
 }
 
+// server returns the server of an attempt. Servers without retryable writes have a wire version that is too low, under
+// policies that check it in sharded clusters, or have no sessions.
+func (c config) server(attempt int) Chosen {
+	old := !c.supports(attempt) && c.policy.MinWireVersion > 0 && c.sharded
+	return Chosen{Address: fmt.Sprintf("s%d", attempt%2), // the third attempt uses the first server again
+		Sharded: c.sharded, Wire: map[bool]int32{true: 5, false: 21}[c.oldie || old], RetryableWrites: c.supports(attempt) || old}
+}
+
 // ends reports whether the operation ends a transaction. Such operations are retried regardless of the options.
 func (c config) ends() bool { return c.op == "commitTransaction" }
 
@@ -113,7 +121,7 @@ func want(c config, h []Failure) wanted {
 	pressure := final || december
 	var eligible bool
 	gate := c.retryReads && c.retryWrites
-	old := c.oldie && c.policy.Name == "retryable-reads@2024"
+	old := c.oldie && (december || c.policy.Name == "retryable-reads@2024")
 	switch c.op {
 	case "find":
 		eligible = c.retryReads && !c.txn && !old && (last.Kind == Network || last.Kind == PoolCleared ||
@@ -282,10 +290,9 @@ func TestEverySequence(t *testing.T) {
 // sequences.
 func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []string) (total int) {
 	attempt := len(h) + 1
-	server := fmt.Sprintf("s%d", attempt%2) // the third attempt uses the first server again
 	before := slices.Clone(st.Deprioritized)
-	sent, ds := Next(st, Input{Kind: Selected, Tokens: tokens, Chosen: Chosen{Address: server, Sharded: c.sharded,
-		Wire: map[bool]int32{true: 5, false: 21}[c.oldie], RetryableWrites: c.supports(attempt)}})
+	chosen := c.server(attempt)
+	sent, ds := Next(st, Input{Kind: Selected, Tokens: tokens, Chosen: chosen})
 	of := map[bool]string{true: "w", false: "r"}[Lookup(c.op).Class == Write]
 	for _, o := range outcomes {
 		if !strings.Contains(o.of, of) {
@@ -312,7 +319,7 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 			if s = sent; !check(ds.Action == Send && ds.Attempt == attempt && ds.Tokens == tokens, "selected", ds) {
 				continue
 			}
-			f.Server = server
+			f.Server = chosen.Address
 			check(c.op != "insert" || c.supports(attempt) || !slices.ContainsFunc(h, func(f Failure) bool { return !proves(f) }),
 				"a write that may have been executed is sent to a server without retryable writes")
 		}

@@ -12,20 +12,30 @@ const (
 	LabelUnknownCommit = "UnknownTransactionCommitResult"
 )
 
-// Labels reports whether the driver adds RetryableWriteError to an error (Retryable Writes, "RetryableWriteError
-// Labels"): to its own errors, and to those of servers before 4.4.
-func Labels(p *Policy, s Settings, at Chosen, f Failure) bool {
+// Labels returns the labels that the driver adds to an error of an attempt, apart from those of Transactions.
+func Labels(p *Policy, s Settings, at Chosen, f Failure) (labels []string) {
+	if f.Connecting && p.Since(ConnectionLabels) {
+		labels = append(labels, LabelOverloaded, LabelRetryable)
+	}
+	if p.Since(WriteLabels) && labelsWrite(p, s, at, f) {
+		labels = append(labels, LabelWrite)
+	}
+	return labels
+}
+
+// labelsWrite reports whether the driver adds RetryableWriteError (Retryable Writes, "RetryableWriteError Labels"): to its
+// own errors, and to those of servers before 4.4.
+func labelsWrite(p *Policy, s Settings, at Chosen, f Failure) bool {
 	ends := s.Operation.EndsTransaction
 	switch {
-	case !p.has("W10"), !s.Operation.RetryableWrite, f.Has(LabelWrite), !labelled(f),
-		!ends && (!s.RetryWrites || s.InTransaction):
+	case !s.Operation.RetryableWrite, f.Has(LabelWrite), !labelled(f), !ends && (!s.RetryWrites || s.InTransaction):
 		return false
 	case f.Kind == PoolCleared, f.Handshake:
 		return true // the command was not sent
 	case f.Kind == Server && (at.Wire >= wire44 || f.WriteConcern && at.Mongos):
 		return false
 	}
-	return at.RetryableWrites
+	return p.Supports(at)
 }
 
 // wire44 is the wire version of server 4.4, the first to add the label itself.

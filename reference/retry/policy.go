@@ -13,18 +13,18 @@ import (
 type Policy struct {
 	Name    string   // selects the policy in options and flags
 	Sources []string // specifications and their revisions
+	Date    string   // of the newest revision: see Since
 	Rules   []string // IDs of the rules in force, including those of withTransaction
 	// Wording overrides fields of rules that had another wording or date in this revision. Empty fields are ignored.
 	Wording   map[string]Rule
 	ReadCodes []int32 // server error codes that make a read retryable
-	// WriteCodes are the codes that make a write retryable, before error labels (2019-10-21). If it is set, neither
-	// servers nor drivers add labels.
+	// WriteCodes are the codes that make a write retryable, before error labels (2019-10-21).
 	WriteCodes           []int32
 	WriteMessages        []string  // substrings of error messages that make a write retryable, regardless of the code
-	WriteCommands        []string  // commands that W33 allows to be retried
+	WriteCommands        []string  // the only commands that are retryable writes; nil: by the table of operations
 	WholeBulks           bool      // a multi-document write excludes its whole bulkWrite, as before 2018-04-25
 	RetryWritesOff       bool      // retryWrites defaults to false, as before 2019-03-06
-	MinWireVersion       int32     // of a server for retryable reads; 0: any
+	MinWireVersion       int32     // of a server for retries, until 2026-06-17; 0: any
 	DeprioritizeLastOnly bool      // deprioritize only the last failed server, as before 2025-12-08
 	RetargetOption       bool      // R41 depends on enableOverloadRetargeting
 	Overload             *Overload // client backpressure, or nil
@@ -49,6 +49,36 @@ type Overload struct {
 }
 
 func (p *Policy) has(id string) bool { return slices.Contains(p.Rules, id) }
+
+// What the loop does apart from the rules, as dates for Since: those of the changelogs.
+const (
+	// NumberedWrites: writes have transaction numbers (Retryable Writes).
+	NumberedWrites = "2017-08-18"
+	// StorageEngineMessage: the message of code 20 is replaced (Retryable Writes, "Executing Retryable Write Commands").
+	StorageEngineMessage = "2019-07-30"
+	// WriteLabels: drivers add RetryableWriteError (Retryable Writes, "RetryableWriteError Labels").
+	WriteLabels = "2019-10-21"
+	// ConnectionLabels: if a connection cannot be established, its network error has the labels SystemOverloadedError and
+	// RetryableError, and does not clear the pool (Connection Monitoring and Pooling, "Connection Pool",
+	// backpressure-enabled; Server Discovery and Monitoring, "Error handling pseudocode").
+	ConnectionLabels = "2025-11-21"
+	// ShedCommits: a commit keeps its write concern after overload errors (Transactions, "Interaction with Client
+	// Backpressure").
+	ShedCommits = "2026-01-09"
+)
+
+// Since reports whether the policy is of a date or a later one.
+func (p *Policy) Since(date string) bool { return p.Date >= date }
+
+// Supports reports whether a server supports retryable writes (Retryable Writes, "Supported Server Versions").
+func (p *Policy) Supports(at Chosen) bool {
+	return p.Since(NumberedWrites) && at.RetryableWrites && at.Wire >= p.MinWireVersion
+}
+
+// Numbers reports whether a write has a transaction number on a server if retryWrites is true.
+func (p *Policy) Numbers(o Operation, at Chosen) bool {
+	return o.RetryableWrite && (p.WriteCommands == nil || slices.Contains(p.WriteCommands, o.Name)) && p.Supports(at)
+}
 
 // RulesInForce lists the rules of the policy, with its wording.
 func (p *Policy) RulesInForce() []Rule {
@@ -76,12 +106,14 @@ func (p *Policy) Constants() []string {
 	}
 	less := map[int]string{-1: " minus 1"}
 	add(len(p.ReadCodes) > 0, "%d codes", len(p.ReadCodes))
-	add(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; no labels; only %s", len(p.WriteCodes),
+	add(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; only %s", len(p.WriteCodes),
 		strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", "))
 	add(p.WholeBulks, "a bulkWrite with a multi-document write is not retried at all")
+	add(!p.Since(WriteLabels), "drivers do not add RetryableWriteError")
+	add(!p.Since(ConnectionLabels), "a connection that cannot be established is not an overload error")
 	add(p.RetryWritesOff, "`retryWrites` defaults to false")
 	add(p.Pinning != "", "reads on replica sets follow only the P rules")
-	add(p.MinWireVersion > 0, "wire version %d for retryable reads", p.MinWireVersion)
+	add(p.MinWireVersion > 0, "wire version %d for retries", p.MinWireVersion)
 	add(p.DeprioritizeLastOnly, "only the last failed server is deprioritized")
 	add(p.RetargetOption, "R41 only with `enableOverloadRetargeting`")
 	if o := p.Overload; o != nil {
@@ -99,9 +131,10 @@ func (p *Policy) Constants() []string {
 	return out
 }
 
-// Listed reports whether a server error is retryable by its code or its message, as before error labels.
-func (p *Policy) Listed(f Failure) bool {
-	return slices.Contains(p.WriteCodes, f.Code) || p.listedMessage(f)
+// RetryableWriteError reports whether an error in a reply is a retryable write error: by its label, or before labels by
+// its code or message.
+func (p *Policy) RetryableWriteError(f Failure) bool {
+	return p.Since(WriteLabels) && f.Has(LabelWrite) || slices.Contains(p.WriteCodes, f.Code) || p.listedMessage(f)
 }
 
 func (p *Policy) listedMessage(f Failure) bool {
@@ -157,7 +190,7 @@ func Policies() []*Policy {
 		Statement: "Before retrying the transaction, wait jitter · min(500 ms, 5 ms · 1.5^(attempt − 1))."}
 	return []*Policy{
 		{
-			Name: "current",
+			Name: "current", Date: "2026-07-08",
 			Sources: []string{"retryable-reads@2026-06-17", "retryable-writes@2026-06-17",
 				"client-backpressure@2026-07-08"},
 			Rules:     rules(shared, reads, writes, labels, backpressure, "B3 R40 R41", transactions, backedOff, "T11"),
@@ -166,46 +199,47 @@ func Policies() []*Policy {
 				MaxBackoff: 10 * time.Second, Growth: 2, ServerBase: true, Handshake: "2"},
 		},
 		{
-			Name:      "retryable-reads@2026",
+			Name: "retryable-reads@2026", Date: "2026-06-17",
 			Sources:   []string{"retryable-reads@2026-06-17", "retryable-writes@2026-06-17"},
 			Rules:     rules(shared, reads, writes, labels, "R40 R41", transactions, backedOff, "T11"),
 			Wording:   map[string]Rule{"T9": oldTransactionBackoff},
 			ReadCodes: readCodes(), TransactionExponent: -1,
 		},
 		{
-			Name:      "retryable-reads@2024",
+			Name: "retryable-reads@2024", Date: "2024-05-08",
 			Sources:   []string{"retryable-reads@2024-04-30", "retryable-writes@2024-05-08"},
 			Rules:     rules(shared, reads, oldReads, writes, labels, "R40", transactions, atOnce),
 			ReadCodes: readCodes(), MinWireVersion: 6, DeprioritizeLastOnly: true,
 		},
 		{
-			Name:    "client-backpressure@2025-12",
+			Name: "client-backpressure@2025-12", Date: "2025-12-08",
 			Sources: []string{"retryable-reads@2025-12-08", "retryable-writes@2025-12-08", "client-backpressure, the proposal of 2025-12"},
-			Rules:   rules(shared, reads, writes, labels, backpressure, bucketRules, "R42", transactions, backedOff),
+			Rules:   rules(shared, reads, oldReads, writes, labels, backpressure, bucketRules, "R42", transactions, backedOff),
 			Wording: map[string]Rule{
 				"B1": {Revision: "2025-12"}, "B2": {Revision: "2025-12"}, "B4": {Revision: "2025-12"}, "B5": {Revision: "2025-12"}, "B7": {Revision: "2025-12"}, "R51": {Revision: "2025-12"},
 				"B6": {Revision: "2025-12", Statement: "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^(attempt − 1))."},
 				"T9": oldTransactionBackoff,
 			},
-			ReadCodes: readCodes(), TransactionExponent: -1,
+			ReadCodes: readCodes(), MinWireVersion: 6, TransactionExponent: -1,
 			Overload: &Overload{MaxRetries: 5, BaseBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second,
 				Growth: 2, Exponent: -1, Fixed: true, Bucket: &Bucket{Capacity: 1000 * Token, Return: Token / 10}, Handshake: true},
 		},
 		{
-			Name:    "retryable-writes@2018-03-14",
+			Name: "retryable-writes@2018-03-14", Date: "2018-03-14",
 			Sources: []string{"retryable-writes@2018-03-14"},
 			// W31 and withTransaction are newer than the revision, which has no transactions. The engine has them, and
 			// must not retry writes in them.
 			Rules: rules(shared, writes, codes, transactions, atOnce), Wording: writesWording(shared),
 			WriteCodes: writeCodes(), WriteMessages: []string{"not master", "node is recovering"},
 			WriteCommands: []string{"delete", "findAndModify", "insert", "update"}, WholeBulks: true, RetryWritesOff: true,
+			MinWireVersion: 6,
 		},
 		{
-			Name: "read-preferences@2014-02-14", Sources: []string{"read-preferences@2014-02-14"},
+			Name: "read-preferences@2014-02-14", Date: "2014-02-14", Sources: []string{"read-preferences@2014-02-14"},
 			Rules: rules(shared, transactions, atOnce), Pinning: "read-preferences@2014-02-14", RetryWritesOff: true,
 		},
 		{
-			Name: "read-preferences@2012-08", Sources: []string{"read-preferences of 2.2, in a note of 2014-02-14"},
+			Name: "read-preferences@2012-08", Date: "2012-08", Sources: []string{"read-preferences of 2.2, in a note of 2014-02-14"},
 			Rules: rules(shared, transactions, atOnce), Pinning: "read-preferences@2012-08", RetryWritesOff: true,
 		},
 	}

@@ -37,6 +37,7 @@ func (k Kind) String() string {
 type Failure struct {
 	Kind         Kind
 	Handshake    bool  // during the handshake, including authentication
+	Connecting   bool  // a network error before authentication: the server may be overloaded
 	Code         int32 // of a server error, or 0
 	Labels       []string
 	WriteConcern bool          // Code is the code of a write concern error

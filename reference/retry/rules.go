@@ -192,16 +192,18 @@ var table = []row{
 		Failed, func(st *step) bool { return st.f.Kind == Selection }, (*step).raise},
 	{Rule{"R4", "If the server selected for a retry does not support retryable reads, raise the error of the previous attempt.",
 		"Retryable Reads, Selecting the server for retry", "2019-03", "the new server is too old for retryable reads"},
-		Selected, func(st *step) bool { return st.retrying() && st.RetryableRead && st.old(st.in.Chosen) }, (*step).raise},
+		Selected, func(st *step) bool {
+			return st.retrying() && st.RetryableRead && st.old(st.in.Chosen) && !st.Overloaded
+		}, (*step).raise},
 	{Rule{"B7", "After retryable overload errors only, a write is also retried on a server that does not support retryable writes, without a transaction number.",
 		"Client Backpressure, Overload retry policy", "2026-01-09", "the server rejected all attempts unexecuted"},
 		Selected, func(st *step) bool {
-			return st.retrying() && st.RetryableWrite && !st.in.Chosen.RetryableWrites && st.Overloaded && !st.Numbered
+			return st.retrying() && st.RetryableWrite && !st.Policy.Supports(st.in.Chosen) && st.Overloaded && !st.Numbered
 		}, (*step).send},
 	{Rule{"W4", "If the server selected for a retry does not support retryable writes, raise the error of the previous attempt.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the new server does not support retryable writes"},
 		Selected, func(st *step) bool {
-			return st.retrying() && st.RetryableWrite && !st.in.Chosen.RetryableWrites
+			return st.retrying() && st.RetryableWrite && !st.Policy.Supports(st.in.Chosen)
 		}, (*step).raise},
 	{Rule{"R5", "Build the command for the selected server, and send it.",
 		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "a server is selected"},
@@ -301,7 +303,9 @@ var table = []row{
 		Failed, func(st *step) bool { return st.supported() && st.InTransaction && !st.EndsTransaction }, forbidWrite},
 	{Rule{"W32", "On a server that does not support retryable writes, a write is attempted once.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the server does not support retryable writes"},
-		Failed, func(st *step) bool { return st.supported() && st.Chosen.Address != "" && !st.Chosen.RetryableWrites },
+		Failed, func(st *step) bool {
+			return st.supported() && st.Chosen.Address != "" && !st.Policy.Supports(st.Chosen)
+		},
 		forbidWrite},
 	{Rule{"W33", "The only writes that are retried are insert, update, delete and findAndModify.",
 		"Retryable Writes, Unsupported Write Operations", "2017-08-25", "the command is not a supported write"},
