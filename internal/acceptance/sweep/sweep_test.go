@@ -15,12 +15,6 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Every official suite passes.
-func TestOfficialSuites(t *testing.T) {
-	t.Parallel()
-	bench.OfficialPass(t, 1)
-}
-
 // A sixteenth of our own suites passes.
 func TestOwnSuites(t *testing.T) {
 	t.Parallel()
