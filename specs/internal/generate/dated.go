@@ -121,6 +121,7 @@ func writesOf2018() Specification {
 	for _, o := range writeOperations(database2018) {
 		stories := storiesOf2018()
 		if o.Name == "clientBulkWrite" {
+			o.Carries = Unnumbered
 			stories = []Story{
 				NotRetried("a network error (W33)", Closes, RaisedNetwork).But("bulkWrite is a supported write"),
 				NotRetried("HostUnreachable (W33)", ErrorCode(HostUnreachable), RaisedCode(HostUnreachable)).On(Servers("4.4", Sets)).
