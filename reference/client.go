@@ -61,6 +61,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if o := d.policy.Overload; o != nil {
 		c.sockets.backpressure = o.Handshake
 	}
+	c.sockets.timeout, c.sockets.socketTimeout = s.timeout, s.SocketTimeout
 	// The dialer establishes TLS, so that sockets can inspect the messages.
 	c.sockets.tls, o.TLSConfig = o.TLSConfig, nil
 	if v := entity.Lookup("serverApi"); v.Type != 0 {
@@ -96,7 +97,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return s.HeartbeatInterval }),
 		topology.WithConnectionOptions(func(o ...topology.ConnectionOption) []topology.ConnectionOption {
 			return append(o, topology.WithHandshaker(func(h topology.Handshaker) topology.Handshaker {
-				return handshaker{h, c.sockets.labels, c.sockets.Hold}
+				return handshaker{h, c.sockets}
 			}))
 		}))
 	if c.topology, err = topology.New(config); err != nil {

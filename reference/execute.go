@@ -234,9 +234,11 @@ func (a *attempt) perform(ctx context.Context) (reply, *failure) {
 // checkOut checks out a connection. timeoutMS replaces waitQueueTimeoutMS, and makes server selection and check-out
 // share serverSelectionTimeoutMS (Client Side Operations Timeout, "Server Selection").
 func (a *attempt) checkOut(ctx context.Context) (*mnet.Connection, error) {
-	end := func() {}
+	end, p := func() {}, patience{}
 	if a.cmd.timeout {
 		ctx, end = context.WithDeadline(ctx, a.srv.begun.Add(a.settings.ServerSelectionTimeout))
+		p.deadline, _ = ctx.Deadline()
+		p.rtt = a.srv.RTTMonitor().Min()
 	} else if w := a.settings.waitQueueTimeout; w > 0 {
 		ctx, end = context.WithTimeout(ctx, w)
 	}
@@ -245,7 +247,7 @@ func (a *attempt) checkOut(ctx context.Context) (*mnet.Connection, error) {
 		// If the attempt made the server Unknown before its monitor streams, the monitor would sleep for minHeartbeat.
 		a.sockets.AwaitStream(a.srv.address, 50*time.Millisecond)
 	}
-	defer a.sockets.watch(a.srv.address)()
+	defer a.sockets.watch(a.srv.address, p)()
 	return a.srv.Connection(ctx)
 }
 

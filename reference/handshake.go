@@ -15,9 +15,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// withBackpressure sets the field backpressure of the topology's hello or legacy hello, an OP_MSG or OP_QUERY, to the
-// policy's value: a string, a bool, or nil to remove it. Messages without the field are returned unchanged.
-func withBackpressure(message []byte, value any) []byte {
+// rewriteHello sets fields of the topology's hello or legacy hello, an OP_MSG or OP_QUERY, and removes those whose
+// value is nil. Messages without the field backpressure, which the topology always sends, are returned unchanged.
+func rewriteHello(message []byte, fields ...bson.E) []byte {
 	const name, header = "backpressure", 16
 	_, _, _, opcode, _, ok := wiremessage.ReadHeader(message)
 	at := header + 4 + 1 // flags, and the kind of the section
@@ -35,14 +35,15 @@ func withBackpressure(message []byte, value any) []byte {
 		bson.Unmarshal(message[at:], &doc) != nil || len(doc) == 0 {
 		return message
 	}
-	kept := slices.DeleteFunc(slices.Clone(doc), func(e bson.E) bool { return e.Key == name })
-	if len(kept) == len(doc) || !slices.Contains([]string{"hello", "isMaster", "ismaster"}, doc[0].Key) {
+	named := func(name string) func(bson.E) bool { return func(e bson.E) bool { return e.Key == name } }
+	if !slices.ContainsFunc(doc, named(name)) || !slices.Contains([]string{"hello", "isMaster", "ismaster"}, doc[0].Key) {
 		return message
 	}
-	if value != nil {
-		kept = append(kept, bson.E{Key: name, Value: value})
+	for _, f := range fields {
+		doc = slices.DeleteFunc(doc, named(f.Key))
+		doc = addIf(doc, f.Value != nil, f.Key, f.Value)
 	}
-	changed, err := bson.Marshal(kept)
+	changed, err := bson.Marshal(doc)
 	if err != nil {
 		return message
 	}
@@ -50,21 +51,21 @@ func withBackpressure(message []byte, value any) []byte {
 	return bsoncore.UpdateLength(out, 0, int32(len(out)))
 }
 
-// handshaker distinguishes an error reply to hello from a network error. Only network errors have the labels
-// SystemOverloadedError and RetryableError (Connection Monitoring and Pooling, "Connection Pool",
-// backpressure-enabled), and only since retry.ConnectionLabels, but the topology adds them to both.
+// handshaker limits the commands of a handshake, and distinguishes an error reply to hello from a network error. Only
+// network errors have the labels SystemOverloadedError and RetryableError (Connection Monitoring and Pooling,
+// "Connection Pool", backpressure-enabled), and only since retry.ConnectionLabels, but the topology adds them to both.
 type handshaker struct {
 	topology.Handshaker
-	labels bool                 // network errors have the labels
-	failed func(address string) // called before the topology processes a handshake error
+	sockets *sockets
 }
 
 // GetHandshakeInformation sends hello.
 func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Address, c *mnet.Connection) (mongo.HandshakeInformation, error) {
-	info, err := h.Handshaker.GetHandshakeInformation(ctx, a, c)
+	g := greet(ctx, c, h.sockets.limit(a.String()))
+	info, err := h.Handshaker.GetHandshakeInformation(g.context(), a, c)
 	if err != nil {
-		h.failed(a.String())
-		if !h.labels || innermostCommand(err) != nil {
+		h.failed(a.String(), g)
+		if !h.sockets.labels || innermostCommand(err) != nil {
 			err = unlabelled{err}
 		}
 	}
@@ -72,12 +73,19 @@ func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Addre
 }
 
 // FinishHandshake authenticates.
-func (h handshaker) FinishHandshake(ctx context.Context, c *mnet.Connection) error {
-	err := h.Handshaker.FinishHandshake(ctx, c)
+func (h handshaker) FinishHandshake(_ context.Context, c *mnet.Connection) error {
+	g := c.ReadWriteCloser.(*greeting)
+	err := h.Handshaker.FinishHandshake(g.context(), c)
 	if err != nil {
-		h.failed(c.Address().String())
+		h.failed(c.Address().String(), g)
 	}
 	return err
+}
+
+// failed is called before the topology processes a handshake error.
+func (h handshaker) failed(address string, g *greeting) {
+	h.sockets.settle(address, g.limit)
+	h.sockets.Hold(address)
 }
 
 // unlabelled is an error that does not mean that the server is overloaded. To the topology it looks like a TLS alert of

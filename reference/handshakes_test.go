@@ -5,15 +5,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
 // packet returns a message with an opcode, the bytes head, and a document.
@@ -30,9 +35,9 @@ func queryHead(name string) []byte {
 	return append(append(make([]byte, 4), name...), 0, 0, 0, 0, 0, 1, 0, 0, 0)
 }
 
-// TestWithBackpressure checks that the field is replaced or removed in handshakes, and all other messages are
+// TestRewriteHello checks that fields are replaced or removed in handshakes, and all other messages are
 // unchanged.
-func TestWithBackpressure(t *testing.T) {
+func TestRewriteHello(t *testing.T) {
 	of := func(opcode uint32, head []byte, name string) func(...any) []byte {
 		return func(more ...any) []byte { return packet(t, opcode, head, d(append([]any{name, 1}, more...)...)) }
 	}
@@ -53,24 +58,25 @@ func TestWithBackpressure(t *testing.T) {
 		{"empty", func(...any) []byte { return nil }, false},
 	} {
 		given := row.message("backpressure", "2", "client", "c")
-		for value, want := range map[any][]byte{true: row.message("client", "c", "backpressure", true),
-			"2": row.message("client", "c", "backpressure", "2"), nil: row.message("client", "c")} {
+		for value, want := range map[any][]byte{true: row.message("backpressure", true), "2": row.message("backpressure", "2"),
+			nil: row.message()} {
 			if !row.changed {
 				want = given
 			}
-			testkit.Equal(t, fmt.Sprint(row.reason, ", ", value), string(withBackpressure(given, value)), string(want))
+			testkit.Equal(t, fmt.Sprint(row.reason, ", ", value), string(rewriteHello(given, bson.E{Key: "backpressure", Value: value}, bson.E{Key: "client"})), string(want))
 		}
 	}
 }
 
-func FuzzWithBackpressure(f *testing.F) {
+func FuzzRewriteHello(f *testing.F) {
 	f.Add(packet(f, msg, make([]byte, 5), d("hello", 1, "backpressure", true)))
 	f.Add(packet(f, query, queryHead("admin.$cmd"), d("isMaster", 1, "backpressure", "2")))
 	f.Add([]byte{})
+	two := bson.E{Key: "backpressure", Value: "2"}
 	f.Fuzz(func(t *testing.T, message []byte) {
 		kept := string(message)
-		got := withBackpressure(message, "2")
-		if string(message) != kept || string(withBackpressure(got, "2")) != string(got) {
+		got := rewriteHello(message, two)
+		if string(message) != kept || string(rewriteHello(got, two)) != string(got) {
 			t.Error("the argument was modified, or a second call changes the result")
 		}
 	})
@@ -82,7 +88,7 @@ func (a answers) GetHandshakeInformation(context.Context, address.Address, *mnet
 	return mongo.HandshakeInformation{}, a.err
 }
 
-func (answers) FinishHandshake(context.Context, *mnet.Connection) error { return nil }
+func (a answers) FinishHandshake(context.Context, *mnet.Connection) error { return a.err }
 
 // TestHandshakeErrors checks that the topology does not consider a server overloaded after an error reply.
 func TestHandshakeErrors(t *testing.T) {
@@ -91,23 +97,221 @@ func TestHandshakeErrors(t *testing.T) {
 		reason  string
 		err     error
 		labels  bool
-		calls   int
 		hidden  bool
 		command bool
 	}{
-		{"an error reply", mongo.Error{Code: 91, Message: "no"}, true, 1, true, true},
-		{"a network error", network, true, 1, false, false},
-		{"a network error, before the labels", network, false, 1, true, false},
-		{"a timeout", context.DeadlineExceeded, true, 1, false, false},
-		{"a success", nil, true, 0, false, false},
-		{"a success, before the labels", nil, false, 0, false, false},
+		{"an error reply", mongo.Error{Code: 91, Message: "no"}, true, true, true},
+		{"a network error", network, true, false, false},
+		{"a network error, before the labels", network, false, true, false},
+		{"a timeout", context.DeadlineExceeded, true, false, false},
+		{"a success", nil, true, false, false},
+		{"a success, before the labels", nil, false, false, false},
 	} {
-		calls := 0
-		_, err := handshaker{answers{row.err}, row.labels, func(string) { calls++ }}.GetHandshakeInformation(t.Context(), "", nil)
+		h := handshaker{answers{row.err}, newSockets(nil)}
+		h.sockets.labels = row.labels
+		_, err := h.GetHandshakeInformation(t.Context(), "", &mnet.Connection{})
 		var op *net.OpError
-		if errors.As(err, &op) != row.hidden || calls != row.calls || fmt.Sprint(err) != fmt.Sprint(row.err) ||
+		if errors.As(err, &op) != row.hidden || fmt.Sprint(err) != fmt.Sprint(row.err) ||
 			row.hidden && op.Op != "remote error" || (innermostCommand(err) != nil) != row.command {
-			t.Errorf("%s: %#v, failed was called %d times", row.reason, err, calls)
+			t.Errorf("%s: %#v", row.reason, err)
 		}
+	}
+}
+
+// TestMaxTimeOfHello checks that only the hello of a pool's connection has maxTimeMS, and only under timeoutMS.
+func TestMaxTimeOfHello(t *testing.T) {
+	for options, want := range map[string]string{"heartbeatFrequencyMS=1000": "[]", "timeoutMS=5000": "[5000]"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := script(t, "replicaset", 2)
+			e, err := New(Options{dial: s.dial})
+			testkit.Check(t, err)
+			testkit.Equal(t, "the error of find", openOn(t, e, s.uri(options), d()).perform("find").Err == nil, true)
+			time.Sleep(time.Minute) // for checks and measurements
+			var got []int64
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, hello := range s.first {
+				if n, ok := enginekit.Integer(hello.Lookup("maxTimeMS")); ok {
+					got = append(got, n)
+				}
+			}
+			testkit.Equal(t, "maxTimeMS of hello with "+options, got, want)
+		})
+	}
+}
+
+// TestLimit checks what limits the commands of a handshake.
+func TestLimit(t *testing.T) {
+	now := time.Now()
+	soon, late, forever := patience{now.Add(1), 1}, patience{now.Add(2), 2}, patience{}
+	client := func(d time.Duration) *time.Duration { return &d }
+	for _, row := range []struct {
+		reason  string
+		waiting []patience
+		timeout *time.Duration
+		want    limit
+	}{
+		{"a check-out with a deadline", []patience{soon}, nil, limit{patience: soon, maxTime: true}},
+		{"the check-out that waits longest", []patience{soon, late, soon}, nil, limit{patience: late, maxTime: true}},
+		{"a check-out without timeoutMS waits longest", []patience{soon, forever, late}, nil, limit{each: 7}},
+		{"no check-out: the client's timeoutMS", nil, client(3), limit{each: 3, maxTime: true}},
+		{"no check-out, timeoutMS is 0", nil, client(0), limit{maxTime: true}},
+		{"no check-out and no timeoutMS: socketTimeoutMS", nil, nil, limit{each: 7}},
+	} {
+		s := newSockets(nil)
+		s.timeout, s.socketTimeout = row.timeout, 7
+		for _, p := range row.waiting {
+			s.watch("a:1", p)
+		}
+		s.watch("b:1", patience{now.Add(9), 9})
+		testkit.Equal(t, row.reason, s.limit("a:1") == row.want, true)
+	}
+}
+
+// wires records the deadlines of writes and reads.
+type wires struct{ got string }
+
+func (w *wires) Write(ctx context.Context, _ []byte) error {
+	w.deadline(ctx, " write")
+	return ctx.Err()
+}
+
+func (w *wires) Read(ctx context.Context) ([]byte, error) {
+	w.deadline(ctx, " read")
+	return nil, ctx.Err()
+}
+
+func (w *wires) Close() error { return nil }
+
+func (w *wires) deadline(ctx context.Context, what string) {
+	w.got += what
+	if at, ok := ctx.Deadline(); ok {
+		w.got += ":" + time.Until(at).String()
+	}
+}
+
+// TestGreeting checks the deadlines of a handshake with two commands, each of which takes a second. The pool's context
+// ends in between.
+func TestGreeting(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		limit  func() limit
+		want   string // maxTimeMS, and the deadlines
+	}{
+		{"no limit", func() limit { return limit{} }, "none write read none write read"},
+		{"socketTimeoutMS", func() limit { return limit{each: 5 * time.Second} }, "none write:5s read:4s none write:5s read:4s"},
+		{"the client's timeoutMS starts again", func() limit { return limit{each: 5 * time.Second, maxTime: true} },
+			"5s write:5s read:4s 5s write:5s read:4s"},
+		{"timeoutMS is 0", func() limit { return limit{maxTime: true} }, "none write read none write read"},
+		{"the deadline of a check-out, less a round trip for maxTimeMS",
+			func() limit {
+				return limit{patience: patience{time.Now().Add(5 * time.Second), time.Second}, maxTime: true}
+			},
+			"4s write:5s read:4s 3s write:4s read:3s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			pool, end := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			defer end()
+			ctx, cancel := context.WithCancel(pool)
+			w := &wires{}
+			c := &mnet.Connection{ReadWriteCloser: w}
+			g := greet(ctx, c, row.limit())
+			for range 2 {
+				if at, ok := g.context().Deadline(); ok {
+					w.got += " " + time.Until(at).String()
+				} else {
+					w.got += " none"
+				}
+				testkit.Check(t, c.Write(g.context(), nil))
+				time.Sleep(time.Second)
+				_, err := c.Read(g.context())
+				testkit.Check(t, err)
+			}
+			testkit.Equal(t, row.reason, w.got, " "+row.want)
+			cancel()
+		})
+	}
+}
+
+// TestClosedPoolEndsHandshake checks that a closed pool interrupts a handshake.
+func TestClosedPoolEndsHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := &mnet.Connection{ReadWriteCloser: &wires{}}
+		g := greet(ctx, c, limit{})
+		cancel()
+		synctest.Wait()
+		if err := c.Write(g.context(), nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("the handshake goes on: %v", err)
+		}
+	})
+}
+
+// TestSettle checks that a handshake that has run out of time waits for the check-outs that also have.
+func TestSettle(t *testing.T) {
+	for _, row := range []struct {
+		reason       string
+		left         time.Duration // until the deadline of the handshake, less a round trip
+		others, want time.Duration
+	}{
+		{"until the check-out has failed", 0, time.Minute, 100 * time.Millisecond},
+		{"not if it has failed for another reason", time.Second, time.Minute, 0},
+		{"not for a check-out that waits longer", 0, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, p := newSockets(nil), patience{time.Now().Add(row.left + time.Second), time.Second}
+			waits := p
+			if row.others == 0 {
+				waits.deadline = p.deadline.Add(1)
+			}
+			end := s.watch("a:1", waits)
+			time.AfterFunc(100*time.Millisecond, end)
+			begun := time.Now()
+			s.settle("a:1", limit{patience: p})
+			testkit.Equal(t, row.reason, time.Since(begun), row.want)
+			time.Sleep(time.Second)
+		})
+	}
+}
+
+// somewhere is a connection to a:1.
+type somewhere struct{ mnet.Describer }
+
+func (somewhere) Address() address.Address { return "a:1" }
+
+// TestFailedHandshake checks that after an error the handshake waits for check-outs that have run out of time, and that
+// the stream of the server's monitor is held.
+func TestFailedHandshake(t *testing.T) {
+	for name, fails := range map[string]func(context.Context, handshaker, *mnet.Connection) error{
+		"hello": func(ctx context.Context, h handshaker, c *mnet.Connection) error {
+			_, err := h.GetHandshakeInformation(ctx, "a:1", c)
+			return err
+		},
+		"authentication": func(ctx context.Context, h handshaker, c *mnet.Connection) error {
+			greet(ctx, c, h.sockets.limit("a:1"))
+			return h.FinishHandshake(ctx, c)
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			s := newSockets(func(context.Context, string, string) (net.Conn, error) { return near, nil })
+			k, err := s.DialContext(t.Context(), "tcp", "a:1")
+			testkit.Check(t, err)
+			go func() { _, _ = io.Copy(io.Discard, far) }()
+			_, err = k.Write(message(1, raw(t, d("hello", 1)), wiremessage.ExhaustAllowed))
+			testkit.Check(t, err)
+			read := make(chan time.Time)
+			go func() { _, _ = k.Read(make([]byte, 1)); read <- time.Now() }()
+			synctest.Wait()
+			time.AfterFunc(100*time.Millisecond, s.watch("a:1", patience{deadline: time.Now()}))
+			begun := time.Now()
+			err = fails(t.Context(), handshaker{answers{net.ErrClosed}, s}, &mnet.Connection{Describer: somewhere{}})
+			testkit.Equal(t, name+": the error, after", []any{err == net.ErrClosed, time.Since(begun)}, []any{true, 100 * time.Millisecond})
+			begun = time.Now()
+			_, err = far.Write([]byte{1})
+			testkit.Check(t, err)
+			testkit.Equal(t, name+": the stream is held for", (<-read).Sub(begun), monitorTimeout)
+			testkit.Check(t, errors.Join(k.Close(), far.Close()))
+		})
 	}
 }

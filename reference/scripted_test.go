@@ -42,6 +42,7 @@ type scripted struct {
 type step struct {
 	reply bson.D // nil: {ok: 1} and what the command needs
 	close bool   // close the connection instead
+	stray bool   // reply to the previous request
 	wait  time.Duration
 }
 
@@ -109,15 +110,21 @@ func (s *scripted) commands(name string) (out []bson.Raw) {
 	return out
 }
 
-func (s *scripted) dial(_ context.Context, _, address string) (net.Conn, error) {
+func (s *scripted) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	near, far := net.Pipe()
 	s.mu.Lock()
 	s.open = append(s.open, far)
 	s.mu.Unlock()
 	member := slices.Index(s.members, address)
 	if strings.Contains(string(debug.Stack()), "topology.(*pool)") { // not a monitor
-		if st, _ := s.next(member, "dial"); st.close {
+		st, _ := s.next(member, "dial")
+		if st.close {
 			_ = far.Close() // accepted and closed at once
+		}
+		select {
+		case <-time.After(st.wait):
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 	go s.serve(member, far)
@@ -238,6 +245,9 @@ func (s *scripted) answer(member int, c net.Conn, id int32, m sent) bool {
 	if s.kind != "single" {
 		at := bson.Timestamp{T: uint32(n), I: 1}
 		reply = append(reply, d("operationTime", at, "$clusterTime", d("clusterTime", at))...)
+	}
+	if st.stray {
+		id--
 	}
 	return s.write(c, id, m.opcode, false, reply)
 }

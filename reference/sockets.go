@@ -6,10 +6,12 @@ import (
 	"errors"
 	"net"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 )
 
@@ -24,6 +26,9 @@ type sockets struct {
 	patient      bool        // pools wait for the first check
 	backpressure any         // value of the field in handshakes, or nil
 	labels       bool        // see handshaker
+
+	timeout       *time.Duration // timeoutMS of the client, or nil
+	socketTimeout time.Duration  // 0: none
 
 	// Modified in Update.
 	servers map[string]*serverState // by address: see at
@@ -40,9 +45,9 @@ type serverState struct {
 	late      error     // of a check that timed out; repeated, if the next check has failed with it
 	rechecked time.Time // last or scheduled immediate check
 
-	checkOuts int             // in progress
-	failed    map[string]bool // messages of the errors that closed connections since the first of these check-outs began
-	over      bool            // the pool was closed, or closed its connections: no more events follow
+	waiting []*patience     // check-outs in progress
+	failed  map[string]bool // messages of the errors that closed connections since the first of these check-outs began
+	over    bool            // the pool was closed, or closed its connections: no more events follow
 
 	out map[int64]*event.PoolEvent // checked-out connections, with the closed event if it was interrupted
 }
@@ -65,7 +70,13 @@ const monitorTimeout = 500 * time.Millisecond
 func newSockets(dial func(ctx context.Context, network, address string) (net.Conn, error)) *sockets {
 	s := &sockets{dial: dial, servers: map[string]*serverState{}}
 	s.Sockets = enginekit.NewSockets(s.connect, monitorTimeout)
-	s.Sent = func(message []byte) []byte { return withBackpressure(message, s.backpressure) }
+	s.Sent = func(k *enginekit.Socket, message []byte) []byte {
+		fields := document("backpressure", s.backpressure)
+		if !k.Pooled { // the Go driver derives it from connectTimeoutMS
+			fields = append(fields, bson.E{Key: "maxTimeMS"})
+		}
+		return rewriteHello(message, fields...)
+	}
 	s.Cancelled = s.cancel
 	s.Failed = func(k *enginekit.Socket, err error) {
 		if k.Monitor {
@@ -97,7 +108,10 @@ func (s *sockets) connect(ctx context.Context, network, address string) (net.Con
 // DialContext implements options.ContextDialer. If a connection of a pool fails, the server's stream is held until the
 // topology has processed the error.
 func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	monitor := monitorDials()
+	// The topology uses one dialer for all connections, and only the call stack distinguishes them.
+	stack := string(debug.Stack())
+	monitor, pooled := strings.Contains(stack, "topology.(*Server).setupHeartbeatConnection("), strings.Contains(stack, "topology.(*pool).")
+	var l limit
 	var err error
 	if monitor {
 		err = s.repeatFailure(address)
@@ -107,25 +121,28 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 	if err != nil {
 		return nil, err
 	}
+	if pooled {
+		if l = s.limit(address); !l.deadline.IsZero() {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, l.deadline)
+			defer cancel()
+		}
+	}
 	k, err := s.Connect(ctx, network, address, monitor)
 	switch {
 	case err == nil:
+		k.Pooled = pooled
 		return k, nil
 	case monitor:
 		s.awaitPoolClosed(address)
 	default:
+		s.settle(address, l)
 		s.Hold(address)
 	}
 	if !s.labels {
 		err = unlabelled{err}
 	}
 	return nil, err
-}
-
-// monitorDials reports whether the dialer was called by the monitor of a server. The topology uses one dialer for all
-// connections, and only the call stack distinguishes them.
-func monitorDials() bool {
-	return strings.Contains(string(debug.Stack()), "topology.(*Server).setupHeartbeatConnection(")
 }
 
 // handle holds the server's stream while the topology handles an error. If the server becomes Unknown, which handling
@@ -294,13 +311,17 @@ func (checkNow) Temporary() bool { return true }
 // topology returns a handshake error first; then it marks the server Unknown, clears the pool and cancels the
 // monitor's check; and last it reports that the connection is closed. A retry that starts earlier selects a server
 // that is about to become Unknown, and fails because its pool is cleared: one failure would count as two attempts.
-func (s *sockets) watch(address string) (end func()) {
+func (s *sockets) watch(address string, p patience) (end func()) {
 	s.change(address, func(w *serverState) {
-		if w.checkOuts++; w.checkOuts == 1 {
+		if w.waiting = append(w.waiting, &p); len(w.waiting) == 1 {
 			w.failed, w.over = map[string]bool{}, false
 		}
 	})
-	return func() { s.change(address, func(w *serverState) { w.checkOuts-- }) }
+	return func() {
+		s.change(address, func(w *serverState) {
+			w.waiting = slices.DeleteFunc(w.waiting, func(other *patience) bool { return other == &p })
+		})
+	}
 }
 
 // poolEvent records the closed connections of a pool.
@@ -325,7 +346,7 @@ func (s *sockets) awaitClosed(address string, err error) {
 	if err != nil && checkoutFailure(context.Background(), err).rules.Handshake {
 		s.Await(context.Background(), 5*time.Second, func() bool { // the limit is for a topology that reports nothing
 			w := s.at(address)
-			return w.checkOuts == 0 || w.over || w.failed[err.Error()]
+			return len(w.waiting) == 0 || w.over || w.failed[err.Error()]
 		})
 	}
 }

@@ -64,7 +64,7 @@ func playSockets(t *testing.T, script string) string {
 		"release-known": func() { s.Release(a, net.ErrClosed, false) }, "release-unknown": func() { s.Release(a, net.ErrClosed, true) },
 		"release-now": func() { s.Release(a, checkNow{}, true) },
 		"timeout":     func() { s.timedOut(a, os.ErrDeadlineExceeded) }, "broken": func() { s.timedOut(a, net.ErrClosed) },
-		"fine": func() { s.timedOut(a, nil) }, "watch": func() { end = s.watch(a) }, "end": func() { end() },
+		"fine": func() { s.timedOut(a, nil) }, "watch": func() { end = s.watch(a, patience{}) }, "end": func() { end() },
 		"event-refused": pool(closed, a, event.ReasonError, errors.New(refusal.Error())), "event-other": pool(closed, b, event.ReasonError, refusal),
 		"event-eof": pool(closed, a, event.ReasonError, io.EOF), "event-idle": pool(closed, a, event.ReasonIdle, nil),
 		"event-stale": pool(closed, a, event.ReasonStale, nil), "event-shut": pool(closed, a, event.ReasonPoolClosed, nil),

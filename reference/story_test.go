@@ -68,7 +68,7 @@ func labelsOf(word string) (out []string) {
 
 var stepForm = regexp.MustCompile(`^(?:([\d.]+[a-z]+)\+)?(\w+)(?::([^/*]*))?(?:/(\w+))?(?:\*(\d+))?$`)
 
-// stepsOf reads steps such as 91/w, overload*2, close, concern:91/w, write:11000, 50ms+ok (a late reply), and cursor:7.
+// stepsOf reads steps such as 91/w, overload*2, close, stray, concern:91/w, write:11000, 50ms+ok (a late reply), cursor:7.
 // raws are replies by name.
 func stepsOf(t testing.TB, text string, raws map[string]bson.D) (out []step) {
 	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
@@ -77,10 +77,10 @@ func stepsOf(t testing.TB, text string, raws map[string]bson.D) (out []step) {
 		if m == nil {
 			t.Fatalf("%q is not a step", word)
 		}
-		s, of := step{close: m[2] == "close"}, m[3]
+		s, of := step{close: m[2] == "close", stray: m[2] == "stray"}, m[3]
 		s.wait, _ = time.ParseDuration(m[1])
 		switch m[2] {
-		case "ok", "close":
+		case "ok", "close", "stray":
 		case "raw":
 			if s.reply = raws[of]; s.reply == nil {
 				t.Fatalf("there is no reply %s", of)

@@ -19,6 +19,7 @@ type Socket struct {
 	net.Conn
 	Address string
 	Monitor bool
+	Pooled  bool // a pool uses it; set by the dialer
 	owner   *Sockets
 	checked *replies.Conn // over Conn
 
@@ -125,7 +126,7 @@ func (k *Socket) Write(message []byte) (int, error) {
 	}
 	out := message
 	if s.Sent != nil {
-		out = s.Sent(message)
+		out = s.Sent(k, message)
 	}
 	n, err := k.checked.Write(out)
 	k.using.RUnlock()

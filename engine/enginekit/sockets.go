@@ -17,7 +17,7 @@ type Sockets struct {
 	// Patience limits how long a stream is held, and how long Hold waits.
 	Patience time.Duration
 	// Sent, which may be nil, replaces each message before it is sent.
-	Sent func(message []byte) []byte
+	Sent func(k *Socket, message []byte) []byte
 	// Failed, which may be nil, is called when a socket fails, before its user receives the error.
 	Failed func(k *Socket, err error)
 	// Cancelled, which may be nil, is called when a stream is closed while its
