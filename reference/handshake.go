@@ -61,8 +61,10 @@ type handshaker struct {
 
 // GetHandshakeInformation sends hello.
 func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Address, c *mnet.Connection) (mongo.HandshakeInformation, error) {
-	g := greet(ctx, c, h.sockets.limit(a.String()))
+	l := h.sockets.limit(a.String())
+	g := greet(ctx, c, l.hello(ctx))
 	info, err := h.Handshaker.GetHandshakeInformation(g.context(), a, c)
+	g.limit = l
 	if err != nil {
 		h.failed(a.String(), g)
 		if !h.sockets.labels || innermostCommand(err) != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,13 +151,14 @@ func TestLimit(t *testing.T) {
 		waiting []patience
 		timeout *time.Duration
 		want    limit
+		opens   bool // hello has the time of the pool
 	}{
-		{"a check-out with a deadline", []patience{soon}, nil, limit{patience: soon, maxTime: true}},
-		{"the check-out that waits longest", []patience{soon, late, soon}, nil, limit{patience: late, maxTime: true}},
-		{"a check-out without timeoutMS waits longest", []patience{soon, forever, late}, nil, limit{each: 7}},
-		{"no check-out: the client's timeoutMS", nil, client(3), limit{each: 3, maxTime: true}},
-		{"no check-out, timeoutMS is 0", nil, client(0), limit{maxTime: true}},
-		{"no check-out and no timeoutMS: socketTimeoutMS", nil, nil, limit{each: 7}},
+		{"a check-out with a deadline", []patience{soon}, nil, limit{patience: soon, maxTime: true}, false},
+		{"the check-out that waits longest", []patience{soon, late, soon}, nil, limit{patience: late, maxTime: true}, false},
+		{"a check-out without timeoutMS waits longest", []patience{soon, forever, late}, nil, limit{each: 7}, false},
+		{"no check-out: the client's timeoutMS", nil, client(3), limit{each: 3, maxTime: true}, true},
+		{"no check-out, timeoutMS is 0", nil, client(0), limit{maxTime: true}, true},
+		{"no check-out and no timeoutMS: socketTimeoutMS", nil, nil, limit{each: 7}, false},
 	} {
 		s := newSockets(nil)
 		s.timeout, s.socketTimeout = row.timeout, 7
@@ -164,7 +166,13 @@ func TestLimit(t *testing.T) {
 			s.watch("a:1", p)
 		}
 		s.watch("b:1", patience{now.Add(9), 9})
-		testkit.Equal(t, row.reason, s.limit("a:1") == row.want, true)
+		l, hello := s.limit("a:1"), row.want
+		if row.opens {
+			hello = limit{patience: patience{deadline: now.Add(time.Hour)}}
+		}
+		pool, cancel := context.WithDeadline(t.Context(), now.Add(time.Hour))
+		testkit.Equal(t, row.reason, []bool{l == row.want, l.hello(pool) == hello}, []bool{true, true})
+		cancel()
 	}
 }
 
@@ -312,6 +320,38 @@ func TestFailedHandshake(t *testing.T) {
 			testkit.Check(t, err)
 			testkit.Equal(t, name+": the stream is held for", (<-read).Sub(begun), monitorTimeout)
 			testkit.Check(t, errors.Join(k.Close(), far.Close()))
+		})
+	}
+}
+
+// TestBackgroundHandshake checks what limits the hello and saslStart of a connection for minPoolSize.
+func TestBackgroundHandshake(t *testing.T) {
+	for _, row := range []struct {
+		reason, options, hello, sasl string
+		want                         string
+	}{
+		{"hello has connectTimeoutMS", "timeoutMS=100", "200ms+ok", "ok", "ready; maxTimeMS 100"},
+		{"hello exceeds it", "timeoutMS=1000&connectTimeoutMS=100", "200ms+ok", "ok", "ready gone; maxTimeMS 1000"},
+		{"saslStart has timeoutMS, again", "timeoutMS=100", "50ms+ok", "80ms+ok", "ready; maxTimeMS 100"},
+		{"saslStart exceeds it", "timeoutMS=100&connectTimeoutMS=1000", "50ms+ok", "150ms+ok", "ready cleared gone missed; maxTimeMS 100"},
+		{"without timeoutMS, they have socketTimeoutMS", "socketTimeoutMS=100&connectTimeoutMS=50", "80ms+ok", "80ms+ok", "ready; maxTimeMS 0"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := script(t, "single", 1)
+			// The first hello is of the monitor, one of the next two is of the pool, and the other measures round trips.
+			s.on("hello", stepsOf(t, "ok,"+row.hello+","+row.hello, nil)...)
+			s.on("saslStart", stepsOf(t, row.sasl, nil)...)
+			e, err := New(Options{dial: s.dial, Heartbeat: time.Hour})
+			testkit.Check(t, err)
+			options := row.options + "&minPoolSize=1&authMechanism=PLAIN"
+			b := openOn(t, e, strings.Replace(s.uri(options), "//", "//user:password@", 1), d())
+			time.Sleep(700 * time.Millisecond)
+			got := strings.TrimSpace(b.eventWords([]int{1000})) + "; maxTimeMS"
+			for _, command := range s.commands("saslStart") {
+				n, _ := enginekit.Integer(command.Lookup("maxTimeMS"))
+				got += fmt.Sprint(" ", n)
+			}
+			testkit.Equal(t, row.reason, got, row.want)
 		})
 	}
 }

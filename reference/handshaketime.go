@@ -47,6 +47,17 @@ func (s *sockets) limit(address string) limit {
 	return limit{each: s.socketTimeout}
 }
 
+// hello returns the limit of the first command, given the context of the pool. The text says that connectTimeoutMS is
+// for the establishment of connections that no check-out waits for, and timeoutMS for the commands of their handshakes.
+// The suite command-execution needs a hello that takes longer than timeoutMS.
+func (l limit) hello(pool context.Context) limit {
+	if l.maxTime && l.deadline.IsZero() {
+		at, _ := pool.Deadline()
+		return limit{patience: patience{deadline: at}}
+	}
+	return l
+}
+
 // next returns the deadline of a command that is sent now, or zero.
 func (l limit) next() time.Time {
 	if l.deadline.IsZero() && l.each > 0 {
