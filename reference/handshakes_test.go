@@ -314,7 +314,7 @@ func TestFailedHandshake(t *testing.T) {
 			time.AfterFunc(100*time.Millisecond, s.watch("a:1", patience{deadline: time.Now()}))
 			begun := time.Now()
 			err = fails(t.Context(), handshaker{answers{net.ErrClosed}, s}, &mnet.Connection{Describer: somewhere{}})
-			testkit.Equal(t, name+": the error, after", []any{err == net.ErrClosed, time.Since(begun)}, []any{true, 100 * time.Millisecond})
+			testkit.Equal(t, name+": the error, after", []any{errors.Is(err, net.ErrClosed), time.Since(begun)}, []any{true, 100 * time.Millisecond})
 			begun = time.Now()
 			_, err = far.Write([]byte{1})
 			testkit.Check(t, err)
