@@ -92,7 +92,7 @@ func (b *clientBulk) read(batch *batch, r reply, concern *result.Error) (interru
 	}
 	n, _ := enginekit.Integer(r.doc.Lookup("nErrors"))
 	b.wrote = b.wrote || n == 0 || !b.ordered && int(n) < len(batch.writes)
-	k, top := b.openCursor(r, cursorOptions{lifetime: true, kill: true})
+	k, top := b.openCursor(r, cursorOptions{lifetime: true})
 	var docs []bson.Raw
 	if top == nil {
 		docs, top = k.all(b.base, &b.trace)

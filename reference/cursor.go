@@ -35,6 +35,7 @@ type cursor struct {
 	batch    []bson.Raw
 	returned int64
 	token    bson.Raw // postBatchResumeToken of the last batch
+	lost     bool     // the reply to a getMore: the next one would skip its batch
 	closed   bool
 }
 
@@ -47,9 +48,6 @@ type cursorOptions struct {
 	tailable  bool
 	await     bool
 	lifetime  bool // timeoutMode cursorLifetime
-	// kill requires killCursors after a network error of getMore, too (Bulk Write, "Top-Level Errors"), unless the
-	// connection was pinned (Load Balancers, "Behaviour With Cursors").
-	kill bool
 }
 
 // openCursor returns the cursor of a reply. It takes ownership of the implicit session.
@@ -113,7 +111,7 @@ func (k *cursor) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *res
 	ctx, cancel := k.bounded(ctx)
 	defer cancel()
 	for tried := false; len(k.batch) == 0; tried = true {
-		if k.id == 0 || tried && !wait {
+		if k.id == 0 || k.lost || tried && !wait {
 			return nil, nil
 		}
 		if err := k.getMore(ctx, tr); err != nil {
@@ -171,9 +169,10 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 	}
 	r, err := k.execute(ctx, cmd, tr)
 	if err != nil {
-		lost := broken(err) && !err.Timeout && (k.conn != nil || !o.kill)
-		if lost || err.Kind == "server" && err.Code == cursorNotFound {
-			k.id = 0 // it cannot be killed
+		// Otherwise it must be killed (Run Command, "Resource Cleanup"; Load Balancers, "Behaviour With Cursors").
+		k.lost = broken(err) && !err.Timeout
+		if k.lost && k.conn != nil || err.Kind == "server" && err.Code == cursorNotFound {
+			k.id = 0
 		}
 		return err
 	}

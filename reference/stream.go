@@ -130,6 +130,8 @@ func (s *changeStream) next(ctx context.Context, wait bool, tr *trace) (bson.Raw
 			return nil, err
 		case !s.resumable(err):
 			return nil, err
+		case err.Client:
+			s.cursor.id = 0 // the server may be down: killCursors would wait for it before the stream resumes elsewhere
 		}
 		if err := s.resume(ctx, tr); err != nil {
 			return nil, err
