@@ -95,7 +95,7 @@ func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
 		t.recordFailPoint(name, c.text("client"), outcome)
 	}
 	if f == nil && outcome.Err != nil {
-		f = c.failf("the fail point %s could not be set: %s", name, outcome.Err.Message)
+		f = c.breakf("the fail point %s could not be set: %s", name, outcome.Err.Message)
 	}
 	return f
 }
@@ -119,7 +119,7 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	_, err = t.site.commands.at(ctx, address, "admin", command)
 	f = ended(ctx, c.path, c.op.Position, "the fail point to be set on "+address)
 	if f == nil && err != nil {
-		f = c.failf("the fail point %s could not be set on %s: %s", name, address, err)
+		f = c.breakf("the fail point %s could not be set on %s: %s", name, address, err)
 	}
 	return f
 }

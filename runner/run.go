@@ -47,7 +47,9 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	for _, p := range Unused(suites, r.cfg, r.day) {
 		r.problem("%s", p)
 	}
+	end := r.stalls.watch()
 	r.work(ctx, jobs)
+	end()
 	for _, s := range r.sites {
 		s.commands.close()
 	}
@@ -62,6 +64,7 @@ type run struct {
 	offers []deployment.Description
 	day    time.Time // for the expiry of all known failures
 	dial   func(deployment.Deployment) (commands, error)
+	stalls stalls
 
 	mu      sync.Mutex // guards the following fields
 	next    int        // index of the next job

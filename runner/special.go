@@ -38,6 +38,11 @@ func (c call) failf(format string, args ...any) *fault {
 	return failf(c.path, c.op.Position, "%s: %s", c.op.Name, fmt.Sprintf(format, args...))
 }
 
+// breakf returns a fault of the set-up, which says nothing about the driver.
+func (c call) breakf(format string, args ...any) *fault {
+	return breakf("%s: %s: %s", c.op.Position, c.op.Name, fmt.Sprintf(format, args...))
+}
+
 // expect returns a fault if a condition is not as asserted: yes is the message if it holds, no otherwise.
 func (c call) expect(is bool, yes, no string) *fault {
 	switch {
