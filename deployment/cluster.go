@@ -199,7 +199,7 @@ func report(note func(string), prefix string, off []leftFailPoint) {
 // record keeps an entry in the ledger until the lock is removed. If that fails, the run continues, since a lock
 // expires.
 func (c *cluster) record(o ClusterOptions) {
-	forget, err := o.Ledger.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.Redact(o.URI), Name: lock.Database + "." + lock.Collection})
+	forget, err := o.Ledger.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.RedactURL(o.URI), Name: lock.Database + "." + lock.Collection})
 	if err != nil {
 		o.Note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
 		forget = func() error { return nil }

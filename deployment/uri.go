@@ -41,27 +41,35 @@ func (u uri) client(appName string) *options.ClientOptions {
 // option is one key=value of the query, still escaped.
 type option struct{ key, value string }
 
-// parseURI splits a connection string. Errors never repeat the string, which may contain a password.
+// parseURI splits a connection string. Errors never repeat a part of the string, which may be a part of a password.
 func parseURI(s string) (uri, error) {
 	scheme, rest, found := strings.Cut(s, "://")
 	if !found || (scheme != "mongodb" && scheme != "mongodb+srv") {
 		return uri{}, errors.New("connection string must start with mongodb:// or mongodb+srv://")
 	}
 	u := uri{scheme: scheme}
-	rest, query, _ := strings.Cut(rest, "?")
-	// The last @ ends the credentials: those in later parts are escaped.
-	if i := strings.LastIndex(rest, "@"); i >= 0 {
-		u.userinfo, rest = rest[:i+1], rest[i+1:]
+	// The last @ before the first slash ends the credentials, which may contain a question mark (Connection String,
+	// "Userinfo (optional)").
+	authority, _, _ := strings.Cut(rest, "/")
+	at := strings.LastIndex(authority, "@") + 1
+	u.userinfo = rest[:at]
+	rest, query, _ := strings.Cut(rest[at:], "?")
+	authority, u.database, _ = strings.Cut(rest, "/")
+	if strings.Contains(u.database, "@") || at == 0 && strings.Contains(query, "@") {
+		return uri{}, errors.New("a slash in a user name or password of the connection string must be written %2F, and an at sign %40")
 	}
-	authority, database, _ := strings.Cut(rest, "/")
-	u.database = database
+	for part := range strings.SplitSeq(strings.TrimSuffix(u.userinfo, "@"), ":") {
+		if _, err := url.PathUnescape(part); err != nil {
+			return uri{}, errors.New("a percent sign in a user name or password of the connection string must be written %25")
+		}
+	}
 	if u.hosts = strings.Split(authority, ","); slices.Contains(u.hosts, "") {
 		return uri{}, errors.New("connection string has an empty host")
 	}
 	for _, pair := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
 		key, value, found := strings.Cut(pair, "=")
 		if !found {
-			return uri{}, fmt.Errorf("option %q of the connection string has no value", key)
+			return uri{}, errors.New("an option of the connection string has no value")
 		}
 		u.options = append(u.options, option{key, value})
 	}

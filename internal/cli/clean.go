@@ -128,7 +128,7 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 	}
 	if x.flags.Changed("uri") && !x.dryRun {
 		if err := x.release(ctx, x.uri); err != nil {
-			x.failed("clean the deployment at "+c.secrets.Redact(x.fullURI), err)
+			x.failed("clean the deployment at "+secret.RedactURL(x.fullURI), err)
 		}
 	}
 	switch {
@@ -311,7 +311,7 @@ func (x *cleaner) awaitAndRemove(ctx context.Context, s clusterService, kind orc
 func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	uri := e.URI
 	switch {
-	case x.fullURI != "" && secret.Redact(x.fullURI) == e.URI:
+	case x.fullURI != "" && secret.RedactURL(x.fullURI) == e.URI:
 		uri = x.fullURI
 	case strings.Contains(e.URI, secret.Mark):
 		return fmt.Errorf("it requires a password: utr clean --uri '%s', with the password in it", e.URI)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/experiment"
 	"github.com/unified-test-runner/utr/experiment/counter"
@@ -184,6 +185,9 @@ utr experiment counter --uri mongodb://localhost:27017 --strategy idempotent --f
 }
 
 func (e *counterFlags) act(ctx context.Context, c *call) error {
+	if err := deployment.CheckURI(e.URI); err != nil && e.URI != "" {
+		return usage("--uri: %w", err)
+	}
 	config := e.Config
 	if len(e.strategies) > 0 {
 		config.Strategies = slices.DeleteFunc(config.Strategies, func(s counter.Strategy) bool { return !slices.Contains(e.strategies, s.Name) })

@@ -23,16 +23,26 @@ var options = []string{"authmechanismproperties", "proxypassword", "sslclientcer
 // IsOption reports whether the value of a connection string option is secret.
 func IsOption(name string) bool { return slices.Contains(options, strings.ToLower(name)) }
 
-// These match what is secret by its position: credentials in a URL, up to the last @ before the path, and values
-// of secret options.
+// These match what is secret by its position: credentials in a URL, up to its last @, because passwords may contain an
+// unescaped slash or question mark, and values of secret options.
 var (
-	userInfo    = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/?\s"'<>]*@`)
+	userInfo    = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s"'<>]*@`)
+	optionOfURL = regexp.MustCompile(`(?i)\b(` + strings.Join(options, "|") + `)=[^&;]*`)
 	optionValue = regexp.MustCompile(`(?i)\b(` + strings.Join(options, "|") + `)=[^&;\s"'<>]*`)
 )
 
 // Redact removes what is secret by its position, whether or not a Keeper knows it.
 func Redact(text string) string {
 	return optionValue.ReplaceAllString(userInfo.ReplaceAllString(text, "${1}"+Mark+"@"), "$1="+Mark)
+}
+
+// RedactURL removes the secrets of a text that is one connection string or URL, whatever characters they contain.
+func RedactURL(text string) string {
+	scheme, rest, found := strings.Cut(text, "://")
+	if at := strings.LastIndex(rest, "@"); found && at >= 0 {
+		text = scheme + "://" + Mark + rest[at:]
+	}
+	return optionOfURL.ReplaceAllString(text, "$1="+Mark)
 }
 
 // Find returns the secrets in a URL, a connection string, an option NAME=VALUE, or an argument that contains one.
@@ -46,15 +56,19 @@ func Find(text string) (found []string) {
 
 // ofURL returns the secrets in a URL without its scheme.
 func ofURL(rest string) (found []string) {
-	hosts, query, _ := strings.Cut(rest, "?")
-	if at := strings.LastIndex(hosts, "@"); at >= 0 {
-		if _, password, ok := strings.Cut(hosts[:at], ":"); ok {
-			found = append(found, password)
+	// Any @ may end the password, or be a part of it or of an option. A parser of flags splits at =.
+	_, password, _ := strings.Cut(rest, ":")
+	for i, c := range password {
+		if c == '@' {
+			name, _, _ := strings.Cut(password[:i], "=")
+			found = append(found, password[:i], name)
 		}
 	}
-	for _, option := range strings.FieldsFunc(query, func(c rune) bool { return c == '&' || c == ';' }) {
-		name, value, _ := strings.Cut(option, "=")
-		found = append(found, ofOption(name, value)...)
+	for _, query, more := strings.Cut(rest, "?"); more; _, query, more = strings.Cut(query, "?") {
+		for _, option := range strings.FieldsFunc(query, func(c rune) bool { return c == '&' || c == ';' }) {
+			name, value, _ := strings.Cut(option, "=")
+			found = append(found, ofOption(name, value)...)
+		}
 	}
 	return found
 }

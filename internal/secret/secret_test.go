@@ -21,6 +21,16 @@ func TestHide(t *testing.T) {
 	})
 }
 
+// A connection string of a ledger has no secret, whatever characters the secret has.
+func TestRedactURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"mongodb://u:s' e<cr>/e?t@a:1/x?w=1&proxyPassword=a 'b&x=1": "mongodb://***@a:1/x?w=1&proxyPassword=***&x=1",
+		"mongodb://a:1/?w=1": "mongodb://a:1/?w=1",
+	} {
+		testkit.Equal(t, text, RedactURL(text), want)
+	}
+}
+
 // A keeper can learn secrets while others use it.
 func TestLearn(t *testing.T) {
 	k := NewKeeper("mongodb://ann:first@h/")
@@ -51,8 +61,8 @@ func FuzzKeeper(f *testing.F) {
 	f.Add("p@w:/?", "mongodb://", "@h")
 	f.Add("%41", "A", "A")
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
-		if secret == "" || strings.ContainsAny(secret, "?*") {
-			t.Skip("no password, or one that ends the authority of a connection string or looks like the mark")
+		if secret == "" || strings.Contains(secret, "*") {
+			t.Skip("no password, or one that looks like the mark")
 		}
 		// The surrounding text may contain the secret, or form it together with the mark.
 		overlaps := before != "" && strings.HasPrefix(secret, before[len(before)-1:]) || after != "" && strings.HasSuffix(secret, after[:1])
