@@ -61,7 +61,7 @@ type Question struct {
 // Questions lists the questions.
 func Questions() []Question {
 	return []Question{
-		{"exponent", "should the exponent of the backoff begin with 0 or with 1?", func(c *Config) {
+		{"exponent", "is the exponent of the first backoff 0, as in prose of 2025-12, or 1, as in its pseudocode?", func(c *Config) {
 			c.Policies = []Policy{variant("one", "the first backoff is up to 200 ms: client-backpressure@2026-07-08", func(*retry.Overload) {}),
 				variant("zero", "the first backoff is up to 100 ms", func(o *retry.Overload) { o.Exponent = -1 })}
 		}},

@@ -42,7 +42,7 @@ var performs = map[string]string{
 	"listDatabaseObjects":         "listDatabases",
 	"listIndexNames":              "listIndexes",
 	"listSearchIndexes":           "aggregate",
-	"modifyCollection":            "runCommand",
+	"modifyCollection":            "collMod",
 	"rename":                      "renameCollection",
 	"replaceOne":                  "update",
 	"runCursorCommand":            "runCommand",

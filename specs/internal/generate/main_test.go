@@ -84,6 +84,9 @@ func TestSuites(t *testing.T) {
 			row := fmt.Sprintf("| `%s` | %d | %d |", name, len(s.Files), tests)
 			if s.Policy != "" {
 				row += " `" + s.Policy + "` |"
+				document, _, _ := strings.Cut(s.Name, "-20")
+				testkit.Contains(t, testkit.Read(t, filepath.Join("..", "..", "..", "docs", "seeds", document+".md")),
+					fmt.Sprintf("\n$ utr run --policy %s dated/%s\n%d passed, 0 failed, 0 skipped\n", s.Policy, s.Name, tests))
 			}
 			if !strings.Contains(page, row) {
 				t.Errorf("docs/suites.md lacks %s", row)
