@@ -40,3 +40,10 @@ func TestDatedSuites(t *testing.T) {
 		})
 	}
 }
+
+// A sample of the suites of retryable reads passes with the policy of 2024 as well, as docs/seeds/retryable-reads.md says.
+func TestReadsOf2024(t *testing.T) {
+	t.Parallel()
+	suites := bench.Some(bench.Load(t, bench.OwnFolder(t, "retryable-reads")), testkit.Chance(t, 4))
+	bench.PassOn(t, []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}, "retryable-reads@2024", suites)
+}

@@ -30,18 +30,24 @@ func (p Policy) operation(title string) Operation {
 
 // labelled is the name of a retryable error.
 func (p Policy) labelled(c Code) string {
-	if p.Label == "" {
-		return c.Name
+	switch {
+	case p.Label != "":
+		return c.Name + " with the label " + p.Label
+	case p.Noun == "write":
+		return c.Name + " without a label"
 	}
-	return c.Name + " with the label " + p.Label
+	return c.Name
 }
 
 // Fails is the data of failCommand for a retryable error.
 func (p Policy) Fails(c Code) string {
-	if p.Label == "" {
-		return ErrorCode(c)
+	switch {
+	case p.Label != "":
+		return Labelled(c, p.Label)
+	case p.Noun == "write": // a mongod would add a label
+		return Labelled(c)
 	}
-	return Labelled(c, p.Label)
+	return ErrorCode(c)
 }
 
 // Raises expects a retryable error.
@@ -159,7 +165,11 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 		p.client("timed", "appName: "+app+", timeoutMS: 1500, "+Quiet)}
 	lost := func(o Operation, c Code, s Story) {
 		s.Before, s.Seen, s.Attempts = []string{Ping(s.By)}, Pinged(p.Database), 1
-		s.Points = []string{FailPoint(o.Command+", hello, isMaster", Always, p.Fails(c)+", appName: "+app)}
+		data := p.Fails(c)
+		if p.Noun == "write" {
+			data = Labelled(c, writable) // retryable under every policy
+		}
+		s.Points = []string{FailPoint(o.Command+", hello, isMaster", Always, data+", appName: "+app)}
 		f.Tell(o, s)
 	}
 	for _, o := range operations {

@@ -195,16 +195,17 @@ func (p Policy) bulks(f *File, order string) {
 		After(first, raised, fourth),        // all
 	}
 	allOfMany := After("{ _id: 1, x: 12 }", raised, fourth) // with an update of many
-	fails := []struct{ says, data, raises, plain, require, rule string }{
-		{"a network error", Closes, WithLabels(RaisedNetwork, p.Label, ""), RaisedNetwork, "", p.Network},
-		{"HostUnreachable", p.Fails(HostUnreachable), p.Raises(HostUnreachable),
-			RaisedCode(HostUnreachable), labelling, p.Codes},
-		{"HostUnreachable from a server before 4.4", ErrorCode(HostUnreachable), p.Raises(HostUnreachable),
-			RaisedCode(HostUnreachable), before44, p.Codes},
-	}
-	concern, today := "a write concern error that has the label", ""
+	name, concern, today := "HostUnreachable", "a write concern error that has the label", ""
 	if p.Label == "" {
-		concern, today = "the write concern error ShutdownInProgress without a label", "the label makes an error retryable"
+		name, today = p.labelled(HostUnreachable), "the label makes an error retryable"
+		concern = "the write concern error ShutdownInProgress without a label"
+	}
+	fails := []struct{ says, data, raises, plain, require, rule, today string }{
+		{"a network error", Closes, WithLabels(RaisedNetwork, p.Label, ""), RaisedNetwork, "", p.Network, ""},
+		{name, p.Fails(HostUnreachable), p.Raises(HostUnreachable),
+			RaisedCode(HostUnreachable), labelling, p.Codes, today},
+		{"HostUnreachable from a server before 4.4", ErrorCode(HostUnreachable), p.Raises(HostUnreachable),
+			RaisedCode(HostUnreachable), before44, p.Codes, ""},
 	}
 	for at, command := range commands {
 		o := bulkOf(order, command, insertFourth, updateSecond, deleteThird)
@@ -220,9 +221,9 @@ func (p Policy) bulks(f *File, order string) {
 		for _, e := range fails {
 			f.Tell(o,
 				Story{Says: "the " + command + " is retried with its own transaction number after " + e.says + " (" + e.rule + ")", Require: e.require, Fails: e.data,
-					Seen: before, Then: slices.Concat(p.sent(command, at+1, no, yes), rest), Outcome: left[3]},
+					Seen: before, Then: slices.Concat(p.sent(command, at+1, no, yes), rest), Outcome: left[3], Today: e.today},
 				Story{Says: "nothing is sent after the retry of the " + command + " fails with " + e.says + " (" + p.Once + ")", Require: e.require,
-					Mode: Times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: p.sent(command, at+1, no, no), Outcome: left[at]})
+					Mode: Times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: p.sent(command, at+1, no, no), Outcome: left[at], Today: e.today})
 		}
 		f.Tell(o,
 			Story{Says: "nothing is sent after the retry of the " + command + " fails with " + concern + " (" + p.Once + ")",
