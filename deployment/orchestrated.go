@@ -235,8 +235,9 @@ type creation struct {
 	*orchestrated
 	configuration orchestration.Configuration
 	id            string
-	unanswered    bool         // the service may create the cluster later
-	forget        func() error // removes the entry in the ledger
+	body          map[string]any // of the request
+	unanswered    bool           // the service may create the cluster later
+	forget        func() error   // removes the entry in the ledger
 	cleanUp       cleanUps
 }
 
@@ -289,11 +290,11 @@ func (n *creation) remove(ctx context.Context) error {
 
 // request makes the service create the cluster. It also returns the mongoses' ports for load balancers.
 func (n *creation) request(ctx context.Context, alone bool) (answer orchestration.Cluster, balanced []int, err error) {
-	body := n.configuration.Body(n.id, alone)
-	if balanced, err = orchestration.SetBalancerPorts(body, n.ports.Next); err != nil {
+	n.body = n.configuration.Body(n.id, alone)
+	if balanced, err = orchestration.SetBalancerPorts(n.body, n.ports.Next); err != nil {
 		return answer, nil, err
 	}
-	answer, err = n.client.Create(ctx, n.configuration.Kind, n.id, body)
+	answer, err = n.client.Create(ctx, n.configuration.Kind, n.id, n.body)
 	var failed *orchestration.Error
 	n.unanswered = errors.As(err, &failed) && failed.Unanswered
 	if err != nil {
@@ -309,9 +310,16 @@ func (n *creation) request(ctx context.Context, alone bool) (answer orchestratio
 
 // connect connects to the cluster, through load balancers if it has ports for them.
 func (n *creation) connect(ctx context.Context, direct uri, balanced []int) (*cluster, error) {
-	logs, err := n.client.Servers(ctx, n.configuration.Kind, n.id)
+	servers, err := n.client.Servers(ctx, n.configuration.Kind, n.id)
+	if err == nil {
+		err = orchestration.CheckReleases(n.configuration.Kind, n.body, servers)
+	}
 	if err != nil {
 		return nil, err
+	}
+	logs := make(map[string]string)
+	for _, s := range servers {
+		logs[s.Host] = s.Log
 	}
 	o := ClusterOptions{URI: direct.String(), ServerAPI: n.ServerAPI, Note: n.Note}
 	if len(balanced) > 0 {

@@ -59,6 +59,13 @@ func orchestrate(t *testing.T) *service {
 		"and":    func(text string) { testkit.ErrorContains(t, s.fault, text) },
 		"held":   func(string) { _, err := OpenOrchestration(s.ctx, s.options); heldBy(t, err) },
 		"url":    func(url string) { s.options.URL = url },
+		"forget": func(string) { s.twin.ForgetVersions() },
+		"version": func(version string) {
+			for i := range s.options.Clusters {
+				c := &s.options.Clusters[i].Configuration
+				*c = c.With(orchestration.Settings{Version: version})
+			}
+		},
 		"vanish": func(string) { s.twin.Vanish() },
 		"kill":   func(string) { s.twin.Kill() },
 		"arm": func(name string) {

@@ -118,6 +118,9 @@ type Cluster struct {
 			Log string `json:"logpath"` // of a server, on the service's machine
 		} `json:"params"`
 	} `json:"procInfo"`
+	Build struct {
+		Version string `json:"version"` // of a server that is running
+	} `json:"serverInfo"`
 }
 
 // Check checks that the service is mongo-orchestration.
@@ -226,17 +229,22 @@ func (c *Client) Made(ctx context.Context) (made []Made, err error) {
 	return made, err
 }
 
-// Servers returns the log paths on the service's machine by host:port, for the servers of a cluster that Create
-// created. Servers that are not running are omitted, after half a minute.
-func (c *Client) Servers(ctx context.Context, kind Kind, id string) (map[string]string, error) {
+// Running is a server of a cluster.
+type Running struct {
+	ID, Host string // host:port
+	Version  string
+	Log      string // the path of its log on the service's machine
+}
+
+// Servers returns the servers of a cluster that Create created. Servers that are not running are omitted, after half a
+// minute.
+func (c *Client) Servers(ctx context.Context, kind Kind, id string) (running []Running, err error) {
 	servers := []Part{{Server, id}}
 	if kind != Server {
-		var err error
 		if servers, err = c.Parts(ctx, id); err != nil {
 			return nil, err
 		}
 	}
-	logs := make(map[string]string)
 	for _, s := range servers {
 		if s.Kind != Server {
 			continue
@@ -246,10 +254,10 @@ func (c *Client) Servers(ctx context.Context, kind Kind, id string) (map[string]
 			return nil, err
 		}
 		if host := strings.TrimPrefix(about.URI, "mongodb://"); host != "" {
-			logs[host] = about.Process.Parameters.Log
+			running = append(running, Running{s.ID, host, about.Build.Version, about.Process.Parameters.Log})
 		}
 	}
-	return logs, nil
+	return running, nil
 }
 
 // list lists the clusters of some kinds, or returns an error if one of them cannot be listed.

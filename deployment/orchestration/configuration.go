@@ -242,6 +242,11 @@ func (c Configuration) Body(id string, alone bool) map[string]any {
 	if _, given := doc["configsvrs"]; c.Kind == ShardedCluster && !given {
 		doc["configsvrs"] = []any{map[string]any{}}
 	}
+	if version, given := doc["version"]; given { // which the service does not pass on to config servers
+		for _, s := range objects(doc["configsvrs"]) {
+			s["version"] = cmp.Or(s["version"], version)
+		}
+	}
 	for _, n := range nodes(c.Kind, doc) {
 		n.doc[n.key] = id + partMark + n.id
 		delete(n.options, dataFolder)
@@ -252,6 +257,39 @@ func (c Configuration) Body(id string, alone bool) map[string]any {
 	}
 	return doc
 }
+
+// CheckReleases checks that servers run the releases that a Body requests, and servers of the same release the same
+// version. Without a requested release, that is the default of the service.
+func CheckReleases(kind Kind, body map[string]any, servers []Running) error {
+	requested := map[string]string{}
+	all := nodes(kind, body)
+	for _, n := range all {
+		requested[firstText(n.doc, "server_id")] = n.release
+	}
+	first := map[string]Running{}
+	var errs []error
+	for _, s := range servers {
+		release, known := requested[s.ID]
+		if !known && kind == Server {
+			release = all[0].release
+		}
+		same, seen := first[release]
+		number := releaseNumber.FindStringSubmatch(release)
+		switch {
+		case s.Version == "":
+		case number != nil && !strings.HasPrefix(s.Version+".", number[1]+"."):
+			errs = append(errs, fmt.Errorf("server %s (%s) runs %s instead of %s", s.Host, s.ID, s.Version, release))
+		case seen && s.Version != same.Version:
+			errs = append(errs, fmt.Errorf("server %s (%s) runs %s, but %s (%s) runs %s", s.Host, s.ID, s.Version, same.Host, same.ID, same.Version))
+		case !seen:
+			first[release] = s
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// releaseNumber matches the names of releases that are the beginning of a version, such as 8.0 and v8.0-latest.
+var releaseNumber = regexp.MustCompile(`^v?(\d+\.\d+(?:\.\d+)?)(?:-latest)?$`)
 
 // dataFolder is the option with a server's data folder.
 const dataFolder = "dbpath"
@@ -279,43 +317,46 @@ type node struct {
 	key, id string         // the key of its id, and the part of its id after that of the cluster
 	doc     map[string]any // the object with the id
 	options map[string]any // of its process or processes
+	release string         // requested for it, or ""
 }
 
 // nodes returns all servers and replica sets. It adds missing objects.
 func nodes(kind Kind, doc map[string]any) (all []node) {
-	members := func(prefix string, list any) {
+	version := func(of map[string]any, otherwise string) string { return cmp.Or(firstText(of, "version"), otherwise) }
+	release := version(doc, "")
+	members := func(prefix string, list any, release string) {
 		for i, m := range objects(list) {
-			all = append(all, node{"server_id", fmt.Sprint(prefix, i), m, object(m, "procParams")})
+			all = append(all, node{"server_id", fmt.Sprint(prefix, i), m, object(m, "procParams"), version(m, release)})
 		}
 	}
 	switch kind {
 	case Server:
-		all = append(all, node{doc: map[string]any{}, options: object(doc, "procParams")})
+		all = append(all, node{doc: map[string]any{}, options: object(doc, "procParams"), release: release})
 	case ReplicaSet:
-		members("member", doc["members"])
+		members("member", doc["members"], release)
 	case ShardedCluster:
 		for i, r := range objects(doc["routers"]) {
-			all = append(all, node{"server_id", fmt.Sprint("router", i), r, r})
+			all = append(all, node{"server_id", fmt.Sprint("router", i), r, r, version(r, release)})
 		}
 		for i, s := range objects(doc["shards"]) {
 			params, id, key := object(s, "shardParams"), fmt.Sprint("shard", i), "server_id"
 			if params["members"] != nil {
 				key = "rs_id"
-				members(id+"-", params["members"])
+				members(id+"-", params["members"], version(params, release))
 			}
-			all = append(all, node{key, id, params, object(params, "procParams")})
+			all = append(all, node{key, id, params, object(params, "procParams"), version(params, release)})
 		}
 		configs := objects(doc["configsvrs"])
 		for i, s := range configs {
 			if len(configs) > 1 {
-				all = append(all, node{"server_id", fmt.Sprint("config", i), s, s})
+				all = append(all, node{"server_id", fmt.Sprint("config", i), s, s, version(s, release)})
 				continue
 			}
 			if s["members"] == nil { // a replica set with one member by default
 				s["members"] = []any{map[string]any{}}
 			}
-			members("config-", s["members"])
-			all = append(all, node{"rs_id", "config", s, s})
+			members("config-", s["members"], version(s, release))
+			all = append(all, node{"rs_id", "config", s, s, version(s, release)})
 		}
 	}
 	return all

@@ -64,6 +64,16 @@ var commands = testkit.Commands{
 		testkit.Equal(t, "the configuration", string(c.text), before)
 		return string(body), err
 	},
+	"releases": func(t *testing.T, a []string) (string, error) { // a configuration, and ids and versions of its servers
+		c, err := Parse("x", []byte(a[0]))
+		testkit.Check(t, err)
+		var servers []Running
+		for word := range strings.FieldsSeq(a[1]) {
+			id, version, _ := strings.Cut(word, "=")
+			servers = append(servers, Running{ID: id, Host: "h", Version: version})
+		}
+		return "", CheckReleases(c.Kind, c.Body("ID", false), servers)
+	},
 	"id": func(t *testing.T, a []string) (string, error) { // without the ten random characters
 		c, err := Parse("/some/where/x.json", []byte(a[0]))
 		testkit.Check(t, err)

@@ -3,6 +3,7 @@
 package twin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,13 +30,48 @@ type Service struct {
 	made     int
 	fault    Fault
 	log      string
+	forgets  bool // see ForgetVersions
 }
 
 // cluster is a cluster, or, without a deployment, a part of one whose creation failed.
 type cluster struct {
 	*embedded.Deployment
 	login, password string
-	log             string // path, or ""
+	log             string            // path, or ""
+	version         string            // of a standalone
+	parts           map[string]string // versions of servers by their ids
+	forgets         bool
+}
+
+// release is what the service starts if nothing else is requested.
+const release = "8.0"
+
+// find finds the servers in a part of a request, with their versions.
+func (c *cluster) find(part any, version string) {
+	switch x := part.(type) {
+	case []any:
+		for _, e := range x {
+			c.find(e, version)
+		}
+	case map[string]any:
+		if own, ok := x["version"].(string); ok {
+			version = own
+		}
+		if id, ok := x["server_id"].(string); ok {
+			c.parts[id] = version
+		}
+		for key, e := range x {
+			if key != "configsvrs" {
+				c.find(e, version)
+			} else if c.find(e, release); c.forgets { // the service does not pass the version on
+				for id := range c.parts {
+					if strings.Contains(id, "-config") {
+						c.parts[id] = release
+					}
+				}
+			}
+		}
+	}
 }
 
 func (c *cluster) stop() {
@@ -84,6 +120,13 @@ func (s *Service) Logs(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log = path
+}
+
+// ForgetVersions makes the config servers of later clusters ignore requested versions.
+func (s *Service) ForgetVersions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgets = true
 }
 
 // Misbehave installs a fault; nil removes it.
@@ -163,9 +206,14 @@ func (s *Service) list(w http.ResponseWriter, kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rows := []map[string]any{}
-	for name := range s.clusters {
+	for name, c := range s.clusters {
 		if id, found := strings.CutPrefix(name, kind+"/"); found {
 			rows = append(rows, map[string]any{"id": id})
+		}
+		for id := range c.parts {
+			if kind == "servers" {
+				rows = append(rows, map[string]any{"id": id})
+			}
 		}
 	}
 	answer(w, map[string]any{kind: rows})
@@ -180,7 +228,10 @@ func (s *Service) make(w http.ResponseWriter, r *http.Request, kind, id string) 
 	s.mu.Lock()
 	s.bodies = append(s.bodies, body)
 	taken := s.clusters[kind+"/"+id] != nil
-	c := &cluster{log: s.log}
+	c := &cluster{log: s.log, parts: make(map[string]string), forgets: s.forgets}
+	c.version, _ = body["version"].(string)
+	c.version = cmp.Or(c.version, release)
+	c.find(body, c.version)
 	s.mu.Unlock()
 	if taken {
 		Raise(w, fmt.Sprintf("mongo_orchestration.errors.ServersError: %s with id %s already exists.", kind, id))
@@ -213,12 +264,16 @@ func (s *Service) make(w http.ResponseWriter, r *http.Request, kind, id string) 
 // info is the service's description of a cluster. Passwords are not escaped.
 func (c *cluster) info(id string) map[string]any {
 	hosts := strings.Join(c.Hosts(), ",")
+	if c.parts[id] != "" {
+		hosts = c.Hosts()[0]
+	}
 	uri, auth := "mongodb://"+hosts, "mongodb://"+c.login+":"+c.password+"@"+hosts+"/?authSource=admin"
 	if u, err := url.Parse(c.URI()); err == nil && u.Query().Has("replicaSet") {
 		set := "replicaSet=" + u.Query().Get("replicaSet")
 		uri, auth = uri+"/?"+set, auth+"&"+set
 	}
-	out := map[string]any{"id": id, "mongodb_uri": uri, "procInfo": map[string]any{"params": map[string]any{"logpath": c.log}}}
+	version := cmp.Or(c.parts[id], c.version) + ".0"
+	out := map[string]any{"id": id, "mongodb_uri": uri, "serverInfo": map[string]any{"version": version}, "procInfo": map[string]any{"params": map[string]any{"logpath": c.log}}}
 	if c.login != "" {
 		out["mongodb_auth_uri"] = auth
 	}
@@ -229,6 +284,11 @@ func (s *Service) one(w http.ResponseWriter, r *http.Request, kind, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.clusters[kind+"/"+id]
+	for _, whole := range s.clusters {
+		if whole.parts[id] != "" && r.Method == http.MethodGet {
+			c = whole
+		}
+	}
 	switch {
 	case c != nil && r.Method == http.MethodDelete:
 		delete(s.clusters, kind+"/"+id)
