@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // limits bound the cost of a file. The largest official suite has 125 kB and 40 levels.
@@ -38,7 +36,7 @@ func Parse(file string, data []byte) (*Value, error) {
 	return ParseYAML(file, data)
 }
 
-func (l limits) parse(file string, data []byte, nodes func(limits, string, []byte) (*yaml.Node, error)) (*Value, error) {
+func (l limits) parse(file string, data []byte, nodes func(limits, string, []byte) (*node, error)) (*Value, error) {
 	data, err := l.text(file, data)
 	if err != nil {
 		return nil, err
@@ -47,7 +45,7 @@ func (l limits) parse(file string, data []byte, nodes func(limits, string, []byt
 	if err != nil {
 		return nil, err
 	}
-	r := &yamlReader{limits: l, file: file}
+	r := &reader{limits: l}
 	return r.value(root, 0)
 }
 

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -65,6 +63,8 @@ func TestPositions(t *testing.T) {
 	}{
 		{"YAML counts characters, not bytes", "{é: 1, b: 2}", ParseYAML, []string{"b"}, "1:8", "1:11"},
 		{"JSON counts characters, not bytes", `{"é": 1, "b": 2}`, ParseJSON, []string{"b"}, "1:10", "1:15"},
+		{"the line breaks of YAML 1.1 are characters", "{\"\u0085\u2028\": 1, b: 2}", ParseYAML, []string{"b"}, "1:11", "1:14"},
+		{"quotes can have any character but control characters", "{'\uffff\x7f': 1, b: 2}", ParseYAML, []string{"b"}, "1:11", "1:14"},
 		{"YAML blocks", "a:\n  b: 1\n", ParseYAML, []string{"a", "b"}, "2:3", "2:6"},
 		{"JSON over lines", "{\n  \"a\": {\n    \"b\": 1\n  }\n}", ParseJSON, []string{"a", "b"}, "3:5", "3:10"},
 		{"a scalar alias has its own position", "a: &x 1\nb: *x", ParseYAML, []string{"b"}, "2:1", "2:4"},
@@ -93,9 +93,13 @@ var refusals = []struct {
 	{"bytes that are not UTF-8", "a: \xff", ParseYAML, "1:4", "0xFF"},
 	{"bytes that are not UTF-8 in JSON", "[\"é\xc3\"]", ParseJSON, "1:4", "0xC3"},
 	{"an empty JSON file", ``, ParseJSON, "1:1", "not complete"},
+	{"a control character", "a: '\x01'", ParseYAML, "1:5", "must be escaped"},
+	{"a character that is not printable, without quotes", "a: b\uffff", ParseYAML, "1:5", "must be escaped"},
+	{"a character that is not printable, in a literal scalar", "a: |\n  b\x7f", ParseYAML, "2:4", "must be escaped"},
 	{"a bomb of aliases", levels(10, "[x]", "["+tenAliases+"]"), ParseYAML, "", "aliases"},
 	{"a bomb of merges", levels(8, "{x: [y]}", "{<<: ["+tenAliases+"]}"), ParseYAML, "", "aliases"},
 	{"nested too deep in YAML", strings.Repeat("[", 300) + strings.Repeat("]", 300), ParseYAML, "", "levels"},
+	{"nested too deep by anchors", strings.Repeat("&a\n", 300), ParseYAML, "", "levels"},
 	{"nested too deep in JSON", strings.Repeat("[", 300) + strings.Repeat("]", 300), ParseJSON, "1:201", "levels"},
 	{"nested too deep by aliases", levels(150, "[[x]]", "[[*]]"), ParseYAML, "", "levels"},
 }
@@ -134,7 +138,7 @@ func TestLimits(t *testing.T) {
 		{"one node too many", "[1,2,3,4]", "values"},
 		{"one level too deep", "[[[1]]]", "nested"},
 	} {
-		for name, nodes := range map[string]func(limits, string, []byte) (*yaml.Node, error){"YAML": yamlNodes, "JSON": jsonNodes} {
+		for name, nodes := range map[string]func(limits, string, []byte) (*node, error){"YAML": yamlNodes, "JSON": jsonNodes} {
 			_, err := small.parse("f", []byte(tt.in), nodes)
 			e := &Error{}
 			if errors.As(err, &e); !strings.Contains(e.Message, tt.want) || (err != nil) != (tt.want != "") || err != nil && (e.Position.Line < 1 || e.Position.Column < 1) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -39,12 +40,15 @@ func asProperties(fields []Field) []Field {
 }
 
 // javaScriptNumber renders a number as JavaScript does. So does encoding/json,
-// except for -0: adding 0 removes the sign.
+// except for -0, where adding 0 removes the sign, and for infinity and NaN.
 func javaScriptNumber(v *Value) string {
 	number := v.Float
 	if v.Kind == Int {
 		number = float64(v.Int)
 	}
-	text, _ := json.Marshal(number + 0)
+	text, err := json.Marshal(number + 0)
+	if err != nil {
+		return strings.TrimPrefix(strings.ReplaceAll(fmt.Sprint(number), "Inf", "Infinity"), "+")
+	}
 	return string(text)
 }

@@ -1,83 +1,24 @@
 package source
 
 import (
-	"bytes"
-	"errors"
-	"io"
+	"math"
+	"math/big"
 	"regexp"
 	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 )
 
-// yamlNodes returns the root of a file with one YAML document.
-func yamlNodes(_ limits, file string, data []byte) (root *yaml.Node, err error) {
-	defer func() { // versions of the parser have panicked on malformed input
-		if p := recover(); p != nil {
-			root, err = nil, errorAt(Position{File: file, Line: 1, Column: 1}, "malformed YAML: %v", p)
-		}
-	}()
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document, more yaml.Node
-	switch e := decoder.Decode(&document); {
-	case errors.Is(e, io.EOF):
-		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, "the file is empty")
-	case e != nil:
-		return nil, yamlError(file, data, e)
-	}
-	switch e := decoder.Decode(&more); {
-	case errors.Is(e, io.EOF):
-	case e != nil:
-		return nil, yamlError(file, data, e)
-	default:
-		return nil, errorAt(Position{File: file, Line: max(1, more.Line), Column: max(1, more.Column)}, "a second YAML document starts here; a suite file holds one")
-	}
-	return document.Content[0], nil
-}
-
-var (
-	lineOfError   = regexp.MustCompile(`^yaml: line (\d+): `)
-	unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
-)
-
-// yamlError adds a position to a parser error. Since the parser does not report
-// columns, it is that of the first character of the line.
-func yamlError(file string, data []byte, err error) *Error {
-	text, line := err.Error(), 1
-	if m := lineOfError.FindStringSubmatch(text); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		text = text[len(m[0]):]
-	}
-	text = strings.TrimPrefix(text, "yaml: ")
-	if m := unknownAnchor.FindStringSubmatch(text); m != nil {
-		if at := bytes.Index(data, []byte("*"+m[1])); at >= 0 {
-			return errorAt(positionAt(file, data, at), "alias *%s has no anchor before it", m[1])
-		}
-	}
-	lines := bytes.Split(data, []byte("\n"))
-	line = max(1, min(line, len(lines)))
-	column := 1 + len(lines[line-1]) - len(bytes.TrimLeft(lines[line-1], " \t"))
-	return errorAt(Position{File: file, Line: line, Column: column}, "malformed YAML: %s", text)
-}
-
-// yamlReader builds values from nodes. It ignores their types, which partly
-// follow YAML 1.1: suites use the core schema of YAML 1.2.
-type yamlReader struct {
+// reader builds values from nodes.
+type reader struct {
 	limits limits
-	file   string
 	nodes  int
 }
 
-func (r *yamlReader) at(n *yaml.Node) Position {
-	return Position{File: r.file, Line: n.Line, Column: n.Column}
-}
-
 // value reads a node. Each use of an alias is expanded, so that recursive and exponential aliases exceed the limits.
-func (r *yamlReader) value(n *yaml.Node, depth int) (*Value, error) {
-	v := &Value{Position: r.at(n)}
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
+func (r *reader) value(n *node, depth int) (*Value, error) {
+	v := &Value{Position: n.position}
+	if n.kind == aliasNode {
+		n = n.target
 	}
 	if r.nodes++; r.nodes > r.limits.nodes {
 		return nil, errorAt(v.Position, "the file has more than %d values once its aliases are expanded", r.limits.nodes)
@@ -85,15 +26,18 @@ func (r *yamlReader) value(n *yaml.Node, depth int) (*Value, error) {
 	if depth > r.limits.depth {
 		return nil, errorAt(v.Position, "nested more than %d levels deep", r.limits.depth)
 	}
-	if n.Style&yaml.TaggedStyle != 0 {
-		return nil, errorAt(v.Position, "tag %s is not supported", n.Tag)
-	}
-	switch n.Kind {
-	case yaml.ScalarNode:
-		return v, v.setScalar(n)
-	case yaml.SequenceNode:
+	switch n.kind {
+	case scalarNode:
+		if err := v.setScalar(n); err != nil {
+			return nil, err
+		}
+		if math.IsInf(v.Float, 0) || math.IsNaN(v.Float) {
+			return nil, errorAt(v.Position, "%s has no JSON form; write it as {$numberDouble: …}", n.value)
+		}
+		return v, nil
+	case sequenceNode:
 		v.Kind = Array
-		for _, c := range n.Content {
+		for _, c := range n.content {
 			item, err := r.value(c, depth+1)
 			if err != nil {
 				return nil, err
@@ -107,12 +51,12 @@ func (r *yamlReader) value(n *yaml.Node, depth int) (*Value, error) {
 	}
 }
 
-func (r *yamlReader) document(v *Value, n *yaml.Node, depth int) error {
+func (r *reader) document(v *Value, n *node, depth int) error {
 	seen := map[string]Position{} // keys of this document, without merged ones
 	index := map[string]int{}     // of keys in Fields
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k := n.Content[i]
-		content, err := r.value(n.Content[i+1], depth+1)
+	for i := 0; i+1 < len(n.content); i += 2 {
+		k := n.content[i]
+		content, err := r.value(n.content[i+1], depth+1)
 		if err != nil {
 			return err
 		}
@@ -123,9 +67,9 @@ func (r *yamlReader) document(v *Value, n *yaml.Node, depth int) error {
 			}
 		}
 		if first, duplicate := seen[key]; duplicate {
-			return errorAt(r.at(k), "duplicate key %q; it is first given in line %d", key, first.Line)
+			return errorAt(k.position, "duplicate key %q; it is first given in line %d", key, first.Line)
 		}
-		seen[key] = r.at(k)
+		seen[key] = k.position
 		if merges {
 			if err := v.merge(content, index); err != nil {
 				return err
@@ -137,17 +81,12 @@ func (r *yamlReader) document(v *Value, n *yaml.Node, depth int) error {
 			index[key] = len(v.Fields)
 			v.Fields = append(v.Fields, Field{})
 		}
-		v.Fields[index[key]] = Field{key, r.at(k), content}
+		v.Fields[index[key]] = Field{key, k.position, content}
 	}
 	return nil
 }
 
-// quoted are the styles of scalars that are always strings.
-const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
-
-func isMerge(k *yaml.Node) bool {
-	return k.Kind == yaml.ScalarNode && k.Value == "<<" && k.Style&quoted == 0
-}
+func isMerge(k *node) bool { return k.kind == scalarNode && k.value == "<<" && k.style == 0 }
 
 // merge adds the fields of a document or a list of documents. Existing fields win (YAML 1.1 type "merge").
 func (v *Value) merge(from *Value, index map[string]int) error {
@@ -169,27 +108,31 @@ func (v *Value) merge(from *Value, index map[string]int) error {
 	return nil
 }
 
-// key returns a key as a JSON string: integers in decimal. It rejects collections
-// without reading them, since they may contain themselves.
-func (r *yamlReader) key(k *yaml.Node) (string, error) {
+// key returns a key as js-yaml makes it the name of a property: a null, a boolean or a number in its JavaScript form.
+// It rejects collections without reading them, since they may contain themselves.
+func (r *reader) key(k *node) (string, error) {
 	scalar := k
-	if k.Kind == yaml.AliasNode {
-		scalar = k.Alias
+	if k.kind == aliasNode {
+		scalar = k.target
 	}
-	if scalar.Kind != yaml.ScalarNode {
-		kind := map[yaml.Kind]Kind{yaml.SequenceNode: Array, yaml.MappingNode: Document}[scalar.Kind]
-		return "", errorAt(r.at(k), "a key must be a string or another scalar, got a value of type %s", kind)
+	if scalar.kind != scalarNode {
+		kind := map[nodeKind]Kind{sequenceNode: Array, mappingNode: Document}[scalar.kind]
+		return "", errorAt(k.position, "a key must be a string or another scalar, got a value of type %s", kind)
 	}
-	v, err := r.value(k, 0)
-	switch {
-	case err != nil:
+	v := &Value{Position: k.position}
+	if err := v.setScalar(scalar); err != nil {
 		return "", err
-	case v.Kind == String:
-		return v.String, nil
-	case v.Kind == Int:
-		return strconv.FormatInt(v.Int, 10), nil
 	}
-	return scalar.Value, nil
+	if strings.IndexByte(v.String, 0) >= 0 {
+		return "", errorAt(k.position, "key %q has a zero byte, which BSON does not allow", v.String)
+	}
+	switch v.Kind {
+	case String:
+		return v.String, nil
+	case Int, Float:
+		return javaScriptNumber(v), nil
+	}
+	return v.JSON(), nil
 }
 
 // The plain scalars of YAML 1.2's core schema (§10.3.2).
@@ -203,10 +146,10 @@ var (
 
 // setScalar reads a scalar by the core schema of YAML 1.2, where timestamps,
 // "yes" and numbers with underscores are strings.
-func (v *Value) setScalar(n *yaml.Node) error {
-	s, inRange := n.Value, true
+func (v *Value) setScalar(n *node) error {
+	s, inRange := n.value, true
 	switch b, isBool := plainBool[s]; {
-	case n.Style&quoted != 0:
+	case n.style != 0:
 		v.Kind, v.String = String, s
 	case plainNull[s]:
 		v.Kind = Null
@@ -214,11 +157,17 @@ func (v *Value) setScalar(n *yaml.Node) error {
 		v.Kind, v.Bool = Bool, b
 	case !strings.Contains("+-.0123456789", s[:1]): // most are words
 		v.Kind, v.String = String, s
+	// Extended JSON v2, "Parsers": integers that do not fit 64 bits become doubles.
 	case plainBased.MatchString(s):
-		i, err := strconv.ParseInt(s, 0, 64)
-		v.Kind, v.Int, inRange = Int, i, err == nil
+		i, _ := new(big.Int).SetString(s, 0)
+		if i.IsInt64() {
+			v.Kind, v.Int = Int, i.Int64()
+			return nil
+		}
+		v.Kind = Float
+		v.Float, _ = new(big.Float).SetInt(i).Float64()
+		inRange = !math.IsInf(v.Float, 0)
 	case plainNumber.MatchString(s):
-		// Extended JSON v2, "Parsers": integers that do not fit 64 bits become doubles.
 		if i, err := strconv.ParseInt(s, 10, 64); err == nil && s != "-0" {
 			v.Kind, v.Int = Int, i
 			return nil
@@ -226,7 +175,8 @@ func (v *Value) setScalar(n *yaml.Node) error {
 		f, err := strconv.ParseFloat(s, 64)
 		v.Kind, v.Float, inRange = Float, f, err == nil
 	case nonFinite.MatchString(s):
-		return errorAt(v.Position, "%s has no JSON form; write it as {$numberDouble: …}", s)
+		v.Kind = Float
+		v.Float, _ = strconv.ParseFloat(strings.Replace(s, ".", "", 1), 64)
 	default:
 		v.Kind, v.String = String, s
 	}
