@@ -115,7 +115,7 @@ func (row *parameter) typed(name string, v bson.RawValue) (any, error) {
 	switch {
 	case isNumber && isSwitch:
 		return number != 0, nil
-	case isNumber && number < row.minimum:
+	case isNumber && !(number >= row.minimum): // NaN is not
 		return nil, command.Errorf(command.CodeBadValue,
 			"Invalid value for parameter %s: %v is not greater than or equal to %v", name, number, row.minimum)
 	}

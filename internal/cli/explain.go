@@ -40,10 +40,13 @@ prints what the retry core decides and by which rules. The results are
 
     ok                    success
     network               a network error
-    CODE[,LABEL...]       a server error with that code, such as 91, and labels
-    handshake[,CODE]      a failed handshake: a network error in hello, or that code
+    CODE                  a server error with that code, such as 91
+    handshake[,CODE]      a failed hello, with that code or a network error
+    authentication[,CODE] a failed authentication, with that code or a network error
     pool-cleared          no connection, because the pool was cleared
     selection             no server could be selected
+
+Labels of the error may follow, as in 462,SystemOverloadedError,RetryableError.
 
 With --select, explains server selection: a YAML file in the format of the Server
 Selection tests describes the topology, and utr prints which servers remain after each
@@ -128,7 +131,10 @@ func numberUpTo(f *flags, to *float64, name, placeholder string, most float64, s
 		switch {
 		case err != nil:
 			return n, errNumber
-		case n < 0 || n > most:
+		case math.IsInf(n, 0) || !(n >= 0 && n <= most): // NaN is not in any range
+			if math.IsInf(most, 1) {
+				return n, errors.New("must be a finite number of at least 0")
+			}
 			return n, fmt.Errorf("must be from 0 to %v", most)
 		}
 		return n, nil
@@ -259,26 +265,31 @@ func rulesOf(p *retry.Policy) []retry.Rule {
 
 // attemptResult parses a value of --try.
 func attemptResult(text string) (in retry.Input, err error) {
-	head, rest, more := strings.Cut(text, ",")
-	kind, known := map[string]retry.Kind{
-		"network": retry.Network, "pool-cleared": retry.PoolCleared, "selection": retry.Selection, "handshake": retry.Network,
-	}[head]
-	failure := retry.Failure{Kind: kind, Handshake: head == "handshake", Connecting: text == "handshake"}
-	switch {
-	case text == "ok":
+	words := strings.Split(text, ",")
+	kind, named := map[string]retry.Kind{
+		"network": retry.Network, "pool-cleared": retry.PoolCleared, "selection": retry.Selection,
+		"handshake": retry.Network, "authentication": retry.Network,
+	}[words[0]]
+	hello := words[0] == "handshake"
+	failure := retry.Failure{Kind: kind, Handshake: hello || words[0] == "authentication"}
+	if text == "ok" {
 		return retry.Input{Kind: retry.Succeeded}, nil
-	case failure.Handshake:
-		head = rest
-	case more:
-		failure.Labels = strings.Split(rest, ",")
 	}
-	if !known || more { // a server error
-		code, err := strconv.ParseInt(head, 10, 32)
-		if err != nil {
+	if named {
+		words = words[1:]
+	}
+	if (!named || failure.Handshake) && len(words) > 0 {
+		code, invalid := strconv.ParseInt(words[0], 10, 32)
+		if invalid == nil {
+			failure.Kind, failure.Code, words = retry.Server, int32(code), words[1:]
+		} else if !named {
 			return in, errors.New("must be one of the results that utr help explain lists")
 		}
-		failure.Kind, failure.Code = retry.Server, int32(code)
 	}
+	if slices.Contains(words, "") {
+		return in, errors.New("has an empty label")
+	}
+	failure.Labels, failure.Connecting = words, hello && failure.Kind == retry.Network
 	return retry.Input{Kind: retry.Failed, Failure: failure}, nil
 }
 

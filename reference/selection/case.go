@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -118,6 +119,9 @@ func (s caseServer) server() (Server, error) {
 	}
 	if !slices.Contains(serverTypes, out.Type) {
 		return out, fmt.Errorf("type: %q is not one of %v", s.Type, serverTypes)
+	}
+	if ns := s.RTT * float64(time.Millisecond); !(math.Abs(ns) < math.MaxInt64) { // NaN is not
+		return out, fmt.Errorf("avg_rtt_ms: %v is not a length of time", s.RTT)
 	}
 	date := s.LastWrite.Date.Long
 	if date == "" {

@@ -20,6 +20,11 @@ func TestParseCase(t *testing.T) {
 		{"the type of a server is unknown", "topology_description: {type: Sharded, servers: [{address: a, type: mongos}]}", `servers[0]: type: "mongos" is not one of`},
 		{"a server without an address", "topology_description: {type: Sharded, servers: [{type: Mongos}]}", "servers[0]: address is missing"},
 		{"a date that is not a number", strings.Replace(servers, `"9"`, "today", 1), `lastWriteDate: "today" is not a number`},
+		{"a round trip time that is not a number", strings.Replace(servers, "2.5", ".nan", 1), "servers[0]: avg_rtt_ms: NaN is not a length of time"},
+		{"an infinite round trip time", strings.Replace(servers, "2.5", ".inf", 1), "servers[0]: avg_rtt_ms: +Inf is not a length of time"},
+		{"an infinite interval", servers + "heartbeatFrequencyMS: .inf", "cannot"},
+		{"an interval that is not a number", servers + "heartbeatFrequencyMS: .nan", "cannot"},
+		{"a staleness that is not a number", servers + "read_preference: {mode: Nearest, maxStalenessSeconds: .nan}", "cannot"},
 		{"an unknown operation", servers + "operation: ping", `operation: "ping" is not one of read, write`},
 		{"all fields", servers + "operation: write\nheartbeatFrequencyMS: 500\nread_preference: {mode: Nearest, tag_sets: [{dc: ny}], maxStalenessSeconds: 90}\n" +
 			"deprioritized_servers: [{address: a}]\nsuitable_servers: []", ""},
@@ -53,6 +58,7 @@ func TestParsePreference(t *testing.T) {
 		{"a document", "{mode: nearest, tag_sets: [{dc: ny}, {}]}", mode(nearest, tags{"dc": "ny"}, tags{}), ""},
 		{"an unknown mode is not validated", "nearer", mode("nearer"), ""},
 		{"a misspelt field", "{mode: nearest, tagsets: []}", selection.Preference{}, "field tagsets not found"},
+		{"a tag that looks like a number", "{mode: nearest, tag_sets: [{rack: 1.10, 010: yes}]}", mode(nearest, tags{"rack": "1.10", "010": "yes"}), ""},
 		{"an empty text", "", selection.Preference{}, "empty"},
 	} {
 		got, err := selection.ParsePreference(r.text)
