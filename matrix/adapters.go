@@ -29,7 +29,7 @@ func ParseAdapters(name string, data []byte, getenv func(string) string, taken [
 		return nil, err
 	}
 	r := &reader{variables: variables{getenv: getenv, used: map[string]bool{}}}
-	if root = r.replace(root); root.Kind != source.Document {
+	if root = r.replace(root.AsWritten()); root.Kind != source.Document {
 		r.add(root.Position, "an engines file must be a document with a name and a document for each engine")
 	}
 	for _, f := range root.Fields {

@@ -39,6 +39,7 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 	if err != nil {
 		return nil, err
 	}
+	root = root.AsWritten()
 	r := &reader{variables: variables{set: set, getenv: getenv, file: map[string]string{}, used: map[string]bool{}}}
 	if !r.document(root, "a matrix file", append(axisNames[:], "description", "variables", "defaults", "include", "exclude")) {
 		return nil, r.err()
@@ -127,13 +128,12 @@ func (r *reader) text(v *source.Value, what string) (string, bool) {
 	if v == nil {
 		return "", false
 	}
-	s, ok := scalar(v)
-	if !ok {
+	if v.Kind != source.String {
 		r.add(v.Position, "%s must be a text", what)
-	} else if s == "" {
+	} else if v.String == "" {
 		r.add(v.Position, "%s is empty", what)
 	}
-	return s, s != ""
+	return v.String, v.String != ""
 }
 
 // texts reads a scalar, or a list of scalars.
@@ -222,8 +222,7 @@ func (r *reader) keyed(v *source.Value, table []key) (all []setting) {
 
 // word reads one of a few words as the values of a flag.
 func (r *reader) word(v *source.Value, k key, words map[string][]string) []string {
-	s, _ := scalar(v)
-	values, ok := words[s]
+	values, ok := words[strings.ToLower(v.String)] // YAML has true, True and TRUE
 	if !ok {
 		r.add(v.Position, "%s must be true or false", k.name)
 	}

@@ -1,11 +1,5 @@
 package matrix
 
-import (
-	"strconv"
-
-	"github.com/unified-test-runner/utr/source"
-)
-
 // shape is the form of the value of a key.
 type shape uint8
 
@@ -58,23 +52,4 @@ func keyNames(keys []key) (names []string) {
 		names = append(names, k.name)
 	}
 	return names
-}
-
-// scalar formats a text, number or truth value. A float keeps its point, because 8.0 is a version.
-func scalar(v *source.Value) (string, bool) {
-	switch v.Kind {
-	case source.String:
-		return v.String, true
-	case source.Int:
-		return strconv.FormatInt(v.Int, 10), true
-	case source.Bool:
-		return strconv.FormatBool(v.Bool), true
-	case source.Float:
-		s := strconv.FormatFloat(v.Float, 'f', -1, 64)
-		if _, err := strconv.ParseInt(s, 10, 64); err == nil {
-			s += ".0"
-		}
-		return s, true
-	}
-	return "", false
 }

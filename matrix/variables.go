@@ -81,14 +81,13 @@ func (r *reader) declare(block *source.Value) {
 		return
 	}
 	for _, f := range block.Fields {
-		text, ok := scalar(f.Value)
 		switch {
 		case !variableName.MatchString(f.Key):
 			r.add(f.KeyPosition, "%q cannot name a variable: use letters, digits and _", f.Key)
-		case !ok:
+		case f.Value.Kind != source.String:
 			r.add(f.Value.Position, "the variable %s must be a text, a number or a truth value", f.Key)
 		default:
-			r.file[f.Key] = r.fill(f.Value.Position, text)
+			r.file[f.Key] = r.fill(f.Value.Position, f.Value.String)
 		}
 	}
 }

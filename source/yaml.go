@@ -34,6 +34,9 @@ func (r *reader) value(n *node, depth int) (*Value, error) {
 		if math.IsInf(v.Float, 0) || math.IsNaN(v.Float) {
 			return nil, errorAt(v.Position, "%s has no JSON form; write it as {$numberDouble: …}", n.value)
 		}
+		if v.Kind != String && v.Kind != Null {
+			v.Written = n.value
+		}
 		return v, nil
 	case sequenceNode:
 		v.Kind = Array
@@ -81,7 +84,11 @@ func (r *reader) document(v *Value, n *node, depth int) error {
 			index[key] = len(v.Fields)
 			v.Fields = append(v.Fields, Field{})
 		}
-		v.Fields[index[key]] = Field{key, k.position, content}
+		written := k
+		if k.kind == aliasNode {
+			written = k.target
+		}
+		v.Fields[index[key]] = Field{key, k.position, content, written.value}
 	}
 	return nil
 }

@@ -134,6 +134,11 @@ func (c *Configuration) read(doc map[string]any) (err error) {
 	if err := check(c.Kind, doc); err != nil {
 		return err
 	}
+	for _, key := range []string{"id", "version", "login", "password", "auth_key"} {
+		if n, ok := doc[key].(json.Number); ok { // a text: as a number, 8.10 would be 8.1 to the service
+			doc[key] = n.String()
+		}
+	}
 	ssl, _ := doc["sslParams"].(map[string]any)
 	c.TLS, c.CAFile = len(ssl) > 0, firstText(ssl, "tlsCAFile", "sslCAFile")
 	c.Parameters = nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -163,13 +164,14 @@ func withVersion(f specs.File, version string) ([]byte, error) {
 	lines := strings.SplitAfter(string(f.Data), "\n")
 	line := []rune(lines[declared.Position.Line-1])
 	start := min(declared.Position.Column-1, len(line))
+	text := strconv.Quote(version) // 1.10 without quotes would be a number
 	if start < len(line) && strings.ContainsRune(`"'`, line[start]) {
-		start++
+		start, text = start+1, version
 	}
 	rest, plain := strings.CutPrefix(string(line[start:]), declared.Text())
 	if declared.Text() == "" || !plain {
 		return nil, fmt.Errorf("%s: cannot edit schemaVersion here; change it to %q by hand", declared.Position, version)
 	}
-	lines[declared.Position.Line-1] = string(line[:start]) + version + rest
+	lines[declared.Position.Line-1] = string(line[:start]) + text + rest
 	return []byte(strings.Join(lines, "")), nil
 }
