@@ -39,13 +39,13 @@ func fileError(message string) *result.Error {
 }
 
 func bucketRows() []row {
-	byID := func(c *call) bson.D { return document("_id", c.Arg("id")) }
-	byName := func(c *call) bson.D { return document("filename", c.Arg("filename")) }
+	byID := func(c *call) bson.D { return document("_id", exactly(c.Arg("id"))) }
+	byName := func(c *call) bson.D { return document("filename", exactly(c.Arg("filename"))) }
 	return []row{
-		noResult(operations.Bucket, "delete", "", func(c *call) *result.Error { return c.deleteFiles([]any{c.Arg("id")}) }),
+		noResult(operations.Bucket, "delete", "", func(c *call) *result.Error { return c.deleteFiles([]bson.RawValue{c.Arg("id")}) }),
 		noResult(operations.Bucket, "deleteByName", "", func(c *call) *result.Error {
 			files, err := c.files(byName(c), bson.E{Key: "projection", Value: byOne("_id")})
-			var ids []any
+			var ids []bson.RawValue
 			for _, f := range files {
 				ids = append(ids, f.Lookup("_id"))
 			}
@@ -85,6 +85,15 @@ func bucketRows() []row {
 		}},
 		noResult(operations.Bucket, "uploadWithId", "", func(c *call) *result.Error { return c.upload(c.Arg("id")) }),
 	}
+}
+
+// exactly returns the condition that a field equals a value. A document or a regular expression would be a condition
+// itself (DRIVERS-3607). Other values are conditions of equality as they are, which the official suites expect.
+func exactly(v bson.RawValue) any {
+	if v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeRegex {
+		return document("$eq", v)
+	}
+	return v
 }
 
 // part returns the name of a collection of the bucket.
@@ -133,7 +142,7 @@ func (c *call) download(files []bson.Raw, err *result.Error) (any, *result.Error
 	}
 	var chunks []bson.Raw
 	if length > 0 {
-		filter := document("files_id", file.Lookup("_id"))
+		filter := document("files_id", exactly(file.Lookup("_id")))
 		if chunks, err = c.query("chunks", document("filter", filter, "sort", byOne("n"))); err != nil {
 			return nil, err
 		}
@@ -182,12 +191,12 @@ func (c *call) mutate(part, operation string, statement bson.D) (int64, *result.
 	return n, nil
 }
 
-// deleteFiles deletes files, and then their chunks.
-func (c *call) deleteFiles(ids []any) *result.Error {
+// deleteFiles deletes files, and then their chunks. Several ids are those of existing files, which never contain operators.
+func (c *call) deleteFiles(ids []bson.RawValue) *result.Error {
 	var of any = document("$in", ids)
 	name, limit := "multi-document delete", int32(0)
 	if len(ids) == 1 {
-		of, name, limit = ids[0], "delete", 1
+		of, name, limit = exactly(ids[0]), "delete", 1
 	}
 	n, err := c.mutate("files", name, document("q", document("_id", of), "limit", limit))
 	if err != nil {

@@ -42,6 +42,33 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
+// TestGridFSMatchesExactly checks that an id or a name that looks like a condition finds no other file.
+func TestGridFSMatchesExactly(t *testing.T) {
+	deployment, err := embedded.Start(testkit.Context(t), embedded.Options{})
+	testkit.Check(t, err)
+	defer func() { _ = deployment.Close() }()
+	b := open(t, deployment.URI(), Options{}, nil)
+	for _, id := range []string{"1", `{"a":1}`} {
+		out := b.perform(`bucket.uploadWithId {"id":` + id + `,"filename":"f","source":{"$$hexBytes":"0102"},"chunkSizeBytes":1}`)
+		testkit.Equal(t, "upload "+id, out.Err, nil)
+	}
+	for _, value := range []string{`{"$exists":true}`, `{"$eq":1}`, `{}`, `{"a":{"$gt":0}}`, `{"$regularExpression":{"pattern":"","options":""}}`} {
+		for _, do := range []string{`delete {"id":%s}`, `download {"id":%s}`, `rename {"id":%s,"newFilename":"g"}`, `deleteByName {"filename":%s}`,
+			`downloadByName {"filename":%s}`, `renameByName {"filename":%s,"newFilename":"g"}`} {
+			do = "bucket." + fmt.Sprintf(do, value)
+			if out := b.perform(do); out.Err == nil || out.Err.Kind != "gridfs" {
+				t.Errorf("%s: %v, %v", do, out.Value, out.Err)
+			}
+		}
+	}
+	for _, id := range []string{"1", `{"a":1}`} {
+		for _, do := range []string{`download {"id":%s}`, `rename {"id":%s,"newFilename":"g"}`, `delete {"id":%s}`} {
+			do = "bucket." + fmt.Sprintf(do, id)
+			testkit.Equal(t, do, b.perform(do).Err, nil)
+		}
+	}
+}
+
 // TestBatches checks grouping and splitting. Each write has 10 bytes.
 func TestBatches(t *testing.T) {
 	commands := map[rune]string{'i': "insert", 'u': "update", 'd': "delete"}

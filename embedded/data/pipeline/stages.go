@@ -281,11 +281,12 @@ func lookup(p *parser, arg any) stage {
 			return nil, err
 		}
 		return each(func(d bson.D) (bson.D, error) {
-			var wanted bson.A
+			anyOf := bson.A{bson.D{{Key: foreign, Value: bson.D{{Key: "$in", Value: bson.A{}}}}}} // $or requires a condition
 			query.Leaves(d, strings.Split(local, "."), func(v any) {
-				wanted = append(wanted, value.OrNull(v))
+				// In a list of $in, a regular expression or {$gt: 1} would be a condition.
+				anyOf = append(anyOf, bson.D{{Key: foreign, Value: bson.D{{Key: "$eq", Value: value.OrNull(v)}}}})
 			})
-			f, err := query.Compile(bson.D{{Key: foreign, Value: bson.D{{Key: "$in", Value: wanted}}}}, opts)
+			f, err := query.Compile(bson.D{{Key: "$or", Value: anyOf}}, opts)
 			if err != nil {
 				return nil, err
 			}
