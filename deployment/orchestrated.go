@@ -236,6 +236,7 @@ type creation struct {
 	configuration orchestration.Configuration
 	id            string
 	body          map[string]any // of the request
+	hosts         []string       // of its servers, as far as they are known
 	unanswered    bool           // the service may create the cluster later
 	forget        func() error   // removes the entry in the ledger
 	cleanUp       cleanUps
@@ -274,12 +275,12 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 
 // record adds the cluster to the ledger.
 func (n *creation) record(making bool) (forget func() error, err error) {
-	return n.Ledger.Add(ledger.Entry{Kind: ledger.Cluster, URL: n.client.URL(), Resource: string(n.configuration.Kind), ID: n.id, Making: making})
+	return n.Ledger.Add(ledger.Entry{Kind: ledger.Cluster, URL: n.client.URL(), Resource: string(n.configuration.Kind), ID: n.id, Making: making, Hosts: n.hosts})
 }
 
 // remove removes the cluster and its entry in the ledger.
 func (n *creation) remove(ctx context.Context) error {
-	if _, err := n.client.Remove(ctx, n.configuration.Kind, n.id); err != nil {
+	if _, err := n.client.Remove(ctx, n.configuration.Kind, n.id, n.hosts...); err != nil {
 		return fmt.Errorf("cannot remove cluster %s, utr clean tries again: %w", n.id, err)
 	}
 	if n.unanswered {
@@ -300,12 +301,18 @@ func (n *creation) request(ctx context.Context, alone bool) (answer orchestratio
 	if err != nil {
 		return answer, nil, err
 	}
+	return answer, balanced, n.created(HostsOf(answer.URI))
+}
+
+// created records that the cluster exists, with the hosts that are known.
+func (n *creation) created(hosts []string) error {
+	n.hosts = hosts
 	created, err := n.record(false)
 	if err == nil {
 		err = n.forget()
 		n.forget = created
 	}
-	return answer, balanced, err
+	return err
 }
 
 // connect connects to the cluster, through load balancers if it has ports for them.
@@ -320,6 +327,9 @@ func (n *creation) connect(ctx context.Context, direct uri, balanced []int) (*cl
 	logs := make(map[string]string)
 	for _, s := range servers {
 		logs[s.Host] = s.Log
+	}
+	if err := n.created(slices.Compact(slices.Sorted(maps.Keys(logs)))); err != nil {
+		return nil, err
 	}
 	o := ClusterOptions{URI: direct.String(), ServerAPI: n.ServerAPI, Note: n.Note}
 	if len(balanced) > 0 {

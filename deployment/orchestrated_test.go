@@ -66,8 +66,15 @@ func orchestrate(t *testing.T) *service {
 				*c = c.With(orchestration.Settings{Version: version})
 			}
 		},
-		"vanish": func(string) { s.twin.Vanish() },
-		"kill":   func(string) { s.twin.Kill() },
+		"lie": func(what string) { // in answers to requests to remove clusters
+			s.twin.Misbehave(func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
+				_, _ = io.WriteString(w, map[bool]string{true: what}[method == http.MethodDelete])
+				return method == http.MethodDelete
+			})
+		},
+		"restart": func(string) { s.twin.Forget() },
+		"vanish":  func(string) { s.twin.Vanish() },
+		"kill":    func(string) { s.twin.Kill() },
 		"arm": func(name string) {
 			runOn(t, parsed(t, s.the(name).URI()), "admin", failCommand(t, "alwaysOn", "find", ""))
 		},

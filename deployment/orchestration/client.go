@@ -46,6 +46,8 @@ type Client struct {
 	base     *url.URL // with the version, without a trailing slash
 	http     *http.Client
 	askLimit time.Duration
+	// closeLimit bounds the wait until the servers of a removed cluster have ended.
+	closeLimit time.Duration
 }
 
 // New returns a client for the service at a URL, such as http://localhost:8889. A URL without a path means version 1 of
@@ -70,7 +72,7 @@ func New(address string) (*Client, error) {
 		return errors.New("it redirects the request: is that the URL of the service?")
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: noRedirect}
-	return &Client{CreateLimit: createLimit, base: u, http: client, askLimit: askLimit}, nil
+	return &Client{CreateLimit: createLimit, base: u, http: client, askLimit: askLimit, closeLimit: closeLimit}, nil
 }
 
 // URL returns the address of the service, without credentials.
@@ -174,16 +176,22 @@ func (c *Client) cluster(ctx context.Context, limit time.Duration, method string
 func place(kind Kind, id string) string { return "/" + string(kind) + "/" + url.PathEscape(id) }
 
 // Remove removes a cluster and all its parts, such as those of a failed Create. It reports whether anything existed,
-// which is not required.
-func (c *Client) Remove(ctx context.Context, kind Kind, id string) (found bool, err error) {
+// which is not required. Hosts are those of its servers that are known. An answer proves nothing: the service must not
+// know the cluster any more, and its hosts must be closed.
+func (c *Client) Remove(ctx context.Context, kind Kind, id string, hosts ...string) (found bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, DeleteLimit, fmt.Errorf("not finished within %s", DeleteLimit))
 	defer cancel()
 	remove := func(p Part) error {
 		err := c.do(ctx, DeleteLimit, http.MethodDelete, place(p.Kind, p.ID), nil, nil)
-		if found = found || err == nil; errors.Is(err, ErrNotFound) {
+		found = found || err == nil
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if _, err = c.Get(ctx, p.Kind, p.ID); errors.Is(err, ErrNotFound) {
 			return nil
 		}
-		return err
+		still := errors.New("the service still has it")
+		return &Error{Method: http.MethodDelete, URL: c.URL() + place(p.Kind, p.ID), Err: cmp.Or(err, still)}
 	}
 	if err := remove(Part{kind, id}); err != nil {
 		return false, err
@@ -194,7 +202,51 @@ func (c *Client) Remove(ctx context.Context, kind Kind, id string) (found bool, 
 			return found, err
 		}
 	}
+	if err == nil && len(hosts) > 0 {
+		err = c.closed(ctx, hosts)
+	}
 	return found, err
+}
+
+// closed waits until the hosts of a removed cluster no longer accept connections, or belong to other servers of the
+// service, which uses ports again. Names of loopback addresses say nothing about the machine of another service.
+func (c *Client) closed(ctx context.Context, hosts []string) error {
+	local := c.Local(ctx)
+	ctx, cancel := context.WithTimeout(ctx, c.closeLimit)
+	defer cancel()
+	for _, host := range hosts {
+		name, _, _ := net.SplitHostPort(host)
+		if ip := net.ParseIP(name); !local && (name == "localhost" || ip.IsLoopback()) {
+			continue
+		}
+		for c.open(ctx, host) {
+			select {
+			case <-time.After(closePoll):
+			case <-ctx.Done():
+				return fmt.Errorf("%s still accepts connections, though the service at %s no longer has its server: end that process on its machine", host, c.URL())
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	closeLimit = 10 * time.Second
+	closePoll  = 200 * time.Millisecond
+)
+
+// open reports whether a host accepts connections and no server of the service has it.
+func (c *Client) open(ctx context.Context, host string) bool {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return ctx.Err() != nil
+	}
+	_ = conn.Close()
+	servers, _ := c.list(ctx, Server)
+	return !slices.ContainsFunc(servers, func(p Part) bool {
+		about, err := c.Get(ctx, Server, p.ID)
+		return err == nil && about.URI == "mongodb://"+host
+	})
 }
 
 // Part identifies a cluster, or a server or replica set in one.

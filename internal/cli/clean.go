@@ -243,7 +243,7 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 	if e.Making {
 		return x.awaitAndRemove(ctx, s.Client, kind, l)
 	}
-	_, err := s.Remove(ctx, kind, e.ID)
+	_, err := s.Remove(ctx, kind, e.ID, e.Hosts...)
 	return err
 }
 
@@ -259,7 +259,8 @@ func (x *cleaner) sweep(ctx context.Context) {
 		}
 		what := fmt.Sprintf("cluster %s of %s (%s), created %s", m.ID, x.client.URL(), m.Kind, age(m.At))
 		x.clear(what, func() error {
-			_, err := x.client.Remove(ctx, m.Kind, m.ID)
+			about, _ := x.client.Get(ctx, m.Kind, m.ID)
+			_, err := x.client.Remove(ctx, m.Kind, m.ID, deployment.HostsOf(about.URI)...)
 			return err
 		})
 	}
@@ -277,7 +278,7 @@ const (
 type clusterService interface {
 	Get(context.Context, orchestration.Kind, string) (orchestration.Cluster, error)
 	Parts(context.Context, string) ([]orchestration.Part, error)
-	Remove(context.Context, orchestration.Kind, string) (bool, error)
+	Remove(context.Context, orchestration.Kind, string, ...string) (bool, error)
 }
 
 func (x *cleaner) awaitAndRemove(ctx context.Context, s clusterService, kind orchestration.Kind, l ledger.Leftover) error {

@@ -5,16 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -106,7 +109,7 @@ func (s *creatingService) Parts(context.Context, string) ([]orchestration.Part, 
 	return make([]orchestration.Part, past(s.parts)), nil
 }
 
-func (s *creatingService) Remove(context.Context, orchestration.Kind, string) (bool, error) {
+func (s *creatingService) Remove(context.Context, orchestration.Kind, string, ...string) (bool, error) {
 	s.removed = append(s.removed, time.Now())
 	return true, nil
 }
@@ -171,6 +174,19 @@ func TestSweep(t *testing.T) {
 	slices.Sort(left)
 	testkit.Equal(t, "left", left, stays)
 	b.expect(t, "again", line, 0, "nothing was left")
+	s.Add(t, "servers", id("lying", gone, 7*time.Hour), embedded.Options{})
+	s.Misbehave(func(method, _ string, _ http.ResponseWriter, _ *http.Request) bool {
+		return method == http.MethodDelete
+	})
+	b.expect(t, "the answer to DELETE is a lie", line, ExitBroken, "left 1 … the service still has it")
+	s.Misbehave(nil)
+	kept := s.Clusters()
+	host := s.Hosts(kept[slices.IndexFunc(kept, func(name string) bool { return strings.Contains(name, "lying") })])
+	s.Forget()
+	b.addLeftovers(t, ledger.Entry{Kind: ledger.Cluster, URL: s.URL, Resource: "servers", ID: "utr-x", Hosts: host})
+	b.expect(t, "its servers run, and the service has forgotten them", "clean", ExitBroken, "left 1 … "+host[0]+" still accepts connections")
+	s.Kill()
+	b.expect(t, "its servers have ended", "clean", 0, "removed 1, left 0")
 	s.Vanish()
 	b.expect(t, "the service is gone", line, ExitBroken, "cannot list the clusters on the service: ")
 }

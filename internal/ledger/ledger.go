@@ -236,6 +236,8 @@ type Entry struct {
 	// Making reports whether the service has been asked to create the cluster and has not answered yet: the cluster
 	// can still appear.
 	Making bool `json:"making,omitempty"`
+	// Hosts are host:port of the cluster's servers, which no longer accept connections once it is removed.
+	Hosts []string `json:"hosts,omitempty"`
 
 	// Process is a child process; Add looks up its start time. Command is shown to people: omit arguments that
 	// contain secrets.

@@ -31,6 +31,7 @@ type Service struct {
 	fault    Fault
 	log      string
 	forgets  bool // see ForgetVersions
+	lost     []*cluster
 }
 
 // cluster is a cluster, or, without a deployment, a part of one whose creation failed.
@@ -180,12 +181,32 @@ func (s *Service) AddPart(kind, id string) {
 	s.clusters[kind+"/"+id] = new(cluster)
 }
 
+// Forget makes the service forget its clusters, whose servers run: it was killed and started again.
+func (s *Service) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = slices.AppendSeq(s.lost, maps.Values(s.clusters))
+	clear(s.clusters)
+}
+
+// Hosts returns the hosts of a cluster. Names are those of Clusters.
+func (s *Service) Hosts(name string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clusters[name].Deployment.Hosts()
+}
+
 // Kill stops the servers of some clusters, or of all, which the service does not notice. Names are those of Clusters.
 func (s *Service) Kill(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, c := range s.clusters {
 		if len(names) == 0 || slices.Contains(names, name) {
+			c.stop()
+		}
+	}
+	if len(names) == 0 {
+		for _, c := range s.lost {
 			c.stop()
 		}
 	}
