@@ -23,7 +23,7 @@ createEntities:
 `
 
 func withOperations(list string) string {
-	return head + "tests:\n  - description: t\n    operations: [" + list + "]\n"
+	return head + "tests:\n  - description: t\n    operations: [" + strings.ReplaceAll(list, "\n", "\n      ") + "]\n"
 }
 
 // checked is a section of testdata/checks.txt: "-- rule: reason --", a file, "=>", and its problems. The
