@@ -11,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,6 +85,23 @@ func orchestrate(t *testing.T) *service {
 			return false
 		}),
 		"raise": s.creating(func(what string, w http.ResponseWriter, _ *http.Request) bool { twin.Raise(w, what); return true }),
+		"once": func(what string) { // for each path
+			var failed sync.Map
+			s.creating(func(what string, w http.ResponseWriter, r *http.Request) bool {
+				_, again := failed.LoadOrStore(path.Dir(r.URL.Path), true)
+				if !again {
+					twin.Raise(w, what)
+				}
+				return !again
+			})(what)
+		},
+		"never": s.creating(func(kind string, w http.ResponseWriter, r *http.Request) bool {
+			fails := strings.Contains(r.URL.Path, kind)
+			if fails {
+				twin.Raise(w, "TimeoutError: no port")
+			}
+			return fails
+		}),
 		"write": s.creating(func(what string, w http.ResponseWriter, _ *http.Request) bool {
 			_, _ = io.WriteString(w, what)
 			return true

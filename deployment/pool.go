@@ -120,6 +120,9 @@ func (p *pool) add(about Description, slots ...*poolSlot) {
 	}
 	for _, s := range slots {
 		s.offer = p.offers[i]
+		if s.state == slotDead {
+			s.offer.fault = s.fault
+		}
 		s.offer.slots = append(s.offer.slots, s)
 		if !slices.Contains(p.slots, s) {
 			p.slots = append(p.slots, s)
@@ -210,7 +213,7 @@ func (p *pool) prepare(s *poolSlot) {
 		defer p.change()
 		switch {
 		case err == nil:
-			s.state, s.cluster, s.tries = slotIdle, c, 0
+			s.state, s.cluster, s.tries, s.fault = slotIdle, c, 0, nil
 		case left != nil: // Close tries again to remove it
 			p.giveUp(s, errors.Join(err, left))
 			s.cluster = c
@@ -247,7 +250,11 @@ func (p *pool) repair(c *cluster) error {
 // giveUp gives up a slot. If it is the last one of its offer, callers of Acquire get the error.
 func (p *pool) giveUp(s *poolSlot, err error) {
 	o := s.offer
-	s.state, s.cluster, o.fault = slotDead, nil, err
+	s.state, s.cluster, s.fault = slotDead, nil, err
+	if o == nil { // fill returns the error
+		return
+	}
+	o.fault = err
 	if p.open.Err() == nil {
 		left := len(o.slots) - count(o.slots, slotDead)
 		p.note(fmt.Sprintf("%s is given up, %d of its kind are left: %s", s.name, left, err))
@@ -269,7 +276,8 @@ func (p *pool) Release(d Deployment, broken bool) {
 	}
 }
 
-// fill creates the clusters of some slots concurrently and waits for all. When ctx ends, they continue until Close.
+// fill creates the clusters of some slots concurrently and waits for all. It tries again to create one that failed,
+// unless it is unique. When ctx ends, they continue until Close.
 func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -282,6 +290,11 @@ func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	for count(slots, slotBusy) > 0 {
 		if err := p.wait(ctx); err != nil {
 			return err
+		}
+		for _, s := range slots {
+			if s.state == slotAbsent && !s.unique && ctx.Err() == nil {
+				p.prepare(s)
+			}
 		}
 	}
 	var errs []error

@@ -25,6 +25,7 @@ type Configuration struct {
 	NamesData    bool     // whether it names data folders, which Body omits
 	TLS          bool     // whether the servers use TLS
 	CAFile       string   // the certificate authority's file on the service's machine, or ""
+	Auth         bool     // whether it has a user
 	LoadBalanced bool     // whether its mongoses listen for a load balancer
 	Parameters   []string // the names of all server parameters that it sets
 	Secrets      []string // all strings that must not be printed
@@ -141,7 +142,7 @@ func (c *Configuration) read(doc map[string]any) (err error) {
 	}
 	ssl, _ := doc["sslParams"].(map[string]any)
 	c.TLS, c.CAFile = len(ssl) > 0, firstText(ssl, "tlsCAFile", "sslCAFile")
-	c.Parameters = nil
+	c.Parameters, c.Auth = nil, firstText(doc, "login") != ""
 	c.Secrets = slices.DeleteFunc([]string{firstText(doc, "password"), firstText(doc, "auth_key"),
 		firstText(ssl, "sslPEMKeyPassword"), firstText(ssl, "tlsCertificateKeyFilePassword"),
 		firstText(ssl, "sslClusterPassword"), firstText(ssl, "tlsClusterPassword")}, func(s string) bool { return s == "" })
