@@ -118,8 +118,8 @@ func (t *testRun) uriFor(path string, e specs.Entity) (string, *fault) {
 	switch {
 	case multiple == nil || about.Topology == deployment.LoadBalanced && about.Serverless:
 	case multiple.Bool && t.site.sharded() && len(about.Hosts) < 2:
-		return "", failf(path+".useMultipleMongoses", multiple.Position,
-			"the client must connect to several mongoses, but the deployment has %d", len(about.Hosts))
+		return "", breakf("%s: %s.useMultipleMongoses: the client must connect to several mongoses, but the deployment has %d",
+			multiple.Position, path, len(about.Hosts))
 	case !multiple.Bool && (t.site.sharded() || about.Topology == deployment.LoadBalanced):
 		return d.SingleURI(), nil
 	}
