@@ -33,11 +33,18 @@ type Description struct {
 	Operations []string `json:"operations"`
 	// Features are optional capabilities, such as "retryable reads", "csot", "logging", "tracing", "csfle".
 	Features []string `json:"features,omitempty"`
+	// Events are the kinds of events in the logs of clients: command, and possibly cmap and sdam. Nil means all three.
+	Events []result.Monitor `json:"events,omitempty"`
 }
 
 // Supports reports whether the engine supports an operation.
 func (d Description) Supports(kind, name string) bool {
 	return slices.Contains(d.Operations, kind+"."+name)
+}
+
+// Logs reports whether the logs of the engine's clients have the events of a monitor.
+func (d Description) Logs(m result.Monitor) bool {
+	return d.Events == nil || slices.Contains(d.Events, m)
 }
 
 // Test is the engine's side of one running test: a namespace of entities. Different entities may be used

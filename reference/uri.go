@@ -90,7 +90,10 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 		case "wtimeoutms":
 			s.writeConcern = append(s.writeConcern, bson.E{Key: "wtimeout", Value: n})
 		default:
-			continue
+			if spelt := enginekit.Spelling(uriOptions, name); spelt != "" {
+				return s, nil, unsupported("uriOptions." + spelt)
+			}
+			continue // unknown options of a connection string have no effect (Connection String, "Options")
 		}
 		if err != nil || n < 0 {
 			return s, nil, fmt.Errorf("URI option %s is not a number of milliseconds", name)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -28,7 +29,34 @@ func Missing(s *specs.Suite, t *specs.Test, about engine.Description) (names []s
 	}
 	need(len(t.ExpectLogMessages) == 0 || slices.Contains(about.Features, engine.FeatureLogging), "log messages")
 	need(len(t.ExpectTracing) == 0, "tracing spans")
+	for _, m := range monitors(t) {
+		need(about.Logs(m), string(m)+" events")
+	}
 	return names
+}
+
+// monitors returns the monitors whose events a test requires.
+func monitors(t *specs.Test) (all []result.Monitor) {
+	for _, e := range t.ExpectEvents {
+		all = append(all, result.Monitor(cmp.Or(e.Get("eventType").Text(), string(result.MonitorCommand))))
+	}
+	for _, e := range t.Entities {
+		if e.Value.Get("awaitMinPoolSizeMS") != nil {
+			all = append(all, result.MonitorCMAP)
+		}
+	}
+	for _, s := range t.Steps {
+		switch event := s.Arguments.Get("event"); {
+		case s.Kind != operations.TestRunner:
+		case s.Name == "assertNumberConnectionsCheckedOut":
+			all = append(all, result.MonitorCMAP)
+		case s.Name == "waitForPrimaryChange":
+			all = append(all, result.MonitorSDAM)
+		case event != nil && len(event.Fields) > 0: // waitForEvent, assertEventCount
+			all = append(all, result.EventType(event.Fields[0].Key).Monitor())
+		}
+	}
+	return all
 }
 
 // incompatible returns a mismatch if a file is newer than the engine: its tests

@@ -24,9 +24,10 @@ type fakeEngine struct {
 	say       func(format string, args ...any) // writes to the transcript; may be nil
 	during    func()                           // called in every operation; may be nil
 	interrupt func()
-	release   chan struct{} // ends stuck steps
-	schema    string        // supported schema version, "" for any
-	serves    []string      // supported operations, nil for all
+	release   chan struct{}    // ends stuck steps
+	schema    string           // supported schema version, "" for any
+	serves    []string         // supported operations, nil for all
+	logs      []result.Monitor // events, nil for all
 
 	mu     sync.Mutex
 	script map[string][]step
@@ -92,7 +93,7 @@ func bsonOf(n yaml.Node) bson.RawValue {
 }
 
 func (e *fakeEngine) Describe(context.Context) (engine.Description, error) {
-	about := engine.Description{Name: "scripted", Version: "1", SchemaVersion: e.schema, Operations: e.serves}
+	about := engine.Description{Name: "scripted", Version: "1", SchemaVersion: e.schema, Operations: e.serves, Events: e.logs}
 	if e.serves == nil {
 		about.Features = []string{engine.FeatureLogging, engine.FeatureReducedHeartbeats}
 		for _, o := range operations.All() {

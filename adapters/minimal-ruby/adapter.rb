@@ -38,6 +38,7 @@ end
 
 $entities = {}
 $logs = {}
+$closed = {}.compare_by_identity # the clusters of closed clients
 
 def entity(id) = $entities[id] || raise(ArgumentError, "unknown entity #{id}")
 
@@ -68,6 +69,7 @@ def lack(given, *known) = (given.keys - known).each { |name| raise Lacks, "optio
 def perform(object:, name:, arguments: {}, **)
   operation = OPERATIONS[name] || raise(Lacks, "operation #{name}")
   collection = entity(object)
+  raise Mongo::Error, "the client is closed" if $closed[collection.client.cluster] # the driver would connect again
   lack(arguments, "filter", "document")
   { value: extended(operation.call(collection, arguments)) }
 end
@@ -81,22 +83,30 @@ def failure(error)
   out.compact
 end
 
+def close(id:)
+  return {} unless entity(id).is_a?(Mongo::Client)
+
+  $closed[entity(id).cluster] = true
+  entity(id).close
+  {}
+end
+
 def finish
-  $entities.each_value { |e| e.close if e.is_a?(Mongo::Client) }
-  $entities.clear
-  $logs.clear
+  $entities.each_key { |id| close(id: id) }
+  [$entities, $logs, $closed].each(&:clear)
   {}
 end
 
 CALLS = {
   "hello" => lambda { |**|
-    { protocol: 1, name: "ruby", version: Mongo::VERSION, schemaVersion: "1.28", operations: OPERATIONS.keys.map { |o| "collection.#{o}" } }
+    { protocol: 1, name: "ruby", version: Mongo::VERSION, schemaVersion: "1.28", events: ["command"],
+      operations: OPERATIONS.keys.map { |o| "collection.#{o}" } }
   },
   "begin" => ->(**) { {} },
   "open" => method(:open),
   "do" => method(:perform),
   "events" => ->(client:, after:, **) { { events: $logs.fetch(client).events.drop(after) } },
-  "close" => ->(id:) { entity(id).is_a?(Mongo::Client) && entity(id).close && {} || {} },
+  "close" => method(:close),
   "end" => ->(**) { finish }
 }.freeze
 

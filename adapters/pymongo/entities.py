@@ -126,6 +126,9 @@ class Test:
                 raise lacks(f"option {option} of a {kind}")
             if known:
                 given = converted(value)
+        for option in options.get("uriOptions", {}):
+            if option.lower() not in common.VALIDATORS:  # an error of the driver would not skip the test
+                raise lacks(f"uriOptions.{option}")
         if id in self.entities:
             raise KeyError(f"entity {id!r} exists already")
         _, parent, log = self.get(options[self.PARENTS[kind]], self.PARENTS[kind]) if kind != "client" else (None, None, Log())

@@ -1,10 +1,10 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -159,12 +159,7 @@ func withOptions(uri string, uriOptions bson.Raw) (full, serverMonitoringMode st
 		return "", "", err
 	}
 	for name := range known.UnknownOptions {
-		for _, o := range u.Options { // the spelling of the suite
-			if strings.EqualFold(o.Name, name) && uriOptions.Lookup(o.Name).Type != 0 {
-				name = o.Name
-			}
-		}
-		return "", "", unsupported("uriOptions." + name)
+		return "", "", unsupported("uriOptions." + cmp.Or(enginekit.Spelling(uriOptions, name), name))
 	}
 	if known.SocketTimeoutSet { // the driver parses it but does not apply it
 		return "", "", unsupported("uriOptions.socketTimeoutMS")

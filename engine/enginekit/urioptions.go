@@ -64,6 +64,17 @@ func (u URI) String() string {
 	return u.Base + "?" + strings.Join(pairs, "&")
 }
 
+// Spelling returns the name of an option as uriOptions spells it, "" if it is not among them.
+func Spelling(uriOptions bson.Raw, name string) string {
+	elements, _ := uriOptions.Elements()
+	for _, e := range elements {
+		if SameOption(e.Key(), name) {
+			return e.Key()
+		}
+	}
+	return ""
+}
+
 // SameOption reports whether two names are the same URI option, ignoring case. tls
 // and ssl are the same option (URI Options, "List of specified options").
 func SameOption(a, b string) bool {

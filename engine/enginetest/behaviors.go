@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +19,7 @@ func Behaviors() []Behavior {
 	return []Behavior{
 		{"describes itself", "the runner checks capabilities, and reports include the name of the engine", describes},
 		{"rejects unknown kinds and options of entities", "a test without one of its options would pass or fail for another reason", rejectsEntities},
+		{"applies uriOptions", "a client with the default options would pass or fail for another reason", appliesOptions},
 		{"rejects names that are in use or unknown", "the format requires an error, and the runner relies on the engine for it", rejectsNames},
 		{"rejects unknown operations and arguments", "the test must be skipped with the capability as its reason, before anything is sent", rejectsOperations},
 		{"logs all events in order", "some suites test the order of command, CMAP and SDAM events", ordersEvents},
@@ -45,6 +48,10 @@ func describes(k *bench) {
 		kind, name, _ := strings.Cut(o, ".")
 		k.failIf(kind == "" || name == "", "the operation %q is not kind.name", o)
 	}
+	for _, m := range d.Events {
+		k.failIf(result.EventTypes(m) == nil, "the kind of events %q is unknown", m)
+	}
+	k.failIf(!d.Logs(result.MonitorCommand), "clients do not log command events, which every engine must have")
 	k.failIf(!d.Supports("collection", "find") || d.Supports("collection", "fly"), "it does not support collection.find, or supports collection.fly")
 }
 
@@ -52,6 +59,7 @@ func rejectsEntities(k *bench) {
 	for _, row := range []struct{ kind, options string }{
 		{"submarine", `{}`},
 		{"client", `{"color": "red"}`},
+		{"client", `{"uriOptions": {"color": "red"}}`},
 		{"database", `{"client": "client", "databaseName": "d", "color": "red"}`},
 		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"color": "red"}}`},
 		{"session", `{"client": "client", "sessionOptions": {"color": "red"}}`},
@@ -59,6 +67,17 @@ func rejectsEntities(k *bench) {
 		err := k.entity(row.kind, "rejected", row.options)
 		k.failIf(!unsupported(err), "%s with %v: got %v, want an error that names what is unsupported", row.kind, row.options, err)
 	}
+}
+
+func appliesOptions(k *bench) {
+	k.insert()
+	k.check(k.entity("client", "once", `{"uriOptions": {"retryReads": false, "maxPoolSize": 10}}`))
+	k.check(k.entity("database", "onceDatabase", `{"client": "once", "databaseName": "utr-enginetest"}`))
+	k.check(k.entity("collection", "onceCollection", `{"database": "onceDatabase", "collectionName": "c"}`))
+	k.failPoint(`{"times": 1}`, `{"failCommands": ["find"], "closeConnection": true}`)
+	out := k.do("onceCollection", "find", all)
+	k.failIf(out.Err == nil, "with retryReads false, a find succeeded after its connection was closed")
+	k.failIf(out.Err.Unsupported != "" || !out.Err.Client, "with retryReads false, the network error of a find is %+v", out.Err)
 }
 
 func rejectsNames(k *bench) {
@@ -115,6 +134,9 @@ func ordersEvents(k *bench) {
 	}
 	missing := []result.EventType{result.ConnectionCheckedOut, result.CommandStarted, result.CommandFailed,
 		result.ConnectionCheckedOut, result.CommandStarted, result.CommandSucceeded, result.ConnectionCheckedIn}
+	if !k.logs(result.MonitorCMAP) {
+		missing = slices.DeleteFunc(missing, func(t result.EventType) bool { return t.Monitor() == result.MonitorCMAP })
+	}
 	for _, e := range log {
 		if e.Sequence > before && len(missing) > 0 && e.Type == missing[0] {
 			missing = missing[1:]
@@ -159,7 +181,8 @@ func waitsForEvents(k *bench) {
 
 func hidesFailPoints(k *bench) {
 	out := k.must("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`))
-	k.failIf(out.Server == "", "the outcome does not name the server of the fail point")
+	_, _, err := net.SplitHostPort(out.Server)
+	k.failIf(err != nil, "the outcome names %q, want host:port of the server of the fail point", out.Server)
 	if seen := k.seen(0, result.CommandStarted, result.CommandSucceeded); len(seen) > 0 {
 		k.fail("%s of %s is in the log", seen[0].Type, seen[0].CommandName)
 	}
@@ -186,11 +209,36 @@ func reportsTopology(k *bench) {
 		Servers []struct{ Address, Type string }
 	}
 	k.check(v.Unmarshal(&reported))
-	k.failIf(reported.Type == "" || reported.Type == "Unknown" || len(reported.Servers) == 0, "got %v", v)
+	primary := writable[reported.Type]
+	k.failIf(primary == nil, "the type of a topology that accepted an insert is one of %q, got %v", slices.Sorted(maps.Keys(writable)), v)
+	found := false
 	for _, s := range reported.Servers {
-		k.failIf(s.Address == "" || s.Type == "", "a server has no address or no type: %v", v)
+		_, _, err := net.SplitHostPort(s.Address)
+		k.failIf(err != nil || !slices.Contains(serverTypes, s.Type), "a server has no host:port or an unknown type: %v", v)
+		found = found || slices.Contains(primary, s.Type)
+	}
+	k.failIf(!found, "a %s topology that accepted an insert has a server of the type %q, got %v", reported.Type, primary, v)
+	for _, e := range k.seen(0, result.ServerDescriptionChanged, result.TopologyDescriptionChanged) {
+		for _, d := range []*result.TopologyState{e.Previous, e.New} {
+			known := d != nil && (e.Type == result.ServerDescriptionChanged && slices.Contains(serverTypes, d.Type) ||
+				e.Type == result.TopologyDescriptionChanged && (writable[d.Type] != nil || d.Type == "Unknown" || d.Type == "ReplicaSetNoPrimary"))
+			k.failIf(!known, "a description in %s is missing or has an unknown type: %+v", e.Type, d)
+		}
 	}
 }
+
+// writable maps topology types to the types of the servers that accept writes (Server Discovery and Monitoring,
+// "TopologyType"). The others are Unknown and ReplicaSetNoPrimary.
+var writable = map[string][]string{
+	"Single":                {"Standalone", "RSPrimary", "Mongos"},
+	"ReplicaSetWithPrimary": {"RSPrimary"},
+	"Sharded":               {"Mongos"},
+	"LoadBalanced":          {"LoadBalancer"},
+}
+
+// serverTypes are the types of servers (Server Discovery and Monitoring, "ServerType").
+var serverTypes = []string{"Standalone", "Mongos", "PossiblePrimary", "RSPrimary", "RSSecondary", "RSArbiter", "RSOther",
+	"RSGhost", "LoadBalancer", "Unknown"}
 
 func ignoresDeadline(k *bench) {
 	ctx, cancel := context.WithTimeout(k.ctx, limit/2)
@@ -355,9 +403,13 @@ func closesClients(k *bench) {
 		k.check(k.test.Close(k.ctx, "client"))
 	}
 	log := k.events()
-	k.failIf(len(log) == 0 || log[len(log)-1].Type != result.TopologyClosed, "the last event is not topologyClosedEvent")
-	closed := slices.ContainsFunc(log, func(e result.Event) bool { return e.Type == result.PoolClosed })
-	k.failIf(!closed, "no pool was closed")
+	if k.logs(result.MonitorSDAM) {
+		k.failIf(log[len(log)-1].Type != result.TopologyClosed, "the last event is %s, want topologyClosedEvent", log[len(log)-1].Type)
+	}
+	if k.logs(result.MonitorCMAP) {
+		closed := slices.ContainsFunc(log, func(e result.Event) bool { return e.Type == result.PoolClosed })
+		k.failIf(!closed, "no pool was closed")
+	}
 	out := k.do("collection", "find", all)
 	k.failIf(out.Err == nil || !out.Err.Client, "an operation on a closed client: got %+v", out.Err)
 }

@@ -1,9 +1,11 @@
 package enginetest_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ import (
 type fault struct {
 	describe func(*engine.Description)
 	begin    func(inner func() (engine.Test, error)) (engine.Test, error)
+	entity   func(*engine.Entity)
 	open     func(error) error
 	do       func(context.Context, engine.Test, engine.Operation) result.Outcome
 	events   func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error)
@@ -57,6 +60,9 @@ type brokenTest struct {
 }
 
 func (t brokenTest) Open(ctx context.Context, e engine.Entity) error {
+	if t.entity != nil {
+		t.entity(&e)
+	}
 	err := t.Test.Open(ctx, e)
 	if err != nil && t.open != nil {
 		return t.open(err)
@@ -98,6 +104,25 @@ func changing(change func(engine.Operation, *result.Outcome)) fault {
 	}}
 }
 
+// changed is a fault that changes logs.
+func changed(change func([]result.Event) []result.Event) fault {
+	return fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+		found, err := t.Events(ctx, id, after, wait)
+		return change(found), err
+	}}
+}
+
+// only keeps the events of some monitors, and numbers them again.
+func only(monitors ...result.Monitor) func([]result.Event) []result.Event {
+	return func(log []result.Event) []result.Event {
+		log = slices.DeleteFunc(log, func(e result.Event) bool { return !slices.Contains(monitors, e.Type.Monitor()) })
+		for i := range log {
+			log[i].Sequence = int64(i) + 1
+		}
+		return log
+	}
+}
+
 type faultRow struct {
 	reason, behavior string
 	fault
@@ -122,25 +147,28 @@ func faults() []faultRow {
 			slices.Reverse(d.Operations)
 		}}},
 		{"options are ignored", "rejects unknown kinds and options of entities", fault{open: lenient(true)}},
+		{"uriOptions are ignored", "applies uriOptions", fault{entity: func(e *engine.Entity) {
+			if e.Kind == "client" {
+				e.Options = nil
+			}
+		}}},
 		{"names are not checked", "rejects names that are in use or unknown", fault{open: lenient(false)}},
 		{"arguments are ignored", "rejects unknown operations and arguments", changing(func(_ engine.Operation, out *result.Outcome) {
 			if out.Err != nil && out.Err.Unsupported != "" {
 				out.Err = nil
 			}
 		})},
-		{"events are reversed", "logs all events in order", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
-			found, err := t.Events(ctx, id, after, wait)
+		{"events are reversed", "logs all events in order", changed(func(found []result.Event) []result.Event {
 			slices.Reverse(found)
-			return found, err
-		}}},
+			return found
+		})},
 		{"Events does not wait", "waits for events", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, _ time.Duration) ([]result.Event, error) {
 			return t.Events(ctx, id, after, 0)
 		}}},
 		{"the server of the fail point is unknown", "does not log the runner's own commands", changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
-		{"command started events are missing", "logs cancelled commands", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
-			found, err := t.Events(ctx, id, after, wait)
-			return slices.DeleteFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted && e.CommandName == "insert" }), err
-		}}},
+		{"command started events are missing", "logs cancelled commands", changed(func(found []result.Event) []result.Event {
+			return slices.DeleteFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted && e.CommandName == "insert" })
+		})},
 		{"the id of another session", "reports the id of a session", changing(func(op engine.Operation, out *result.Outcome) {
 			if op.Name == engine.OpLSID {
 				out.Value.RawValue = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
@@ -150,6 +178,19 @@ func faults() []faultRow {
 			if op.Name == engine.OpTopology {
 				out.Value.Value, _ = bson.Marshal(bson.D{{Key: "type", Value: "Single"}, {Key: "servers", Value: bson.A{}}})
 			}
+		})},
+		{"a misspelt type in a topology", "reports the topology", changing(func(op engine.Operation, out *result.Outcome) {
+			if op.Name == engine.OpTopology {
+				out.Value.Value = bytes.ReplaceAll(out.Value.Value, []byte("RSPrimary"), []byte("RsPrimary"))
+			}
+		})},
+		{"a misspelt type in an event", "reports the topology", changed(func(found []result.Event) []result.Event {
+			for i, e := range found {
+				if e.Type == result.ServerDescriptionChanged && e.New.Type == "RSPrimary" {
+					found[i].New = &result.TopologyState{Type: "RsPrimary"}
+				}
+			}
+			return found
 		})},
 		{"the caller's deadline is sent", "does not treat a caller's deadline as timeoutMS", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
 			if op.Name == "find" {
@@ -182,6 +223,11 @@ func faults() []faultRow {
 		{"sessions are not ended", "ends sessions", fault{keeps: "session"}},
 		{"clients with pending writes are not closed", "completes unacknowledged writes", fault{keeps: "client"}},
 		{"no log messages despite the feature", "returns the log messages that a client observes", fault{}},
+		{"command events are not declared", "describes itself", fault{describe: func(d *engine.Description) {
+			d.Events = []result.Monitor{result.MonitorSDAM}
+		}}},
+		{"SDAM events are missing", "closes clients permanently", changed(only(result.MonitorCommand, result.MonitorCMAP))},
+		{"CMAP events are missing", "closes clients permanently", changed(only(result.MonitorCommand, result.MonitorSDAM))},
 		{"clients are not closed", "closes clients permanently", fault{keeps: "client"}},
 	}
 }
@@ -206,4 +252,34 @@ func TestFaultsAreFound(t *testing.T) {
 		})
 	}
 	testkit.Equal(t, "behaviors without a fault", untested, map[string]bool{})
+}
+
+// An engine that logs only command events, and says so, has all behaviors.
+func TestCommandEventsOnly(t *testing.T) {
+	e, err := reference.New(reference.Options{})
+	testkit.Check(t, err)
+	defer func() { _ = e.Close() }()
+	commands := only(result.MonitorCommand)
+	broken := brokenEngine{e, fault{
+		describe: func(d *engine.Description) { d.Events = []result.Monitor{result.MonitorCommand} },
+		events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+			for end := time.Now().Add(wait); ; {
+				all, err := t.Events(ctx, id, 0, 0)
+				last := int64(len(all))
+				found := commands(all)
+				found = found[min(after, int64(len(found))):]
+				if left := time.Until(end); err != nil || len(found) > 0 || left <= 0 {
+					return found, err
+				} else if _, err = t.Events(ctx, id, last, left); err != nil {
+					return nil, err
+				}
+			}
+		},
+	}}
+	uri := deployment(t, embedded.Options{Topology: embedded.ReplicaSet})
+	for _, b := range enginetest.Behaviors() {
+		if !strings.Contains(b.Name, "log messages") { // which a brokenEngine does not return
+			t.Run(b.Name, func(t *testing.T) { testkit.Check(t, b.Check(t.Context(), broken, uri)) })
+		}
+	}
 }

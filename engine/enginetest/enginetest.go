@@ -198,6 +198,15 @@ func (k *bench) events() []result.Event {
 	return events
 }
 
+// logs reports whether the log must have events of a monitor. It fails the behavior if they are missing.
+func (k *bench) logs(m result.Monitor) bool {
+	d, err := k.engine.Describe(k.ctx)
+	k.check(err)
+	k.failIf(d.Logs(m) && len(k.seen(0, result.EventTypes(m)...)) == 0,
+		"the log has no %s events, and the description of the engine does not exclude them (its events)", m)
+	return d.Logs(m)
+}
+
 // seen returns the events of some types after a sequence number.
 func (k *bench) seen(after int64, types ...result.EventType) []result.Event {
 	return slices.DeleteFunc(slices.Clone(k.events()), func(e result.Event) bool {
