@@ -1,11 +1,13 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -40,10 +42,41 @@ type ClusterOptions struct {
 // CheckURI checks a connection string without DNS lookups or connections. The error never contains its credentials.
 func CheckURI(s string) error {
 	u, err := parseURI(s)
-	if err != nil || u.scheme == "mongodb+srv" { // the rest comes from DNS
+	if err != nil {
 		return err
 	}
-	return u.redact(options.Client().ApplyURI(s).Validate())
+	u.options = u.given // such as tls, whose instances must be equal
+	if u.scheme == "mongodb+srv" {
+		if err := u.checkSRV(); err != nil {
+			return err
+		}
+		u = u.at("localhost") // the hosts, and more options, come from DNS
+	}
+	return u.redact(options.Client().ApplyURI(u.String()).Validate())
+}
+
+// checkSRV checks what a connection string with mongodb+srv must not have (Initial DNS Seedlist Discovery, "URI
+// Validation" and "Validation Before Querying DNS"; URI Options, "directConnection URI option with multiple seeds or SRV
+// URI").
+func (u uri) checkSRV() error {
+	most, err := strconv.ParseUint(cmp.Or(u.get("srvMaxHosts"), "0"), 10, 31)
+	is := func(option string) bool { return strings.EqualFold(u.get(option), "true") }
+	for _, check := range []struct {
+		fails  bool
+		reason string
+	}{
+		{len(u.hosts) > 1, "must have one host"},
+		{strings.Contains(u.hosts[0], ":"), "must have a host without a port"},
+		{is("directConnection"), "cannot have directConnection=true"},
+		{err != nil, "requires a number of at least 0 for srvMaxHosts"},
+		{most > 0 && u.get("replicaSet") != "", "cannot have both srvMaxHosts and replicaSet"},
+		{most > 0 && is("loadBalanced"), "cannot have both srvMaxHosts and loadBalanced=true"},
+	} {
+		if check.fails {
+			return errors.New("a connection string with mongodb+srv " + check.reason)
+		}
+	}
+	return nil
 }
 
 // OpenCluster connects to a running deployment and returns a source with that one offer, for one worker at a time.

@@ -25,7 +25,9 @@ var transcripts = testkit.Commands{
 		u, err := parseURI(a[1])
 		return u.direct(a[0]).String(), err
 	},
-	"parse": func(_ *testing.T, a []string) (string, error) { u, err := parseURI(a[0]); return u.String(), err },
+	"parse":   func(_ *testing.T, a []string) (string, error) { u, err := parseURI(a[0]); return u.String(), err },
+	"check":   func(_ *testing.T, a []string) (string, error) { return "", CheckURI(a[0]) },
+	"options": func(_ *testing.T, a []string) (string, error) { return fmt.Sprint(OptionsOf(a[0])), nil },
 	"authenticates": func(t *testing.T, a []string) (string, error) {
 		return fmt.Sprint(parsed(t, a[0]).authenticates()), nil
 	},

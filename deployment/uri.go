@@ -13,7 +13,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
 	"github.com/unified-test-runner/utr/internal/replies"
-	"github.com/unified-test-runner/utr/internal/secret"
 )
 
 // uri is a connection string, parsed just far enough to address other hosts. Credentials and options are kept as
@@ -22,8 +21,9 @@ type uri struct {
 	scheme   string // mongodb or mongodb+srv
 	userinfo string // escaped, with the @, or ""
 	hosts    []string
-	database string // escaped, without the slash
-	options  []option
+	database string   // escaped, without the slash
+	options  []option // that apply
+	given    []option // as written
 	// api is the Stable API version that our own clients declare, or "". It is not an option of the string.
 	api string
 }
@@ -73,7 +73,20 @@ func parseURI(s string) (uri, error) {
 		}
 		u.options = append(u.options, option{key, value})
 	}
+	u.given, u.options = u.options, settled(u.options)
 	return u, nil
+}
+
+// settled returns the options that apply: the last of repeated ones, so that all drivers have the same (Connection
+// String, "Repeated Keys").
+func settled(given []option) (apply []option) {
+	for i, o := range given {
+		again := slices.ContainsFunc(given[i+1:], func(later option) bool { return strings.EqualFold(later.key, o.key) })
+		if !again || (URIOption{Name: o.key}).List() {
+			apply = append(apply, o)
+		}
+	}
+	return apply
 }
 
 func (u uri) String() string {
@@ -82,6 +95,16 @@ func (u uri) String() string {
 		text, before = text+before+o.key+"="+o.value, "&"
 	}
 	return text
+}
+
+// NormalURI returns a valid connection string with a slash before its options, which the Go driver requires, and with
+// each option that applies once. It returns an invalid one unchanged.
+func NormalURI(s string) string {
+	u, err := parseURI(s)
+	if err != nil {
+		return s
+	}
+	return u.String()
 }
 
 // names returns the hosts for messages.
@@ -178,10 +201,15 @@ func (u uri) with(key, value string) uri {
 	return u
 }
 
+// withAll returns a copy with options set.
 func (u uri) withAll(options []URIOption) uri {
 	for _, o := range options {
-		u = u.with(o.Name, o.Value)
+		u = u.without(o.Name)
 	}
+	for _, o := range options {
+		u.options = append(u.options, option{o.Name, url.QueryEscape(o.Value)})
+	}
+	u.options = settled(u.options)
 	return u
 }
 
@@ -197,32 +225,4 @@ func (u uri) without(keys ...string) uri {
 // directConnection (URI Options, "directConnection URI option with multiple seeds or SRV URI").
 func (u uri) direct(host string) uri {
 	return u.at(host).without("replicaSet", "loadBalanced").with("directConnection", "true")
-}
-
-// URIOption is an option that is added to connection strings, such as compressors=zlib. Value is not escaped.
-type URIOption struct{ Name, Value string }
-
-// String returns NAME=VALUE without a secret value.
-func (o URIOption) String() string {
-	if secret.IsOption(o.Name) {
-		return o.Name + "=" + secret.Mark
-	}
-	return o.Name + "=" + o.Value
-}
-
-// GoString shows no secret either.
-func (o URIOption) GoString() string { return o.String() }
-
-// ParseURIOption parses NAME=VALUE. It rejects options that the driver does not know and invalid values.
-func ParseURIOption(text string) (o URIOption, err error) {
-	name, value, found := strings.Cut(text, "=")
-	if !found || name == "" || value == "" || strings.ContainsAny(name, "&;?/@ ") {
-		return o, errors.New("it must be NAME=VALUE, such as compressors=zlib")
-	}
-	o = URIOption{name, value}
-	alone := uri{scheme: "mongodb", hosts: []string{"localhost"}}.withAll([]URIOption{o})
-	if err := CheckURI(alone.String()); err != nil {
-		return o, fmt.Errorf("invalid in a connection string: %w", err)
-	}
-	return o, nil
 }

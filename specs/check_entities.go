@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -35,9 +36,10 @@ func (i *inspection) refer(p place, s scope, want string) {
 	}
 }
 
-// uriOptions are all connection options (URI Options; Client Side Operations Timeout; Client
+// URIOptions lists all connection options (URI Options; Client Side Operations Timeout; Client
 // Backpressure; Connection Monitoring and Pooling for the last three).
-var uriOptions = strings.Fields(`
+func URIOptions() []string {
+	return strings.Fields(`
 	appname authMechanism authMechanismProperties authSource compressors connectTimeoutMS directConnection
 	enableOverloadRetargeting heartbeatFrequencyMS journal loadBalanced localThresholdMS maxAdaptiveRetries
 	maxConnecting maxIdleTimeMS maxPoolSize maxStalenessSeconds minPoolSize proxyHost proxyPassword proxyPort
@@ -47,6 +49,13 @@ var uriOptions = strings.Fields(`
 	tlsCertificateKeyFile tlsCertificateKeyFilePassword tlsDisableCertificateRevocationCheck
 	tlsDisableOCSPEndpointCheck tlsInsecure w wTimeoutMS zlibCompressionLevel
 	waitQueueMultiple waitQueueSize waitQueueTimeoutMS`)
+}
+
+// IsURIOption reports whether a connection option is in URIOptions. Names are case-insensitive (Connection String,
+// "Keys").
+func IsURIOption(name string) bool {
+	return slices.ContainsFunc(URIOptions(), func(o string) bool { return strings.EqualFold(o, name) })
+}
 
 // checkClient checks the options of a client.
 //
@@ -57,8 +66,8 @@ var uriOptions = strings.Fields(`
 // an API Version": the only version is 1.
 func (i *inspection) checkClient(client place) {
 	for _, f := range client.get("uriOptions").fields() {
-		if !slices.ContainsFunc(uriOptions, func(name string) bool { return strings.EqualFold(name, f.Key) }) {
-			i.reportAt("uri-option", f.KeyPosition, client.path+".uriOptions."+f.Key, "unknown URI option %s", f.Key)
+		if !IsURIOption(f.Key) {
+			i.reportAt("uri-option", f.KeyPosition, client.path+".uriOptions."+f.Key, "unknown URI option %s%s", f.Key, meant.Hint(f.Key, URIOptions()))
 		}
 	}
 	if v := client.get("serverApi").get("version"); v.exists() && v.String != "1" {

@@ -86,8 +86,8 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 	x.c = c
 	x.fullURI = c.env(envURI) // only for its password: that deployment is not cleaned
 	if x.flags.Changed("uri") {
-		if err := deployment.CheckURI(x.uri); err != nil {
-			return usage("--uri: %w", err)
+		if err := c.checkURI("--uri", x.uri); err != nil {
+			return err
 		}
 		x.fullURI = x.uri
 	}

@@ -185,10 +185,13 @@ utr experiment counter --uri mongodb://localhost:27017 --strategy idempotent --f
 }
 
 func (e *counterFlags) act(ctx context.Context, c *call) error {
-	if err := deployment.CheckURI(e.URI); err != nil && e.URI != "" {
-		return usage("--uri: %w", err)
-	}
 	config := e.Config
+	if e.URI != "" {
+		if err := c.checkURI("--uri", e.URI); err != nil {
+			return err
+		}
+		config.URI = deployment.NormalURI(e.URI)
+	}
 	if len(e.strategies) > 0 {
 		config.Strategies = slices.DeleteFunc(config.Strategies, func(s counter.Strategy) bool { return !slices.Contains(e.strategies, s.Name) })
 	}

@@ -87,6 +87,7 @@ func topologyOf(name string) deployment.Topology {
 // checkTarget checks the flags for the deployment. It reads missing connection strings from the environment.
 func (r *runFlags) checkTarget() error {
 	r.config.AllTopologies = r.deployment.topology == topologyAll
+	r.flags.call.warnOfOptions("--uri-option", r.uriOptions)
 	switch r.flags.target() {
 	case onEmbedded:
 		return nil
@@ -112,8 +113,11 @@ func (r *runFlags) checkTarget() error {
 		} else if *t.uri == "" {
 			return usage("%s is empty", at)
 		}
-		if err := deployment.CheckURI(*t.uri); err != nil && *t.uri != "" {
-			return usage("%s: %w", at, err)
+		if *t.uri == "" {
+			continue
+		}
+		if err := r.flags.call.checkURI(at, *t.uri); err != nil {
+			return err
 		}
 	}
 	return nil
