@@ -215,7 +215,7 @@ func TestConformity(t *testing.T) {
 		{"a missing member", FromRunner, strings.Replace(greeting, `"protocol":1,`, "", 1), "Must validate one"},
 		{"an unknown call", FromRunner, strings.Replace(greeting, "hello", "tickle", 1), "method"},
 		{"a call from the wrong side", FromAdapter, greeting, "wrong side"},
-		{"the result of another call", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"events":[]}}`, "events is not allowed"},
+		{"the result of another call", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"messages":[]}}`, "messages is not allowed"},
 		{"a result and an error", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}`, "Must validate one"},
 		{"a reply without a request", FromAdapter, `{"jsonrpc":"2.0","id":7,"result":{}}`, "without a request"},
 		{"an ObjectId as a string", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"0123456789abcdef01234567"}}`, ""},
