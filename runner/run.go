@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/wire"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
@@ -190,7 +191,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		return skipped(notRun("interrupted"))
 	default:
 		if d != nil {
-			r.abandon(d, r.offers[j.offer].Name)
+			r.abandon(d, r.offers[j.offer].Name, err)
 		}
 		v.Status, v.Reason = result.Broken, fmt.Sprintf("no deployment for the test (%s): %s", r.offers[j.offer].Name, err)
 	}
@@ -216,7 +217,7 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 }
 
 func (r *run) discard(s *site) {
-	r.abandon(s.deployment, s.about.Name)
+	r.abandon(s.deployment, s.about.Name, nil)
 	r.locked(func() { delete(r.sites, s.deployment) })
 	s.commands.close()
 }
@@ -224,12 +225,15 @@ func (r *run) discard(s *site) {
 func notRun(why string) *Skip { return &Skip{result.SkipFilter, "not run: " + why} }
 
 // abandon skips the remaining tests unless the source can replace the deployment:
-// each of them would wait for it until its timeout.
-func (r *run) abandon(d deployment.Deployment, name string) {
+// each of them would wait for it until its timeout. err is why it cannot be used, nil if it stopped answering.
+func (r *run) abandon(d deployment.Deployment, name string, err error) {
 	if d.Owned() || deployment.Repairs(r.cfg.Source) {
 		return
 	}
 	why := fmt.Sprintf("the deployment (%s) stopped answering", name)
+	if wire.CodeOf(err) == codeUnauthorized {
+		why = fmt.Sprintf("the deployment (%s) cannot be used: %s", name, err)
+	}
 	r.locked(func() {
 		if r.stop == nil {
 			r.stop, r.summary.Problems = notRun(why), append(r.summary.Problems, why)

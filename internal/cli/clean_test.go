@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
@@ -142,6 +147,31 @@ func TestCleanAwaitsCreation(t *testing.T) {
 			testkit.Equal(t, r.reason+": removed at", s.removed, []time.Time{start.Add(r.removed)})
 			testkit.Contains(t, b.err.String(), "waiting for the service, which may still be creating cluster utr-x")
 		})
+	}
+}
+
+// A user who cannot run tests cannot use the deployment. Fail points play the missing rights.
+func TestDoctorRights(t *testing.T) {
+	for _, r := range []struct{ reason, command, paths, want string }{
+		{"none is missing", "ping", "", ""},
+		{"no role", "getParameter", "", "not authorized to read enableTestCommands"},
+		{"only reads", "drop", "", "may not drop collections of the database utr"},
+		{"another database", "drop", "retryable-reads", "may not drop collections of the database utr-retryable-reads"},
+	} {
+		d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 1,
+			Users: []embedded.User{{Name: "u", Password: "pw"}}})
+		testkit.Check(t, err)
+		t.Cleanup(func() { _ = d.Close() })
+		c, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
+		testkit.Check(t, err)
+		testkit.Check(t, c.Database("admin").RunCommand(t.Context(), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
+			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{r.command}}, {Key: "errorCode", Value: 13}}}}).Err())
+		testkit.Check(t, c.Disconnect(t.Context()))
+		code := ExitBroken
+		if r.want == "" {
+			code = 0
+		}
+		realBench(t).expect(t, r.reason, "doctor --uri "+d.URI()+" "+r.paths, code, cmp.Or(r.want, "engine reference"))
 	}
 }
 

@@ -20,7 +20,8 @@ func doctorCommand(c *call) *cobra.Command {
 		Short: "Describe a deployment, and count the tests it would skip",
 		Long: `Describes the deployment and the engine. With suites, also counts the tests that would
 run there, and by reason those that would be skipped. It runs no tests. With --uri it
-writes nothing and takes no lock, so that another run may use the deployment.
+tries the rights that a run requires. It changes no data and takes no lock, so that
+another run may use the deployment.
 
 Exit codes: 0 the deployment can be used, 2 bad usage or invalid suites, 3 it cannot.`,
 		Example: `# what is this cluster, and which of our tests can it run?
@@ -86,6 +87,10 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 	found := doctorReport{Engine: about.Name + " " + about.Version, Deployments: mapSlice(cfg.Source.Offers(), newDeploymentReport)}
 	cfg = runner.Config{Engine: cfg.Engine, Source: cfg.Source, AllTopologies: cfg.AllTopologies}
 	skips, unusable := runner.Plan(ctx, suites, cfg)
+	if unusable == nil && d.run.usesExistingCluster() {
+		cfg.ServerAPI = d.run.config.ServerAPI
+		unusable = runner.CheckRights(ctx, suites, cfg)
+	}
 	found.count(skips)
 	text := jsonPage(found)
 	if !d.asJSON {
