@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"bytes"
 	"encoding/xml"
 	"fmt"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
 )
 
 func failing(description, reason string) result.Note {
@@ -177,7 +179,7 @@ func TestProblemsAreDetected(t *testing.T) {
 
 // A description cannot add a directive, a point or the end of a block.
 func FuzzTAP(f *testing.F) {
-	for _, s := range []string{"a # SKIP b", "x\nok 99 - y", "\n  ...\n1..0", `back\`, `back\# TODO`, "\x00\xff", "Bail out!", "---", "'\"", "# TODO"} {
+	for _, s := range []string{"a # SKIP b", "x\nok 99 - y", "\n  ...\n1..0", `back\`, `back\# TODO`, "\x00\xff", "Bail out!", "---", "'\"", "# TODO", "\u0085\u2028\ufeff\ufffe\uffff"} {
 		f.Add(s, s)
 	}
 	f.Fuzz(func(t *testing.T, description, reason string) {
@@ -189,5 +191,10 @@ func FuzzTAP(f *testing.F) {
 		}
 		text := generate(report.TAP(), append(notes, result.RunFinished{}))
 		testkit.Equal(t, string(text), tapProblem(text, "ok", "not ok", "ok SKIP", "not ok TODO", "not ok"), "")
+		for _, block := range regexp.MustCompile(`(?m)^  ---\n((  .*\n)*?)  \.\.\.$`).FindAllSubmatch(text, -1) {
+			_, err := source.ParseYAML("block", block[1])
+			testkit.Equal(t, "the block is YAML", err, nil)
+			testkit.Equal(t, "characters that must be escaped", bytes.ContainsAny(block[1], "\u0085\u2028\ufeff\ufffe\uffff"), false)
+		}
 	})
 }

@@ -3,7 +3,6 @@ package source
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -53,9 +52,6 @@ func (v *Value) elements(of bson.Type) (bson.RawValue, error) {
 		}
 	}
 	for _, f := range v.Fields {
-		if strings.IndexByte(f.Key, 0) >= 0 {
-			return bson.RawValue{}, errorAt(f.KeyPosition, "key %q has a zero byte, which BSON does not allow", f.Key)
-		}
 		if err := add(f.Key, f.Value); err != nil {
 			return bson.RawValue{}, err
 		}

@@ -15,13 +15,13 @@ var wrappers = map[string]wrapper{
 	"$numberLong":        {bson.TypeInt64, "a string with an integer of 64 bits", regexp.MustCompile(`^"-?[0-9]+"$`)},
 	"$numberDouble":      {bson.TypeDouble, "a string with a number, Infinity, -Infinity or NaN", regexp.MustCompile(`^"(-?Infinity|NaN|[-+.eE0-9]+)"$`)},
 	"$numberDecimal":     {bson.TypeDecimal128, "a string with a decimal number of up to 34 digits", nil},
-	"$binary":            {bson.TypeBinary, "{base64: a string with padding, subType: one or two hexadecimal digits}", regexp.MustCompile(`"subType":"[^"]{1,2}"`)},
+	"$binary":            {bson.TypeBinary, "{base64: a string with padding, subType: one or two hexadecimal digits}", binary},
 	"$uuid":              {bson.TypeBinary, "a string such as 73ffd264-44b3-4c69-90e8-e7d1dfc035d4", nil},
 	"$code":              {bson.TypeJavaScript, "a string, and $scope a document", nil},
 	"$timestamp":         {bson.TypeTimestamp, "{t: seconds, i: ordinal}, both whole numbers below 2^32", nil},
 	"$regularExpression": {bson.TypeRegex, "{pattern: a string, options: a string}, without zero bytes", noZero},
 	"$dbPointer":         {bson.TypeDBPointer, "{$ref: a string, $id: an ObjectId}", nil},
-	"$date":              {bson.TypeDateTime, "an RFC 3339 date or {$numberLong: milliseconds}", regexp.MustCompile(`^("|\{"\$numberLong":"-?[0-9]+"\}$)`)},
+	"$date":              {bson.TypeDateTime, "an RFC 3339 date, with at most milliseconds, or {$numberLong: milliseconds}", date},
 	"$minKey":            {bson.TypeMinKey, "1", nil},
 	"$maxKey":            {bson.TypeMaxKey, "1", nil},
 	"$undefined":         {bson.TypeUndefined, "true", nil},
@@ -34,7 +34,11 @@ type wrapper struct {
 	form  *regexp.Regexp // of the content as JSON, where package bson accepts more than the specification
 }
 
-var noZero = regexp.MustCompile(`^([^\\]|\\[^u]|\\u(000[1-9a-f]|00[1-9a-f]|0[1-9a-f]|[1-9a-f]))*$`)
+var (
+	binary = regexp.MustCompile(`^\{("base64":"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=|[A-Za-z0-9+/][AQgw]==)?"|"subType":"[^"]{1,2}"|,)*\}$`)
+	date   = regexp.MustCompile(`^("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,3})?(Z|[-+]([01][0-9]|2[0-3]):?[0-5][0-9])"|\{"\$numberLong":"-?[0-9]+"\})$`)
+	noZero = regexp.MustCompile(`^([^\\]|\\[^u]|\\u(000[1-9a-f]|00[1-9a-f]|0[1-9a-f]|[1-9a-f]))*$`)
+)
 
 // wrapper returns the key and the description of a type wrapper, "" for any other document.
 func (v *Value) wrapper() (string, wrapper) {

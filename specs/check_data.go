@@ -2,7 +2,6 @@ package specs
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/unified-test-runner/utr/source"
@@ -41,6 +40,8 @@ func (i *inspection) checkValues() {
 func (i *inspection) checkCollectionData(list place) {
 	seen := map[string]bool{}
 	list.each(func(data place) {
+		i.checkName(data.get("databaseName"))
+		i.checkName(data.get("collectionName"))
 		name := data.Value.Get("databaseName").Text() + "." + data.Value.Get("collectionName").Text()
 		if seen[name] {
 			i.report("collection-data", data, "this list has %s twice", name)
@@ -49,10 +50,10 @@ func (i *inspection) checkCollectionData(list place) {
 		ids := map[string]bool{}
 		data.get("documents").each(func(document place) {
 			id, err := document.Value.Get("_id").BSON()
-			if err != nil || id.Value == nil {
+			if err != nil || id.Type == 0 {
 				return
 			}
-			key := fmt.Sprint(id.Type, id.Value)
+			key := indexKey(id)
 			if ids[key] {
 				i.report("collection-data", document.get("_id"), "two documents of %s have this _id", name)
 			}

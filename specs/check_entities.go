@@ -20,6 +20,13 @@ func (i *inspection) define(p place, s scope, kind string) {
 	s.kinds[p.String] = kind
 }
 
+// checkName checks the name of a database or collection. A server rejects namespaces that are empty or have a zero byte.
+func (i *inspection) checkName(p place) {
+	if p.exists() && (p.String == "" || strings.IndexByte(p.String, 0) >= 0) {
+		i.report("namespace", p, "the name of a database or collection cannot be empty or have a zero byte")
+	}
+}
+
 // refer checks a reference to an entity of the wanted kind, "" for any. Entity Map: test runners raise
 // an error if an entity is not found or has an unexpected type.
 func (i *inspection) refer(p place, s scope, want string) {

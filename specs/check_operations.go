@@ -2,6 +2,7 @@ package specs
 
 import (
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/source"
@@ -82,6 +83,12 @@ func (i *inspection) checkSpecialOperation(s step, sc scope) {
 	arguments := s.get("arguments")
 	i.checkMatched(arguments.get("event"))
 	i.checkObservedEvent(arguments.get("event"), s.Arguments.Get("client").Text(), sc.observed)
+	// failPoint: the client should use one mongos, or the fail point can be set on another one than the operations reach.
+	sharded := mayBeSharded(i.suite.Requirements) && mayBeSharded(sc.test.Requirements)
+	if client := arguments.get("client"); s.Name == "failPoint" && client.exists() && sc.many[client.String] && sharded {
+		i.report("ambiguous-fail-point", client, "client %q can use several mongoses of a sharded cluster, and the fail point is on "+
+			"one of them: use a client with useMultipleMongoses: false, or targetedFailPoint", client.String)
+	}
 	// Configuring Fail Points: the command and its mode.
 	f := arguments.get("failPoint")
 	switch {
@@ -91,4 +98,11 @@ func (i *inspection) checkSpecialOperation(s step, sc scope) {
 	case f.Value.Get("mode") == nil:
 		i.report("fail-point", f, "the fail point has no mode")
 	}
+}
+
+// mayBeSharded reports whether requirements allow a sharded cluster.
+func mayBeSharded(requirements []Requirement) bool {
+	return requirements == nil || slices.ContainsFunc(requirements, func(r Requirement) bool {
+		return r.Topologies == nil || slices.Contains(r.Topologies, "sharded") || slices.Contains(r.Topologies, "sharded-replicaset")
+	})
 }

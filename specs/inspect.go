@@ -26,7 +26,8 @@ func Checks() []Check {
 		{"extended-json", Error, "A value that looks like Extended JSON is well-formed Extended JSON.", false},
 		{"duplicate-test", Warning, "No two tests of a file have the same description.", false},
 		{"version-range", Warning, "minServerVersion is not above maxServerVersion, or no server would match.", false},
-		{"collection-data", Warning, "A list of collection data names each namespace once, and each document has its own _id.", false},
+		{"collection-data", Warning, "A list of collection data names each namespace once, and each document has its own _id, as a server compares them.", false},
+		{"namespace", Warning, "The name of a database or collection is not empty and has no zero byte.", false},
 		{"duplicate-entity", Warning, "No two entities have the same id.", false},
 		{"undefined-entity", Warning, "A referenced entity exists and has the required type.", true},
 		{"unknown-operation", Warning, "The entity that an operation is performed on supports it.", true},
@@ -36,6 +37,7 @@ func Checks() []Check {
 		{"nested", Warning, "Operations, entities, events, write models and common options within arguments, and options of entities, are well-formed.", true},
 		{"special-operation", Warning, "A test runner operation has no expected result or error.", false},
 		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", true},
+		{"ambiguous-fail-point", Warning, "A fail point is not set through a client that can use several mongoses.", false},
 		{"operator", Warning, "A special operator exists, is the only key of its document, and has a valid operand.", true},
 		{"placeholder", Warning, "$$placeholder only occurs in uriOptions and kmsProviders.", true},
 		{"unobserved-event", Warning, "A client observes the events and log messages expected of it.", false},
@@ -112,6 +114,7 @@ func (i *inspection) reportAt(rule string, at source.Position, path, format stri
 type scope struct {
 	kinds    map[string]string          // id to kind
 	observed map[string]map[string]bool // client to event types and logs
+	many     map[string]bool            // clients with useMultipleMongoses
 	test     *Test                      // nil for the entities of the file
 }
 
@@ -122,7 +125,7 @@ func (i *inspection) inspect() {
 	for _, p := range schema.Nested(i.suite.Root) {
 		i.reportAt("nested", p.Position, p.Path, "%s", p.Message)
 	}
-	file := scope{map[string]string{}, map[string]map[string]bool{}, nil}
+	file := scope{map[string]string{}, map[string]map[string]bool{}, map[string]bool{}, nil}
 	i.create(i.root("createEntities"), file)
 	lines := map[string]int{} // of descriptions
 	for k, test := range i.suite.Tests {
@@ -133,7 +136,7 @@ func (i *inspection) inspect() {
 			lines[test.Description] = t.get("description").Position.Line
 		}
 		test.Entities = slices.Clone(i.suite.CreateEntities)
-		i.test(t, scope{maps.Clone(file.kinds), maps.Clone(file.observed), test})
+		i.test(t, scope{maps.Clone(file.kinds), maps.Clone(file.observed), maps.Clone(file.many), test})
 	}
 	slices.SortStableFunc(i.problems, func(a, b Problem) int { return a.Position.Compare(b.Position) })
 	i.suite.addFlaws(i.problems)
@@ -180,9 +183,12 @@ func (i *inspection) create(list place, s scope) {
 				}
 				i.refer(name, s, string(parent.Kind))
 			}
+			i.checkName(entity.get("databaseName"))
+			i.checkName(entity.get("collectionName"))
 			switch f.Key {
 			case "client":
 				s.observed[entity.Value.Get("id").Text()] = observed(entity)
+				s.many[entity.Value.Get("id").Text()] = entity.Value.Get("useMultipleMongoses").IsTrue()
 				i.checkClient(entity)
 			case "clientEncryption":
 				i.checkKMSCredentials(entity.get("clientEncryptionOpts"))
