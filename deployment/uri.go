@@ -16,7 +16,7 @@ import (
 )
 
 // uri is a connection string, parsed just far enough to address other hosts. Credentials and options are kept as
-// written.
+// written, except for a question mark in credentials, which is escaped.
 type uri struct {
 	scheme   string // mongodb or mongodb+srv
 	userinfo string // escaped, with the @, or ""
@@ -52,7 +52,7 @@ func parseURI(s string) (uri, error) {
 	// "Userinfo (optional)").
 	authority, _, _ := strings.Cut(rest, "/")
 	at := strings.LastIndex(authority, "@") + 1
-	u.userinfo = rest[:at]
+	u.userinfo = strings.ReplaceAll(rest[:at], "?", "%3F") // not all parsers accept it
 	rest, query, _ := strings.Cut(rest[at:], "?")
 	authority, u.database, _ = strings.Cut(rest, "/")
 	if strings.Contains(u.database, "@") || at == 0 && strings.Contains(query, "@") {

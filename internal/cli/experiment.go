@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ utr experiment overload --duration 6s --spike 130 --html overload.html`,
 		f.duration(&e.Timeout, "timeout", "timeoutMS of every operation")
 		f.within(&e.Rejection, "rejection-cost", "PERCENT", 0, 100, "cost of rejecting a request, in percent of serving it")
 		f.number(&e.Pool, "max-pool-size", "N", 1, "connections of each client")
-		f.number(&e.backoff, "base-backoff-ms", "MS", 0, "baseBackoffMS in the server's errors (default none)")
+		f.within(&e.backoff, "base-backoff-ms", "MS", 0, math.MaxInt32, "baseBackoffMS in the server's errors (default none)")
 		f.number(&e.seed, "seed", "N", 0, "seed of the random numbers")
 		list(f, &e.policies, "policy", "NAME", "policy to simulate (default all)", oneOf[string](names), names...)
 		choice(f, &e.question, "question", "NAME", "answer a question by comparing other policies", questions...)

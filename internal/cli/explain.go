@@ -87,7 +87,7 @@ utr explain --list`,
 		f.duration(&e.left, "left", "time until the deadline of timeoutMS, at the end of each attempt")
 		numberUpTo(f, &e.jitter, "jitter", "NUMBER", 1, "jitter of backoffs, from 0 to 1; under a policy of read preferences, which of the near members is chosen")
 		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1), "tokens in the client's bucket (default a full bucket)").DefValue = ""
-		f.number(&e.wire, "wire", "VERSION", 0, "maxWireVersion of the servers")
+		f.within(&e.wire, "wire", "VERSION", 0, math.MaxInt32, "maxWireVersion of the servers")
 		list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult)
 		f.file(&e.topologyFile, "select", "explain server selection in the topology that this file describes")
 		set(f, &e.preference, "read-preference", "PREFERENCE",
