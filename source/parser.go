@@ -230,8 +230,8 @@ func (p *parser) content(outer int, collections, isValue bool) *node {
 		case moved:
 			var value *node
 			p.deeper(func() { value = p.content(outer, true, isValue) })
-			if value.anchor != "" {
-				p.fail(value.begin, "a value cannot have two anchors")
+			if value.anchor != "" || value.kind == aliasNode {
+				p.fail(value.begin, "a value can have one anchor, and an alias none")
 			}
 			value.anchor, value.begin, value.position = n.anchor, n.begin, n.position
 			*n = *value

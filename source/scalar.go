@@ -200,7 +200,7 @@ func (p *parser) lines(n *node, outer int) {
 	n.end = p.at
 	deepest := 0 // of the blank lines before the first other one
 	for p.at < len(p.text) && !p.ends() {
-		line, _, _ := strings.Cut(p.text[p.at:], "\n")
+		line, _, ended := strings.Cut(p.text[p.at:], "\n")
 		indent, isBlank := p.indent(), strings.Trim(line, " ") == ""
 		switch {
 		case isBlank && n.indent < 0:
@@ -216,9 +216,12 @@ func (p *parser) lines(n *node, outer int) {
 			}
 			break
 		}
-		lines = append(lines, line[min(max(n.indent, 0), len(line)):])
-		if n.indent < 0 {
-			lines[len(lines)-1] = ""
+		text := ""
+		if n.indent >= 0 {
+			text = line[min(n.indent, len(line)):]
+		}
+		if text != "" || ended { // blanks at the end of the file are no line
+			lines = append(lines, text)
 		}
 		if p.at = min(p.at+len(line)+1, len(p.text)); p.err == nil {
 			p.line, n.end = p.at, p.at
