@@ -238,7 +238,7 @@ func (a *attempt) checkOut(ctx context.Context) (*mnet.Connection, error) {
 	if a.cmd.timeout {
 		ctx, end = context.WithDeadline(ctx, a.srv.begun.Add(a.settings.ServerSelectionTimeout))
 		p.deadline, _ = ctx.Deadline()
-		p.rtt = a.srv.RTTMonitor().Min()
+		p.rtt = a.srv.minRTT
 	} else if w := a.settings.waitQueueTimeout; w > 0 {
 		ctx, end = context.WithTimeout(ctx, w)
 	}
