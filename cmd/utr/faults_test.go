@@ -64,7 +64,7 @@ func TestServerKilled(t *testing.T) {
 			t.Parallel()
 			p, report := utrtest.NewPlace(t), filepath.Join(t.TempDir(), "r.json")
 			on := r.on(t, p)
-			args := []string{"run", "-v", "--uri-option", "serverSelectionTimeoutMS=1000", "--json", report, suiteFile(t, blocked)}
+			args := []string{"run", "-v", "--jobs", "1", "--uri-option", "serverSelectionTimeoutMS=1000", "--json", report, suiteFile(t, blocked)}
 			u := p.Start(append(args, on.args...)...)
 			u.Line("passed blocked: first")
 			triggered(t, on.hosts()...)

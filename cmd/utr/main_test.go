@@ -177,7 +177,7 @@ func servers(t *testing.T, p *utrtest.Place) (pids []int) {
 // begin starts a run of armed, waits until its first test has passed, and returns the servers of the run.
 func begin(t *testing.T, p *utrtest.Place, args ...string) (u *utrtest.Process, pids []int) {
 	t.Helper()
-	u = p.Start(append(append([]string{"run", "-v"}, args...), suiteFile(t, armed))...)
+	u = p.Start(append(append([]string{"run", "-v", "--jobs", "1"}, args...), suiteFile(t, armed))...)
 	u.Line("passed armed: first")
 	return u, servers(t, p)
 }

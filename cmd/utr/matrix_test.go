@@ -29,7 +29,7 @@ func newNight(t *testing.T) *night {
 	t.Helper()
 	t.Parallel()
 	n := &night{utrtest.NewPlace(t), t, "", filepath.Join(t.TempDir(), "results")}
-	n.file = suiteFile(t, "clusters: [{name: c, embedded: single}]\nsuites:\n- smoke\n- {name: slow, paths: ["+suiteFile(t, armed)+"]}\n"+
+	n.file = suiteFile(t, "defaults: {jobs: 1}\nclusters: [{name: c, embedded: single}]\nsuites:\n- smoke\n- {name: slow, paths: ["+suiteFile(t, armed)+"]}\n"+
 		"- {name: again, paths: [smoke], retry-failed: 1}\n")
 	return n
 }
