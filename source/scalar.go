@@ -143,7 +143,7 @@ func (p *parser) unquote(text string, offset int) string {
 				p.fail(offset, "unknown escape sequence %s", string([]rune(text)[:2]))
 				return ""
 			} else if !utf8.ValidRune(r) {
-				p.refuse(offset, "%s is no character; surrogates must be in pairs, such as \\ud83d\\ude00", text[:length])
+				p.refuse(offset, "%s is not a character; surrogates must be in pairs, such as \\ud83d\\ude00", text[:length])
 				return ""
 			}
 			b.WriteRune(r)

@@ -260,7 +260,7 @@ func TestCitationForms(t *testing.T) {
 	}{
 		{"a section in quotation marks", `(Reads, "Selecting")`, "1 []", ""},
 		{"an invented one", `(Reads, "Choosing")`, "1 [Reads has no section Choosing]", ""},
-		{"the beginning of a section is none", `(Reads, "Errors")`, "1 [Reads has no section Errors]", ""},
+		{"the beginning of a section is not a section", `(Reads, "Errors")`, "1 [Reads has no section Errors]", ""},
 		{"two sections", `Reads, "Selecting" and "Choosing"`, "2 [Reads has no section Choosing]", ""},
 		{"two specifications", `Reads and Writes, "Errors, and more"`, "2 [Writes has no section Errors, and more]", ""},
 		{"a comment of several lines", "// (Reads,\n// \"Errors, and\n// more\")", "1 []", ""},
