@@ -21,8 +21,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/data"
-	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/internal/certificate"
 )
 
@@ -130,7 +130,7 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	process := server.Process{Parameters: options.Parameters, AccessControl: len(options.Users) > 0}
 	kind := topologies[options.Topology].kind
 	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kind, Users: new(server.Users)}
-	config.Backend = data.New(data.Options{
+	config.Backend = commands.New(commands.Options{
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet,
 		ShardName: server.ShardName, ShardHost: server.ShardHost(options.SetName), NoScripting: options.NoScripting,
 	})

@@ -8,7 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/embedded/internal/server"
 )
 
 // Member configures a member of a replica set.

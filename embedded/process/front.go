@@ -13,8 +13,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/unified-test-runner/utr/embedded/data"
-	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
@@ -50,7 +50,7 @@ func (f *front) setState(state string, host location, serve func(net.Conn, bool)
 func (f *front) wait() (err error) {
 	cluster := server.NewCluster(server.Config{
 		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet,
-		Backend: data.New(data.Options{ReplicaSet: true}), Initiate: f.initiate,
+		Backend: commands.New(commands.Options{ReplicaSet: true}), Initiate: f.initiate,
 	})
 	f.work.Go(func() {
 		<-f.ctx.Done()

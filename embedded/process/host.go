@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/unified-test-runner/utr/embedded/data"
-	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
@@ -124,7 +124,7 @@ func newHost(s spec) (*host, error) {
 		return nil, err
 	}
 	h := &host{spec: s, fronts: map[string]*joinedFront{}}
-	backend := data.New(data.Options{ReplicaSet: s.Set != nil})
+	backend := commands.New(commands.Options{ReplicaSet: s.Set != nil})
 	h.config = server.Config{Profile: profile, Users: new(server.Users), Backend: backend}
 	var set server.SetConfig
 	if s.Set != nil {
@@ -250,7 +250,7 @@ func (h *host) clusterOf(o *Options) (*server.Cluster, error) {
 	defer h.mu.Unlock()
 	if h.routers == nil {
 		config := h.config
-		config.Kind, config.Backend = server.Sharded, data.New(data.Options{Sharded: true, NoShard: true})
+		config.Kind, config.Backend = server.Sharded, commands.New(commands.Options{Sharded: true, NoShard: true})
 		h.routers = server.NewCluster(config)
 	}
 	return h.routers, nil

@@ -12,8 +12,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/server"
 )
 
 func (f *front) begin() error {
@@ -34,13 +34,13 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 		return err
 	}
 	if set.Name != f.o.ReplSet {
-		return command.Errorf(command.CodeInvalidReplicaSetConfig,
+		return fault.Errorf(fault.InvalidReplicaSetConfig,
 			"Attempting to initiate a replica set with name %s, but command line reports %s; rejecting", set.Name, f.o.ReplSet)
 	}
 	f.joining.Lock()
 	defer f.joining.Unlock()
 	if f.describe().State != stateWaiting {
-		return command.Errorf(command.CodeOperationFailed, "the process is already a member of a replica set")
+		return fault.Errorf(fault.OperationFailed, "the process is already a member of a replica set")
 	}
 	self, err := f.quorum(ctx, set)
 	if err != nil {
@@ -48,7 +48,7 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	}
 	err = f.startHost(ctx, spec{Version: f.o.Profile.Name, Set: config, ConfigServer: f.o.ConfigServer}, self)
 	if err != nil {
-		return command.Errorf(command.CodeOperationFailed, "%s", err)
+		return fault.Errorf(fault.OperationFailed, "%s", err)
 	}
 	return nil
 }
@@ -68,12 +68,12 @@ func (f *front) quorum(ctx context.Context, set server.SetConfig) (self string, 
 		}
 	}
 	if len(failed) > 0 {
-		return "", command.Errorf(command.CodeNodeNotFound,
+		return "", fault.Errorf(fault.NodeNotFound,
 			"replSetInitiate quorum check failed because not all proposed set members responded affirmatively: %s",
 			strings.Join(failed, ", "))
 	}
 	if self == "" {
-		return "", command.Errorf(command.CodeInvalidReplicaSetConfig,
+		return "", fault.Errorf(fault.InvalidReplicaSetConfig,
 			"No host described in new configuration with {version: 1, term: 0} for replica set %s maps to this node", set.Name)
 	}
 	return self, nil

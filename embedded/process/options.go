@@ -15,7 +15,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/embedded/internal/server"
 )
 
 // EnvVersion is the environment variable with the default of --utrServerVersion.

@@ -13,7 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
-	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
 )
 
 // Flags are the flag bits of an OP_MSG. The lower sixteen are required: receivers must reject messages with unknown
@@ -58,7 +58,7 @@ const checksumSize = 4
 
 const maxSequences = 2 // in a message; no command has more
 
-// ParseMsg parses an OP_MSG. The result shares body's memory. If the error is a *command.Error, the returned Msg has
+// ParseMsg parses an OP_MSG. The result shares body's memory. If the error is a *fault.Error, the returned Msg has
 // its flags, which the reply needs. BSON is validated: lengths, types, terminators, nesting; not UTF-8, as on the
 // server.
 //
@@ -87,11 +87,11 @@ func ParseMsg(h Header, body []byte) (Msg, error) {
 		return m, errors.New("OP_MSG with an invalid checksum")
 	}
 	if m.Body == nil {
-		return m, command.Errorf(codeNoBody, "OP_MSG messages must have a body")
+		return m, fault.Errorf(codeNoBody, "OP_MSG messages must have a body")
 	}
 	for _, s := range m.Sequences {
 		if _, err := m.Body.LookupErr(s.Name); err == nil {
-			return m, command.Errorf(codeFieldAndSequence, "Duplicate field between body and document sequence %s", s.Name)
+			return m, fault.Errorf(codeFieldAndSequence, "Duplicate field between body and document sequence %s", s.Name)
 		}
 	}
 	return m, nil
@@ -101,7 +101,7 @@ func (m *Msg) section(r *reader) error {
 	switch kind := r.byte(); kind {
 	case 0:
 		if m.Body != nil {
-			return command.Errorf(codeTwoBodies, "Multiple body sections in message")
+			return fault.Errorf(codeTwoBodies, "Multiple body sections in message")
 		}
 		doc, err := document(r)
 		m.Body = doc
@@ -109,28 +109,28 @@ func (m *Msg) section(r *reader) error {
 	case 1:
 		return m.sequence(r)
 	default:
-		return command.Errorf(codeUnknownSection, "Unknown section kind %d", kind)
+		return fault.Errorf(codeUnknownSection, "Unknown section kind %d", kind)
 	}
 }
 
 func (m *Msg) sequence(r *reader) error {
 	size := r.int32()
 	if r.bad {
-		return command.Errorf(command.CodeOverflow, "sequence without a length")
+		return fault.Errorf(fault.Overflow, "sequence without a length")
 	}
 	// A length below 4 wraps around, as on the server: the message then reports a length that nobody sent.
 	length := uint32(size) - 4
 	if uint64(length) > uint64(len(r.rest)) {
-		return command.Errorf(command.CodeOverflow, "Invalid advance (%d) past end of buffer[%d] at offset: 0", length, len(r.rest))
+		return fault.Errorf(fault.Overflow, "Invalid advance (%d) past end of buffer[%d] at offset: 0", length, len(r.rest))
 	}
 	section := reader{rest: r.rest[:length]}
 	r.rest = r.rest[length:]
 	s := Sequence{Name: section.cstring()}
 	if section.bad {
-		return command.Errorf(command.CodeOverflow, "document sequence without a name")
+		return fault.Errorf(fault.Overflow, "document sequence without a name")
 	}
 	if slices.ContainsFunc(m.Sequences, func(other Sequence) bool { return other.Name == s.Name }) {
-		return command.Errorf(codeTwoSequences, "Duplicate document sequence: %s", s.Name)
+		return fault.Errorf(codeTwoSequences, "Duplicate document sequence: %s", s.Name)
 	}
 	for len(section.rest) > 0 {
 		doc, err := document(&section)

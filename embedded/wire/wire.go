@@ -4,7 +4,7 @@
 // Only ReadMessage does I/O. All input is treated as hostile: lengths are checked before use, documents are validated
 // before anything reads them, and no input causes a panic.
 //
-// There are two kinds of errors, as on the server: a *command.Error is sent to the client, any other error closes the
+// There are two kinds of errors, as on the server: a *fault.Error is sent to the client, any other error closes the
 // connection.
 package wire
 

@@ -13,7 +13,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -101,7 +101,7 @@ func TestParseMsg(t *testing.T) {
 		{"201 nested documents", message(0, kind0(nested(t, 201))), 15, ""},
 	} {
 		_, _, err := read(row.message)
-		var refused *command.Error
+		var refused *fault.Error
 		switch {
 		case row.code == 0 && err != nil:
 			t.Errorf("%s: %v", row.reason, err)

@@ -1,0 +1,295 @@
+package commands
+
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/script"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// host is the pipeline.Host of a scope.
+type host struct {
+	s    *call
+	db   string
+	coll string // empty for a database
+}
+
+func (h host) Read(name string) ([]bson.D, error) { return h.s.documentsOf(h.db, name, nil, 0) }
+
+func (h host) Source(stage string, arg any) ([]bson.D, error) {
+	switch stage {
+	case "$collStats":
+		return h.s.collStatsStage(h.db, h.coll, arg)
+	case "$documents":
+		var p fault.First
+		list, ok := arg.(bson.A)
+		p.Refuse(!ok, 5858203, "an array is expected by $documents")
+		out := make([]bson.D, len(list))
+		for i, v := range list {
+			out[i], ok = v.(bson.D)
+			p.Refuse(!ok, 40228, "$documents must be an array of objects")
+		}
+		return out, p.Err
+	case "$listLocalSessions":
+		return h.s.d.cursors.localSessions(address(h.s.req)), nil
+	case "$listSearchIndexes":
+		return nil, searchNotEnabled()
+	case "$currentOp":
+		options, _ := arg.(bson.D)
+		var out []bson.D
+		for _, o := range h.s.req.Operations(value.Get(options, "localOps") == true) {
+			out = append(out, value.Must(o))
+		}
+		return out, nil
+	}
+	return nil, fault.Errorf(fault.NotImplemented, "%s is not implemented by the embedded deployment", stage)
+}
+
+func (h host) Out(name string, docs []bson.D) error {
+	s, db := h.s, h.db
+	withIDs := make([]bson.D, len(docs))
+	for i, doc := range docs {
+		withIDs[i], _ = withID(doc, nil)
+	}
+	if err := namespace(db, name); err != nil {
+		return err
+	}
+	return s.Update(func(tx *store.Tx) error {
+		old := tx.Main(db, name)
+		if old != nil && (old.IsView() || old.Capped) {
+			return fault.Errorf(17152, "namespace '%s' is a view or capped so it can't be used for $out", old.NS())
+		}
+		out := store.NewCollection(db, name, bson.D{})
+		if old != nil {
+			out.Options, out.Validator, out.Indexes = old.Options, old.Validator, old.EmptyIndexes()
+		}
+		return tx.Exchange(old, out, withIDs)
+	})
+}
+
+func (h host) Merge(name string, fail bool, docs []bson.D) error {
+	s := h.s
+	if err := namespace(h.db, name); err != nil {
+		return err
+	}
+	if len(docs) == 0 {
+		return s.Update(func(tx *store.Tx) error { _, err := tx.Writable(h.db, name, true); return err })
+	}
+	for _, doc := range docs {
+		doc, _ := withID(doc, nil)
+		if err := s.Update(func(tx *store.Tx) error { return merge(tx, h.db, name, fail, doc) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merge inserts a document or, without fail, sets its fields in the document with the same _id.
+func merge(tx *store.Tx, db, name string, fail bool, doc bson.D) error {
+	c, err := tx.Writable(db, name, true)
+	if err != nil {
+		return err
+	}
+	old := c.WithID(doc[0].Value)
+	switch {
+	case len(old) == 0:
+		return tx.Insert(c, doc, value.Encode(doc))
+	case fail:
+		return c.Duplicate(c.Indexes[0], []any{doc[0].Value})
+	}
+	merged := slices.Clone(old[0].Document())
+	for _, e := range doc {
+		merged = value.Set(merged, e.Key, e.Value)
+	}
+	_, err = tx.Replace(c, old[0], merged, store.Update)
+	return err
+}
+
+const aggregateFields = " pipeline cursor allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
+
+type aggregation struct {
+	s         *call
+	args      *args
+	name, ns  string // name: empty for a database
+	list      bson.A
+	opts      query.Options
+	batchSize int64
+	concern   readConcern
+}
+
+// aggregate implements aggregate. Stage names and the read concern are checked first and last, respectively.
+func aggregate(s *call, a *args) action {
+	a.only(aggregateFields)
+	g := &aggregation{s: s, args: a, ns: s.req.DB + ".$cmd.aggregate"}
+	if str, ok := a.any("aggregate").(string); ok {
+		g.name, g.ns = str, s.req.DB+"."+str
+		a.checkName(s.req.DB, str)
+	} else if n, ok := value.Int64(a.any("aggregate")); !ok || n != 1 {
+		a.Fail(fault.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+	}
+	g.list = a.array("pipeline")
+	a.need("pipeline")
+	a.Refuse(!a.has("cursor"), fault.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	_, ok := a.any("cursor").(bson.D)
+	a.Refuse(!ok && a.any("cursor") != nil, fault.TypeMismatch, "cursor field must be missing or an object")
+	c := a.part("cursor")
+	g.batchSize = c.number("batchSize", firstBatch)
+	a.Refuse(g.batchSize < 0, fault.ValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize)
+	for _, e := range c.doc {
+		a.Refuse(e.Key != "batchSize", fault.IDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key)
+	}
+	g.opts = query.Options{Let: a.let(), Collation: a.collation()}
+	if a.Err == nil {
+		a.Note(pipeline.CheckNames(g.list))
+	}
+	return g.run
+}
+
+func (g *aggregation) run() (bson.D, error) {
+	s := g.s
+	late := &args{of: g.args.of, doc: g.args.doc, First: new(fault.First)}
+	if g.concern = late.readConcern(s); late.Err != nil {
+		return nil, late.Err
+	}
+	if len(g.list) > 0 {
+		if first := g.list[0].(bson.D)[0]; first.Key == "$changeStream" {
+			return g.watch(first.Value)
+		}
+	}
+	p, err := pipeline.Compile(g.list, g.opts)
+	if err == nil {
+		err = g.allowed(p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	now := s.d.Now()
+	docs, err := p.Run(host{s, s.req.DB, g.name}, func() ([]bson.D, error) {
+		return s.documents(g.name, g.args.any("hint"), g.concern.at, nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	raws := make([]bson.Raw, len(docs))
+	for i, doc := range docs {
+		if value.Size(doc) <= value.MaxBuilt {
+			raws[i] = value.Encode(doc)
+		}
+		if n := len(raws[i]); n == 0 || n > store.MaxDocument {
+			return nil, fault.Errorf(fault.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", n)
+		}
+	}
+	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0, at: g.concern.time(now)}
+	return s.open(g.ns, src, cursorOptions{size: g.batchSize, idFirst: mongos(s.req) && p.Writes != ""})
+}
+
+// allowed returns an error if a pipeline cannot run here.
+func (g *aggregation) allowed(p *pipeline.Pipeline) error {
+	s, database := g.s, g.name == ""
+	var f fault.First
+	// Since 5.0, a secondary forwards the writes to the primary.
+	f.Refuse(p.Writes != "" && s.req.Server.Role == Secondary && wire(s.req) < wire50, fault.NotWritablePrimary,
+		"not master")
+	f.Refuse(p.Writes != "" && s.InTransaction(), fault.OperationNotSupportedInTransaction,
+		"%s cannot be used in a transaction", p.Writes)
+	f.Refuse(p.Writes != "" && g.concern.level == "linearizable", fault.InvalidOptions,
+		"%s cannot be used with a 'linearizable' read concern level", p.Writes)
+	f.Refuse(database && p.Source == "", fault.InvalidNamespace,
+		"{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
+	f.Refuse(database && p.Source == "$collStats", fault.InvalidNamespace,
+		"%s is not valid for {aggregate: 1}", p.Source)
+	f.Refuse(!database && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"), fault.InvalidNamespace,
+		"%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
+	f.Refuse(p.Source == "$currentOp" && s.req.DB != "admin", fault.InvalidNamespace,
+		"$currentOp must be run against the 'admin' database with {aggregate: 1}")
+	f.Refuse(p.Source == "$documents" && wire(s.req) < wire50, 40324, "Unrecognized pipeline stage name: '$documents'")
+	return f.Err
+}
+
+// mapReduce implements mapReduce with inline results.
+func mapReduce(s *call, a *args) action {
+	a.readConcern(s)
+	a.only(" map reduce out query verbose ") // verbose has no effect
+	a.flag("verbose")
+	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
+	name, m := a.name(), &mapReducer{stopped: s.Stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}
+	if out, ok := a.any("out").(bson.D); !ok || len(out) != 1 || out[0].Key != "inline" {
+		a.Fail(fault.NotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out")))
+	}
+	f := a.filter("query", query.Options{Scripts: s.scripts()})
+	return func() (bson.D, error) {
+		c, records := s.Records(s.req.DB, name)
+		if c != nil && c.IsView() {
+			return nil, store.OnView(c)
+		}
+		docs, err := f.Select(store.Documents(records))
+		if err != nil {
+			return nil, err
+		}
+		results, err := m.run(docs)
+		return bson.D{{Key: "results", Value: results}}, err
+	}
+}
+
+func (a *args) function(key string) *script.Function {
+	a.need(key)
+	source, ok := a.any(key).(string)
+	if code, isCode := a.any(key).(bson.JavaScript); isCode {
+		source, ok = string(code), true
+	}
+	a.Refuse(!ok, fault.TypeMismatch, "'%s' must be of string or code type", key)
+	f, err := script.Parse(source)
+	a.Note(err)
+	return f
+}
+
+type mapReducer struct {
+	mapper, reducer *script.Function
+	stopped         func() error
+	keys            []any
+	values          []bson.A
+	byKey           map[string]int // positions in keys and values
+}
+
+func (m *mapReducer) emit(args []any) (any, error) {
+	if len(args) != 2 {
+		return nil, fault.Errorf(fault.JSInterpreterFailure, "emit takes 2 args")
+	}
+	k := value.Key(args[0])
+	i, ok := m.byKey[k]
+	if !ok {
+		i = len(m.keys)
+		m.byKey[k] = i
+		m.keys = append(m.keys, args[0])
+		m.values = append(m.values, nil)
+	}
+	m.values[i] = append(m.values[i], args[1])
+	return nil, nil
+}
+
+// run maps documents and reduces the emitted values.
+func (m *mapReducer) run(docs []bson.D) (bson.A, error) {
+	for _, doc := range docs {
+		if _, err := m.mapper.Call(m.stopped, doc, map[string]script.Builtin{"emit": m.emit}); err != nil {
+			return nil, err
+		}
+	}
+	out := bson.A{}
+	for i, key := range m.keys {
+		v := m.values[i][0]
+		if len(m.values[i]) > 1 {
+			var err error
+			if v, err = m.reducer.Call(m.stopped, nil, nil, key, m.values[i]); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, bson.D{{Key: "_id", Value: key}, {Key: "value", Value: v}})
+	}
+	return out, nil
+}

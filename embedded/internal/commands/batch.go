@@ -1,0 +1,378 @@
+package commands
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// maxBatch is the maximum number of statements of a command.
+const maxBatch = 100000
+
+// batch is the state of a running write command.
+type batch struct {
+	s       *call
+	results []effect
+	ordered bool
+	stmtID  int64
+	stmtIDs bson.A
+	retried bson.A // ids of the statements that an earlier attempt has performed
+}
+
+type effect struct {
+	i    int
+	kind writeKind
+	st   *store.Statement
+	err  *fault.Error
+}
+
+type writeKind uint8
+
+const (
+	inserting writeKind = iota
+	updating
+	deleting
+)
+
+// newBatch parses the common fields of write command.
+func newBatch(s *call, a *args) *batch {
+	b := &batch{s: s, ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
+	if a.has("ordered") {
+		b.ordered = a.flag("ordered")
+	}
+	return b
+}
+
+// id returns the statement id of the i-th statement.
+func (b *batch) id(i int) int32 {
+	if i < len(b.stmtIDs) {
+		n, _ := value.Int64(b.stmtIDs[i])
+		return int32(n)
+	}
+	return int32(b.stmtID) + int32(i)
+}
+
+// recorded returns the result of a statement that an earlier attempt has performed, or nil.
+func (b *batch) recorded(tx *store.Tx, i int) *store.Statement {
+	st := tx.Recorded(b.id(i))
+	if st != nil {
+		b.retried = append(b.retried, b.id(i))
+	}
+	return st
+}
+
+// retriedFields returns the field retriedStmtIds, which servers report since 6.0.
+func (b *batch) retriedFields() bson.D {
+	if len(b.retried) == 0 || wire(b.s.req) < wire60 {
+		return nil
+	}
+	return bson.D{{Key: "retriedStmtIds", Value: b.retried}}
+}
+
+// errStop means that no further statements are run.
+var errStop = errors.New("the batch ends here")
+
+// fail records the error of a statement. It returns the error if the command fails, and errStop if no further
+// statements may be run.
+func (b *batch) fail(w *write, err error) error {
+	var e *fault.Error
+	if !errors.As(err, &e) || b.s.failsCommand(e.Code) {
+		return err
+	}
+	b.results = append(b.results, effect{i: w.i, kind: w.kind, err: e})
+	// An error aborts a transaction, even if the batch is not ordered.
+	if b.ordered || b.s.InTransaction() {
+		return errStop
+	}
+	return nil
+}
+
+// failsCommand reports whether an error of a statement fails the whole command.
+func (s *call) failsCommand(code int32) bool {
+	switch {
+	case code == fault.WriteConflict, fault.Interruption.Has(code):
+		return true
+	case code == fault.TransactionTooOld:
+		return !mongos(s.req) || s.req.Row.Name == "bulkWrite"
+	}
+	return s.InTransaction() && (fault.Transient.Has(code) || fault.Retriable.Has(code))
+}
+
+// once performs an update or a delete unless an earlier attempt has performed it.
+func (b *batch) once(w *write) (st *store.Statement, err error) {
+	if err := b.s.prepare(w); err != nil {
+		return nil, err
+	}
+	if err := b.s.rehearse(w); err != nil {
+		return nil, err
+	}
+	err = b.s.Update(func(tx *store.Tx) (err error) {
+		if st = b.recorded(tx, w.i); st != nil {
+			return w.checkRetry(st)
+		}
+		if st, err = b.s.do(tx, w); err == nil && st.N > 0 {
+			tx.Record(b.id(w.i), st)
+		}
+		return err
+	})
+	return st, err
+}
+
+// runAll performs statements in order. Consecutive inserts into a collection are stored together.
+func (b *batch) runAll(writes []*write) error {
+	var err error
+	for len(writes) > 0 && err == nil {
+		w, n := writes[0], 1
+		if w.kind == inserting {
+			for n < len(writes) && writes[n].kind == inserting && writes[n].db == w.db && writes[n].coll == w.coll {
+				n++
+			}
+			err = b.insertAll(writes[:n])
+		} else {
+			err = b.run(w)
+		}
+		writes = writes[n:]
+	}
+	if err == errStop {
+		return nil
+	}
+	return err
+}
+
+// run performs an update or a delete and records its result or error.
+func (b *batch) run(w *write) error {
+	if b.s.Retryable() && w.multi {
+		return b.fail(w, fault.Errorf(fault.InvalidOptions, "Cannot use %s", w.notRetryable))
+	}
+	st, err := b.once(w)
+	if err != nil {
+		return b.fail(w, err)
+	}
+	b.results = append(b.results, effect{i: w.i, kind: w.kind, st: st})
+	return nil
+}
+
+func bulkWrite(s *call, a *args) action {
+	a.only(" ops nsInfo ordered bypassDocumentValidation let errorsOnly cursor endpoint ")
+	b, errorsOnly := newBatch(s, a), a.flag("errorsOnly")
+	writes, size := a.operations(s.req), a.batchSize()
+	return func() (bson.D, error) {
+		if err := b.runAll(writes); err != nil {
+			return nil, err
+		}
+		counts, docs := b.tally(errorsOnly)
+		reply := s.list("admin.$cmd.bulkWrite", docs, size)
+		if a.unacknowledged() {
+			return bson.D{}, nil
+		}
+		return slices.Concat(reply, counts, b.retriedFields(), s.opTime()), nil
+	}
+}
+
+const bulkUpdateFields = " update filter updateMods multi upsert upsertSupplied arrayFilters hint constants collation sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery "
+
+// operations returns the statements in ops, which name their collections by their position in nsInfo.
+func (a *args) operations(req *Request) (writes []*write) {
+	docs, let := a.documents("ops"), a.let()
+	a.need("nsInfo")
+	var collections [][2]string
+	for _, v := range a.array("nsInfo") {
+		info, _ := v.(bson.D)
+		str, ok := value.Get(info, "ns").(string)
+		a.Refuse(!ok, fault.IDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
+		db, coll, _ := strings.Cut(str, ".")
+		a.checkName(db, coll)
+		collections = append(collections, [2]string{db, coll})
+	}
+	for i, doc := range docs {
+		if len(doc) == 0 {
+			a.Fail(fault.TypeMismatch,
+				"BSON field 'bulkWrite.ops.%d' is the wrong type 'object', expected type 'object'", i)
+			break
+		}
+		n, ok := value.Int64(doc[0].Value)
+		if !ok || n < 0 || n >= int64(len(collections)) {
+			a.Fail(fault.BadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(doc))
+			break
+		}
+		w := new(write)
+		switch op := (&args{of: "bulkWrite.ops." + doc[0].Key, doc: doc, First: a.First}); doc[0].Key {
+		case "insert":
+			op.only(" insert document ")
+			inserted := op.document("document")
+			w = newInsert(req, inserted, value.Encode(inserted))
+		case "update":
+			op.only(bulkUpdateFields)
+			w = op.write(updating, let, "filter", "updateMods", "constants")
+		case "delete":
+			op.only(" delete filter multi hint collation sampleId ")
+			w = op.write(deleting, let, "filter", "", "")
+		default:
+			a.Fail(fault.IDLUnknownField, "BSON field 'bulkWrite.ops.%s' is an unknown field.", doc[0].Key)
+		}
+		w.i, w.db, w.coll, w.notRetryable = i, collections[n][0], collections[n][1], "retryable writes with multi=true"
+		writes = append(writes, w)
+	}
+	return writes
+}
+
+// tally returns the counters of the reply and a result document for each operation.
+func (b *batch) tally(errorsOnly bool) (counts bson.D, docs []bson.Raw) {
+	var failed, inserted, matched, modified, upserted, deleted int64
+	for _, o := range b.results {
+		doc := bson.D{{Key: "ok", Value: 1.0}, {Key: "idx", Value: int32(o.i)}}
+		st := o.st
+		if o.err != nil {
+			st = &store.Statement{}
+			failed++
+			doc[0].Value = 0.0
+			doc = append(doc, bson.E{Key: "code", Value: o.err.Code}, bson.E{Key: "errmsg", Value: o.err.Message})
+			doc = append(doc, o.err.Extra...)
+		}
+		switch {
+		case o.kind == inserting:
+			inserted += st.N
+		case o.kind == deleting:
+			deleted += st.N
+		case st.Inserted:
+			upserted++
+		default:
+			matched += st.N
+		}
+		modified += st.Modified
+		doc = append(doc, bson.E{Key: "n", Value: value.Int(st.N)})
+		doc = value.AddIf(doc, o.kind == updating, "nModified", value.Int(st.Modified))
+		doc = value.AddIf(doc, st.Inserted, "upserted", bson.D{{Key: "_id", Value: st.Upserted}})
+		if o.err != nil || !errorsOnly {
+			docs = append(docs, value.Encode(doc))
+		}
+	}
+	return bson.D{
+		{Key: "nErrors", Value: value.Int(failed)}, {Key: "nInserted", Value: value.Int(inserted)},
+		{Key: "nMatched", Value: value.Int(matched)}, {Key: "nModified", Value: value.Int(modified)},
+		{Key: "nUpserted", Value: value.Int(upserted)}, {Key: "nDeleted", Value: value.Int(deleted)},
+	}, docs
+}
+
+// newInsert returns a statement that inserts a document.
+func newInsert(req *Request, doc bson.D, raw bson.Raw) *write {
+	doc, raw = withID(doc, raw)
+	return &write{kind: inserting, doc: doc, raw: raw, invalid: storable(req, doc, raw)}
+}
+
+// insertAll stores documents of a collection together in one transactional write and, if that fails, one by one.
+func (b *batch) insertAll(inserts []*write) error {
+	s := b.s
+	stored := func(inserts ...*write) {
+		for _, w := range inserts {
+			b.results = append(b.results, effect{i: w.i, st: &store.Statement{N: 1}})
+		}
+	}
+	s.View(func(tx *store.Tx) {
+		for _, w := range inserts {
+			w.retried = b.recorded(tx, w.i) != nil
+		}
+	})
+	for len(inserts) > 0 {
+		row := slices.IndexFunc(inserts, func(w *write) bool { return w.invalid != nil || w.retried })
+		if row < 0 {
+			row = len(inserts)
+		}
+		if row > 1 && !s.InTransaction() {
+			if err := s.Try(func(tx *store.Tx) error { return b.store(tx, inserts[:row]...) }); err == nil {
+				stored(inserts[:row]...)
+				inserts = inserts[row:]
+				continue
+			}
+		}
+		single := inserts[:min(row+1, len(inserts))]
+		for _, w := range single {
+			err := w.invalid
+			if err == nil && !w.retried {
+				err = s.Update(func(tx *store.Tx) error { return b.store(tx, w) })
+			}
+			if err == nil {
+				stored(w)
+			} else if err := b.fail(w, err); err != nil {
+				return err
+			}
+		}
+		inserts = inserts[len(single):]
+	}
+	return nil
+}
+
+// store stores documents of a collection.
+func (b *batch) store(tx *store.Tx, inserts ...*write) error {
+	c, err := tx.Writable(inserts[0].db, inserts[0].coll, true)
+	if err != nil {
+		return err
+	}
+	if c.Capped && len(inserts) > 1 {
+		return errors.New("documents of a capped collection are stored one by one")
+	}
+	for _, w := range inserts {
+		if err := tx.Insert(c, w.doc, slices.Clone(w.raw)); err != nil {
+			return err
+		}
+		tx.Record(b.id(w.i), &store.Statement{N: 1})
+	}
+	return nil
+}
+
+func insertCommand(s *call, a *args) action {
+	a.only(" documents ordered bypassDocumentValidation encryptionInformation ")
+	docs := a.documents("documents")
+	if a.Err != nil {
+		return nil
+	}
+	raws, _ := s.req.Body.Lookup("documents").Array().Values() // docs, encoded
+	inserts := make([]*write, len(docs))
+	for i, doc := range docs {
+		raw, _ := raws[i].DocumentOK()
+		inserts[i] = newInsert(s.req, doc, raw)
+	}
+	return batched(s, a, inserts)
+}
+
+// withID returns a document with _id as its first field. It generates a missing _id.
+func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
+	if len(doc) > 0 && doc[0].Key == "_id" {
+		return doc, raw
+	}
+	id, ok := value.Field(doc, "_id")
+	if !ok {
+		id = bson.NewObjectID()
+	}
+	doc = append(bson.D{{Key: "_id", Value: id}}, value.Delete(doc, "_id")...)
+	return doc, value.Encode(doc)
+}
+
+// storable returns an error if a document cannot be stored.
+func storable(req *Request, doc bson.D, raw bson.Raw) error {
+	var p fault.First
+	p.Refuse(len(raw) > store.MaxDocument, fault.BSONObjectTooLarge,
+		"object to insert too large. size in bytes: %d, max size: %d", len(raw), store.MaxDocument)
+	switch id := doc[0].Value.(type) {
+	case bson.D:
+		for _, e := range id {
+			p.Refuse(strings.HasPrefix(e.Key, "$"), fault.DollarPrefixedFieldName,
+				"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key)
+		}
+	case bson.A, bson.Regex, bson.Undefined:
+		p.Fail(fault.InvalidIdField, "The '_id' value cannot be of type %s", value.TypeName(id))
+	}
+	if wire(req) < wire50 {
+		for _, e := range doc {
+			p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue,
+				"Document can't have $ prefixed field names: %s", e.Key)
+		}
+	}
+	return p.Err
+}

@@ -1,0 +1,108 @@
+package commands
+
+import (
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// call is a command that is being served, with its work on the store.
+type call struct {
+	*store.Work
+	d   *Deployment
+	req *Request
+
+	noTimeout bool // the cursor has noCursorTimeout
+	slept     bool // the scripts have run without the lock: sleep returns immediately
+}
+
+func (d *Deployment) newCall(req *Request) *call {
+	s := &call{d: d, req: req, Work: d.NewWork(req.Context, deadline(req), req.Server.Term)}
+	s.BeforeCommit = s.strike
+	return s
+}
+
+func mongos(req *Request) bool    { return req.Server.Role == Mongos }
+func address(req *Request) string { return req.Server.Address }
+func wire(req *Request) int       { return req.Server.Wire }
+
+// strike evaluates the fail point onPrimaryTransactionalWrite for a retryable write that has changed something.
+func (s *call) strike() error {
+	f, hit := s.req.FailPoint(failpoint.OnPrimaryTransactionalWrite)
+	if hit && f.CloseConnection {
+		s.req.HangUp()
+	}
+	if !hit || !f.HasCode {
+		return nil
+	}
+	return fault.Errorf(f.Code, "Failing write for %s:%d due to failpoint. The write must not be reflected.",
+		store.SessionText(store.SessionKey(s.req.LSID)), s.TxnNumber())
+}
+
+// deadline returns the time at which maxTimeMS expires, or zero without it.
+func deadline(req *Request) (t time.Time) {
+	v, _ := value.FromRaw(req.Body.Lookup("maxTimeMS"))
+	if ms, _ := value.Int64(v); ms > 0 {
+		t = time.Now().Add(time.Duration(ms) * time.Millisecond)
+	}
+	return t
+}
+
+// scripts returns the environment of $where in the filters of the command.
+func (s *call) scripts() *query.Scripts {
+	return &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep, Stopped: s.Stopped}
+}
+
+// rehearse runs the scripts of a write without the lock, because they may sleep. With the lock, sleep does nothing.
+func (s *call) rehearse(w *write) error {
+	if !w.filter.Scripted() {
+		return nil
+	}
+	_, records := s.Records(w.db, w.coll)
+	_, err := search(nil, records, w.filter, w.limit())
+	s.slept = true
+	return err
+}
+
+func (s *call) sleep(d time.Duration) error {
+	if s.slept {
+		return nil
+	}
+	return s.Sleep(d)
+}
+
+// opTime returns the fields that members of a replica set add to write replies.
+func (s *call) opTime() bson.D {
+	if !s.d.opts.ReplicaSet || s.d.opts.Sharded || mongos(s.req) {
+		return nil
+	}
+	return bson.D{
+		{Key: "opTime", Value: bson.D{{Key: "ts", Value: s.d.Now()}, {Key: "t", Value: s.req.Server.Term}}},
+		{Key: "electionId", Value: s.req.Server.ElectionID},
+	}
+}
+
+// onShard wraps the reply of a shard as a mongos does.
+func (s *call) onShard(reply bson.D, err error) (bson.D, error) {
+	if !mongos(s.req) {
+		return reply, err
+	}
+	host := s.d.opts.ShardHost
+	if e, ok := err.(*fault.Error); ok {
+		code := bson.D{{Key: "code", Value: e.Code}, {Key: "codeName", Value: fault.Name(e.Code)}}
+		raw := slices.Concat(bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: e.Message}}, code, e.Extra)
+		return append(bson.D{{Key: "raw", Value: bson.D{{Key: host, Value: raw}}}}, code...),
+			&fault.Error{Message: e.Message, Extra: e.Extra}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bson.D{{Key: "raw", Value: bson.D{{Key: host, Value: append(reply, bson.E{Key: "ok", Value: 1.0})}}}}, nil
+}

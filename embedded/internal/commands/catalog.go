@@ -1,0 +1,215 @@
+package commands
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// clusteredIndex returns the option clusteredIndex of create with its defaults, as listCollections shows it. It returns
+// nil if the collection is not clustered.
+func clusteredIndex(a *args) bson.D {
+	if a.any("clusteredIndex") == any(false) || a.any("clusteredIndex") == nil {
+		return nil
+	}
+	c := a.part("clusteredIndex")
+	c.only(" v key name unique ")
+	key, name := c.document("key"), cmp.Or(c.str("name"), "_id_")
+	c.need("key")
+	c.need("unique")
+	c.Refuse(!c.flag("unique"), 5979700, "The clusteredIndex option requires unique: true to be specified")
+	c.Refuse(!value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}), fault.InvalidIndexSpecificationOption,
+		"The clusteredIndex option is only supported for key: {_id: 1}")
+	return bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: key}, {Key: "name", Value: name}, {Key: "unique", Value: true}}
+}
+
+// enableSharding only checks its argument: every database can be sharded.
+func enableSharding(_ *call, a *args) action {
+	name := a.str("enableSharding")
+	a.Refuse(name == "" || strings.ContainsAny(name, ". $/\\"), fault.InvalidNamespace, "invalid db name specified: %s", name)
+	return func() (bson.D, error) { return bson.D{}, nil }
+}
+
+// shardCollection creates and logs the collection. Its data stays on the only shard.
+func shardCollection(s *call, a *args) action {
+	ns, key := a.str("shardCollection"), a.document("key")
+	db, name, _ := strings.Cut(ns, ".")
+	a.checkName(db, name)
+	a.Refuse(len(key) == 0, fault.BadValue, "Shard key is empty")
+	return func() (bson.D, error) {
+		var uuid bson.Binary
+		err := s.Update(func(tx *store.Tx) error {
+			c, err := tx.Writable(db, name, true)
+			if err != nil {
+				return err
+			}
+			uuid = c.UUID
+			tx.Log(store.Entry{Kind: store.Shard, DB: db, Coll: name, UUID: uuid, Detail: bson.D{
+				{Key: "shardKey", Value: key}, {Key: "unique", Value: a.flag("unique")}, {Key: "numInitialChunks", Value: int64(1)},
+			}})
+			return nil
+		})
+		return bson.D{{Key: "collectionsharded", Value: ns}, {Key: "collectionUUID", Value: uuid}}, err
+	}
+}
+
+// checkMetadataConsistency reports no inconsistencies: there is only one shard.
+func checkMetadataConsistency(s *call, a *args) action {
+	size := a.batchSize()
+	return func() (bson.D, error) { return s.list(s.req.DB+".$cmd.aggregate", nil, size), nil }
+}
+
+const createFields = " capped autoIndexId idIndex size max storageEngine validator validationLevel validationAction indexOptionDefaults viewOn pipeline collation changeStreamPreAndPostImages timeseries expireAfterSeconds clusteredIndex encryptedFields flags temp "
+
+func createCommand(s *call, a *args) action {
+	options := bson.D{} // as listCollections shows them
+	for _, e := range a.doc[1:] {
+		if !generic[e.Key] && e.Key != "idIndex" && e.Key != "autoIndexId" && e.Key != "clusteredIndex" {
+			options = append(options, e)
+		}
+	}
+	clustered := clusteredIndex(a)
+	options = value.AddIf(options, clustered != nil, "clusteredIndex", clustered)
+	c := store.NewCollection(s.req.DB, a.collection(s.req.DB), options)
+	a.only(createFields)
+	if clustered != nil {
+		id := c.IDIndex()
+		id.Name, id.Clustered = value.As[string](clustered, "name"), true
+		id.Spec = append(slices.Clip(clustered), bson.E{Key: "clustered", Value: true})
+	}
+	c.ViewOn = a.str("viewOn")
+	c.Capped, c.MaxSize, c.MaxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
+	c.TimeSeries = len(a.document("timeseries")) > 0
+	a.collation()
+	a.Refuse(c.Capped && c.MaxSize <= 0, fault.InvalidOptions,
+		"the 'size' field is required when 'capped' is true")
+	a.Refuse(!c.Capped && (a.has("size") || a.has("max")) && !a.has("capped"), fault.InvalidOptions,
+		"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+	a.Refuse(c.ViewOn == "" && a.has("pipeline"), fault.InvalidOptions,
+		"'pipeline' requires 'viewOn' to also be specified")
+	a.Refuse(a.has("expireAfterSeconds") && !c.TimeSeries && !c.Clustered() && wire(s.req) >= wire60, fault.InvalidOptions,
+		"'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
+	if c.Capped {
+		c.MaxSize = (c.MaxSize + 255) / 256 * 256
+		c.Options = value.Set(c.Options, "size", value.Int(c.MaxSize))
+	}
+	if c.IsView() {
+		var err error
+		c.Pipeline, err = pipeline.Compile(a.array("pipeline"), query.Options{})
+		a.Note(err)
+		c.Indexes = nil
+		if a.any("pipeline") == nil {
+			c.Options = value.Set(c.Options, "pipeline", bson.A{})
+		}
+	}
+	if a.has("validator") {
+		c.Validator = a.filter("validator", query.Options{})
+	}
+	return func() (bson.D, error) { return bson.D{}, s.Update(func(tx *store.Tx) error { return s.create(tx, c) }) }
+}
+
+// create creates a collection.
+func (s *call) create(tx *store.Tx, c *store.Collection) error {
+	old := tx.Collection(c.DB, c.Name)
+	switch {
+	case old == nil:
+		return tx.Create(c)
+	case mongos(s.req) && value.Equal(old.Options, c.Options):
+		return nil // on a mongos, create is idempotent
+	case wire(s.req) >= 14:
+		return fault.Errorf(fault.NamespaceExists, "Collection %s already exists.", c.NS())
+	}
+	return fault.Errorf(fault.NamespaceExists, "Collection already exists. NS: %s", c.NS())
+}
+
+func drop(s *call, a *args) action {
+	a.only(" collectionUUID encryptedFields ")
+	name, db := a.collection(s.req.DB), s.req.DB
+	return func() (bson.D, error) {
+		var c *store.Collection
+		err := s.Update(func(tx *store.Tx) error {
+			if c = tx.Main(db, name); c == nil {
+				return nil
+			}
+			return tx.Drop(c)
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case mongos(s.req), c == nil && wire(s.req) >= wire70:
+			return bson.D{}, nil
+		case c == nil:
+			return nil, fault.Errorf(fault.NamespaceNotFound, "ns not found")
+		case c.IsView():
+			return bson.D{{Key: "ns", Value: c.NS()}}, nil
+		}
+		return bson.D{{Key: "nIndexesWas", Value: int32(c.Catalogued())}, {Key: "ns", Value: c.NS()}}, nil
+	}
+}
+
+func dropDatabase(s *call, a *args) action {
+	name := s.req.DB
+	a.Refuse(internalDB(name), fault.IllegalOperation, "Dropping the '%s' database is prohibited.", name)
+	return func() (bson.D, error) {
+		exists := false
+		err := s.Update(func(tx *store.Tx) (err error) {
+			exists, err = tx.DropDatabase(name)
+			return err
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case exists:
+			return bson.D{{Key: "dropped", Value: name}}, nil
+		case mongos(s.req):
+			return bson.D{{Key: "info", Value: "database does not exist"}}, nil
+		}
+		return bson.D{}, nil
+	}
+}
+
+func renameCollection(s *call, a *args) action {
+	a.only(" to dropTarget stayTemp collectionUUID encryptedFields ")
+	from, to, dropTarget := a.str("renameCollection"), a.str("to"), a.flag("dropTarget")
+	a.need("to")
+	fromDB, fromName, _ := strings.Cut(from, ".")
+	toDB, toName, _ := strings.Cut(to, ".")
+	a.checkName(fromDB, fromName)
+	a.checkName(toDB, toName)
+	a.Refuse(from == to, fault.IllegalOperation, "Can't rename a collection to itself")
+	return func() (bson.D, error) {
+		return bson.D{}, s.Update(func(tx *store.Tx) error {
+			c, target := tx.Main(fromDB, fromName), tx.Main(toDB, toName)
+			switch {
+			case c == nil:
+				return fault.Errorf(fault.NamespaceNotFound, "Source collection %s does not exist", from)
+			case c.IsView():
+				return fault.Errorf(fault.CommandNotSupportedOnView, "cannot rename view: %s", from)
+			case target != nil && !dropTarget:
+				return fault.Errorf(fault.NamespaceExists, "target namespace exists")
+			}
+			tx.Rename(c, toDB, toName, target)
+			return nil
+		})
+	}
+}
+
+// namespace checks the syntax of a namespace.
+func namespace(db, name string) error {
+	var p fault.First
+	p.Refuse(name == "" || strings.Contains(name, "\x00"), fault.InvalidNamespace,
+		"Invalid namespace specified '%s.%s'", db, name)
+	p.Refuse(strings.Contains(name, "$") && !(db == "local" && strings.HasPrefix(name, "oplog.$")), fault.InvalidNamespace,
+		"Invalid collection name: %s", name)
+	p.Refuse(len(db)+len(name)+1 > 255, fault.InvalidNamespace,
+		"Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
+	return p.Err
+}

@@ -1,0 +1,88 @@
+// Package commands implements the commands of an embedded deployment that work on its store, each in the same way: a
+// row of the table describes it, its arguments are parsed into a struct, which is planned before the command runs.
+//
+// A deployment has one Deployment, shared by all of its members or mongoses. The server gets the table from Rows and
+// dispatches requests to it.
+package commands
+
+import (
+	"cmp"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+)
+
+// Options describe the deployment. Without Sharded and ReplicaSet it is a standalone.
+type Options struct {
+	// Sharded deployments have config.shards. Sharded and ReplicaSet deployments have an oplog, transactions,
+	// retryable writes and change streams.
+	Sharded    bool
+	ReplicaSet bool
+	// ShardName and ShardHost identify the only shard of a sharded deployment, such as "s0" and "set/host:port".
+	// The defaults are "s0" and "s0/localhost:27310".
+	ShardName, ShardHost string
+	NoShard              bool // config.shards is empty: shards are added by command
+	NoScripting          bool // disables server-side JavaScript
+}
+
+// Deployment is the store of a deployment and the cursors that are open on its servers. All methods may be called
+// concurrently.
+type Deployment struct {
+	*store.Store
+	opts    Options
+	cursors cursors
+}
+
+// New returns the data of a new deployment.
+func New(opts Options) *Deployment {
+	opts.ShardName = cmp.Or(opts.ShardName, "s0")
+	opts.ShardHost = cmp.Or(opts.ShardHost, opts.ShardName+"/localhost:27310")
+	d := &Deployment{Store: store.New(opts.ReplicaSet || opts.Sharded), opts: opts,
+		cursors: cursors{open: map[int64]*cursor{}, recent: map[recentKey]time.Time{}}}
+	d.Seed("admin", "system.version")
+	d.Seed("config", "system.sessions")
+	switch {
+	case opts.Sharded && opts.NoShard:
+		d.Seed("config", "shards")
+	case opts.Sharded:
+		d.Seed("config", "shards",
+			bson.D{{Key: "_id", Value: opts.ShardName}, {Key: "host", Value: opts.ShardHost}, {Key: "state", Value: int32(1)}})
+	case opts.ReplicaSet:
+		d.Seed("config", "transactions")
+		fallthrough
+	default:
+		d.Seed("local", "startup_log")
+	}
+	return d
+}
+
+// Scripting reports whether server-side JavaScript is enabled.
+func (d *Deployment) Scripting() bool { return !d.opts.NoScripting }
+
+// EndSessions closes the cursors, aborts the transactions and deletes the records of sessions, given by their lsids.
+func (d *Deployment) EndSessions(lsids []bson.Raw) {
+	d.endSessions(among(lsids), true)
+}
+
+// KillSessions closes the cursors and aborts the transactions of sessions, or of all sessions if lsids is empty.
+// Records of retryable writes remain.
+func (d *Deployment) KillSessions(lsids []bson.Raw) {
+	chosen := among(lsids)
+	d.endSessions(func(key string) bool { return len(lsids) == 0 || chosen(key) }, false)
+}
+
+func (d *Deployment) endSessions(chosen func(key string) bool, forget bool) {
+	d.cursors.endSessions(chosen, forget)
+	d.Store.EndSessions(chosen, forget)
+}
+
+// among returns a function that reports whether a session is one of those with these lsids.
+func among(lsids []bson.Raw) func(key string) bool {
+	keys := map[string]bool{}
+	for _, l := range lsids {
+		keys[store.SessionKey(l)] = true
+	}
+	return func(key string) bool { return keys[key] }
+}

@@ -1,0 +1,367 @@
+package commands
+
+import (
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+func createIndexes(s *call, a *args) action {
+	a.only(" indexes ignoreUnknownIndexOptions commitQuorum v ")
+	name, list := a.collection(s.req.DB), a.array("indexes")
+	a.Refuse(len(list) == 0, fault.BadValue, "Must specify at least one index to create")
+	a.Refuse(a.has("commitQuorum") && !s.d.Logged(), fault.BadValue, "Standalones can't specify commitQuorum")
+	specs := make([]*store.Index, len(list))
+	for i, v := range list {
+		spec, ok := v.(bson.D)
+		a.Refuse(!ok, fault.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
+		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: spec, First: a.First}, wire(s.req))
+	}
+	return func() (bson.D, error) {
+		reply, err := s.buildIndexes(name, specs)
+		return s.onShard(reply, err)
+	}
+}
+
+// indexOptions maps the options of an index to the wire versions that added them.
+var indexOptions = map[string]int{"v": 0, "key": 0, "name": 0, "unique": 0, "background": 0, "expireAfterSeconds": 0,
+	"collation": 0, "hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
+
+func parseIndex(a *args, wire int) *store.Index {
+	x := &store.Index{Key: a.document("key"), Name: a.str("name"), Unique: a.flag("unique"), Collation: a.collation(),
+		Prepared: a.flag("prepareUnique") && !a.flag("unique"), Clustered: a.flag("clustered")}
+	refuse := func(when bool, code int32, format string, values ...any) {
+		a.Refuse(when, code,
+			"Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
+	}
+	refuse(!a.has("key"), fault.FailedToParse, "The 'key' field is a required property of an index specification")
+	refuse(len(x.Key) == 0, fault.CannotCreateIndex, "Index keys cannot be an empty object")
+	refuse(!a.has("name"), fault.FailedToParse,
+		"The 'name' field is a required property of an index specification")
+	for _, k := range x.Key {
+		_, plugin := k.Value.(string)
+		refuse(k.Value == "", fault.CannotCreateIndex, "Index key plugin can't be empty")
+		refuse(!plugin && !value.IsNumber(k.Value), fault.CannotCreateIndex,
+			"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.TypeName(k.Value))
+		refuse(value.Equal(k.Value, int32(0)), fault.CannotCreateIndex,
+			"Values in the index key pattern cannot be 0.")
+	}
+	x.Spec = bson.D{{Key: "v", Value: int32(2)}}
+	x.Spec = value.AddIf(x.Spec, x.Unique, "unique", true)
+	x.Spec = append(x.Spec, bson.E{Key: "key", Value: x.Key}, bson.E{Key: "name", Value: x.Name})
+	for _, e := range a.doc {
+		since, known := indexOptions[e.Key]
+		refuse(!known || wire > 0 && wire < since, fault.InvalidIndexSpecificationOption,
+			"The field '%s' is not valid for an index specification. Specification: %s", e.Key, value.Text(a.doc))
+		switch e.Key {
+		case "v", "key", "name", "unique":
+		case "background", "hidden":
+			if value.Truthy(e.Value) {
+				x.Spec = append(x.Spec, e)
+			}
+		default:
+			x.Spec = append(x.Spec, e)
+		}
+	}
+	return x
+}
+
+func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
+	var reply bson.D
+	err := s.Update(func(tx *store.Tx) error {
+		created := tx.Collection(s.req.DB, name) == nil
+		c, err := tx.Writable(s.req.DB, name, true)
+		if err != nil {
+			return err
+		}
+		before := len(c.Indexes)
+		var added []*store.Index
+		var list bson.A
+		for _, x := range specs {
+			exists, err := hasIndex(c, x)
+			if err != nil {
+				return err
+			}
+			if !exists {
+				x = x.Empty()
+				if key := x.Fill(c.Current()); key != nil {
+					return c.Duplicate(x, key)
+				}
+				added = append(added, x)
+				list = append(list, x.Spec)
+			}
+		}
+		// Readers may hold the list of indexes, so it is replaced, not changed.
+		c.Indexes = slices.Concat(c.Indexes, added)
+		if s.InTransaction() && !tx.Created(c) {
+			return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", c.NS())
+		}
+		counts := bson.D{{Key: "numIndexesBefore", Value: int32(before)}, {Key: "numIndexesAfter", Value: int32(len(c.Indexes))}}
+		if len(added) == 0 {
+			reply = append(counts, bson.E{Key: "note", Value: "all indexes already exist"})
+			return nil
+		}
+		reply = append(bson.D{{Key: "createdCollectionAutomatically", Value: created}}, counts...)
+		if !s.InTransaction() {
+			reply = value.AddIf(reply, s.d.Logged(), "commitQuorum", "votingMembers")
+			tx.Log(store.Entry{Kind: store.CreateIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID, Detail: bson.D{{Key: "indexes", Value: list}}})
+		}
+		return nil
+	})
+	return reply, err
+}
+
+// hasIndex reports whether an index exists. An existing index that conflicts with it is an error.
+func hasIndex(c *store.Collection, x *store.Index) (bool, error) {
+	for _, y := range c.Indexes {
+		sameKey := value.Equal(x.Key, y.Key) && sameOption(x.Spec, y.Spec, "collation")
+		sameRest := x.Unique == y.Unique && sameOption(x.Spec, y.Spec, "expireAfterSeconds")
+		switch {
+		case sameKey && (x.Name == y.Name && sameRest || y == c.IDIndex()):
+			return true, nil
+		case sameKey && !sameRest && x.Name != y.Name:
+			return false, fault.Errorf(fault.IndexOptionsConflict, "An equivalent index already exists with a different name and options. Requested index: %s, existing index: %s", value.Text(x.Spec), value.Text(y.Spec))
+		case sameKey && !sameRest:
+			return false, fault.Errorf(fault.IndexOptionsConflict, "An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", value.Text(x.Spec), value.Text(y.Spec))
+		case sameKey:
+			return false, fault.Errorf(fault.IndexOptionsConflict, "Index already exists with a different name: %s", y.Name)
+		case x.Name == y.Name:
+			return false, fault.Errorf(fault.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", value.Text(x.Spec), value.Text(y.Spec))
+		}
+	}
+	return false, nil
+}
+
+func sameOption(a, b bson.D, key string) bool {
+	return value.Equal(value.Get(a, key), value.Get(b, key))
+}
+
+func dropIndexes(s *call, a *args) action {
+	a.only(" index collectionUUID isTimeseriesNamespace ")
+	name := a.collection(s.req.DB)
+	a.need("index")
+	names, ok := a.any("index").(bson.A)
+	if !ok {
+		names = bson.A{a.any("index")}
+	}
+	return func() (bson.D, error) {
+		var reply bson.D
+		err := s.Update(func(tx *store.Tx) (err error) {
+			reply, err = removeIndexes(tx, s.req.DB, name, names)
+			return err
+		})
+		return s.onShard(reply, err)
+	}
+}
+
+// removeIndexes removes indexes by name or key; "*" means all except _id.
+func removeIndexes(tx *store.Tx, db, name string, which bson.A) (bson.D, error) {
+	c := tx.Main(db, name)
+	if c == nil || c.IsView() {
+		return nil, fault.Errorf(fault.NamespaceNotFound, "ns not found %s.%s", db, name)
+	}
+	reply := bson.D{{Key: "nIndexesWas", Value: int32(c.Catalogued())}}
+	var dropped []*store.Index
+	for _, n := range which {
+		if n == "*" {
+			dropped = append(dropped, c.Indexes[1:]...)
+			reply = append(reply, bson.E{Key: "msg", Value: "non-_id indexes dropped for collection"})
+			continue
+		}
+		x, err := indexNamed(c, n)
+		if err != nil {
+			return nil, err
+		}
+		dropped = append(dropped, x)
+	}
+	var list bson.A
+	c.Indexes = slices.DeleteFunc(slices.Clone(c.Indexes), func(x *store.Index) bool {
+		drop := slices.Contains(dropped, x)
+		if drop {
+			list = append(list, x.Spec)
+		}
+		return drop
+	})
+	if len(dropped) > 0 {
+		tx.Log(store.Entry{Kind: store.DropIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID, Detail: bson.D{{Key: "indexes", Value: list}}})
+	}
+	return reply, nil
+}
+
+// indexNamed returns the index with a name or a key, which must not be the _id index.
+func indexNamed(c *store.Collection, which any) (*store.Index, error) {
+	x := c.Index(which)
+	name, isName := which.(string)
+	_, isKey := which.(bson.D)
+	switch {
+	case x == c.Indexes[0]:
+		return nil, fault.Errorf(fault.InvalidOptions, "cannot drop _id index")
+	case x != nil:
+		return x, nil
+	case isName:
+		return nil, fault.Errorf(fault.IndexNotFound, "index not found with name [%s]", name)
+	case isKey:
+		return nil, fault.Errorf(fault.IndexNotFound, "can't find index with key: %s", value.Text(which))
+	}
+	return nil, fault.Errorf(fault.TypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']", value.TypeName(which))
+}
+
+func listIndexes(s *call, a *args) action {
+	a.only(" cursor includeBuildUUIDs includeIndexBuildInfo ")
+	name, size := a.collection(s.req.DB), a.batchSize()
+	return func() (bson.D, error) {
+		var c *store.Collection
+		var specs []bson.Raw
+		s.View(func(tx *store.Tx) {
+			if c = tx.Collection(s.req.DB, name); c == nil {
+				return
+			}
+			for _, x := range c.Indexes {
+				specs = append(specs, value.Encode(x.Spec))
+			}
+		})
+		switch {
+		case c == nil:
+			return nil, fault.Errorf(fault.NamespaceNotFound, "ns does not exist: %s.%s", s.req.DB, name)
+		case c.IsView():
+			return nil, store.OnView(c)
+		}
+		return s.list(c.NS(), specs, size), nil
+	}
+}
+
+func collMod(s *call, a *args) action {
+	name := a.collection(s.req.DB)
+	a.only(" index validator validationLevel validationAction changeStreamPreAndPostImages expireAfterSeconds ")
+	a.document("changeStreamPreAndPostImages")
+	index := parseIndexChange(s.req, a)
+	validator := a.filter("validator", query.Options{})
+	return func() (bson.D, error) {
+		reply := bson.D{}
+		err := s.Update(func(tx *store.Tx) error {
+			c := tx.Main(s.req.DB, name)
+			if c == nil {
+				return fault.Errorf(fault.NamespaceNotFound, "ns does not exist")
+			}
+			next := *c
+			if index != nil {
+				err := tx.Unlocked(c.DB, c.Name)
+				if err != nil {
+					return err
+				}
+				if reply, err = index.apply(&next); err != nil {
+					return err
+				}
+			}
+			next.Options = slices.Clone(c.Options)
+			for _, e := range a.doc[1:] {
+				if e.Key != "index" && !generic[e.Key] {
+					next.Options = value.Set(next.Options, e.Key, e.Value)
+				}
+			}
+			if a.has("validator") {
+				next.Validator = validator
+			}
+			tx.Modify(c, &next)
+			return nil
+		})
+		return s.onShard(reply, err)
+	}
+}
+
+// indexChange is the field index of collMod.
+type indexChange struct {
+	which   any // name or key
+	unique  bool
+	prepare *bool // prepareUnique; nil if unset
+}
+
+// parseIndexChange parses the field index of collMod. It returns nil if the field is missing.
+func parseIndexChange(req *Request, a *args) *indexChange {
+	if !a.has("index") {
+		return nil
+	}
+	x := a.part("index")
+	x.only(" name keyPattern unique prepareUnique ")
+	x.Note(tooNew(req, x.of, x.doc))
+	ch := &indexChange{which: x.document("keyPattern"), unique: x.flag("unique")}
+	if name := x.str("name"); name != "" {
+		ch.which = name
+	}
+	if prepare := x.flag("prepareUnique"); x.has("prepareUnique") {
+		ch.prepare = &prepare
+	}
+	x.Refuse(x.has("name") && x.has("keyPattern"), fault.InvalidOptions,
+		"Cannot specify both key pattern and name.")
+	x.Refuse(!x.has("name") && !x.has("keyPattern"), fault.InvalidOptions,
+		"Must specify either index name or key pattern.")
+	x.Refuse(ch.prepare == nil && !x.has("unique"), fault.InvalidOptions, "no unique or prepareUnique field")
+	x.Refuse(ch.prepare == nil && !ch.unique, fault.BadValue, "Cannot make index non-unique")
+	return ch
+}
+
+// apply replaces the index by a changed copy and returns the fields of the reply. On an error it changes nothing.
+func (ch *indexChange) apply(c *store.Collection) (bson.D, error) {
+	if c.IsView() {
+		return nil, fault.Errorf(fault.InvalidOptions, "option not supported on a view: index")
+	}
+	x := c.Index(ch.which)
+	if x == nil {
+		what, ok := ch.which.(string)
+		if !ok {
+			what = value.Text(ch.which)
+		}
+		return nil, fault.Errorf(fault.IndexNotFound, "cannot find index %s for ns %s", what, c.NS())
+	}
+	y := *x
+	reply := bson.D{}
+	switch {
+	case x.Unique:
+		return reply, nil
+	case ch.unique && !x.Prepared:
+		return nil, fault.Errorf(fault.InvalidOptions, "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
+	case ch.unique:
+		if found := violations(x, c); len(found) > 0 {
+			e := fault.Errorf(fault.CannotConvertIndexToUnique, "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
+			e.Extra = bson.D{{Key: "violations", Value: found}}
+			return nil, e
+		}
+		y.Unique, y.Prepared = true, false
+		reply = bson.D{{Key: "unique_new", Value: true}}
+		setOption(&y, "unique", true)
+		setOption(&y, "prepareUnique", false)
+	case x.Prepared != *ch.prepare:
+		reply = bson.D{{Key: "prepareUnique_old", Value: x.Prepared}, {Key: "prepareUnique_new", Value: *ch.prepare}}
+		y.Prepared = *ch.prepare
+		setOption(&y, "prepareUnique", y.Prepared)
+		y = *y.Empty()
+		y.Fill(c.Current())
+	}
+	c.Indexes = slices.Clone(c.Indexes)
+	c.Indexes[slices.Index(c.Indexes, x)] = &y
+	return reply, nil
+}
+
+// violations returns the groups of _ids of documents that share a key.
+func violations(x *store.Index, c *store.Collection) (groups bson.A) {
+	for _, records := range x.Violations(c.Current()) {
+		var ids bson.A
+		for _, r := range records {
+			ids = append(ids, value.Get(r.Document(), "_id"))
+		}
+		groups = append(groups, bson.D{{Key: "ids", Value: ids}})
+	}
+	return groups
+}
+
+// setOption sets an option of a copied index in its spec, which omits false options.
+func setOption(x *store.Index, key string, v any) {
+	x.Spec = slices.Clone(value.Delete(x.Spec, key))
+	x.Spec = value.AddIf(x.Spec, v != false, key, v)
+}

@@ -1,0 +1,195 @@
+package commands
+
+import (
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+func listCollections(s *call, a *args) action {
+	a.only(" cursor filter nameOnly authorizedCollections includePendingDrops ")
+	nameOnly, size, f := a.flag("nameOnly"), a.batchSize(), a.filter("filter", query.Options{})
+	return func() (bson.D, error) {
+		var docs []bson.D
+		exists := false
+		s.View(func(tx *store.Tx) {
+			exists = len(tx.Collections(s.req.DB)) > 0
+			for _, c := range tx.Collections(s.req.DB) {
+				docs = append(docs, describe(c))
+			}
+		})
+		docs, err := f.Select(docs)
+		if err != nil {
+			return nil, err
+		}
+		out := make([]bson.Raw, len(docs))
+		for i, doc := range docs {
+			if nameOnly {
+				doc = doc[:2]
+			}
+			out[i] = value.Encode(doc)
+		}
+		reply := s.list(s.req.DB+".$cmd.listCollections", out, size)
+		if !exists && mongos(s.req) && wire(s.req) < wire50 {
+			reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
+		}
+		return reply, nil
+	}
+}
+
+// describe returns the entry of a collection in listCollections.
+func describe(c *store.Collection) bson.D {
+	kind, info := c.Kind(), bson.D{{Key: "readOnly", Value: c.IsView()}}
+	info = value.AddIf(info, kind == "collection", "uuid", c.UUID)
+	doc := bson.D{{Key: "name", Value: c.Name}, {Key: "type", Value: kind}, {Key: "options", Value: c.Options}, {Key: "info", Value: info}}
+	if kind == "collection" && !c.Clustered() {
+		doc = append(doc, bson.E{Key: "idIndex", Value: c.Indexes[0].Spec})
+	}
+	return doc
+}
+
+func listDatabases(s *call, a *args) action {
+	a.Refuse(s.req.DB != "admin", fault.Unauthorized, "listDatabases may only be run against the admin database.")
+	a.only(" filter nameOnly authorizedDatabases ")
+	nameOnly, f := a.flag("nameOnly"), a.filter("filter", query.Options{})
+	return func() (bson.D, error) {
+		var docs []bson.D
+		s.View(func(tx *store.Tx) {
+			for _, name := range tx.Databases() {
+				if !mongos(s.req) || name != "local" {
+					docs = append(docs, s.describeDatabase(tx, name))
+				}
+			}
+		})
+		docs, err := f.Select(docs)
+		if err != nil {
+			return nil, err
+		}
+		list, total := bson.A{}, int64(0)
+		for _, doc := range docs {
+			size, _ := value.Int64(doc[1].Value)
+			total += size
+			if nameOnly {
+				doc = doc[:1]
+			}
+			list = append(list, doc)
+		}
+		reply := bson.D{{Key: "databases", Value: list}}
+		switch {
+		case nameOnly:
+		case mongos(s.req):
+			reply = append(reply, bson.E{Key: "totalSize", Value: value.Int(total)}, bson.E{Key: "totalSizeMb", Value: value.Int(total >> 20)})
+		default:
+			reply = append(reply, bson.E{Key: "totalSize", Value: float64(total)})
+			reply = value.AddIf(reply, wire(s.req) >= wire50, "totalSizeMb", float64(total>>20))
+		}
+		return reply, nil
+	}
+}
+
+// describeDatabase returns the entry of a database in listDatabases.
+func (s *call) describeDatabase(tx *store.Tx, name string) bson.D {
+	size := int64(0)
+	for _, c := range tx.Collections(name) {
+		size += c.Size() + 4096*int64(1+len(c.Indexes))
+	}
+	doc := bson.D{{Key: "name", Value: name}, {Key: "sizeOnDisk", Value: float64(size)}, {Key: "empty", Value: false}}
+	if !mongos(s.req) {
+		return doc
+	}
+	shard := s.d.opts.ShardName
+	if name == "admin" || name == "config" {
+		shard = "config"
+	}
+	doc[1].Value = value.Int(size)
+	return append(doc, bson.E{Key: "shards", Value: bson.D{{Key: shard, Value: value.Int(size)}}})
+}
+
+func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
+	doc, ok := arg.(bson.D)
+	if !ok {
+		return nil, fault.Errorf(5447000, "$collStats must take a nested object but found: $collStats: %s", value.Text(arg))
+	}
+	c, records := s.Records(db, name)
+	out := bson.D{{Key: "ns", Value: db + "." + name}}
+	host := address(s.req)
+	if mongos(s.req) {
+		out = append(out, bson.E{Key: "shard", Value: s.d.opts.ShardName})
+		_, host, _ = strings.Cut(s.d.opts.ShardHost, "/")
+	}
+	out = append(out, bson.E{Key: "host", Value: host}, bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())})
+	for _, e := range doc {
+		switch {
+		case e.Key != "count" && e.Key != "storageStats":
+			return nil, fault.Errorf(fault.IDLUnknownField, "BSON field '$collStats.%s' is an unknown field.", e.Key)
+		case c == nil:
+			return nil, fault.Errorf(fault.NamespaceNotFound, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
+		case c.IsView():
+			return nil, store.OnView(c)
+		case e.Key == "count":
+			out = append(out, bson.E{Key: "count", Value: value.Int(int64(len(records)))})
+		default:
+			out = append(out, bson.E{Key: "storageStats", Value: storageStats(c, records)})
+		}
+	}
+	return []bson.D{out}, nil
+}
+
+func storageStats(c *store.Collection, records []*store.Record) bson.D {
+	size, n := int64(0), int64(len(records))
+	for _, r := range records {
+		size += int64(len(r.Raw))
+	}
+	out := bson.D{{Key: "size", Value: value.Int(size)}, {Key: "count", Value: value.Int(n)}}
+	out = value.AddIf(out, n > 0, "avgObjSize", value.Int(size/max(n, 1)))
+	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)}, bson.E{Key: "capped", Value: c.Capped})
+	out = value.AddIf(out, c.Capped, "max", value.Int(c.MaxDocs))
+	out = value.AddIf(out, c.Capped, "maxSize", value.Int(c.MaxSize))
+	sizes := bson.D{}
+	for _, x := range c.Indexes {
+		sizes = append(sizes, bson.E{Key: x.Name, Value: int32(4096)})
+	}
+	return append(out, bson.E{Key: "nindexes", Value: int32(len(c.Indexes))}, bson.E{Key: "totalIndexSize", Value: int32(4096 * len(c.Indexes))},
+		bson.E{Key: "indexSizes", Value: sizes})
+}
+
+func collStats(s *call, a *args) action {
+	name := a.collection(s.req.DB)
+	return func() (bson.D, error) {
+		c, records := s.Records(s.req.DB, name)
+		switch {
+		case c == nil:
+			c = &store.Collection{}
+		case c.IsView():
+			return nil, store.OnView(c)
+		}
+		return append(bson.D{{Key: "ns", Value: s.req.DB + "." + name}}, storageStats(c, records)...), nil
+	}
+}
+
+func dbStats(s *call, _ *args) action {
+	return func() (bson.D, error) {
+		var colls, views, objects, size, indexes int64
+		s.View(func(tx *store.Tx) {
+			for _, c := range tx.Collections(s.req.DB) {
+				if c.IsView() {
+					views++
+					continue
+				}
+				colls++
+				objects += int64(c.Len())
+				size += c.Size()
+				indexes += int64(len(c.Indexes))
+			}
+		})
+		return bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)}, {Key: "views", Value: value.Int(views)},
+			{Key: "objects", Value: value.Int(objects)}, {Key: "dataSize", Value: float64(size)}, {Key: "storageSize", Value: float64(size)},
+			{Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: float64(4096 * indexes)}}, nil
+	}
+}

@@ -1,0 +1,122 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+)
+
+// Row describes a command of a server.
+type Row struct {
+	Name    string
+	Aliases []string // other spellings, such as ismaster for isMaster
+	// Run executes the command. The dispatcher adds ok, operationTime and $clusterTime to the reply. ErrClose closes
+	// the connection without a reply; other errors that are not an *Error become an internal error (code 1). Fields
+	// returned with an *Error precede ok, like those that a server has already written when a command fails.
+	Run func(*Request) (bson.D, error)
+	// Parse, if not nil, replaces Run. It does the checks that a server does before fail points, and returns a function
+	// that executes the command.
+	Parse func(*Request) (func() (bson.D, error), error)
+	// AdminOnly commands run only on the database admin.
+	AdminOnly bool
+	// BeforeAuth commands do not require authentication.
+	BeforeAuth bool
+	// Write commands run only on a primary. Their writeConcern is checked, and the reply may contain a
+	// writeConcernError.
+	Write bool
+	// NoWriteConcern Write commands do not accept a writeConcern. WriteConcern commands accept one although they are
+	// not Write.
+	NoWriteConcern, WriteConcern bool
+	// OnlyOK commands reply only ok to writeConcern {w: 0}.
+	OnlyOK bool
+	// ReadConcern lists the levels of readConcern that are accepted outside of transactions; nil means only local.
+	ReadConcern []string
+	// NoAfterClusterTime commands do not accept afterClusterTime.
+	NoAfterClusterTime bool
+	// OnSecondary commands run on a secondary with any read preference. Other commands that are not Write require
+	// secondaryOk or a $readPreference.
+	OnSecondary bool
+	// MinWire and MaxWire are the first and the last wire version with the command; MaxWire 0 means no limit.
+	MinWire, MaxWire int
+	// Topologies that have the command; nil means all.
+	Topologies []Role
+	// API lists the versions of the stable API that contain the command ("1", "12"); it is deprecated in version
+	// Deprecated.
+	API, Deprecated string
+	// LocalhostException commands are allowed by the localhost exception: without authentication while no user exists.
+	LocalhostException bool
+	// EndsTransaction is set for commitTransaction and abortTransaction.
+	EndsTransaction bool
+	// StartTransactionError is the error message if the command starts a transaction; "" if it may.
+	StartTransactionError string
+	// Retryable commands may have a txnNumber outside of a transaction, Transactional commands inside.
+	Retryable, Transactional bool
+	// NoTransaction commands are rejected in transactions.
+	NoTransaction bool
+}
+
+// ReadConcernLevels lists all levels of readConcern. The last one is snapshot.
+var ReadConcernLevels = []string{"local", "majority", "linearizable", "available", "snapshot"}
+
+// Role is the role of a server in its deployment.
+type Role uint8
+
+// The roles.
+const (
+	Standalone Role = iota
+	Primary
+	Secondary
+	Mongos
+	Uninitiated // started with --replSet, before replSetInitiate
+)
+
+// Request is a received command. The functions are never nil in a request from the dispatcher.
+type Request struct {
+	Context context.Context // ends with the connection or the server
+	Row     *Row
+	Name    string   // as sent
+	DB      string   // $db
+	Body    bson.Raw // with document sequences as arrays
+	Server  *Server
+	// LSID is the logical session id, a document; nil without a session.
+	LSID bson.Raw
+	// TxnNumber is nil if the command is neither a retryable write nor part of a transaction.
+	TxnNumber        *int64
+	StartTransaction bool
+	InTransaction    bool
+	// TransactionLifetime limits a transaction that the command starts; 0 means no limit.
+	TransactionLifetime time.Duration
+	// ExhaustAllowed is set if the client accepts moreToCome replies. A streaming handler sets Stream to a function
+	// that returns the next reply.
+	ExhaustAllowed bool
+	Stream         func() (bson.D, error)
+	// FailPoint evaluates the named fail point for the command: it reports whether it is hit, and its effect.
+	FailPoint func(failPoint string) (failpoint.Failure, bool)
+	// HangUp closes the connection. The command continues, but its reply is not sent.
+	HangUp func()
+	// Operations returns the commands in progress for $currentOp: of this server, or of all shards of a mongos.
+	Operations func(local bool) []bson.Raw
+	// AfterOK are fields that the dispatcher appends to the reply, after the cluster time (recoveryToken). A handler
+	// may set it on success and on failure.
+	AfterOK bson.D
+	// IsChangeStream is set by handlers of change streams, whose errors may be resumable.
+	IsChangeStream bool
+}
+
+// Server describes the server of a request.
+type Server struct {
+	Role    Role
+	Address string
+	Wire    int    // maxWireVersion
+	Version [3]int // server version
+	// Term and ElectionID of the current primary of a replica set.
+	Term       int64
+	ElectionID bson.ObjectID
+}
+
+// ErrClose tells the dispatcher to close the connection without a reply.
+var ErrClose = errors.New("close the connection")

@@ -1,0 +1,391 @@
+package commands
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/update"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// write is a statement: an insert, an update or a delete.
+type write struct {
+	i        int // position in the command
+	kind     writeKind
+	db, coll string
+	// Of an insert:
+	doc     bson.D
+	raw     bson.Raw
+	invalid error // why the document cannot be stored
+	retried bool  // an earlier attempt of the command has stored it
+	// Of an update or a delete:
+	q, sort       bson.D
+	update        any // a document or a pipeline
+	opts          update.Options
+	multi         bool
+	hint          any
+	notRetryable  string       // text of the error of a retryable write with multi
+	findAndModify *store.Image // nil for other commands
+	request       bson.D       // the command findAndModify
+	// Set by prepare:
+	filter *query.Filter
+	order  *query.Order
+	u      *update.Update
+}
+
+// write parses a statement. query, update and constants are the names of the fields that differ between command.
+func (a *args) write(kind writeKind, let bson.D, query, update, constants string) *write {
+	w := &write{kind: kind, q: a.document(query), update: a.any(update), sort: a.document("sort")}
+	w.multi, w.hint = a.flag("multi"), a.any("hint")
+	w.opts.Constants, w.opts.ArrayFilters = a.document(constants), a.array("arrayFilters")
+	w.opts.Let, w.opts.Collation, w.opts.Upsert = let, a.collation(), a.flag("upsert")
+	return w
+}
+
+func (s *call) prepare(w *write) (err error) {
+	w.opts.Scripts = s.scripts()
+	if w.kind == updating {
+		if w.u, err = update.Compile(w.update, w.opts); err != nil {
+			return err
+		}
+		if w.u.Replaces() && w.multi {
+			return fault.Errorf(fault.FailedToParse, "multi update is not supported for replacement-style update")
+		}
+	}
+	if w.filter, err = query.Compile(w.q, w.opts.Options); err != nil {
+		return err
+	}
+	w.order, err = query.CompileOrder(w.sort, w.opts.Collation)
+	return err
+}
+
+// do performs a write.
+func (s *call) do(tx *store.Tx, w *write) (*store.Statement, error) {
+	c, err := tx.Writable(w.db, w.coll, false)
+	if err != nil {
+		return nil, err
+	}
+	hits, err := w.find(c)
+	if err != nil {
+		return nil, err
+	}
+	st := &store.Statement{Image: w.findAndModify}
+	if len(hits) == 0 && w.opts.Upsert {
+		return st, s.upsert(tx, w, st)
+	}
+	for _, r := range hits {
+		post, err := s.apply(tx, w, c, r)
+		if err != nil {
+			return nil, err
+		}
+		if st.N++; post != nil && !bytes.Equal(post, r.Raw) {
+			st.Modified++
+		}
+		if st.Image != nil {
+			st.Pre, st.Post = r.Raw, post
+		}
+		if w.multi {
+			tx.Keep()
+		}
+	}
+	return st, nil
+}
+
+// find returns the records that a write affects. c is nil if the collection does not exist.
+func (w *write) find(c *store.Collection) ([]*store.Record, error) {
+	if c == nil {
+		return nil, nil
+	}
+	if err := hintExists(c, w.hint); err != nil {
+		return nil, err
+	}
+	hits, err := search(c, c.Current(), w.filter, w.limit())
+	query.Sort(hits, w.order, (*store.Record).Document)
+	if !w.multi && len(hits) > 1 {
+		hits = hits[:1]
+	}
+	return hits, err
+}
+
+// limit returns how many matching records a write needs; 0 means all.
+func (w *write) limit() int64 {
+	if w.multi || w.order != nil {
+		return 0
+	}
+	return 1
+}
+
+// apply applies a write to a record and returns the new document, or nil after a delete.
+func (s *call) apply(tx *store.Tx, w *write, c *store.Collection, r *store.Record) (bson.Raw, error) {
+	if w.kind == deleting {
+		return nil, tx.Remove(c, r)
+	}
+	doc, err := w.u.Apply(r.Document(), false)
+	if err != nil {
+		return nil, err
+	}
+	kind := store.Update
+	if w.u.Replaces() {
+		kind = store.Replace
+	}
+	if wire(s.req) < wire50 {
+		var p fault.First
+		if noDollars(&p, doc, ""); p.Err != nil {
+			return nil, p.Err
+		}
+	}
+	return tx.Replace(c, r, doc, kind)
+}
+
+// upsert inserts the document that the update makes from the equality conditions of the filter.
+func (s *call) upsert(tx *store.Tx, w *write, st *store.Statement) error {
+	base := bson.D{}
+	if id, ok := w.filter.ID(); ok && w.u.Replaces() {
+		base = bson.D{{Key: "_id", Value: id}}
+	} else if !w.u.Replaces() {
+		for _, e := range equalities(w.q) {
+			set, err := update.Compile(bson.D{{Key: "$set", Value: bson.D{e}}}, update.Options{})
+			if err == nil {
+				base, err = set.Apply(base, true)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	doc, err := w.u.Apply(base, true)
+	if err != nil {
+		return err
+	}
+	doc, raw := withID(doc, value.Encode(doc))
+	if err := storable(s.req, doc, raw); err != nil {
+		return err
+	}
+	c, err := tx.Writable(w.db, w.coll, true)
+	if err != nil {
+		return err
+	}
+	st.N, st.Inserted, st.Upserted, st.Post = 1, true, doc[0].Value, raw
+	return tx.Insert(c, doc, raw)
+}
+
+// equalities returns the paths for which a filter requires a value.
+func equalities(q bson.D) (out bson.D) {
+	for _, e := range q {
+		if list, ok := e.Value.(bson.A); ok && e.Key == "$and" {
+			for _, item := range list {
+				part, _ := item.(bson.D)
+				out = append(out, equalities(part)...)
+			}
+		} else if v, ok := query.Required(e.Value); ok && !strings.HasPrefix(e.Key, "$") {
+			out = append(out, bson.E{Key: e.Key, Value: v})
+		}
+	}
+	return out
+}
+
+// documents returns the documents in an array of a write command.
+func (a *args) documents(key string) []bson.D {
+	list := a.array(key)
+	a.need(key)
+	a.Refuse(len(list) == 0 || len(list) > maxBatch, fault.InvalidLength,
+		"Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, len(list))
+	docs := make([]bson.D, len(list))
+	for i, v := range list {
+		doc, ok := v.(bson.D)
+		a.Refuse(!ok, fault.TypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
+		docs[i] = doc
+	}
+	return docs
+}
+
+// statements returns the statements of a write command.
+func (a *args) statements(req *Request, key, fields string, required ...string) []*args {
+	var out []*args
+	for _, doc := range a.documents(key) {
+		st := &args{of: a.of + "." + key, doc: doc, First: a.First}
+		st.only(fields)
+		st.Note(tooNew(req, st.of, doc))
+		for _, r := range required {
+			st.need(r)
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+func updateCommand(s *call, a *args) action {
+	a.only(" updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation ")
+	let := a.let()
+	var writes []*write
+	for _, st := range a.statements(s.req, "updates", " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery ", "q", "u") {
+		w := st.write(updating, let, "q", "u", "c")
+		w.notRetryable = "(or request) retryable writes with multi=true"
+		st.Refuse(w.multi && st.has("sort"), fault.FailedToParse, "Cannot specify sort with multi=true")
+		writes = append(writes, w)
+	}
+	do := batched(s, a, writes)
+	return func() (bson.D, error) {
+		reply, err := do()
+		// The server rejects unknown stages only after it has run the statements, when it counts the stages.
+		for _, w := range writes {
+			if list, ok := w.update.(bson.A); ok && err == nil {
+				err = pipeline.CheckNames(list)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		return reply, nil
+	}
+}
+
+func deleteCommand(s *call, a *args) action {
+	a.only(" deletes ordered let legacyRuntimeConstants runtimeConstants encryptionInformation bypassDocumentValidation ")
+	let := a.let()
+	var writes []*write
+	for _, st := range a.statements(s.req, "deletes", " q limit collation hint sampleId ", "q", "limit") {
+		limit := st.number("limit", 0)
+		st.Refuse(limit != 0 && limit != 1, fault.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
+		w := st.write(deleting, let, "q", "", "")
+		w.multi, w.notRetryable = limit == 0, "(or request) retryable writes with limit=0"
+		writes = append(writes, w)
+	}
+	return batched(s, a, writes)
+}
+
+// tally returns the reply of insert, update or delete, with the fields in the server's order.
+func tally(req *Request, results []effect) bson.D {
+	var n, modified int64
+	var upserted, failed bson.A
+	for _, r := range results {
+		if r.err != nil {
+			failed = append(failed, writeError(req, r))
+			continue
+		}
+		n += r.st.N
+		modified += r.st.Modified
+		if r.st.Inserted {
+			upserted = append(upserted, bson.D{{Key: "index", Value: int32(r.i)}, {Key: "_id", Value: r.st.Upserted}})
+		}
+	}
+	out := bson.D{{Key: "n", Value: value.Int(n)}}
+	if req.Row.Name == "update" {
+		out = append(out, bson.E{Key: "nModified", Value: value.Int(modified)})
+		if mongos(req) {
+			slices.Reverse(out)
+		}
+	}
+	out = value.AddIf(out, len(upserted) > 0, "upserted", upserted)
+	return value.AddIf(out, len(failed) > 0, "writeErrors", failed)
+}
+
+func writeError(req *Request, r effect) bson.D {
+	w := bson.D{{Key: "index", Value: int32(r.i)}, {Key: "code", Value: r.err.Code}}
+	message := bson.E{Key: "errmsg", Value: r.err.Message}
+	if !mongos(req) || wire(req) > 12 {
+		return append(append(w, r.err.Extra...), message)
+	}
+	info, ok := value.Field(r.err.Extra, "errInfo")
+	return value.AddIf(append(w, bson.E{Key: "codeName", Value: fault.Name(r.err.Code)}, message), ok, "errInfo", info)
+}
+
+// batched returns the action of insert, update or delete.
+func batched(s *call, a *args, writes []*write) action {
+	b, name, unacknowledged := newBatch(s, a), a.name(), a.unacknowledged()
+	for i, w := range writes {
+		w.i, w.db, w.coll = i, s.req.DB, name
+	}
+	return func() (bson.D, error) {
+		err := namespace(s.req.DB, name)
+		if e, ok := err.(*fault.Error); ok && mongos(s.req) { // reports a write error
+			b.results, err = []effect{{err: e}}, nil
+		} else if err == nil {
+			err = b.runAll(writes)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case unacknowledged:
+			return bson.D{}, nil
+		}
+		return slices.Concat(tally(s.req, b.results), b.retriedFields(), s.opTime()), nil
+	}
+}
+
+// unacknowledged reports whether the write concern is w: 0.
+func (a *args) unacknowledged() bool {
+	return value.Equal(value.Get(a.document("writeConcern"), "w"), int32(0))
+}
+
+func findAndModify(s *call, a *args) action {
+	a.only(" query fields sort hint collation arrayFilters remove update upsert new bypassDocumentValidation let runtimeConstants legacyRuntimeConstants encryptionInformation sampleId ")
+	m := &store.Image{Removed: a.flag("remove"), New: a.flag("new")}
+	w := a.write(updating, a.let(), "query", "update", "")
+	w.db, w.coll, w.findAndModify, w.request = s.req.DB, a.collection(s.req.DB), m, a.doc
+	fields, b := a.document("fields"), newBatch(s, a)
+	if m.Removed {
+		w.kind = deleting
+	}
+	const code = fault.FailedToParse
+	a.Refuse(m.Removed && a.has("update"), code, "Cannot specify both an update and remove=true")
+	a.Refuse(m.Removed && w.opts.Upsert, code, "Cannot specify both upsert=true and remove=true ")
+	a.Refuse(m.Removed && m.New, code,
+		"Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+	a.Refuse(!m.Removed && !a.has("update"), code, "Either an update or remove=true must be specified")
+	proj, err := query.CompileProjection(fields, w.opts.Options)
+	a.Note(err)
+	return func() (bson.D, error) {
+		st, err := b.once(w)
+		if err != nil {
+			return nil, err
+		}
+		last := bson.D{{Key: "n", Value: value.Int(st.N)}}
+		last = value.AddIf(last, !m.Removed, "updatedExisting", st.N > 0 && !st.Inserted)
+		last = value.AddIf(last, st.Inserted, "upserted", st.Upserted)
+		raw := st.Pre
+		if m.New {
+			raw = st.Post
+		}
+		var result any
+		if raw != nil {
+			if result, err = proj.Apply(value.Must(raw)); err != nil {
+				return nil, err
+			}
+		}
+		out := bson.D{{Key: "lastErrorObject", Value: last}, {Key: "value", Value: result}}
+		return value.AddIf(out, b.retriedFields() != nil, "retriedStmtId", b.id(0)), nil
+	}
+}
+
+// checkRetry returns an error if the retry of a findAndModify differs from the recorded statement.
+func (w *write) checkRetry(st *store.Statement) error {
+	m := w.findAndModify
+	if m == nil {
+		return nil
+	}
+	fail := func(code int32, problem string) error {
+		return fault.Errorf(code, "findAndModify retry request: %s %s", value.Text(w.request), problem)
+	}
+	first := st.Image
+	switch {
+	case first == nil:
+		return fail(40606, "is not compatible with previous write in the transaction")
+	case m.Removed && !first.Removed && first.New, !m.Removed && !st.Inserted && !m.New && first.New:
+		return fail(40612, "wants the document before update returned, but only after update document is stored")
+	case m.Removed && !first.Removed:
+		return fail(40607, "is not compatible with previous write in the transaction of type: update")
+	case !m.Removed && first.Removed:
+		return fail(40608, "is not compatible with previous write in the transaction of type: delete")
+	case !m.Removed && !st.Inserted && m.New && !first.New:
+		return fail(40611, "wants the document after update returned, but only before update document is stored")
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+// Package pipeline runs aggregation pipelines over documents.
+package pipeline
+
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// Host gives a pipeline access to the deployment.
+type Host interface {
+	// Read returns the documents of a collection of the same database ($lookup).
+	Read(collection string) ([]bson.D, error)
+	// Source returns the documents of a stage that does not read the collection, such as $collStats.
+	Source(stage string, arg any) ([]bson.D, error)
+	// Out replaces the documents of a collection of the database. Merge merges documents into it; with fail, a
+	// document whose _id exists is an error.
+	Out(collection string, docs []bson.D) error
+	Merge(collection string, fail bool, docs []bson.D) error
+}
+
+// Pipeline is a parsed pipeline. It may be used concurrently.
+type Pipeline struct {
+	stages []stage
+	// Source is the name of a first stage that produces the documents, such as $collStats. It is empty if the
+	// pipeline reads the collection.
+	Source    string
+	sourceArg any
+	Writes    string // $out or $merge if the pipeline ends in one
+}
+
+// stage transforms documents. It must not change them in place.
+type stage func(h Host, docs []bson.D) ([]bson.D, error)
+
+// sources are the stages that produce documents. They must be the first stage.
+var sources = []string{"$collStats", "$currentOp", "$listLocalSessions", "$documents", "$changeStream", "$listSearchIndexes"}
+
+// transforms are the stages that map each document to one document. Pipeline updates allow only these.
+var transforms = []string{"$addFields", "$set", "$project", "$replaceRoot", "$replaceWith"}
+
+// Transforms reports whether a stage maps each document to one document.
+func Transforms(stage string) bool { return slices.Contains(transforms, stage) }
+
+type parser struct {
+	opts query.Options
+	fault.First
+}
+
+// Compile parses a pipeline. Errors are *fault.Error with the server's codes and messages.
+func Compile(list bson.A, o query.Options) (*Pipeline, error) {
+	if err := CheckNames(list); err != nil {
+		return nil, err
+	}
+	p := &parser{opts: o}
+	out := &Pipeline{}
+	for i, item := range list {
+		name, arg := item.(bson.D)[0].Key, item.(bson.D)[0].Value
+		writes := name == "$out" || name == "$merge"
+		switch {
+		case slices.Contains(sources, name):
+			p.Refuse(i != 0, 40602, "%s is only valid as the first stage in a pipeline.", name)
+			out.Source, out.sourceArg = name, arg
+			continue
+		case writes && i != len(list)-1:
+			p.Fail(40601, "%s can only be the final stage in the pipeline", name)
+		case writes:
+			out.Writes = name
+		}
+		out.stages = append(out.stages, parsers[name](p, arg))
+	}
+	return out, p.Err
+}
+
+// CheckNames returns an error if a stage has an unknown name or the wrong form.
+func CheckNames(list bson.A) error {
+	for _, item := range list {
+		d, ok := item.(bson.D)
+		switch {
+		case !ok:
+			return fault.Errorf(fault.TypeMismatch, "Each element of the 'pipeline' array must be an object")
+		case len(d) != 1:
+			return fault.Errorf(40323, "A pipeline stage specification object must contain exactly one field.")
+		case parsers[d[0].Key] == nil && !slices.Contains(sources, d[0].Key):
+			return fault.Errorf(40324, "Unrecognized pipeline stage name: '%s'", d[0].Key)
+		}
+	}
+	return nil
+}
+
+// Run runs the pipeline over the documents of its collection, which it does not change. It calls load only if the
+// pipeline reads the collection.
+func (p *Pipeline) Run(h Host, load func() ([]bson.D, error)) ([]bson.D, error) {
+	if p.Source != "" {
+		load = func() ([]bson.D, error) { return h.Source(p.Source, p.sourceArg) }
+	}
+	docs, err := load()
+	if err != nil {
+		return nil, err
+	}
+	return p.Apply(h, docs)
+}
+
+// Apply runs the stages over documents.
+func (p *Pipeline) Apply(h Host, docs []bson.D) ([]bson.D, error) {
+	for _, s := range p.stages {
+		var err error
+		if docs, err = s(h, docs); err != nil {
+			return nil, err
+		}
+	}
+	return docs, nil
+}
+
+// each returns a stage that applies a function to each document.
+func each(f func(bson.D) (bson.D, error)) stage {
+	return func(_ Host, docs []bson.D) ([]bson.D, error) {
+		out := make([]bson.D, len(docs))
+		var made volume
+		for i, d := range docs {
+			r, err := f(d)
+			if err == nil {
+				err = made.add(r)
+			}
+			if err != nil {
+				return nil, err
+			}
+			out[i] = r
+		}
+		return out, nil
+	}
+}
+
+// maxVolume limits the output of a stage, in bytes, much like the server's memory limits.
+const maxVolume = 128 << 20
+
+// volume is the size of a stage's output in bytes.
+type volume int
+
+func (v *volume) add(doc bson.D) error {
+	n := value.Size(doc)
+	if n > value.MaxBuilt {
+		return fault.Errorf(fault.BSONObjectTooLarge, "BSONObj size is invalid: a stage builds more than %d bytes for a document", value.MaxBuilt)
+	}
+	if *v += volume(n); *v > maxVolume {
+		return fault.Errorf(fault.QueryExceededMemoryLimitNoDiskUseAllowed, "a stage builds more than %d bytes", maxVolume)
+	}
+	return nil
+}
+
+// document returns the argument of a stage that must be a document.
+func (p *parser) document(arg any, code int32, otherwise string) bson.D {
+	d, ok := arg.(bson.D)
+	p.Refuse(!ok, code, "%s", otherwise)
+	return d
+}

@@ -1,0 +1,55 @@
+package pipeline
+
+import (
+	"fmt"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+func list(t testing.TB, s string) bson.A {
+	t.Helper()
+	return value.As[bson.A](value.Must(value.Encode(testkit.Extended[bson.D](t, `{"l":`+s+`}`))), "l")
+}
+
+// shelf is a host with one other collection.
+type shelf struct {
+	other []bson.D
+	wrote []bson.D
+}
+
+func (s *shelf) Read(string) ([]bson.D, error) { return s.other, nil }
+func (s *shelf) Source(string, any) ([]bson.D, error) {
+	return []bson.D{{{Key: "source", Value: true}}}, nil
+}
+func (s *shelf) Out(_ string, docs []bson.D) error           { s.wrote = docs; return nil }
+func (s *shelf) Merge(_ string, _ bool, docs []bson.D) error { s.wrote = docs; return nil }
+
+const shop = `[{"_id":1,"k":"a","n":2,"t":["x","y"]},{"_id":2,"k":"b","n":5},{"_id":3,"k":"a","n":4,"t":[]}]`
+
+func TestPipelines(t *testing.T) {
+	testkit.PlayCases(t, "testdata/pipelines.txt", func(t *testing.T, in string) string {
+		var docs []bson.D
+		for _, d := range list(t, shop) {
+			docs = append(docs, d.(bson.D))
+		}
+		h := &shelf{other: []bson.D{{{Key: "_id", Value: int32(9)}, {Key: "ref", Value: int32(2)}}}}
+		p, err := Compile(list(t, in), query.Options{})
+		if e, ok := err.(*fault.Error); ok {
+			return fmt.Sprint("error ", e.Code, " ", e)
+		}
+		testkit.Check(t, err)
+		got, err := p.Run(h, func() ([]bson.D, error) { return docs, nil })
+		testkit.Check(t, err)
+		testkit.Equal(t, "the documents themselves", value.Text(array(docs)), value.Text(list(t, shop)))
+		if p.Writes != "" {
+			testkit.Equal(t, "documents written", len(h.wrote), len(docs))
+		}
+		return value.Text(array(got))
+	})
+}

@@ -1,0 +1,436 @@
+// Package query implements the query language: filters, sort specifications, projections and collations.
+package query
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/expression"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/script"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// Options are the context in which a filter is compiled.
+type Options struct {
+	Let       bson.D // variables of $expr
+	Collation Collation
+	Scripts   *Scripts // for $where; nil if the command does not allow it
+	Upsert    bool     // the filter belongs to an upsert, which does not allow $expr
+}
+
+// Filter is a parsed filter. It may be used concurrently.
+type Filter struct {
+	root     node
+	id       any  // the value that _id must equal if hasID is set
+	hasID    bool // the filter requires an _id
+	scripted bool
+}
+
+// Compile parses a filter. Errors are *fault.Error with the server's codes and messages.
+func Compile(filter bson.D, opts Options) (*Filter, error) {
+	p := &parser{opts: opts}
+	f := &Filter{root: p.conjunction(filter), scripted: p.scripted}
+	if v, ok := value.Field(filter, "_id"); ok {
+		v, ok = Required(v)
+		_, isArray := v.(bson.A) // matches an element, too
+		f.id, f.hasID = v, ok && !isArray && v != nil && !opts.Collation.caseless
+	}
+	return f, p.Err
+}
+
+// Required returns the value that a condition requires a field to equal, if it requires exactly one.
+func Required(condition any) (any, bool) {
+	d, _ := condition.(bson.D)
+	_, isRegex := condition.(bson.Regex)
+	switch in := value.As[bson.A](d, "$in"); {
+	case isRegex:
+		return nil, false
+	case !isOperators(d):
+		return condition, true
+	case len(in) == 1:
+		return Required(in[0])
+	}
+	return value.Field(d, "$eq")
+}
+
+// ID returns the value that _id must equal for a document to match, and whether the filter requires one.
+func (f *Filter) ID() (any, bool) { return f.id, f.hasID }
+
+// Scripted reports whether the filter contains $where.
+func (f *Filter) Scripted() bool { return f.scripted }
+
+// Matches reports whether a document matches. Only $expr and $where can fail.
+func (f *Filter) Matches(doc bson.D) (bool, error) {
+	c := &run{}
+	ok := f.root(doc, c)
+	return ok && c.err == nil, c.err
+}
+
+// Select returns the documents that match, or all if the filter is nil.
+func (f *Filter) Select(docs []bson.D) ([]bson.D, error) {
+	if f == nil {
+		return docs, nil
+	}
+	return Select(f, docs, func(d bson.D) bson.D { return d }, 0)
+}
+
+// Select returns the items whose documents match, at most limit of them (0: all).
+func Select[T any](f *Filter, items []T, doc func(T) bson.D, limit int64) (out []T, err error) {
+	for _, item := range items {
+		ok, err := f.Matches(doc(item))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, item)
+		}
+		if ok && int64(len(out)) == limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+type run struct{ err error }
+
+// node reports whether a document matches a condition.
+type node func(doc any, c *run) bool
+
+func and(nodes []node) node {
+	if len(nodes) == 1 {
+		return nodes[0]
+	}
+	return func(doc any, c *run) bool {
+		return !slices.ContainsFunc(nodes, func(n node) bool { return !n(doc, c) })
+	}
+}
+
+func or(nodes []node) node {
+	return func(doc any, c *run) bool {
+		return slices.ContainsFunc(nodes, func(n node) bool { return n(doc, c) })
+	}
+}
+
+func not(n node) node { return func(doc any, c *run) bool { return !n(doc, c) } }
+
+// at applies a predicate to the values at a path.
+func at(parts []string, p predicate) node {
+	return func(doc any, _ *run) bool { return p.find(doc, parts) }
+}
+
+// find reports whether the predicate holds for a value at a path. It descends into every document of an array along
+// the path, and into the element that an index in the path names. At the end of the path, an array matches if it or
+// one of its elements does.
+func (p predicate) find(v any, parts []string) bool {
+	if len(parts) == 0 {
+		a, _ := v.(bson.A)
+		return slices.ContainsFunc(a, p) || p(v)
+	}
+	switch x := v.(type) {
+	case bson.D:
+		return p.find(value.Lookup(x, parts[0]), parts[1:])
+	case bson.A:
+		if i, ok := value.Position(parts[0]); ok && i < len(x) && p.find(x[i], parts[1:]) {
+			return true
+		}
+		return slices.ContainsFunc(x, func(item any) bool {
+			d, ok := item.(bson.D)
+			return ok && p.find(d, parts)
+		})
+	}
+	return p(value.Missing{})
+}
+
+func isOperators(d bson.D) bool {
+	return len(d) > 0 && strings.HasPrefix(d[0].Key, "$") && d[0].Key != "$ref" && d[0].Key != "$id" && d[0].Key != "$db"
+}
+
+type parser struct {
+	opts     Options
+	depth    int
+	scripted bool
+	fault.First
+}
+
+// conjunction parses a document of conditions.
+func (p *parser) conjunction(d bson.D) node {
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.depth > 101 {
+		p.Fail(fault.BadValue, "BSON depth of filter is too great")
+		return nil
+	}
+	nodes := make([]node, len(d))
+	for i, e := range d {
+		nodes[i] = p.clause(e)
+	}
+	return and(nodes)
+}
+
+func (p *parser) clause(e bson.E) node {
+	switch e.Key {
+	case "$and":
+		return and(p.list(e))
+	case "$or":
+		return or(p.list(e))
+	case "$expr":
+		return p.expr(e.Value)
+	case "$where":
+		return p.where(e.Value)
+	}
+	p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue, "unknown top level operator: %s", e.Key)
+	return p.field(strings.Split(e.Key, "."), e.Value)
+}
+
+// list parses the conditions of $and and $or.
+func (p *parser) list(e bson.E) []node {
+	list, ok := e.Value.(bson.A)
+	p.Refuse(!ok, fault.BadValue, "%s must be an array", e.Key)
+	p.Refuse(len(list) == 0, fault.BadValue, "$and/$or/$nor must be a nonempty array")
+	nodes := make([]node, len(list))
+	for i, item := range list {
+		d, ok := item.(bson.D)
+		p.Refuse(!ok, fault.BadValue, "$or/$and/$nor entries need to be full objects")
+		nodes[i] = p.conjunction(d)
+	}
+	return nodes
+}
+
+func (p *parser) expr(v any) node {
+	p.Refuse(p.opts.Upsert, fault.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
+	x, err := expression.Parse(v)
+	p.Note(err)
+	let := p.opts.Let
+	return func(doc any, c *run) bool {
+		r, err := x.Eval(expression.NewEnv(doc, let))
+		if err != nil {
+			if c.err == nil {
+				c.err = err
+			}
+			return false
+		}
+		return value.Truthy(r)
+	}
+}
+
+// field parses the condition on a field: a value or a document of operators.
+func (p *parser) field(parts []string, v any) node {
+	d, ok := v.(bson.D)
+	if !ok || !isOperators(d) {
+		return at(parts, p.equal(v))
+	}
+	var nodes []node
+	for _, e := range d {
+		nodes = append(nodes, p.operator(parts, e))
+	}
+	return and(nodes)
+}
+
+// operator parses one operator on a field, such as {$gt: 1}.
+func (p *parser) operator(parts []string, e bson.E) node {
+	switch e.Key {
+	case "$ne":
+		_, isRegex := e.Value.(bson.Regex)
+		p.Refuse(isRegex, fault.BadValue, "Can't have regex as arg to $ne.")
+		return not(at(parts, p.equal(e.Value)))
+	case "$nin":
+		return not(at(parts, p.in(e)))
+	case "$exists":
+		if !value.Truthy(e.Value) {
+			return not(at(parts, present))
+		}
+		return at(parts, present)
+	}
+	return at(parts, p.predicate(e))
+}
+
+// predicate tests one value, which may be value.Missing.
+type predicate func(v any) bool
+
+func (p *parser) predicate(e bson.E) predicate {
+	switch e.Key {
+	case "$eq":
+		return p.equality(e.Value)
+	case "$gt", "$gte", "$lt", "$lte":
+		return p.compare(e)
+	case "$in":
+		return p.in(e)
+	case "$regex":
+		if pattern, ok := e.Value.(string); ok {
+			return p.regex(pattern, "")
+		}
+		r, ok := e.Value.(bson.Regex)
+		p.Refuse(!ok, fault.BadValue, "$regex has to be a string")
+		return p.regex(r.Pattern, r.Options)
+	case "$type":
+		return p.types(e.Value)
+	}
+	p.Fail(fault.BadValue, "unknown operator: %s", e.Key)
+	return nil
+}
+
+func missing(v any) bool { return v == any(value.Missing{}) }
+
+func present(v any) bool { return !missing(v) }
+
+// equal parses a value in a filter, which may be a regular expression.
+func (p *parser) equal(x any) predicate {
+	if r, ok := x.(bson.Regex); ok {
+		return p.regex(r.Pattern, r.Options)
+	}
+	return p.equality(x)
+}
+
+// equality is $eq. null also matches a missing field.
+func (p *parser) equality(x any) predicate {
+	c := p.opts.Collation
+	x = c.Fold(x)
+	return func(v any) bool {
+		if x == nil {
+			return value.IsNull(v)
+		}
+		return value.Equal(c.Fold(v), x) && !missing(v)
+	}
+}
+
+// comparisons maps the ordering operators to conditions on the result of a comparison.
+var comparisons = map[string]func(c int) bool{
+	"$gt":  func(c int) bool { return c > 0 },
+	"$gte": func(c int) bool { return c >= 0 },
+	"$lt":  func(c int) bool { return c < 0 },
+	"$lte": func(c int) bool { return c <= 0 },
+}
+
+// compare is $gt, $gte, $lt or $lte.
+func (p *parser) compare(e bson.E) predicate {
+	holds := comparisons[e.Key]
+	x, collation, rank, nan := e.Value, p.opts.Collation, value.Rank(e.Value), isNaN(e.Value)
+	_, isRegex := x.(bson.Regex)
+	p.Refuse(isRegex, fault.BadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
+	return func(v any) bool {
+		if x == nil {
+			return holds(0) && (v == nil || missing(v))
+		}
+		if missing(v) {
+			return false
+		}
+		switch x.(type) {
+		case bson.MinKey, bson.MaxKey: // compared with every type
+		default:
+			if value.Rank(v) != rank || isNaN(v) != nan {
+				return false
+			}
+		}
+		return holds(collation.Compare(v, x))
+	}
+}
+
+func isNaN(v any) bool { return math.IsNaN(value.Float(v)) }
+
+// in is $in, which $nin negates.
+func (p *parser) in(e bson.E) predicate {
+	list, ok := e.Value.(bson.A)
+	p.Refuse(!ok, fault.BadValue, "%s needs an array", e.Key)
+	alternatives := make([]predicate, len(list))
+	for i, item := range list {
+		d, _ := item.(bson.D)
+		p.Refuse(isOperators(d), fault.BadValue, "cannot nest $ under %s", e.Key)
+		alternatives[i] = p.equal(item)
+	}
+	return func(v any) bool {
+		return slices.ContainsFunc(alternatives, func(x predicate) bool { return x(v) })
+	}
+}
+
+// regex matches a pattern in Go's syntax. It supports the options i, m and s.
+func (p *parser) regex(pattern, options string) predicate {
+	flagged := pattern
+	if options != "" {
+		flagged = "(?" + options + ")" + pattern
+	}
+	p.Refuse(strings.Trim(options, "ims") != "", 51108, "invalid flag in regex options: %s", options)
+	re, err := regexp.Compile(flagged)
+	p.Refuse(err != nil, 51091, "Regular expression is invalid: %v", err)
+	as := bson.Regex{Pattern: pattern, Options: options}
+	return func(v any) bool {
+		switch x := v.(type) {
+		case string:
+			return re.MatchString(x)
+		case bson.Regex:
+			return x == as
+		}
+		return false
+	}
+}
+
+// types is $type with one type name or an array of them.
+func (p *parser) types(v any) predicate {
+	list, ok := v.(bson.A)
+	if !ok {
+		list = bson.A{v}
+	}
+	for _, item := range list {
+		name, _ := item.(string)
+		p.Refuse(!value.IsTypeName(name), fault.BadValue, "Unknown type name alias: %s", name)
+	}
+	return func(v any) bool { return slices.Contains(list, any(value.TypeName(v))) && !missing(v) }
+}
+
+// Scripts is the environment of $where functions.
+type Scripts struct {
+	Disabled bool                      // the server has no script engine
+	Sleep    func(time.Duration) error // the function sleep; its error ends the match
+	// Stopped returns an error if the operation is over; the error ends the match. It is called from another
+	// goroutine while a function runs.
+	Stopped func() error
+}
+
+// longestSleep limits one call of sleep.
+const longestSleep = 24 * time.Hour
+
+// where parses $where: an expression or a function that is evaluated for each document.
+func (p *parser) where(v any) node {
+	s := p.opts.Scripts
+	switch {
+	case s == nil:
+		p.Fail(fault.BadValue, "$where is not allowed in this context")
+		return nil
+	case s.Disabled:
+		p.Fail(fault.BadValue, "no globalScriptEngine in $where parsing")
+	}
+	source, ok := v.(string)
+	if code, isCode := v.(bson.JavaScript); isCode {
+		source, ok = string(code), true
+	}
+	p.Refuse(!ok, fault.BadValue, "$where got bad type")
+	f, err := script.ParseCondition(source)
+	p.Note(err)
+	p.scripted = true
+	return func(doc any, c *run) bool {
+		if c.err != nil {
+			return false
+		}
+		var r any
+		r, c.err = f.Call(s.Stopped, doc, map[string]script.Builtin{"sleep": s.sleep})
+		return c.err == nil && r == true
+	}
+}
+
+// sleep is the JavaScript function sleep(milliseconds).
+func (s *Scripts) sleep(args []any) (any, error) {
+	ms := math.NaN()
+	if len(args) == 1 {
+		ms, _ = args[0].(float64)
+	}
+	if !(ms > 0) {
+		return nil, nil
+	}
+	ms = min(ms, float64(longestSleep/time.Millisecond))
+	return nil, s.Sleep(time.Duration(ms * float64(time.Millisecond)))
+}

@@ -1,0 +1,181 @@
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// Order is a parsed sort specification.
+type Order struct {
+	keys      []orderKey
+	collation Collation
+}
+
+type orderKey struct {
+	parts   []string
+	down    bool
+	natural bool
+}
+
+// CompileOrder parses a sort specification; nil if it is empty.
+func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
+	if len(spec) == 0 {
+		return nil, nil
+	}
+	o := &Order{collation: collation}
+	var p fault.First
+	for _, e := range spec {
+		n, ok := value.Int64(e.Value)
+		p.Refuse(!value.IsNumber(e.Value), 15974,
+			"Illegal key in $sort specification: %s: %s", e.Key, value.Text(e.Value))
+		p.Refuse(!ok || n != 1 && n != -1, 15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
+		p.Refuse(e.Key == "", 15998, "FieldPath field names may not be empty strings.")
+		o.keys = append(o.keys, orderKey{strings.Split(e.Key, "."), n < 0, e.Key == "$natural"})
+	}
+	return o, p.Err
+}
+
+// Sort sorts in place and stably. doc returns the document of an item.
+func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
+	if o == nil {
+		return
+	}
+	if o.keys[0].natural {
+		if o.keys[0].down {
+			slices.Reverse(items)
+		}
+		return
+	}
+	type keyed struct {
+		item T
+		keys []any
+	}
+	all := make([]keyed, len(items))
+	for i, item := range items {
+		d := doc(item)
+		keys := make([]any, len(o.keys))
+		for j, k := range o.keys {
+			keys[j] = sortKey(d, k, o.collation)
+		}
+		all[i] = keyed{item, keys}
+	}
+	slices.SortStableFunc(all, func(a, b keyed) int {
+		for i, k := range o.keys {
+			c := o.collation.Compare(a.keys[i], b.keys[i])
+			if k.down {
+				c = -c
+			}
+			if c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	for i := range all {
+		items[i] = all[i].item
+	}
+}
+
+// sortKey returns the value that a document sorts by: in an array, the least element or, descending, the greatest.
+// A missing field sorts as null, an empty array before null.
+func sortKey(d bson.D, k orderKey, c Collation) any {
+	var best any
+	found := false
+	Leaves(d, k.parts, func(v any) {
+		v = value.OrNull(v)
+		if !found || k.down == (c.Compare(v, best) > 0) && c.Compare(v, best) != 0 {
+			best, found = v, true
+		}
+	})
+	return best
+}
+
+// Leaves calls f for each value at a path, also in arrays. A missing field is Missing, an empty array undefined.
+func Leaves(v any, parts []string, f func(any)) {
+	d, isDocument := v.(bson.D)
+	list, isArray := v.(bson.A)
+	switch {
+	case len(parts) == 0 && isArray && len(list) == 0:
+		f(bson.Undefined{})
+	case len(parts) == 0 && isArray:
+		for _, item := range list {
+			f(item)
+		}
+	case len(parts) == 0:
+		f(v)
+	case isDocument:
+		Leaves(value.Lookup(d, parts[0]), parts[1:], f)
+	case len(list) == 0:
+		f(value.Missing{})
+	default:
+		if i, ok := value.Position(parts[0]); ok && i < len(list) {
+			Leaves(list[i], parts[1:], f)
+			return
+		}
+		for _, item := range list {
+			d, _ := item.(bson.D) // another item has no fields
+			Leaves(d, parts, f)
+		}
+	}
+}
+
+// Collation determines how strings are compared. The embedded deployment supports case sensitivity (strength and
+// caseLevel) but no locale's alphabet.
+type Collation struct{ caseless bool }
+
+// ParseCollation parses a collation document, which may be empty.
+func ParseCollation(d bson.D) (Collation, error) {
+	if len(d) == 0 {
+		return Collation{}, nil
+	}
+	var p fault.First
+	locale := value.Lookup(d, "locale")
+	s, ok := locale.(string)
+	p.Refuse(missing(locale), fault.IDLFailedToParse,
+		"BSON field 'collation.locale' is missing but a required field")
+	p.Refuse(!ok, fault.TypeMismatch,
+		"BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
+	strength := int64(3)
+	if v, ok := value.Field(d, "strength"); ok {
+		strength, ok = value.Int64(v)
+		p.Refuse(!ok || strength < 1 || strength > 5, fault.ValueTooSmall,
+			"BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
+	}
+	level := value.Get(d, "caseLevel")
+	return Collation{caseless: s != "simple" && strength < 3 && !value.Truthy(level)}, p.Err
+}
+
+// Compare orders two values under the collation.
+func (c Collation) Compare(a, b any) int { return value.Compare(c.Fold(a), c.Fold(b)) }
+
+// Fold returns a value in a form in which values that the collation considers equal are equal: if case does
+// not matter, strings are in lower case.
+func (c Collation) Fold(v any) any {
+	if !c.caseless {
+		return v
+	}
+	switch x := v.(type) {
+	case string:
+		return strings.ToLower(x)
+	case bson.Symbol:
+		return strings.ToLower(string(x))
+	case bson.D:
+		out := make(bson.D, len(x))
+		for i, e := range x {
+			out[i] = bson.E{Key: e.Key, Value: c.Fold(e.Value)}
+		}
+		return out
+	case bson.A:
+		out := make(bson.A, len(x))
+		for i := range x {
+			out[i] = c.Fold(x[i])
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"strings"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// apiVersion checks apiVersion, apiStrict and apiDeprecationErrors, which servers before 4.9 ignore.
+func (x *exchange) apiVersion() error {
+	if !x.has(stableAPI) {
+		return nil
+	}
+	body := x.request.Body
+	version, isText := body.Lookup("apiVersion").StringValueOK()
+	strict, hasStrict := body.Lookup("apiStrict").BooleanOK()
+	errs, hasErrs := body.Lookup("apiDeprecationErrors").BooleanOK()
+	given, missing := body.LookupErr("apiVersion")
+	switch {
+	case missing != nil && (hasStrict || hasErrs):
+		return fault.Errorf(fault.APIVersionMissing, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+	case missing != nil && x.conn.server.params.isTrue(requireAPI):
+		return fault.Errorf(fault.APIVersionRequired,
+			"The apiVersion parameter is required, please configure your MongoClient's API version")
+	case missing != nil:
+		return nil
+	case !isText:
+		return wrongType("APIVersion.apiVersion", given, "string")
+	case version != "1" && !(version == "2" && x.conn.server.params.isTrue(acceptAPI2)):
+		return fault.Errorf(fault.APIVersionError, "Cannot accept API version %s", version)
+	case errs && x.row.Deprecated == version:
+		return fault.Errorf(fault.APIDeprecationError,
+			"Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s",
+			x.row.Name, version)
+	case strict && !strings.Contains(x.row.API, version): // 4.9 accepts count, too, although it joined the API later
+		return fault.Errorf(fault.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. "+
+			"Information on supported commands and migrations in API Version 1 can be found at "+
+			"https://dochub.mongodb.org/core/manual-versioned-api", x.row.Name, version)
+	case !strict:
+		return nil
+	}
+	for _, s := range value.Elements(body.Lookup("pipeline")) {
+		stage, _ := s.DocumentOK()
+		if name := firstKey(stage); name == "$currentOp" || name == "$listLocalSessions" { // the only such stages that exist here
+			return fault.Errorf(fault.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version %s", name, version)
+		}
+	}
+	return nil
+}

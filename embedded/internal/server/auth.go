@@ -1,0 +1,248 @@
+package server
+
+import (
+	"crypto/md5" //nolint:gosec // required by SCRAM-SHA-1
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xdg-go/scram"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// User is a user that can authenticate with SCRAM-SHA-1 or SCRAM-SHA-256.
+type User struct {
+	Name, Database string
+	credentials    map[string]scram.StoredCredentials // by mechanism
+}
+
+// Users are the users of a deployment. The methods may be called concurrently.
+type Users struct {
+	users    sync.Map    // *User by database.name
+	nonEmpty atomic.Bool // a user exists
+}
+
+func (u *Users) find(database, name string) *User {
+	user, _ := u.users.Load(database + "." + name)
+	found, _ := user.(*User)
+	return found
+}
+
+// mechanisms are the supported authentication mechanisms.
+var mechanisms = map[string]struct {
+	hash   scram.HashGeneratorFcn
+	rounds int
+	salt   int // bytes
+	digest bool
+}{
+	"SCRAM-SHA-1":   {hash: scram.SHA1, rounds: 10000, salt: 16, digest: true},
+	"SCRAM-SHA-256": {hash: scram.SHA256, rounds: 15000, salt: 28},
+}
+
+// Add adds a user with all privileges to a database, or changes the password. Only the SCRAM credentials are stored.
+func (u *Users) Add(database, name, password string) error {
+	user := &User{Name: name, Database: database, credentials: map[string]scram.StoredCredentials{}}
+	for mechanism, m := range mechanisms {
+		client, err := m.hash.NewClient(name, password, "")
+		if m.digest {
+			client, err = m.hash.NewClientUnprepped(name, passwordDigest(name, password), "")
+		}
+		if err != nil {
+			return err
+		}
+		salt := make([]byte, m.salt)
+		rand.Read(salt)
+		stored, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: m.rounds})
+		if err != nil {
+			return err
+		}
+		user.credentials[mechanism] = stored
+	}
+	u.users.Store(database+"."+name, user)
+	u.nonEmpty.Store(true)
+	return nil
+}
+
+// passwordDigest returns the password for SCRAM-SHA-1 (specification "Authentication", SCRAM-SHA-1).
+func passwordDigest(name, password string) string {
+	sum := md5.Sum([]byte(name + ":mongo:" + password)) //nolint:gosec // required by the protocol
+	return hex.EncodeToString(sum[:])
+}
+
+type conversation struct {
+	scram     *scram.ServerConversation
+	user      *User
+	skipEmpty bool
+	proved    bool // only the empty exchange remains
+}
+
+const conversationID = 1 // a connection has at most one conversation
+
+const minNonce = 4 // minimum length of a client nonce, in bytes
+
+var errAuthentication = fault.Errorf(fault.AuthenticationFailed, "Authentication failed.") // for every failure
+
+// speculative executes speculativeAuthenticate of a hello. Failures are not reported: the client then authenticates
+// with saslStart.
+func (x *exchange) speculative() (bson.D, error) {
+	value, err := x.request.Body.LookupErr("speculativeAuthenticate")
+	if err != nil {
+		return nil, nil
+	}
+	doc, ok := value.DocumentOK()
+	if !ok || len(doc) <= 5 {
+		return nil, fault.Errorf(fault.BadValue, "isMaster.speculativeAuthenticate must be a non-empty Object")
+	}
+	if firstKey(doc) != "saslStart" {
+		return nil, nil
+	}
+	db, _ := doc.Lookup("db").StringValueOK()
+	reply, _ := x.conn.saslStart(doc, db)
+	return reply, nil
+}
+
+// saslname decodes the name of a user in a message (RFC 5802, 5.1).
+var saslname = strings.NewReplacer("=2C", ",", "=3D", "=")
+
+func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
+	k.sasl = nil
+	name, _ := body.Lookup("mechanism").StringValueOK()
+	m, known := mechanisms[name]
+	if !known {
+		return nil, k.server.cluster.noMechanism(name)
+	}
+	c := &conversation{}
+	server, err := m.hash.NewServer(func(user string) (scram.StoredCredentials, error) {
+		if c.user = k.server.cluster.Users.find(db, saslname.Replace(user)); c.user == nil {
+			return scram.StoredCredentials{}, errAuthentication
+		}
+		return c.user.credentials[name], nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.scram = server.NewConversation()
+	c.skipEmpty, _ = body.Lookup("options", "skipEmptyExchange").BooleanOK()
+	first := payload(body)
+	_, nonce, _ := strings.Cut(first, ",r=")
+	challenge, err := c.scram.Step(first)
+	if err != nil || strings.HasPrefix(challenge, "e=") || len(nonce) < minNonce {
+		return nil, errAuthentication
+	}
+	k.sasl = c
+	return saslReply(challenge, false), nil
+}
+
+func (c *Cluster) noMechanism(name string) error {
+	code := fault.BadValue
+	if c.Profile.has(codeMechanism) {
+		code = fault.MechanismUnavailable
+	}
+	return fault.Errorf(code, "Received authentication for mechanism %s which is unknown or not enabled", name)
+}
+
+func (x *exchange) saslContinue() (bson.D, error) {
+	k := x.conn
+	c := k.sasl
+	id, _ := x.request.Body.Lookup("conversationId").AsInt64OK()
+	if c == nil {
+		return nil, fault.Errorf(fault.ProtocolError, "No SASL session state found")
+	}
+	k.sasl = nil // unless the conversation continues
+	if id != conversationID {
+		return nil, fault.Errorf(fault.ProtocolError, "sasl: Mismatched conversation id")
+	}
+	proof := ""
+	if !c.proved {
+		var err error
+		if proof, err = c.scram.Step(payload(x.request.Body)); err != nil || !c.scram.Valid() {
+			return nil, errAuthentication
+		}
+		if c.proved = true; !c.skipEmpty {
+			k.sasl = c
+			return saslReply(proof, false), nil
+		}
+	}
+	k.user = c.user
+	return saslReply(proof, true), nil
+}
+
+func payload(body bson.Raw) string {
+	value := body.Lookup("payload")
+	if _, data, ok := value.BinaryOK(); ok {
+		return string(data)
+	}
+	text, _ := value.StringValueOK()
+	return text
+}
+
+func saslReply(payload string, done bool) bson.D {
+	return bson.D{
+		{Key: "conversationId", Value: int32(conversationID)},
+		{Key: "done", Value: done},
+		{Key: "payload", Value: bson.Binary{Data: []byte(payload)}},
+	}
+}
+
+// getnonce is left from a removed mechanism. 6.2 removed the command.
+func (x *exchange) getnonce() (bson.D, error) {
+	nonce := make([]byte, 8)
+	rand.Read(nonce)
+	return bson.D{{Key: "nonce", Value: hex.EncodeToString(nonce)}}, nil
+}
+
+func (x *exchange) logout() (bson.D, error) {
+	x.conn.user = nil
+	return nil, nil
+}
+
+// authenticate is a command of mechanisms that are not supported here.
+func (x *exchange) authenticate() (bson.D, error) {
+	mechanism, _ := x.request.Body.Lookup("mechanism").StringValueOK()
+	return nil, x.conn.server.cluster.noMechanism(mechanism)
+}
+
+func (x *exchange) connectionStatus() (bson.D, error) {
+	users, roles := bson.A{}, bson.A{}
+	if u := x.conn.user; u != nil {
+		users = append(users, bson.D{{Key: "user", Value: u.Name}, {Key: "db", Value: u.Database}})
+		roles = append(roles, bson.D{{Key: "role", Value: "root"}, {Key: "db", Value: "admin"}})
+	}
+	return bson.D{{Key: "authInfo", Value: bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}}}, nil
+}
+
+// setUser creates a user, who can authenticate even without access control, or changes the password. Suites use
+// createUser with fail points.
+func (x *exchange) setUser() (bson.D, error) {
+	users, body := x.conn.server.cluster.Users, x.request.Body
+	for _, f := range []struct {
+		name string
+		kind bson.Type
+	}{{x.row.Name, bson.TypeString}, {"pwd", bson.TypeString}, {"roles", bson.TypeArray}} {
+		if given, err := body.LookupErr(f.name); err == nil && given.Type != f.kind {
+			return nil, wrongType(x.row.Name+"."+f.name, given, value.RawTypeName(bson.RawValue{Type: f.kind}))
+		}
+	}
+	name := body.Lookup(x.row.Name).StringValue()
+	password, given := body.Lookup("pwd").StringValueOK()
+	creates, exists := x.row.Name == "createUser", users.find(x.request.DB, name) != nil
+	switch {
+	case creates && exists:
+		return nil, fault.Errorf(fault.UserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
+	case !creates && !exists:
+		return nil, fault.Errorf(fault.UserNotFound, "User '%s@%s' not found", name, x.request.DB)
+	case creates && body.Lookup("roles").IsZero():
+		return nil, fault.Errorf(fault.IDLFailedToParse, "BSON field 'createUser.roles' is missing but a required field")
+	case creates && !given:
+		return nil, fault.Errorf(fault.BadValue,
+			"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
+	case !given: // other properties, which have no effect here
+		return nil, nil
+	}
+	return nil, users.Add(x.request.DB, name, password)
+}

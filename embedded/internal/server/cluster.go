@@ -1,0 +1,139 @@
+// Package server implements the protocol of the embedded deployment: connections, handshake, authentication, fail
+// points, sessions, the state of a replica set, and the checks before each command. This package contains the commands
+// of the protocol; a Backend provides those that work on data.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+)
+
+// Backend contains the data of a deployment, which its servers share. Its methods are called concurrently.
+type Backend interface {
+	// Rows returns the commands of the backend.
+	Rows() []commands.Row
+	// OperationTime returns the time of the latest operation.
+	OperationTime() bson.Timestamp
+	// ClusterTime advances the cluster time to seen, if that is later, and returns it.
+	ClusterTime(seen bson.Timestamp) bson.Timestamp
+	// EndSessions removes sessions with their transactions and cursors. The ids are lsid documents.
+	EndSessions(lsids []bson.Raw)
+	// KillSessions aborts the operations of sessions; nil means all sessions.
+	KillSessions(lsids []bson.Raw)
+	// Scripting reports whether it executes JavaScript.
+	Scripting() bool
+	// EndTerm aborts the open transactions and running writes of the primary of a term.
+	EndTerm(term int64)
+}
+
+// Kind is the kind of a deployment.
+type Kind uint8
+
+// The kinds. A load balanced deployment is a sharded one with load balancers.
+const (
+	Single Kind = iota
+	ReplicaSet
+	Sharded
+	Uninitiated // a mongod with --replSet before replSetInitiate
+)
+
+// Config describes a deployment's servers.
+type Config struct {
+	Kind    Kind
+	Profile Profile
+	SetName string  // of the replica set, or of the only shard
+	Users   *Users  // nil: no users yet
+	Backend Backend // required
+
+	// Initiate executes replSetInitiate on an uninitiated server, which requires it.
+	Initiate func(ctx context.Context, config bson.Raw) error
+}
+
+// Cluster contains the servers of a deployment, and the state of its replica set. Its methods may be called
+// concurrently.
+type Cluster struct {
+	Config
+	commands map[string]*entry
+	sequence *failpoint.Registry
+	log      serverLog
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
+
+	mu      sync.Mutex
+	members []*Server // in the order in which they were added
+	primary *Server   // may be nil
+	term    int64
+	set     *SetConfig // of a replica set; immutable
+}
+
+// NewCluster creates a deployment without servers. The caller must Close it.
+func NewCluster(config Config) *Cluster {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, set: &SetConfig{},
+		sequence: failpoint.NewRegistry(rand.Float64)}
+	if c.Users == nil {
+		c.Users = new(Users)
+	}
+	rows := protocolRows()
+	for _, row := range config.Backend.Rows() {
+		rows = append(rows, entry{Row: row, execute: func(x *exchange) (bson.D, error) { return row.Run(&x.request) }})
+	}
+	for _, row := range rows {
+		for _, name := range append([]string{row.Name}, row.Aliases...) {
+			c.commands[name] = &row
+		}
+	}
+	return c
+}
+
+const closeTimeout = 30 * time.Second // for connections and commands to end
+
+// Close stops all servers, connections and commands, and waits for them. It returns an error if some did not end.
+func (c *Cluster) Close() error {
+	c.mu.Lock()
+	c.cancel()
+	members := slices.Clone(c.members)
+	c.mu.Unlock()
+	var errs []error
+	for _, s := range members {
+		errs = append(errs, s.stop())
+		s.releasePort()
+	}
+	ended := make(chan struct{})
+	go func() {
+		c.work.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(closeTimeout):
+		errs = append(errs, fmt.Errorf("connections of the embedded deployment did not end within %v", closeTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+// find returns the row of a command for a role, nil if the command does not exist there.
+func (c *Cluster) find(name string, role commands.Role) *entry {
+	row := c.commands[name]
+	if row == nil || c.Profile.Wire < row.MinWire || row.MaxWire > 0 && c.Profile.Wire > row.MaxWire {
+		return nil
+	}
+	if role == commands.Uninitiated {
+		role = commands.Secondary // it has the commands of a member
+	}
+	if len(row.Topologies) > 0 && !slices.Contains(row.Topologies, role) {
+		return nil
+	}
+	return row
+}

@@ -1,0 +1,221 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/wire"
+)
+
+// conn is a client connection. It answers messages one at a time.
+type conn struct {
+	server     *Server
+	raw        net.Conn // closing it never waits for the client
+	socket     net.Conn // raw, or TLS over it
+	id         int64
+	appName    string
+	balanced   bool // the client connected through a load balancer
+	ctx        context.Context
+	cancel     context.CancelFunc
+	client     context.Context // ends with ctx, or when the client disconnects
+	clientLeft context.CancelFunc
+	hungUp     atomic.Bool    // a fail point has closed the connection: the client has not left
+	lastID     int32          // request id of the last sent message
+	lastOp     bson.Timestamp // operation time after the last write; zero before the first
+	current    atomic.Pointer[operation]
+	waiting    atomic.Int32 // number of received messages without a reply
+
+	helloDone   bool // a hello has succeeded
+	helloOk     bool // the client has sent helloOk: true
+	metadata    bool // the client has sent its metadata
+	compression []string
+	sasl        *conversation
+	user        *User // nil before authentication
+}
+
+// close closes the connection and cancels its command.
+func (k *conn) close() {
+	k.cancel()
+	_ = k.raw.Close()
+}
+
+// hangUp closes the connection, but its command continues.
+func (k *conn) hangUp() {
+	k.hungUp.Store(true)
+	_ = k.raw.Close()
+}
+
+type message struct {
+	wire.Header
+	body []byte
+}
+
+// run answers messages until the connection ends.
+func (k *conn) run() {
+	defer func() { // limits a panic outside of a command's handler to its connection
+		if p := recover(); p != nil {
+			k.logEvent(fmt.Sprintf("panicked: %v", p))
+		}
+	}()
+	defer k.server.forget(k)
+	defer k.close()
+	// A rejected connection is closed before TLS and hello.
+	if i := k.server.ingress; i.params.isTrue(connectionLimit) && i.connections.acquire(k.ctx) != nil {
+		k.logEvent("rejected by the connection rate limiter")
+		return
+	}
+	k.logEvent("accepted")
+	defer k.logEvent("closed")
+	messages := make(chan message)
+	k.server.cluster.work.Go(func() { k.read(messages) })
+	for m := range messages {
+		if err := k.message(m.Header, m.body); err != nil || k.server.draining.Load() || k.ctx.Err() != nil {
+			return
+		}
+		k.waiting.Add(-1)
+	}
+}
+
+// halfClosedTimeout is how long a command continues after the end of the client's stream. The client may still be
+// waiting for the reply, or may have disconnected.
+const halfClosedTimeout = time.Second
+
+// read reads messages even while a command runs, to notice when the client disconnects.
+func (k *conn) read(messages chan<- message) {
+	defer close(messages)
+	in := bufio.NewReader(k.socket)
+	for {
+		h, body, err := wire.ReadMessage(in)
+		switch {
+		case err == nil:
+			k.waiting.Add(1)
+			select {
+			case messages <- message{h, body}:
+				continue
+			case <-k.ctx.Done():
+			}
+		case errors.Is(err, wire.ErrHTTP):
+			_, _ = io.WriteString(k.socket, wire.HTTPReply)
+		case k.hungUp.Load():
+		case errors.Is(err, io.EOF):
+			time.AfterFunc(halfClosedTimeout, k.clientLeft)
+		default:
+			k.clientLeft()
+		}
+		return
+	}
+}
+
+// message answers a message. An error closes the connection.
+func (k *conn) message(h wire.Header, body []byte) error {
+	if late := k.server.member.Latency; late > 0 {
+		sleep(k.ctx, late, nil)
+	}
+	reply := k.write
+	if h.OpCode == wire.OpCompressed {
+		plain, content, compressor, err := wire.Decompress(h, body)
+		if err != nil {
+			return err
+		}
+		h, body = plain, content
+		reply = func(message []byte) error {
+			packed, err := wire.Compress(message, compressor)
+			if err != nil {
+				return err
+			}
+			return k.write(packed)
+		}
+	}
+	switch h.OpCode {
+	case wire.OpMsg:
+		return k.msg(h, body, reply)
+	case wire.OpQuery:
+		return k.query(h, body, reply)
+	case 0:
+		return nil // ignored, as by the server
+	}
+	return commands.ErrClose
+}
+
+func (k *conn) write(message []byte) error {
+	if k.ctx.Err() != nil {
+		return commands.ErrClose // a killed server must not reply
+	}
+	_, err := k.socket.Write(message)
+	return err
+}
+
+func (k *conn) nextID() int32 {
+	k.lastID++
+	return k.lastID
+}
+
+func (k *conn) msg(h wire.Header, body []byte, reply func(message []byte) error) error {
+	m, err := wire.ParseMsg(h, body)
+	flags := m.Flags & wire.ChecksumPresent
+	var refused *fault.Error
+	if errors.As(err, &refused) {
+		x := &exchange{conn: k, view: k.server.view()}
+		return reply(wire.AppendMsg(nil, k.nextID(), h.RequestID, flags, x.compose(nil, refused)))
+	}
+	if err != nil {
+		return err
+	}
+	x := k.begin(m.Document(), m.Flags&wire.ExhaustAllowed != 0)
+	if m.Flags&wire.MoreToCome != 0 {
+		x.request.Context = k.ctx // a client that expects no reply may disconnect
+	}
+	next := x.answer
+	for to := h.RequestID; ; to = k.lastID { // each exhaust reply responds to the previous one
+		doc, err := next()
+		if err != nil || m.Flags&wire.MoreToCome != 0 {
+			return err
+		}
+		flags &^= wire.MoreToCome
+		if x.request.Stream != nil {
+			flags |= wire.MoreToCome
+		}
+		if err := reply(wire.AppendMsg(nil, k.nextID(), to, flags, doc)); err != nil || x.request.Stream == nil {
+			return err
+		}
+		next = x.nextReply
+	}
+}
+
+var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true} // the commands that an OP_QUERY may contain
+
+// query answers an OP_QUERY, which clients send before they know whether the server supports OP_MSG.
+func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) error) error {
+	namespace, sent, err := wire.ParseQuery(body)
+	if err != nil {
+		return err
+	}
+	db, isCommand := strings.CutSuffix(namespace, ".$cmd")
+	if !isCommand {
+		return commands.ErrClose
+	}
+	if name := firstKey(sent); !helloNames[name] {
+		x := &exchange{conn: k, view: k.server.view()}
+		refused := fault.Errorf(fault.UnsupportedOpQueryCommand,
+			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
+				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)
+		return reply(wire.AppendReply(nil, k.nextID(), h.RequestID, x.compose(nil, refused)))
+	}
+	doc, err := k.begin(marshal(append(value.Must(sent), bson.E{Key: "$db", Value: db})), false).answer()
+	if err != nil {
+		return err
+	}
+	return reply(wire.AppendReply(nil, k.nextID(), h.RequestID, doc))
+}

@@ -1,0 +1,116 @@
+package server
+
+import (
+	"cmp"
+	"os"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/wire"
+)
+
+func (x *exchange) ping() (bson.D, error) { return nil, nil }
+
+func (x *exchange) whatsmyuri() (bson.D, error) {
+	return bson.D{{Key: "you", Value: x.conn.socket.RemoteAddr().String()}}, nil
+}
+
+func (x *exchange) buildInfo() (bson.D, error) {
+	p, scripts := x.conn.server.cluster.Profile, "none"
+	if x.conn.server.cluster.Backend.Scripting() {
+		scripts = "mozjs"
+	}
+	reply := bson.D{
+		{Key: "version", Value: p.Text()},
+		{Key: "gitVersion", Value: "nogitversion"},
+		{Key: "modules", Value: bson.A{}},
+		{Key: "allocator", Value: "tcmalloc"},
+		{Key: "javascriptEngine", Value: scripts},
+		{Key: "sysInfo", Value: "deprecated"},
+		{Key: "versionArray", Value: bson.A{int32(p.Version[0]), int32(p.Version[1]), int32(p.Version[2]), int32(0)}},
+		{Key: "openssl", Value: bson.D{{Key: "running", Value: "disabled"}, {Key: "compiled", Value: "disabled"}}},
+		{Key: "bits", Value: int32(64)},
+		{Key: "debug", Value: false},
+		{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)},
+	}
+	if x.view.Role != commands.Mongos {
+		reply = append(reply, bson.E{Key: "storageEngines", Value: bson.A{"devnull", "ephemeralForTest", "wiredTiger"}})
+	}
+	return reply, nil
+}
+
+// process returns the name of the server's program.
+func (v view) process() string {
+	if v.Role == commands.Mongos {
+		return "mongos"
+	}
+	return "mongod"
+}
+
+func (x *exchange) serverStatus() (bson.D, error) {
+	s := x.conn.server
+	reply := bson.D{
+		{Key: "host", Value: x.view.Address},
+		{Key: "version", Value: s.cluster.Profile.Text()},
+		{Key: "process", Value: x.view.process()},
+		{Key: "pid", Value: int64(cmp.Or(s.process.PID, os.Getpid()))},
+		{Key: "uptime", Value: float64(int(time.Since(s.started).Seconds()))},
+		{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())},
+	}
+	if x.view.isMember() {
+		repl := append(bson.D{{Key: "topologyVersion", Value: x.view.topologyVersion()}}, x.inSet("isWritablePrimary")...)
+		reply = append(reply, bson.E{Key: "repl", Value: repl})
+	}
+	if x.view.Role != commands.Mongos {
+		// Some tests require a storage engine with transactions.
+		reply = append(reply, bson.E{Key: "storageEngine", Value: bson.D{{Key: "name", Value: "wiredTiger"}}})
+	}
+	s.mu.Lock()
+	current := len(s.conns)
+	s.mu.Unlock()
+	connections := bson.D{
+		{Key: "current", Value: int32(current)},
+		{Key: "available", Value: int32(16000)},
+		{Key: "totalCreated", Value: int32(s.lastConn.Load())},
+	}
+	if x.has(overload) {
+		reply, connections = s.ingress.add(reply, connections)
+	}
+	return append(reply, bson.E{Key: "connections", Value: connections}), nil
+}
+
+func (x *exchange) getCmdLineOpts() (bson.D, error) {
+	arguments := x.conn.server.process.Arguments
+	if arguments == nil {
+		arguments = []string{x.view.process()}
+	}
+	return bson.D{{Key: "argv", Value: arguments}, {Key: "parsed", Value: bson.D{}}}, nil
+}
+
+func (s *Server) registry(name string) *failpoint.Registry {
+	if name == failpoint.FailCommandSequence {
+		return s.cluster.sequence
+	}
+	return s.failPoints
+}
+
+func (x *exchange) configureFailPoint() (bson.D, error) {
+	name, _ := x.request.Body.Index(0).Value().StringValueOK()
+	count, err := x.conn.server.registry(name).Configure(x.request.Body)
+	if err != nil {
+		return nil, err
+	}
+	settings := bson.D{}
+	for _, field := range []string{"mode", "data"} {
+		v, err := x.request.Body.LookupErr(field)
+		settings = value.AddIf(settings, err == nil, field, v)
+	}
+	if text, err := bson.MarshalExtJSON(settings, false, false); err == nil {
+		x.conn.logEvent("fail point " + name + " set: " + oneLine(string(text)))
+	}
+	return bson.D{{Key: "count", Value: count}}, nil
+}

@@ -1,0 +1,462 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// exchange is a command and its reply.
+type exchange struct {
+	conn           *conn
+	view           view
+	request        commands.Request
+	row            *entry
+	start          time.Time
+	unacknowledged bool                   // the write concern is w: 0
+	execute        func() (bson.D, error) // the result of Row.Parse, or the row's own function
+	readsSecondary bool                   // the read preference allows a secondary
+	element        failpoint.Failure      // of failCommandSequence
+	lastOp         bson.Timestamp         // lastOp of the connection before the command
+
+	// For the reply.
+	labels            []string // error labels; nil if not determined yet
+	writeConcernError any
+	concern           int32 // code of writeConcernError
+	noTimes           bool  // omit operationTime and $clusterTime
+}
+
+func (k *conn) begin(body bson.Raw, exhaust bool) *exchange {
+	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
+	x.request = commands.Request{
+		Context: k.client, Name: firstKey(body), Body: body, Server: &x.view.Server, ExhaustAllowed: exhaust,
+		HangUp: k.hangUp, Operations: x.operations,
+		FailPoint: func(name string) (failpoint.Failure, bool) { return k.server.failPoints.During(name, x.forFailPoint()) },
+	}
+	x.inProgress()
+	return x
+}
+
+// answer runs the command. An error closes the connection.
+func (x *exchange) answer() (bson.Raw, error) { return x.reply(x.guard(x.run)) }
+
+func (x *exchange) nextReply() (bson.Raw, error) {
+	x.view, x.labels, x.element, x.start = x.conn.server.view(), nil, failpoint.Failure{}, time.Now()
+	x.inProgress()
+	if err := x.applyFailPoint(); err != nil {
+		return x.reply(nil, err)
+	}
+	return x.reply(x.guard(x.request.Stream))
+}
+
+// reply composes the reply from the result of a command.
+func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
+	defer x.conn.current.Store(nil)
+	if errors.Is(err, commands.ErrClose) || x.element.LoseReply || x.conn.hungUp.Load() || x.conn.ctx.Err() != nil {
+		x.logEnd(nil, true)
+		return nil, commands.ErrClose
+	}
+	x.view.version = x.conn.server.view().version // the primary may have changed
+	if err == nil {
+		if x.unacknowledged && x.row.OnlyOK {
+			fields = nil
+		} else {
+			x.addConcernError()
+		}
+		x.logEnd(nil, false)
+		return x.compose(fields, nil), nil
+	}
+	x.request.Stream = nil
+	var failure *fault.Error
+	if !errors.As(err, &failure) {
+		failure = fault.Errorf(fault.InternalError, "%s", err.Error())
+	}
+	x.setLabels(failure.Code, false, failure.Labels)
+	x.logEnd(failure, false)
+	return x.compose(fields, failure), nil
+}
+
+// steps are the checks before a command runs, in the server's order.
+var steps = []func(*exchange) error{
+	(*exchange).admit,
+	(*exchange).database,
+	(*exchange).lookUp,
+	(*exchange).apiVersion,
+	(*exchange).session,
+	(*exchange).gossip,
+	(*exchange).readPreference,
+	(*exchange).parse,
+	(*exchange).applyFailPoint,
+	(*exchange).databaseName,
+	(*exchange).authorize,
+	(*exchange).role,
+	(*exchange).transaction,
+	(*exchange).readWriteConcern,
+	(*exchange).deadline,
+}
+
+func (x *exchange) run() (bson.D, error) {
+	x.lastOp = x.conn.lastOp
+	for _, step := range steps {
+		if err := step(x); err != nil {
+			return nil, err
+		}
+	}
+	if x.row.Write {
+		x.request.Context = x.conn.ctx // a write that has started continues even if its client disconnects
+	}
+	if x.row.Write && x.view.isMember() {
+		defer func() { x.conn.lastOp = x.conn.server.now() }()
+	}
+	return x.execute()
+}
+
+// parse does the checks that precede fail points.
+func (x *exchange) parse() (err error) {
+	if x.row.Parse != nil {
+		x.execute, err = x.row.Parse(&x.request)
+	}
+	return err
+}
+
+// guard converts a panic to an error of the command.
+func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fields, err = nil, fmt.Errorf("%s panicked: %v", x.request.Name, p)
+		}
+	}()
+	return run()
+}
+
+// database reads $db. A mongod closes the connection if $db is not a string. Every server closes it if the message
+// contains no command.
+func (x *exchange) database() error {
+	value, err := x.request.Body.LookupErr("$db")
+	var isText bool
+	x.request.DB, isText = value.StringValueOK()
+	switch {
+	case len(x.request.Body) <= emptyDocument, !isText && x.view.Role != commands.Mongos:
+		return commands.ErrClose
+	case isText:
+		return nil
+	case err != nil:
+		return fault.Errorf(fault.NoDatabase, "OP_MSG requests require a $db argument")
+	}
+	return wrongType("OP_MSG.$db", value, "string")
+}
+
+func (x *exchange) lookUp() error {
+	name := x.request.Name
+	x.row = x.conn.server.cluster.find(name, x.view.Role)
+	if name == "configureFailPoint" && !x.conn.server.params.isTrue(testCommands) {
+		x.row = nil
+	}
+	switch {
+	case x.row != nil:
+		x.request.Row = &x.row.Row
+		x.execute = func() (bson.D, error) { return x.row.execute(x) }
+		return nil
+	case x.view.Role == commands.Mongos && !x.has(mongosMessages):
+		return fault.Errorf(fault.CommandNotFound, "no such cmd: %s", name)
+	}
+	return fault.Errorf(fault.CommandNotFound, "no such command: '%s'", name)
+}
+
+// gossip advances the cluster time to the client's, unless that is more than a year ahead.
+func (x *exchange) gossip() error {
+	t, i, ok := x.request.Body.Lookup("$clusterTime", "clusterTime").TimestampOK()
+	if !ok || x.view.Role == commands.Standalone {
+		return nil
+	}
+	const year = 365 * 24 * 60 * 60
+	if wall := uint32(time.Now().Unix()); t > wall && t-wall > year {
+		return fault.Errorf(fault.ClusterTimeFailsRateLimiter,
+			"New cluster time, %d, is too far from this node's wall clock time, %d.", t, wall)
+	}
+	x.conn.server.clusterTime(bson.Timestamp{T: t, I: i})
+	return nil
+}
+
+// applyFailPoint applies failCommand or failCommandSequence before the command runs.
+func (x *exchange) applyFailPoint() error {
+	c := x.forFailPoint()
+	f, hit := x.conn.server.failPoints.Before(c)
+	if !hit {
+		if x.element, hit = x.conn.server.cluster.sequence.Next(c); !hit {
+			return nil
+		}
+		f = x.element
+	}
+	if x.has(errorLabels) {
+		x.labels = f.Labels
+	}
+	if f.Err != nil {
+		return f.Err
+	}
+	x.logHit(f)
+	if f.Block > 0 {
+		if x.element.LoseReply {
+			x.request.HangUp() // the client notices it before the command runs
+		}
+		if !sleep(x.request.Context, f.Block, nil) {
+			return commands.ErrClose
+		}
+		x.view = x.conn.server.view() // the server may have stepped down
+	}
+	if f.CloseConnection {
+		return commands.ErrClose
+	}
+	if !f.HasCode {
+		return nil
+	}
+	if _, ok := f.ExtraInfo.Lookup("ns").StringValueOK(); !ok && f.ExtraInfo != nil && f.Code == fault.StaleConfig {
+		return fault.Errorf(fault.ExtraInfoMissing,
+			"Error parsing extra info for StaleConfig :: caused by :: field not found, expected type string")
+	}
+	failure := fault.Errorf(f.Code, "Failing command due to 'failCommand' failpoint")
+	if x.has(failsVia) {
+		failure.Message = "Failing command via 'failCommand' failpoint"
+	}
+	_ = bson.Unmarshal(f.ExtraInfo, &failure.Extra) // a validated document cannot cause an error
+	return failure
+}
+
+func (x *exchange) forFailPoint() failpoint.Command {
+	return failpoint.Command{
+		Names:     append([]string{x.row.Name}, x.row.Aliases...),
+		Namespace: namespaceOf(x.request.Body),
+		AppName:   x.appName(),
+	}
+}
+
+// appName returns the client's application name. Fail points match it even in the hello that sets it.
+func (x *exchange) appName() string {
+	if x.conn.metadata || x.row.Name != "hello" && x.row.Name != "isMaster" {
+		return x.conn.appName
+	}
+	name, _ := x.request.Body.Lookup("client", "application", "name").StringValueOK()
+	return name
+}
+
+// sleep waits for a duration or until wake is closed. It returns false if the context ended.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	select {
+	case <-wake:
+	case <-time.After(d):
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+func (x *exchange) databaseName() error {
+	db := x.request.DB
+	switch {
+	case strings.Contains(db, "."):
+		return fault.Errorf(fault.InvalidNamespace, "'.' is an invalid character in a database name")
+	case db == "", len(db) > 63, strings.ContainsAny(db, "/\\ \"$\x00") && db != "$external":
+		return fault.Errorf(fault.InvalidNamespace, "Invalid database name: '%s'", db)
+	}
+	return nil
+}
+
+// authorize rejects commands that require authentication or the database admin.
+func (x *exchange) authorize() error {
+	if x.row.AdminOnly && x.request.DB != "admin" {
+		return fault.Errorf(fault.Unauthorized, "%s may only be run against the admin database.", x.row.Name)
+	}
+	localhostException := x.row.LocalhostException && x.request.DB == "admin" && !x.conn.server.cluster.Users.nonEmpty.Load()
+	if x.conn.server.process.AccessControl && x.conn.user == nil && !x.row.BeforeAuth && !localhostException {
+		return fault.Errorf(fault.Unauthorized, "command %s requires authentication", x.row.Name)
+	}
+	return nil
+}
+
+// modes are the read preference modes, and whether they allow a secondary.
+var modes = map[string]bool{
+	"primary": false, "primaryPreferred": true, "secondary": true, "secondaryPreferred": true, "nearest": true,
+}
+
+// document returns an optional field of the command, which must be a document.
+func (x *exchange) document(name string) (bson.Raw, error) {
+	given, err := x.request.Body.LookupErr(name)
+	if err != nil {
+		return nil, nil
+	}
+	document, ok := given.DocumentOK()
+	if !ok {
+		return nil, fault.Errorf(fault.TypeMismatch,
+			"\"%s\" had the wrong type. Expected object, found %s", name, value.RawTypeName(given))
+	}
+	return document, nil
+}
+
+// readPreference rejects unknown modes, tag sets that are not an array, and tags and staleness with mode primary. A
+// mongos selects members by the preference, and also rejects what else Server Selection, "Document structure", excludes.
+func (x *exchange) readPreference() error {
+	preference, err := x.document("$readPreference")
+	if preference == nil || err != nil {
+		return err
+	}
+	mode, _ := preference.Lookup("mode").StringValueOK()
+	var known bool
+	if x.readsSecondary, known = modes[mode]; !known {
+		return fault.Errorf(fault.BadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
+			"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
+			":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
+	}
+	tags := preference.Lookup("tags")
+	if !tags.IsZero() && tags.Type != bson.TypeArray {
+		return fault.Errorf(fault.TypeMismatch, "\"tags\" had the wrong type. Expected array, found %s", value.RawTypeName(tags))
+	}
+	sets, primary := value.Elements(tags), mode == "primary"
+	staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK()
+	notDocument := func(set bson.RawValue) bool { return set.Type != bson.TypeEmbeddedDocument }
+	switch {
+	case primary && (len(sets) > 1 || len(sets) == 1 && (notDocument(sets[0]) || len(sets[0].Value) > emptyDocument)):
+		return fault.Errorf(fault.BadValue, "Only empty tags are allowed with primary read preference")
+	case primary && staleness != 0:
+		return fault.Errorf(fault.BadValue, "maxStalenessSeconds can not be set for the primary mode")
+	case x.view.Role != commands.Mongos:
+		return nil
+	case slices.ContainsFunc([]string{"mode", "tags"}, func(name string) bool { return repeats(preference, name) }):
+		return fault.Errorf(codeDuplicateField, "$readPreference has a duplicate field")
+	case !tags.IsZero() && len(sets) == 0:
+		return fault.Errorf(fault.BadValue, "\"tags\" must contain at least one document")
+	}
+	if i := slices.IndexFunc(sets, notDocument); i >= 0 {
+		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object (%d)", i)
+	}
+	return nil
+}
+
+// repeats reports whether a validated document has a field more than once.
+func repeats(document bson.Raw, name string) bool {
+	elements, _ := document.Elements()
+	is := func(e bson.RawElement) bool { return e.Key() == name }
+	first := slices.IndexFunc(elements, is)
+	return first >= 0 && slices.ContainsFunc(elements[first+1:], is)
+}
+
+const (
+	codeNotAnObject    = 10065
+	codeDuplicateField = 40413
+)
+
+// role rejects writes on a secondary, and reads whose read preference requires the primary.
+func (x *exchange) role() error {
+	if x.view.Role != commands.Secondary && x.view.Role != commands.Uninitiated {
+		return nil
+	}
+	switch {
+	case x.row.Write:
+		return x.notPrimary(fault.NotWritablePrimary, "not primary")
+	case !x.row.OnSecondary && (x.view.Role == commands.Uninitiated || x.conn.server.member.ArbiterOnly):
+		return x.notPrimary(fault.NotPrimaryOrSecondary, "node is not in primary or recovering state")
+	case !x.row.OnSecondary && !x.readsSecondary:
+		return x.notPrimary(fault.NotPrimaryNoSecondaryOk, "not primary and secondaryOk=false")
+	}
+	return nil
+}
+
+const emptyDocument = 5 // bytes
+
+var oldTerms = strings.NewReplacer("primary", "master", "secondaryOk", "slaveOk") // the terms of older servers
+
+func (x *exchange) notPrimary(code int32, message string) error {
+	if !x.has(primaryMessages) || !x.conn.helloOk {
+		message = oldTerms.Replace(message)
+	}
+	return fault.Errorf(code, "%s", message)
+}
+
+// deadline rejects a maxTimeMS that is not an integer of 31 bits, and commands that exceeded it while a fail point
+// blocked them.
+func (x *exchange) deadline() error {
+	value, err := x.request.Body.LookupErr("maxTimeMS")
+	if err != nil || value.Type == bson.TypeDecimal128 {
+		return nil
+	}
+	limit, isNumber := value.AsFloat64OK()
+	switch {
+	case !isNumber:
+		return fault.Errorf(fault.BadValue, "maxTimeMS must be a number")
+	case limit < 0 && x.has(codeNegative):
+		return fault.Errorf(fault.ValueTooSmall, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", limit)
+	case limit < 0 || limit > math.MaxInt32:
+		return fault.Errorf(fault.BadValue, "%.0f value for maxTimeMS is out of range", limit)
+	case limit != math.Trunc(limit):
+		return fault.Errorf(fault.BadValue, "maxTimeMS has non-integral value")
+	case limit > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(limit)*time.Millisecond:
+		return fault.Errorf(fault.MaxTimeMSExpired, "operation exceeded time limit")
+	}
+	return nil
+}
+
+// addConcernError adds a write concern error to the reply of a successful command.
+func (x *exchange) addConcernError() {
+	x.labels = nil
+	f, hit := x.conn.server.failPoints.After(x.forFailPoint())
+	if x.element.WriteConcernError != nil {
+		f, hit = x.element, true
+	}
+	if hit {
+		code, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
+		x.writeConcernError, x.concern, x.labels = f.WriteConcernError, int32(code), f.Labels
+	}
+	if x.writeConcernError != nil {
+		x.setLabels(x.concern, true, nil)
+	}
+}
+
+// setLabels sets the labels that follow from a code, and the labels of the command's own error, unless a fail point has
+// set labels. concern is set if it is the code of a write concern error.
+//
+// Retryable Writes, "RetryableWriteError Labels"; Transactions, "Error Labels"; Change Streams, "Resumable Error"; Client
+// Backpressure, "Retryable Overload Error".
+func (x *exchange) setLabels(code int32, concern bool, own []string) {
+	if x.labels != nil {
+		return
+	}
+	var labels []string
+	wire := x.view.Wire
+	retriable := fault.Retriable.In(code, wire)
+	r, mongos := &x.request, x.view.Role == commands.Mongos
+	finish := x.endsTransaction()
+	if r.InTransaction && !concern && (fault.Transient.In(code, wire) || !finish && retriable) {
+		labels = append(labels, "TransientTransactionError")
+	}
+	// A mongos does not add the label: the shard does.
+	if x.has(errorLabels) && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && retriable {
+		labels = append(labels, "RetryableWriteError")
+		// The server cannot know this on a connection without previous writes.
+		if x.has(noWrites) && !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp {
+			labels = append(labels, "NoWritesPerformed")
+		}
+	}
+	stage, _ := r.Body.Lookup("pipeline", "0").DocumentOK()
+	changeStream := r.IsChangeStream || r.Name == "aggregate" && firstKey(stage) == "$changeStream"
+	if x.has(errorLabels) && !concern && changeStream &&
+		(fault.Resumable.In(code, wire) || retriable) {
+		labels = append(labels, "ResumableChangeStreamError")
+	}
+	if x.has(overload) && fault.SystemOverloaded.In(code, wire) {
+		labels = append(labels, "SystemOverloadedError")
+		if retriable {
+			labels = append(labels, "RetryableError")
+		}
+	}
+	x.labels = append(labels, own...)
+}

@@ -1,0 +1,222 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/wire"
+)
+
+// maxAppName is the maximum length of an application name, in bytes (MongoDB Handshake, "Limitations").
+const maxAppName = 128
+
+const logicalSessionTimeout = 30 // minutes
+
+// hello executes hello and isMaster. With a topologyVersion it waits for a change of the topology, and streams if the
+// client allows it (Server Monitoring, "Streaming Protocol").
+func (x *exchange) hello() (bson.D, error) {
+	k, body := x.conn, x.request.Body
+	if err := k.handshake(body); err != nil {
+		return nil, err
+	}
+	speculative, err := x.speculative()
+	if err != nil {
+		return nil, err
+	}
+	await, err := x.await()
+	if err != nil {
+		return nil, err
+	}
+	if await != nil {
+		await.wait(x)
+	}
+	if x.request.ExhaustAllowed && await != nil { // each following reply waits for a change since the previous one
+		x.request.Stream = func() (bson.D, error) {
+			await.wait(x)
+			if k.server.draining.Load() {
+				x.request.Stream = nil
+			}
+			return x.description(nil), nil
+		}
+	}
+	return x.description(speculative), nil
+}
+
+// await contains the topologyVersion and the maxAwaitTimeMS of an awaitable hello.
+type await struct {
+	processID bson.ObjectID
+	counter   int64
+	timeout   time.Duration
+}
+
+// await returns nil if the hello is not awaitable.
+func (x *exchange) await() (*await, error) {
+	if !x.has(topologyVersion) {
+		return nil, nil
+	}
+	codes := struct{ together, negative, ahead, exhaust int32 }{31368, 31373, 31382, 51756}
+	who := "server"
+	switch x.view.Role {
+	case commands.Standalone:
+		codes.ahead = 51764
+	case commands.Mongos:
+		codes.together, codes.negative, codes.ahead, codes.exhaust, who = 51760, 51759, 51761, 51763, "mongos"
+	}
+	version, hasVersion := x.request.Body.Lookup("topologyVersion").DocumentOK()
+	timeout, hasTimeout := x.request.Body.Lookup("maxAwaitTimeMS").AsInt64OK()
+	switch {
+	case hasVersion && !hasTimeout:
+		return nil, fault.Errorf(codes.together, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
+	case hasTimeout && !hasVersion:
+		return nil, fault.Errorf(codes.together, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
+	case !hasVersion && x.request.ExhaustAllowed:
+		return nil, fault.Errorf(codes.exhaust, "An isMaster request with exhaust must specify 'maxAwaitTimeMS'")
+	case !hasVersion:
+		return nil, nil
+	case timeout < 0:
+		return nil, fault.Errorf(codes.negative, "'maxAwaitTimeMS' must be a non-negative integer")
+	}
+	a := &await{timeout: time.Duration(min(timeout, int64(time.Hour/time.Millisecond))) * time.Millisecond}
+	var okID, okCounter bool
+	a.processID, okID = version.Lookup("processId").ObjectIDOK()
+	a.counter, okCounter = version.Lookup("counter").AsInt64OK()
+	if !okID || !okCounter || a.counter < 0 {
+		return nil, fault.Errorf(fault.BadValue, "'topologyVersion' must contain a processId and a non-negative counter")
+	}
+	if a.processID == x.view.processID && a.counter > x.view.version {
+		return nil, fault.Errorf(codes.ahead, "Received a topology version with counter: %d which is greater than the "+
+			"%s topology version counter: %d", a.counter, who, x.view.version)
+	}
+	return a, nil
+}
+
+// wait waits for a topology change or until the time is over, and keeps the version that the client will get.
+func (a *await) wait(x *exchange) {
+	if x.view.processID == a.processID && x.view.version == a.counter {
+		sleep(x.request.Context, a.timeout, x.view.change)
+		x.view = x.conn.server.view()
+	}
+	a.processID, a.counter = x.view.processID, x.view.version
+}
+
+func (k *conn) handshake(body bson.Raw) error {
+	balanced, _ := body.Lookup("loadBalanced").BooleanOK()
+	if k.balanced && !k.helloDone && !balanced {
+		return fault.Errorf(fault.LoadBalancerSupportMismatch, "The server is being accessed through a load balancer, "+
+			"but this driver does not have load balancing enabled")
+	}
+	ok, _ := body.Lookup("helloOk").BooleanOK()
+	k.helloOk = k.helloOk || ok
+	if client, ok := body.Lookup("client").DocumentOK(); ok {
+		if k.metadata {
+			return fault.Errorf(fault.ClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello")
+		}
+		k.metadata = true
+		k.appName, _ = client.Lookup("application", "name").StringValueOK()
+		if len(k.appName) > maxAppName {
+			return fault.Errorf(fault.ClientMetadataAppNameTooLarge,
+				"The 'client.application.name' field must be less then or equal to %d "+
+					"bytes in length", maxAppName)
+		}
+		driver, _ := client.Lookup("driver", "name").StringValueOK()
+		text := "driver " + oneLine(driver)
+		if k.appName != "" {
+			text += ", application " + oneLine(k.appName)
+		}
+		k.logEvent(text)
+	}
+	if offered := value.Strings(body.Lookup("compression")); offered != nil {
+		k.compression = slices.DeleteFunc(offered, func(name string) bool { return !wire.Negotiable(name) })
+	}
+	return nil
+}
+
+// description returns the reply to a hello.
+func (x *exchange) description(speculative bson.D) bson.D {
+	k, v, reply := x.conn, &x.view, bson.D{}
+	addIf := func(condition bool, key string, field any) { reply = value.AddIf(reply, condition, key, field) }
+	writable := "ismaster"
+	if x.row.Name == "hello" {
+		writable = "isWritablePrimary"
+	}
+	streams, mongos := x.has(topologyVersion), v.Role == commands.Mongos
+	addIf(streams && (v.isMember() || v.Role == commands.Uninitiated), "topologyVersion", v.topologyVersion())
+	switch {
+	case v.isMember():
+		reply = append(reply, x.inSet(writable)...)
+	case v.Role == commands.Uninitiated:
+		reply = append(reply, bson.D{{Key: writable, Value: false}, {Key: "secondary", Value: false},
+			{Key: "info", Value: "Does not have a valid replica set config"}, {Key: "isreplicaset", Value: true}}...)
+	default:
+		addIf(true, writable, true)
+		addIf(mongos, "msg", "isdbgrid")
+		addIf(streams, "topologyVersion", v.topologyVersion())
+	}
+	reply = append(reply, bson.D{
+		{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)},
+		{Key: "maxMessageSizeBytes", Value: int32(wire.MaxMessage)},
+		{Key: "maxWriteBatchSize", Value: int32(100000)},
+		{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())},
+		{Key: "logicalSessionTimeoutMinutes", Value: int32(logicalSessionTimeout)},
+		{Key: "connectionId", Value: int32(k.id)},
+	}...)
+	addIf(mongos, "maxWireVersion", int32(v.Wire))
+	addIf(true, "minWireVersion", int32(0))
+	addIf(!mongos, "maxWireVersion", int32(v.Wire))
+	addIf(!mongos, "readOnly", false)
+	helloOk, _ := x.request.Body.Lookup("helloOk").BooleanOK()
+	addIf(helloOk && (x.has(offersHello) || x.has(offersHello44)), "helloOk", true)
+	addIf(len(k.compression) > 0, "compression", k.compression)
+	addIf(k.balanced && !k.helloDone, "serviceId", k.server.serviceID)
+	k.helloDone = true
+	user, _ := x.request.Body.Lookup("saslSupportedMechs").StringValueOK()
+	database, name, _ := strings.Cut(user, ".")
+	known := k.server.cluster.Users.find(database, name) != nil
+	addIf(known, "saslSupportedMechs", []string{"SCRAM-SHA-1", "SCRAM-SHA-256"})
+	addIf(speculative != nil, "speculativeAuthenticate", speculative)
+	return reply
+}
+
+// inSet returns the fields of a member of a replica set.
+func (x *exchange) inSet(writable string) bson.D {
+	v, member := &x.view, x.conn.server.member
+	hosts, passives, arbiters := v.set.hosts()
+	out := bson.D{{Key: "hosts", Value: hosts}}
+	addIf := func(condition bool, key string, field any) { out = value.AddIf(out, condition, key, field) }
+	addIf(len(passives) > 0, "passives", passives)
+	addIf(len(arbiters) > 0, "arbiters", arbiters)
+	addIf(true, "setName", x.conn.server.cluster.SetName)
+	addIf(true, "setVersion", v.set.Version)
+	addIf(true, writable, v.Role == commands.Primary)
+	addIf(true, "secondary", v.Role == commands.Secondary && !member.ArbiterOnly)
+	addIf(v.primary != "", "primary", v.primary)
+	addIf(member.ArbiterOnly, "arbiterOnly", true)
+	addIf(member.Priority == 0 && !member.ArbiterOnly, "passive", true)
+	addIf(member.Hidden, "hidden", true)
+	addIf(!member.BuildIndexes, "buildIndexes", false)
+	addIf(member.Tags != nil, "tags", member.Tags)
+	addIf(true, "me", v.Address)
+	addIf(v.Role == commands.Primary, "electionId", v.ElectionID)
+	addIf(true, "lastWrite", x.lastWrite())
+	return out
+}
+
+// lastWrite returns the field from which clients compute staleness.
+func (x *exchange) lastWrite() bson.D {
+	now := x.conn.server.now()
+	now.T -= uint32(x.conn.server.member.SecondaryDelaySecs)
+	at := bson.DateTime(int64(now.T) * 1000)
+	opTime := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: x.view.Term}}
+	return bson.D{
+		{Key: "opTime", Value: opTime},
+		{Key: "lastWriteDate", Value: at},
+		{Key: "majorityOpTime", Value: opTime},
+		{Key: "majorityWriteDate", Value: at},
+	}
+}

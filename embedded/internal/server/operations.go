@@ -1,0 +1,87 @@
+package server
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+)
+
+// operation is a command in progress. It is immutable, because other connections read it.
+type operation struct {
+	conn    int64
+	appName string
+	user    *User // nil without authentication
+	body    bson.Raw
+	start   time.Time
+}
+
+// inProgress makes the command visible to other connections, until its reply.
+func (x *exchange) inProgress() {
+	x.conn.current.Store(&operation{conn: x.conn.id, appName: x.conn.appName, user: x.conn.user, body: x.request.Body, start: x.start})
+}
+
+func (s *Server) operations() (out []*operation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.conns {
+		if o := k.current.Load(); o != nil {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// operations returns the commands in progress for $currentOp. A mongos without local reports the operations of its
+// shards, which execute the commands of all mongoses.
+func (x *exchange) operations(local bool) (out []bson.Raw) {
+	servers := []*Server{x.conn.server}
+	if x.view.Role == commands.Mongos && !local {
+		servers = x.conn.server.cluster.Members()
+	}
+	for _, s := range servers {
+		for _, o := range s.operations() {
+			out = append(out, o.document(s.address))
+		}
+	}
+	return out
+}
+
+func titleOf(body bson.Raw) string { return firstKey(body) + " " + namespaceOf(body) }
+
+func (o *operation) document(host string) bson.Raw {
+	lasts := time.Since(o.start)
+	doc := bson.D{
+		{Key: "type", Value: "op"}, {Key: "host", Value: host}, {Key: "connectionId", Value: o.conn},
+		{Key: "appName", Value: o.appName}, {Key: "active", Value: true}, {Key: "op", Value: "command"},
+		{Key: "secs_running", Value: int64(lasts.Seconds())}, {Key: "microsecs_running", Value: lasts.Microseconds()},
+		{Key: "ns", Value: namespaceOf(o.body)},
+	}
+	if id, err := o.body.LookupErr("lsid", "id"); err == nil {
+		name := ""
+		if o.user != nil {
+			name = o.user.Name + "@" + o.user.Database
+		}
+		doc = append(doc, bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: store.UserDigest(name)}}})
+	}
+	if !credentials[firstKey(o.body)] {
+		doc = append(doc, bson.E{Key: "command", Value: o.body})
+	}
+	return marshal(doc)
+}
+
+// namespaceOf returns the namespace of a command, or its database if it names no collection.
+func namespaceOf(body bson.Raw) string {
+	db, _ := body.Lookup("$db").StringValueOK()
+	name := firstKey(body)
+	first := body.Lookup(name)
+	if name == "getMore" {
+		first = body.Lookup("collection")
+	}
+	if collection, ok := first.StringValueOK(); ok && collection != "" && !credentials[name] {
+		return db + "." + collection
+	}
+	return db
+}

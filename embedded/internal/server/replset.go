@@ -1,0 +1,143 @@
+package server
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// ShardName is the name of the only shard of a sharded cluster.
+const ShardName = "s0"
+
+// ShardHost returns the host of the shard in config.shards. Clients cannot reach it.
+func ShardHost(setName string) string { return setName + "/localhost:27310" }
+
+const shardMembers = 3 // for write concerns
+
+// onMember returns a command that runs on a member of a replica set, with cluster.mu held.
+func onMember(run func(*exchange, *Cluster, *Server) (bson.D, error)) func(*exchange) (bson.D, error) {
+	return func(x *exchange) (bson.D, error) {
+		switch x.view.Role {
+		case commands.Standalone:
+			return nil, fault.Errorf(fault.NoReplicationEnabled, "not running with --replSet")
+		case commands.Mongos:
+			return bson.D{{Key: "info", Value: "mongos"}}, fault.Errorf(0, "replSetGetStatus is not supported through mongos")
+		case commands.Uninitiated:
+			return nil, fault.Errorf(fault.NotYetInitialized, "no replset config has been received")
+		}
+		s := x.conn.server
+		s.cluster.mu.Lock()
+		defer s.cluster.mu.Unlock()
+		return run(x, s.cluster, s)
+	}
+}
+
+func (x *exchange) replSetGetStatus(c *Cluster, self *Server) (bson.D, error) {
+	mine, _ := self.state()
+	members := bson.A{}
+	for _, s := range c.members {
+		state, name := s.state()
+		health := 1.0
+		if s.isDown {
+			health = 0
+		}
+		members = append(members, value.AddIf(bson.D{
+			{Key: "_id", Value: s.member.ID},
+			{Key: "name", Value: s.address},
+			{Key: "health", Value: health},
+			{Key: "state", Value: state},
+			{Key: "stateStr", Value: name},
+			{Key: "configVersion", Value: c.set.Version},
+		}, s == self, "self", true))
+	}
+	return bson.D{
+		{Key: "set", Value: x.conn.server.cluster.SetName},
+		{Key: "date", Value: bson.NewDateTimeFromTime(time.Now())},
+		{Key: "myState", Value: mine},
+		{Key: "term", Value: x.view.Term},
+		{Key: "members", Value: members},
+	}, nil
+}
+
+// state returns a member's state as number and name. Called with cluster.mu held.
+func (s *Server) state() (int32, string) {
+	switch {
+	case s.isDown:
+		return 8, "(not reachable/healthy)"
+	case s.cluster.primary == s:
+		return 1, "PRIMARY"
+	case s.member.ArbiterOnly:
+		return 7, "ARBITER"
+	}
+	return 2, "SECONDARY"
+}
+
+func (x *exchange) replSetGetConfig(c *Cluster, _ *Server) (bson.D, error) {
+	return bson.D{{Key: "config", Value: c.set}}, nil
+}
+
+// replSetStepDown steps the primary down and elects another member immediately. The old primary is not eligible for the
+// given seconds. Without another eligible member force is required.
+func (x *exchange) replSetStepDown(c *Cluster, s *Server) (bson.D, error) {
+	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
+	force, _ := x.request.Body.Lookup("force").BooleanOK()
+	if c.primary != s {
+		return nil, x.notPrimary(fault.NotWritablePrimary, "not primary so can't step down")
+	}
+	next := c.successor(s)
+	if next == nil && !force {
+		return nil, fault.Errorf(fault.ExceededTimeLimit, "No electable secondaries caught up as of %s. "+
+			"Please use the replSetStepDown command with the argument {force: true} to force node to step down.",
+			time.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
+	}
+	c.freeze(s, time.Duration(max(seconds, 1))*time.Second)
+	c.handOver(next)
+	return nil, nil
+}
+
+// replSetFreeze makes a member ineligible for a number of seconds.
+func (x *exchange) replSetFreeze(c *Cluster, s *Server) (bson.D, error) {
+	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
+	if x.view.Role == commands.Primary && seconds != 0 {
+		return nil, fault.Errorf(fault.NotSecondary, "cannot freeze node when primary or running for election. state: Primary")
+	}
+	if s.frozen = (time.Time{}); seconds > 0 {
+		c.freeze(s, time.Duration(seconds)*time.Second)
+	}
+	c.updatePrimary()
+	return nil, nil
+}
+
+// replSetInitiate passes the configuration of the replica set to Config.Initiate.
+func (x *exchange) replSetInitiate() (bson.D, error) {
+	c := x.conn.server.cluster
+	switch {
+	case x.view.Role == commands.Standalone:
+		return nil, fault.Errorf(fault.NoReplicationEnabled, "This node was not started with replication enabled.")
+	case x.view.Role != commands.Uninitiated:
+		return nil, fault.Errorf(fault.AlreadyInitialized, "already initialized")
+	}
+	config, ok := x.request.Body.Index(0).Value().DocumentOK()
+	if !ok || len(config) <= emptyDocument {
+		config = marshal(bson.D{
+			{Key: "_id", Value: c.SetName},
+			{Key: "version", Value: int32(1)},
+			{Key: "members", Value: bson.A{bson.D{{Key: "_id", Value: int32(0)}, {Key: "host", Value: x.view.Address}}}},
+		})
+	}
+	return nil, c.Initiate(x.conn.ctx, config)
+}
+
+// shutdown ends the server's process, without a reply.
+func (x *exchange) shutdown() (bson.D, error) {
+	stop := x.conn.server.process.Shutdown
+	if stop == nil {
+		return nil, fault.Errorf(fault.IllegalOperation, "the server cannot be shut down: it is part of an embedded deployment")
+	}
+	stop()
+	return nil, commands.ErrClose
+}

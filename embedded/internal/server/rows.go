@@ -1,0 +1,72 @@
+package server
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+)
+
+// Values of Row.Topologies.
+var (
+	onMongod = []commands.Role{commands.Standalone, commands.Primary, commands.Secondary}
+	onMongos = []commands.Role{commands.Mongos}
+)
+
+// entry is a command of a server: a row and the function that executes it.
+type entry struct {
+	commands.Row
+	execute func(*exchange) (bson.D, error)
+}
+
+func protocolRows() []entry {
+	rows := []entry{
+		// The handshake.
+		{commands.Row{Name: "hello", BeforeAuth: true, MinWire: helloCommand.since, API: "1"}, (*exchange).hello},
+		{commands.Row{Name: "isMaster", Aliases: []string{"ismaster"}, BeforeAuth: true}, (*exchange).hello},
+		{commands.Row{Name: "saslStart", BeforeAuth: true, API: "1"}, func(x *exchange) (bson.D, error) { return x.conn.saslStart(x.request.Body, x.request.DB) }},
+		{commands.Row{Name: "saslContinue", BeforeAuth: true, API: "1"}, (*exchange).saslContinue},
+		{commands.Row{Name: "authenticate", BeforeAuth: true, API: "1"}, (*exchange).authenticate},
+		{commands.Row{Name: "logout", BeforeAuth: true}, (*exchange).logout},
+		{commands.Row{Name: "connectionStatus", BeforeAuth: true}, (*exchange).connectionStatus},
+		{commands.Row{Name: "whatsmyuri", BeforeAuth: true}, (*exchange).whatsmyuri},
+		{commands.Row{Name: "getnonce", BeforeAuth: true, MaxWire: 18}, (*exchange).getnonce},
+		{commands.Row{Name: "createUser", Write: true, LocalhostException: true}, (*exchange).setUser},
+		{commands.Row{Name: "updateUser", Write: true}, (*exchange).setUser},
+
+		// Diagnostics.
+		{commands.Row{Name: "ping", BeforeAuth: true, API: "1"}, (*exchange).ping},
+		{commands.Row{Name: "buildInfo", Aliases: []string{"buildinfo"}, BeforeAuth: true}, (*exchange).buildInfo},
+		{commands.Row{Name: "serverStatus"}, (*exchange).serverStatus},
+		{commands.Row{Name: "getCmdLineOpts", AdminOnly: true}, (*exchange).getCmdLineOpts},
+		{commands.Row{Name: "getParameter", AdminOnly: true}, (*exchange).getParameter},
+		{commands.Row{Name: "setParameter", AdminOnly: true}, (*exchange).setParameter},
+		{commands.Row{Name: "configureFailPoint", AdminOnly: true, BeforeAuth: true}, (*exchange).configureFailPoint},
+
+		// For tests of the stable API.
+		{commands.Row{Name: "testDeprecationInVersion2", MinWire: stableAPI.since, API: "12", Deprecated: "2"}, (*exchange).ping},
+		{commands.Row{Name: "testVersion2", MinWire: stableAPI.since, API: "2"}, (*exchange).ping},
+
+		// Sessions.
+		{commands.Row{Name: "startSession"}, (*exchange).startSession},
+		{commands.Row{Name: "refreshSessions", API: "1"}, (*exchange).sessionList},
+		{commands.Row{Name: "endSessions", API: "1"}, (*exchange).sessionList},
+		{commands.Row{Name: "killSessions"}, (*exchange).sessionList},
+		{commands.Row{Name: "killAllSessions"}, (*exchange).sessionList},
+
+		// The replica set.
+		{commands.Row{Name: "replSetGetStatus", AdminOnly: true, LocalhostException: true}, onMember((*exchange).replSetGetStatus)},
+		{commands.Row{Name: "replSetGetConfig", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetGetConfig)},
+		{commands.Row{Name: "replSetStepDown", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetStepDown)},
+		{commands.Row{Name: "replSetFreeze", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetFreeze)},
+		{commands.Row{Name: "replSetInitiate", AdminOnly: true, LocalhostException: true, Topologies: onMongod}, (*exchange).replSetInitiate},
+		{commands.Row{Name: "shutdown", AdminOnly: true}, (*exchange).shutdown},
+
+		// The sharded cluster.
+		{commands.Row{Name: "listShards", AdminOnly: true, Topologies: onMongos}, (*exchange).listShards},
+		{commands.Row{Name: "addShard", AdminOnly: true, LocalhostException: true, Topologies: onMongos}, (*exchange).addShard},
+	}
+	for i := range rows {
+		rows[i].OnSecondary, rows[i].NoTransaction = true, true
+	}
+	return rows
+}

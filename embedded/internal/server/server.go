@@ -1,0 +1,175 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+)
+
+// Server is a mongod or a mongos. Its methods may be called concurrently.
+type Server struct {
+	cluster    *Cluster
+	address    string
+	member     Member
+	failPoints *failpoint.Registry
+	params     *parameters
+	ingress    *ingress
+	serviceID  bson.ObjectID
+	processID  bson.ObjectID
+	started    time.Time
+	process    Process
+
+	lastConn atomic.Int64
+	draining atomic.Bool // each connection ends after its current message
+
+	// Guarded by cluster.mu.
+	version int64         // the counter of topologyVersion
+	change  chan struct{} // closed when version grows
+	isDown  bool
+	release func()    // frees the port of a killed server; nil if it is not reserved
+	frozen  time.Time // not eligible before
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+}
+
+// ErrParameter is wrapped by errors about unknown or invalid parameters.
+var ErrParameter = errors.New("server parameter")
+
+// Down reports whether the server has stopped or not started.
+func (s *Server) Down() bool {
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	return s.isDown
+}
+
+// Address returns the address of the server, such as "127.0.0.1:port".
+func (s *Server) Address() string { return s.address }
+
+// Serve serves a connection in the background and finally closes it. balanced is set if the client connected through a
+// load balancer. If the server is down, Serve only closes the connection.
+func (s *Server) Serve(nc net.Conn, balanced bool) {
+	k := &conn{server: s, raw: nc, socket: nc, balanced: balanced, id: s.lastConn.Add(1)}
+	k.ctx, k.cancel = context.WithCancel(s.cluster.ctx)
+	k.client, k.clientLeft = context.WithCancel(k.ctx)
+	if s.process.TLS != nil {
+		k.socket = tls.Server(nc, s.process.TLS)
+	}
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	if s.isDown || s.cluster.ctx.Err() != nil {
+		k.close()
+		return
+	}
+	s.mu.Lock()
+	s.conns[k] = struct{}{}
+	s.mu.Unlock()
+	s.cluster.work.Go(k.run)
+}
+
+func (s *Server) forget(k *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, k)
+}
+
+// stop closes the listener and all connections.
+func (s *Server) stop() (err error) {
+	s.cluster.mu.Lock()
+	was := s.isDown
+	s.isDown = true
+	s.cluster.mu.Unlock()
+	if !was {
+		s.logf("stopped")
+		if s.process.Listener != nil {
+			err = s.process.Listener.Close()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.conns { // all before the first is closed: after one client notices, no other one gets a reply
+		k.cancel()
+	}
+	for k := range s.conns {
+		k.close()
+	}
+	return err
+}
+
+// Drain closes idle connections immediately, and the others after the pending reply. Awaitable hellos are answered.
+func (s *Server) Drain() {
+	s.draining.Store(true)
+	s.mu.Lock()
+	for k := range s.conns {
+		if k.waiting.Load() == 0 {
+			k.close()
+		}
+	}
+	s.mu.Unlock()
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	s.changed()
+}
+
+// changed increments topologyVersion and wakes all waiters. Called with cluster.mu held.
+func (s *Server) changed() {
+	s.version++
+	close(s.change)
+	s.change = make(chan struct{})
+}
+
+// view is a snapshot of a server's state.
+type view struct {
+	commands.Server
+	primary   string // address; "" without a primary
+	set       *SetConfig
+	processID bson.ObjectID
+	version   int64
+	change    <-chan struct{}
+}
+
+func (s *Server) view() view {
+	c := s.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := view{
+		Server:    commands.Server{Address: s.address, Wire: c.Profile.Wire, Version: c.Profile.Version},
+		processID: s.processID,
+		version:   s.version,
+		change:    s.change,
+		set:       c.set,
+	}
+	if c.primary != nil {
+		v.primary = c.primary.address
+	}
+	switch {
+	case c.Kind == Uninitiated:
+		v.Role = commands.Uninitiated
+	case c.Kind == Sharded:
+		v.Role = commands.Mongos
+	case c.Kind == ReplicaSet && c.primary == s:
+		v.Role = commands.Primary
+	case c.Kind == ReplicaSet:
+		v.Role = commands.Secondary
+	}
+	if v.hasClock() {
+		v.Term = max(c.term, 1)
+		v.ElectionID = electionID(v.Term)
+	}
+	return v
+}
+
+// hasClock reports whether replies contain operationTime and $clusterTime.
+func (v view) hasClock() bool { return v.Role != commands.Standalone && v.Role != commands.Uninitiated }
+
+// isMember reports whether the server belongs to a replica set.
+func (v view) isMember() bool { return v.Role == commands.Primary || v.Role == commands.Secondary }

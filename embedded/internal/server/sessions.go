@@ -1,0 +1,118 @@
+package server
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// session reads lsid and the fields of retryable writes and transactions.
+func (x *exchange) session() error {
+	body, r := x.request.Body, &x.request
+	if value, err := body.LookupErr("lsid"); err == nil {
+		lsid, ok := value.DocumentOK()
+		if !ok {
+			return wrongType("OperationSessionInfo.lsid", value, "object")
+		}
+		id, err := lsid.LookupErr("id")
+		if err != nil {
+			return fault.Errorf(fault.IDLFailedToParse, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
+		}
+		subtype, data, ok := id.BinaryOK()
+		if !ok {
+			return wrongType("OperationSessionInfo.lsid.id", id, "binData")
+		}
+		if subtype != bson.TypeBinaryUUID || len(data) != 16 {
+			return fault.Errorf(fault.TypeMismatch,
+				"BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type, expected type 'UUID'")
+		}
+		r.LSID = lsid
+	}
+	value, err := body.LookupErr("txnNumber")
+	number, isLong := value.Int64OK()
+	hasNumber := err == nil
+	auto, hasAuto := body.Lookup("autocommit").BooleanOK()
+	begin, hasBegin := body.Lookup("startTransaction").BooleanOK()
+	switch { // a transaction has autocommit: false and a number, and begins with startTransaction: true
+	case hasNumber && !isLong:
+		return wrongType("OperationSessionInfo.txnNumber", value, "long")
+	case hasAuto && !hasNumber:
+		return fault.Errorf(fault.InvalidOptions, "'autocommit' field requires a transaction number to also be specified")
+	case hasAuto && auto:
+		return fault.Errorf(fault.InvalidOptions, "Specifying autocommit=true is not allowed.")
+	case hasBegin && !hasAuto:
+		return fault.Errorf(fault.InvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
+	case hasBegin && !begin:
+		return fault.Errorf(fault.InvalidOptions, "Specifying startTransaction=false is not allowed.")
+	case !hasNumber:
+		return nil
+	case r.LSID == nil:
+		return fault.Errorf(fault.InvalidOptions, "Transaction number requires a session ID to also be specified")
+	case x.view.Role == commands.Standalone:
+		return fault.Errorf(fault.IllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
+	case number < 0:
+		return fault.Errorf(fault.InvalidOptions, "Transaction number cannot be negative")
+	}
+	r.TxnNumber, r.InTransaction, r.StartTransaction = &number, hasAuto, hasBegin
+	if hasBegin {
+		r.TransactionLifetime = time.Duration(x.conn.server.params.number(transactionLifetime)) * time.Second
+	}
+	return nil
+}
+
+// transaction rejects what a transaction does not allow.
+func (x *exchange) transaction() error {
+	r := &x.request
+	if !r.InTransaction {
+		return nil
+	}
+	if _, err := r.Body.LookupErr("writeConcern"); err == nil && !x.row.EndsTransaction && x.view.Role != commands.Mongos {
+		return fault.Errorf(fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	}
+	if r.StartTransaction && x.row.StartTransactionError != "" {
+		return fault.Errorf(fault.OperationNotSupportedInTransaction, "%s", x.row.StartTransactionError)
+	}
+	if x.row.NoTransaction {
+		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", r.Name)
+	}
+	return nil
+}
+
+func (x *exchange) endsTransaction() bool { return x.row != nil && x.row.EndsTransaction }
+
+func (x *exchange) startSession() (bson.D, error) {
+	return bson.D{
+		{Key: "id", Value: bson.D{{Key: "id", Value: value.NewUUID()}}},
+		{Key: "timeoutMinutes", Value: int32(logicalSessionTimeout)},
+	}, nil
+}
+
+// sessionList executes the commands whose argument is a list of sessions.
+func (x *exchange) sessionList() (bson.D, error) {
+	list := x.request.Body.Index(0).Value()
+	if list.Type != bson.TypeArray {
+		return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, list, "array")
+	}
+	var lsids []bson.Raw
+	for _, v := range value.Elements(list) {
+		doc, ok := v.DocumentOK()
+		if !ok {
+			return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, v, "object")
+		}
+		lsids = append(lsids, doc)
+	}
+	switch backend := x.conn.server.cluster.Backend; x.row.Name {
+	case "refreshSessions": // has no effect, because sessions do not expire here
+	case "endSessions":
+		backend.EndSessions(lsids)
+	case "killSessions": // without a session it kills all
+		backend.KillSessions(lsids)
+	case "killAllSessions": // the users in the list are ignored
+		backend.KillSessions(nil)
+	}
+	return nil, nil
+}

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+)
+
+// Member is the configuration of a member, with the fields of replSetInitiate.
+type Member struct {
+	ID           int32    `bson:"_id"`
+	Host         string   `bson:"host"` // host:port, as clients see it
+	ArbiterOnly  bool     `bson:"arbiterOnly"`
+	Hidden       bool     `bson:"hidden"`
+	BuildIndexes bool     `bson:"buildIndexes"`
+	Priority     float64  `bson:"priority"`
+	Votes        int32    `bson:"votes"`
+	Tags         bson.Raw `bson:"tags,omitempty"` // nil without tags
+	// SecondaryDelaySecs only affects lastWrite in hello.
+	SecondaryDelaySecs int64 `bson:"secondaryDelaySecs,omitempty"`
+	// Latency delays each reply of the member.
+	Latency time.Duration `bson:"-"`
+}
+
+// NewMember returns a member with the default configuration.
+func NewMember(id int, host string) Member {
+	return Member{ID: int32(id), Host: host, BuildIndexes: true, Priority: 1, Votes: 1}
+}
+
+// UnmarshalBSON reads a member. Missing fields have the server's defaults.
+func (m *Member) UnmarshalBSON(doc []byte) error {
+	type fields Member // without UnmarshalBSON
+	f := fields(NewMember(-1, ""))
+	if arbiter, _ := bson.Raw(doc).Lookup("arbiterOnly").BooleanOK(); arbiter {
+		f.Priority = 0
+	}
+	err := bson.Unmarshal(doc, &f)
+	if *m = Member(f); len(m.Tags) <= emptyDocument {
+		m.Tags = nil
+	}
+	if _, _, noPort := net.SplitHostPort(m.Host); noPort != nil && m.Host != "" {
+		m.Host = net.JoinHostPort(m.Host, strconv.Itoa(DefaultPort))
+	}
+	return err
+}
+
+// electable reports whether the member may become primary.
+func (m Member) electable() bool { return m.Priority > 0 && !m.ArbiterOnly }
+
+// SetConfig is the configuration of a replica set, in the form of replSetGetConfig.
+type SetConfig struct {
+	Name         string   `bson:"_id"`
+	Version      int32    `bson:"version"` // 0 if missing
+	ConfigServer bool     `bson:"configsvr,omitempty"`
+	Members      []Member `bson:"members"`
+	Settings     bson.D   `bson:"settings,omitempty"`
+}
+
+// DefaultPort is the default port of mongod and mongos.
+const DefaultPort = 27017
+
+// ParseSetConfig reads and validates the document of replSetInitiate. Its errors are the server's.
+func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
+	var c SetConfig
+	if err := bson.Unmarshal(doc, &c); err != nil {
+		return c, fault.Errorf(fault.InvalidReplicaSetConfig, "cannot parse the configuration: %s", err)
+	}
+	for i, m := range c.Members {
+		if m.ID < 0 || m.Host == "" || slices.ContainsFunc(c.Members[:i], func(o Member) bool { return o.ID == m.ID || o.Host == m.Host }) {
+			return c, fault.Errorf(fault.InvalidReplicaSetConfig, "each member must have a unique _id and a unique host")
+		}
+	}
+	switch {
+	case len(c.Members) == 0 || len(c.Members) > maxW:
+		return c, fault.Errorf(fault.InvalidReplicaSetConfig,
+			"Replica set configuration contains %d members, but must have at least 1 and no more than %d", len(c.Members), maxW)
+	case !slices.ContainsFunc(c.Members, Member.electable):
+		return c, fault.Errorf(fault.InvalidReplicaSetConfig,
+			"Replica set configuration must contain at least one non-arbiter member with priority > 0")
+	}
+	return c, nil
+}
+
+// hosts returns what hello reports about the members, without hidden ones.
+func (c *SetConfig) hosts() (hosts, passives, arbiters []string) {
+	hosts = []string{}
+	for _, m := range c.Members {
+		switch {
+		case m.Hidden:
+		case m.ArbiterOnly:
+			arbiters = append(arbiters, m.Host)
+		case m.Priority == 0:
+			passives = append(passives, m.Host)
+		default:
+			hosts = append(hosts, m.Host)
+		}
+	}
+	return hosts, passives, arbiters
+}
+
+func (c *SetConfig) dataBearing() (n int) {
+	for _, m := range c.Members {
+		if !m.ArbiterOnly {
+			n++
+		}
+	}
+	return n
+}

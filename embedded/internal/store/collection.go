@@ -1,0 +1,318 @@
+package store
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// Record is a stored document. It is immutable: an update replaces it with another record of the same ID, so that
+// readers keep a snapshot.
+type Record struct {
+	ID  int64
+	Raw bson.Raw
+	doc bson.D // Raw, decoded
+}
+
+// NewRecord returns a record, which is not stored.
+func NewRecord(id int64, raw bson.Raw) *Record { return &Record{id, raw, value.Must(raw)} }
+
+// Document returns the decoded document, which must not be changed.
+func (r *Record) Document() bson.D { return r.doc }
+
+// Documents returns the documents of records.
+func Documents(records []*Record) []bson.D {
+	out := make([]bson.D, len(records))
+	for i, r := range records {
+		out[i] = r.doc
+	}
+	return out
+}
+
+// Collection is a collection or a view.
+type Collection struct {
+	DB, Name string
+	UUID     bson.Binary
+	Options  bson.D
+	ViewOn   string // the source collection of a view
+	Pipeline *pipeline.Pipeline
+
+	Capped           bool
+	MaxSize, MaxDocs int64
+	TimeSeries       bool
+	Validator        *query.Filter
+	Indexes          []*Index // replaced, not changed, because readers may hold it
+
+	docs []*Record // ordered by ID
+	// shared means that docs may be read without the lock: it may be appended to, but must be copied before any
+	// other change.
+	shared bool
+	size   int64
+	// frozen means that the collection is a snapshot: docs does not correspond to the entries of the indexes, which
+	// must not be used.
+	frozen bool
+}
+
+// NewCollection returns a collection with an _id index, which is not stored.
+func NewCollection(db, name string, options bson.D) *Collection {
+	c := &Collection{DB: db, Name: name, UUID: value.NewUUID(), Options: options}
+	id := &Index{Name: "_id_", Key: bson.D{{Key: "_id", Value: int32(1)}}, Unique: true}
+	id.Spec = bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: id.Key}, {Key: "name", Value: id.Name}}
+	c.Indexes = []*Index{id.Empty()}
+	return c
+}
+
+// The methods below up to Clustered may be called without the lock.
+
+// NS returns the namespace.
+func (c *Collection) NS() string { return c.DB + "." + c.Name }
+
+// IsView reports whether the collection is a view.
+func (c *Collection) IsView() bool { return c.ViewOn != "" }
+
+// Kind returns the type of the namespace.
+func (c *Collection) Kind() string {
+	switch {
+	case c.IsView():
+		return "view"
+	case c.TimeSeries:
+		return "timeseries"
+	}
+	return "collection"
+}
+
+// OnView is the error of a command that does not support views.
+func OnView(c *Collection) error {
+	return fault.Errorf(fault.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.NS())
+}
+
+// IDIndex returns the _id index, or nil for a view.
+func (c *Collection) IDIndex() *Index {
+	if len(c.Indexes) == 0 {
+		return nil
+	}
+	return c.Indexes[0]
+}
+
+// Clustered reports whether the collection was created with clusteredIndex.
+func (c *Collection) Clustered() bool {
+	id := c.IDIndex()
+	return id != nil && id.Clustered
+}
+
+// Catalogued returns the number of indexes in the server's catalog, which does not contain the clustered index.
+func (c *Collection) Catalogued() int {
+	if c.Clustered() {
+		return len(c.Indexes) - 1
+	}
+	return len(c.Indexes)
+}
+
+// Index returns the index with a name or a key, or nil.
+func (c *Collection) Index(which any) *Index {
+	key, isKey := which.(bson.D)
+	for _, x := range c.Indexes {
+		if isKey && value.Equal(x.Key, key) || which == any(x.Name) {
+			return x
+		}
+	}
+	return nil
+}
+
+// EmptyIndexes returns copies of the indexes without entries.
+func (c *Collection) EmptyIndexes() []*Index {
+	out := make([]*Index, len(c.Indexes))
+	for i, x := range c.Indexes {
+		out[i] = x.Empty()
+	}
+	return out
+}
+
+// Len returns the number of records, Size their bytes.
+func (c *Collection) Len() int { return len(c.docs) }
+
+// Size returns the bytes of the records.
+func (c *Collection) Size() int64 { return c.size }
+
+// Current returns the records, which are valid only as long as the lock is held.
+func (c *Collection) Current() []*Record { return c.docs }
+
+// Snapshot returns the records, which may be read without the lock.
+func (c *Collection) Snapshot() []*Record {
+	if c == nil {
+		return nil
+	}
+	c.shared = true
+	return c.docs[:len(c.docs):len(c.docs)]
+}
+
+func (c *Collection) position(id int64) (int, bool) {
+	return slices.BinarySearchFunc(c.docs, id, func(r *Record, id int64) int { return cmp.Compare(r.ID, id) })
+}
+
+// After returns a snapshot of the records with greater IDs.
+func (c *Collection) After(id int64) []*Record {
+	i, _ := c.position(id + 1)
+	return c.Snapshot()[i:]
+}
+
+// Find returns the record with an ID, or nil.
+func (c *Collection) Find(id int64) *Record {
+	if i, ok := c.position(id); ok {
+		return c.docs[i]
+	}
+	return nil
+}
+
+// FindsByID reports whether records may be looked up by _id.
+func (c *Collection) FindsByID() bool {
+	return c != nil && !c.IsView() && !c.TimeSeries && !c.frozen
+}
+
+// WithID returns the records with an _id: at most one.
+func (c *Collection) WithID(id any) []*Record {
+	return slices.Clone(c.Indexes[0].entries[value.Key(bson.A{id})])
+}
+
+// Duplicate returns the server's error for a duplicate key.
+func (c *Collection) Duplicate(x *Index, key []any) error {
+	kv := bson.D{}
+	for i, k := range x.Key {
+		kv = append(kv, bson.E{Key: k.Key, Value: key[i]})
+	}
+	e := fault.Errorf(fault.DuplicateKey, "E11000 duplicate key error collection: %s index: %s dup key: %s", c.NS(), x.Name, value.Text(kv))
+	e.Extra = bson.D{{Key: "keyPattern", Value: x.Key}, {Key: "keyValue", Value: kv}}
+	return e
+}
+
+// uniqueKeys yields the keys of a document in the indexes that reject duplicates.
+func (c *Collection) uniqueKeys(doc bson.D) iter.Seq2[*Index, []any] {
+	return func(yield func(*Index, []any) bool) {
+		for _, x := range c.Indexes {
+			if x.entries == nil || c.TimeSeries {
+				continue
+			}
+			for _, k := range x.keys(doc) {
+				if !yield(x, k) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// check returns an error if other records than self have a unique key of a document. A record may keep its keys.
+func (c *Collection) check(doc bson.D, self int64) error {
+	for x, k := range c.uniqueKeys(doc) {
+		found := x.entries[value.Key(bson.A(k))]
+		if len(found) > 0 && !slices.ContainsFunc(found, func(r *Record) bool { return r.ID == self }) {
+			return c.Duplicate(x, k)
+		}
+	}
+	return nil
+}
+
+func (c *Collection) addKeys(r *Record) {
+	for x, k := range c.uniqueKeys(r.doc) {
+		key := value.Key(bson.A(k))
+		x.entries[key] = append(x.entries[key], r)
+	}
+}
+
+func (c *Collection) removeKeys(r *Record) {
+	for x, k := range c.uniqueKeys(r.doc) {
+		key := value.Key(bson.A(k))
+		if x.entries[key] = slices.DeleteFunc(x.entries[key], func(other *Record) bool { return other == r }); len(x.entries[key]) == 0 {
+			delete(x.entries, key)
+		}
+	}
+}
+
+// swap replaces a record with another of the same ID. old is nil to add a record, updated to remove one. The unique
+// keys of updated must have been checked.
+func (c *Collection) swap(old, updated *Record) {
+	i, found := c.position(cmp.Or(old, updated).ID)
+	if found != (old != nil) {
+		return
+	}
+	end, added := i, []*Record(nil)
+	if old != nil {
+		end++
+		c.removeKeys(c.docs[i])
+		c.size -= int64(len(c.docs[i].Raw))
+	}
+	if updated != nil {
+		added = []*Record{updated}
+		c.addKeys(updated)
+		c.size += int64(len(updated.Raw))
+	}
+	switch {
+	case i == len(c.docs):
+		c.docs = append(c.docs, updated)
+		return
+	case end == 1 && updated == nil && c.shared:
+		c.docs = c.docs[1:]
+		return
+	case c.shared:
+		c.docs = slices.Clone(c.docs)
+		c.shared = false
+	}
+	c.docs = slices.Replace(c.docs, i, end, added...)
+}
+
+// private returns a copy of the collection that a transaction can change.
+func (c *Collection) private() *Collection {
+	p := *c
+	p.docs = c.Snapshot()
+	p.shared, p.frozen = true, false
+	p.Indexes = c.EmptyIndexes()
+	for _, r := range p.docs {
+		p.addKeys(r)
+	}
+	return &p
+}
+
+func (c *Collection) preimages() bool {
+	return value.Truthy(value.Get(value.As[bson.D](c.Options, "changeStreamPreAndPostImages"), "enabled"))
+}
+
+// valid applies the validator.
+func (c *Collection) valid(doc bson.D) error {
+	if c.Validator == nil {
+		return nil
+	}
+	for _, o := range c.Options {
+		if o.Key == "validationLevel" && o.Value == "off" || o.Key == "validationAction" && o.Value == "warn" {
+			return nil
+		}
+	}
+	if ok, err := c.Validator.Matches(doc); ok || err != nil {
+		return err
+	}
+	e := fault.Errorf(fault.DocumentValidationFailure, "Document failed validation")
+	e.Extra = bson.D{{Key: "errInfo", Value: bson.D{
+		{Key: "failingDocumentId", Value: value.Get(doc, "_id")},
+		{Key: "details", Value: validationDetails(value.As[bson.D](c.Options, "validator"), doc)},
+	}}}
+	return e
+}
+
+// validationDetails returns the errInfo.details of a failed validation. Only a single $type rule has a reason.
+func validationDetails(rules, doc bson.D) bson.D {
+	if len(rules) == 1 {
+		ops, _ := rules[0].Value.(bson.D)
+		v, has := value.Field(doc, rules[0].Key)
+		if len(ops) == 1 && ops[0].Key == "$type" && has {
+			return bson.D{{Key: "operatorName", Value: "$type"}, {Key: "specifiedAs", Value: rules}, {Key: "reason", Value: "type did not match"},
+				{Key: "consideredValue", Value: v}, {Key: "consideredType", Value: value.TypeName(v)}}
+		}
+	}
+	return bson.D{{Key: "specifiedAs", Value: rules}}
+}

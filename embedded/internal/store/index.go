@@ -1,0 +1,97 @@
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// Index is an index. Only indexes that reject duplicates have entries: collections are small, so queries scan.
+type Index struct {
+	Name   string
+	Key    bson.D
+	Spec   bson.D // as in listIndexes
+	Unique bool
+
+	Prepared  bool // prepareUnique: rejects new duplicates but keeps existing ones
+	Clustered bool // the _id index of a clustered collection
+	Collation query.Collation
+	entries   map[string][]*Record // by key
+}
+
+// Empty returns a copy of the index without entries.
+func (x *Index) Empty() *Index {
+	y := *x
+	y.entries = nil
+	if x.Unique || x.Prepared {
+		y.entries = map[string][]*Record{}
+	}
+	return &y
+}
+
+// keys returns the keys of a document.
+func (x *Index) keys(doc bson.D) [][]any {
+	out := [][]any{{}}
+	for _, k := range x.Key {
+		var values []any
+		seen := map[string]bool{}
+		add := func(v any) {
+			v = value.OrNull(x.Collation.Fold(v))
+			if key := value.Key(v); !seen[key] {
+				seen[key] = true
+				values = append(values, v)
+			}
+		}
+		if k.Key == "_id" {
+			add(value.Get(doc, "_id"))
+		} else {
+			query.Leaves(doc, strings.Split(k.Key, "."), add)
+		}
+		var next [][]any
+		for _, prefix := range out {
+			for _, v := range values {
+				next = append(next, append(slices.Clone(prefix), v))
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// Fill adds the keys of records. It stops at the first duplicate in a unique index and returns it.
+func (x *Index) Fill(docs []*Record) (duplicate []any) {
+	if x.entries == nil {
+		return nil
+	}
+	for _, r := range docs {
+		for _, k := range x.keys(r.doc) {
+			key := value.Key(bson.A(k))
+			if x.entries[key] = append(x.entries[key], r); x.Unique && len(x.entries[key]) > 1 {
+				return k
+			}
+		}
+	}
+	return nil
+}
+
+// Violations returns the groups of records that share a key.
+func (x *Index) Violations(docs []*Record) (groups [][]*Record) {
+	holders := map[string][]*Record{}
+	var shared []string
+	for _, r := range docs {
+		for _, k := range x.keys(r.doc) {
+			key := value.Key(bson.A(k))
+			if holders[key] = append(holders[key], r); len(holders[key]) == 2 {
+				shared = append(shared, key)
+			}
+		}
+	}
+	for _, key := range shared {
+		groups = append(groups, holders[key])
+	}
+	return groups
+}

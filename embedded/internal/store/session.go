@@ -1,0 +1,216 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"maps"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// session is the server-side state of a logical session.
+type session struct {
+	key    string
+	number int64 // the highest txnNumber so far; -1 initially
+
+	statements map[int32]*Statement // the retryable writes of number by statement id
+	txn        *transaction         // the transaction of number; nil for a retryable write
+	// turn is held by the running command with a txnNumber. A retry waits for it, even if the first attempt has lost
+	// its connection.
+	turn chan struct{}
+	used time.Time // time of the last command with a txnNumber
+}
+
+// Statement is the result of a write. For a retryable write it is recorded, to answer a retry.
+type Statement struct {
+	N, Modified int64
+	Inserted    bool // an upsert has inserted a document
+	Upserted    any  // its _id
+	// Image is nil for other commands than findAndModify. Pre and Post are the document before and after it.
+	Image     *Image
+	Pre, Post bson.Raw
+}
+
+// Image describes which document a findAndModify returned.
+type Image struct{ Removed, New bool }
+
+// SessionKey returns the bytes of the UUID of a session.
+func SessionKey(lsid bson.Raw) string {
+	_, data, _ := lsid.Lookup("id").BinaryOK()
+	return string(data)
+}
+
+// UserDigest returns the uid of a session: the digest of the user's name, "" without authentication.
+func UserDigest(name string) bson.Binary {
+	sum := sha256.Sum256([]byte(name))
+	return bson.Binary{Data: sum[:]}
+}
+
+// SessionText formats a session as in the server's messages.
+func SessionText(key string) string {
+	return value.UUIDText([]byte(key)) + " - " + base64.StdEncoding.EncodeToString(UserDigest("").Data)
+}
+
+// Limits of the sessions of a deployment.
+const (
+	SessionTimeout = 30 * time.Minute
+	MaxSessions    = 10000
+)
+
+// session returns an existing or new session.
+func (s *Store) session(key string) *session {
+	known := s.sessions[key]
+	if known == nil {
+		s.forgetIdle()
+		known = &session{key: key, number: -1, turn: make(chan struct{}, 1)}
+		s.sessions[key] = known
+	}
+	return known
+}
+
+// forgetIdle deletes sessions that have timed out, and others if there are still too many.
+func (s *Store) forgetIdle() {
+	if len(s.sessions) < MaxSessions {
+		return
+	}
+	maps.DeleteFunc(s.sessions, func(_ string, known *session) bool {
+		busy := len(known.turn) > 0 || known.txn != nil && known.txn.state == running
+		return !busy && (time.Since(known.used) > SessionTimeout || len(s.sessions) >= MaxSessions/2)
+	})
+}
+
+// EndSessions aborts the transactions of chosen sessions and, with forget, deletes the sessions with the records of
+// their retryable writes.
+func (s *Store) EndSessions(chosen func(key string) bool, forget bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, known := range s.sessions {
+		if !chosen(key) {
+			continue
+		}
+		s.abort(known.txn)
+		if forget {
+			delete(s.sessions, key)
+		}
+	}
+}
+
+// EndTerm aborts the open transactions of a term and prevents its waiting writes.
+func (s *Store) EndTerm(term int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.term = term + 1
+	for _, known := range s.sessions {
+		s.abort(known.txn)
+	}
+	s.announce()
+}
+
+// Claim is what a command with a txnNumber claims about its session.
+type Claim struct {
+	LSID        bson.Raw
+	Number      int64
+	Transaction bool // the command belongs to a transaction, not to a retryable write
+	Start       bool // and starts it
+	Commits     bool // and commits it
+	Aborts      bool // and aborts it
+	Lifetime    time.Duration
+	Recovers    bool   // a commit has a recovery token, so that it may be sent to another mongos
+	Refused     error  // why the command is not allowed in the transaction, if that exists
+	Server      string // the address of the server; another mongos cannot continue a transaction
+	Mongos      bool
+}
+
+// Begin waits for the turn of the session and finds its transaction or its retryable write. After success, End must be
+// called.
+func (w *Work) Begin(c Claim) (err error) {
+	s := w.store
+	known, err := w.checkOut(SessionKey(c.LSID))
+	if err != nil {
+		return err
+	}
+	w.turn, w.lsid = known.turn, c.LSID
+	defer func() {
+		if err != nil {
+			w.End()
+		}
+	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch n := c.Number; {
+	case c.Transaction:
+		w.txn, err = s.join(c, known)
+		return err
+	case n < known.number:
+		kind := "retryable write"
+		if known.txn != nil {
+			kind = "transaction"
+		}
+		return fault.Errorf(fault.TransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already started on this session.", n, SessionText(known.key), kind, known.number)
+	case n > known.number:
+		s.advance(known, n)
+		known.statements = map[int32]*Statement{}
+	case known.txn != nil:
+		return fault.Errorf(fault.InvalidOptions, "Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has already started on this session.", n, SessionText(known.key))
+	}
+	w.session = known
+	return nil
+}
+
+// End passes the turn of the session on. Without Begin it has no effect.
+func (w *Work) End() {
+	if w.turn != nil {
+		<-w.turn
+		w.turn = nil
+	}
+}
+
+// checkOut waits for the turn of a session. If the session ends meanwhile, it waits for the turn of the session that
+// replaces it.
+func (w *Work) checkOut(key string) (*session, error) {
+	s := w.store
+	for {
+		s.mu.Lock()
+		known := s.session(key)
+		known.used = time.Now()
+		s.mu.Unlock()
+		select {
+		case known.turn <- struct{}{}:
+		case <-w.Context.Done():
+			return nil, Interrupted()
+		}
+		s.mu.RLock()
+		same := s.sessions[key] == known
+		s.mu.RUnlock()
+		if same {
+			return known, nil
+		}
+		<-known.turn
+	}
+}
+
+// advance sets a new txnNumber and aborts the open transaction.
+func (s *Store) advance(known *session, n int64) {
+	s.abort(known.txn)
+	known.number, known.txn, known.statements = n, nil, nil
+}
+
+// Recorded returns the result of a statement that an earlier attempt has performed, or nil.
+func (tx *Tx) Recorded(id int32) *Statement {
+	if tx.session == nil {
+		return nil
+	}
+	return tx.session.statements[id]
+}
+
+// Record records the result of a statement for retries.
+func (tx *Tx) Record(id int32, st *Statement) {
+	if tx.session != nil && tx.session.statements != nil {
+		tx.session.statements[id] = st
+		tx.undo = append(tx.undo, func() { delete(tx.session.statements, id) })
+	}
+}

@@ -1,0 +1,233 @@
+// Package update applies updates to documents: operators, replacements and pipelines.
+package update
+
+import (
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// Options are the context in which an update is compiled.
+type Options struct {
+	query.Options
+	Constants    bson.D // variables of a pipeline update
+	ArrayFilters bson.A
+}
+
+// Update is a parsed update. It may be used concurrently.
+type Update struct {
+	pipeline    *pipeline.Pipeline // nil for other updates
+	replacement bson.D             // nil for other updates
+	steps       []step
+	filters     map[string]*query.Filter // array filters by identifier
+}
+
+// step is one operator on one path.
+type step struct {
+	op   string
+	path string
+	operator
+	do modifier
+}
+
+type parser struct {
+	*Update
+	opts Options
+	used map[string]bool // identifiers of array filters in paths
+	fault.First
+}
+
+// Compile parses an update: a pipeline or a document. Errors are *fault.Error with the server's codes.
+func Compile(v any, opts Options) (*Update, error) {
+	p := &parser{Update: &Update{filters: map[string]*query.Filter{}}, opts: opts, used: map[string]bool{}}
+	list, isList := v.(bson.A)
+	u, isDocument := v.(bson.D)
+	p.Refuse(isDocument && len(opts.Constants) > 0, 51198, "Constant values may only be specified for pipeline updates")
+	switch {
+	case isList:
+		p.Refuse(len(opts.ArrayFilters) > 0, fault.FailedToParse,
+			"Cannot specify arrayFilters on a pipeline-style update")
+		p.stages(list)
+	case !isDocument:
+		p.Fail(fault.FailedToParse, "Update argument must be either an object or an array")
+	case len(u) > 0 && strings.HasPrefix(u[0].Key, "$"):
+		for _, e := range u {
+			p.operator(e)
+		}
+		// The server applies updates in the order of the field names.
+		slices.SortStableFunc(p.steps, func(a, b step) int { return strings.Compare(a.path, b.path) })
+		p.arrayFilters(u)
+	default:
+		for _, e := range u {
+			p.Refuse(strings.HasPrefix(e.Key, "$"), fault.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, e.Key)
+		}
+		p.Refuse(len(opts.ArrayFilters) > 0, fault.FailedToParse, "Cannot specify arrayFilters on a replacement-style update")
+		p.replacement = append(bson.D{}, u...)
+	}
+	return p.Update, p.Err
+}
+
+// stages parses a pipeline update.
+func (p *parser) stages(list bson.A) {
+	opts := p.opts.Options
+	opts.Let = slices.Concat(opts.Let, p.opts.Constants)
+	var err error
+	if p.pipeline, err = pipeline.Compile(list, opts); err != nil {
+		p.Note(err)
+		return
+	}
+	for _, item := range list {
+		name := item.(bson.D)[0].Key
+		p.Refuse(!pipeline.Transforms(name), fault.InvalidOptions,
+			"%s is not allowed to be used within an update", name)
+	}
+}
+
+func (p *parser) operator(e bson.E) {
+	op, known := operators[e.Key]
+	fields, ok := e.Value.(bson.D)
+	switch {
+	case !known:
+		p.Fail(fault.FailedToParse, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", e.Key)
+		return
+	case !ok:
+		p.Fail(fault.FailedToParse, "Modifiers operate on fields but we found type %s instead. For example: {$mod: {<field>: ...}} not {%s: %s}", value.TypeName(e.Value), e.Key, value.Text(e.Value))
+	}
+	for _, f := range fields {
+		p.path(f.Key)
+		do := op.modify(&p.First, f)
+		for _, other := range p.steps {
+			p.Refuse(overlap(other.path, f.Key), fault.ConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", f.Key, min(f.Key, other.path))
+		}
+		p.steps = append(p.steps, step{e.Key, f.Key, op, do})
+	}
+}
+
+// path checks a path and records the identifiers of array filters in it.
+func (p *parser) path(path string) {
+	p.Refuse(path == "", fault.EmptyFieldName, "An empty update path is not valid.")
+	for i, part := range strings.Split(path, ".") {
+		name, elements := isElements(part)
+		if name != "" {
+			p.used[name] = true
+		}
+		p.Refuse(part == "", fault.EmptyFieldName,
+			"The update path '%s' contains an empty field name, which is not allowed.", path)
+		p.Refuse(i == 0 && (part == "$" || elements), fault.BadValue,
+			"Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
+		p.Refuse(part == "$", fault.BadValue,
+			"The positional operator did not find the match needed from the query.")
+		p.Refuse(strings.HasPrefix(part, "$") && !elements, fault.DollarPrefixedFieldName,
+			"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
+	}
+}
+
+// isElements reports whether a part of a path is $[] or $[identifier].
+func isElements(part string) (identifier string, ok bool) {
+	identifier, ok = strings.CutPrefix(part, "$[")
+	if !ok || !strings.HasSuffix(part, "]") {
+		return "", false
+	}
+	return strings.TrimSuffix(identifier, "]"), true
+}
+
+// overlap reports whether two paths are equal or one is a part of the other.
+func overlap(a, b string) bool {
+	return strings.HasPrefix(a+".", b+".") || strings.HasPrefix(b+".", a+".")
+}
+
+func (p *parser) arrayFilters(source bson.D) {
+	for _, f := range p.opts.ArrayFilters {
+		d, _ := f.(bson.D)
+		if len(d) == 0 {
+			p.Fail(fault.FailedToParse, "Cannot use an expression without a top-level field name in arrayFilters")
+			return
+		}
+		name, _, _ := strings.Cut(d[0].Key, ".")
+		for _, e := range d {
+			top, _, _ := strings.Cut(e.Key, ".")
+			p.Refuse(top != name, fault.FailedToParse, "Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'", name, top)
+		}
+		if !p.used[name] {
+			p.Fail(fault.FailedToParse,
+				"The array filter for identifier '%s' was not used in the update %s", name, value.Text(source))
+			return
+		}
+		p.Refuse(p.filters[name] != nil, fault.FailedToParse, "Found multiple array filters with the same top-level field name %s", name)
+		var err error
+		p.filters[name], err = query.Compile(d, query.Options{Collation: p.opts.Collation})
+		p.Note(err)
+	}
+	for name := range p.used {
+		p.Refuse(p.filters[name] == nil, fault.BadValue, "No array filter found for identifier '%s' in path", name)
+	}
+}
+
+// Replaces reports whether the update replaces documents.
+func (u *Update) Replaces() bool { return u.replacement != nil }
+
+// Apply returns the updated document and does not change doc. insert means that an upsert inserts the document.
+func (u *Update) Apply(doc bson.D, insert bool) (bson.D, error) {
+	var out bson.D
+	var err error
+	switch {
+	case u.pipeline != nil:
+		var docs []bson.D
+		if docs, err = u.pipeline.Apply(nil, []bson.D{doc}); err == nil {
+			out = docs[0] // its stages return one document for each
+		}
+	case u.replacement != nil:
+		out = u.replace(doc)
+	default:
+		out, err = u.modify(doc, insert)
+	}
+	if err != nil {
+		return nil, err
+	}
+	id, had := value.Field(doc, "_id")
+	newID, has := value.Field(out, "_id")
+	switch {
+	case !had, has && value.Key(id) == value.Key(newID):
+		return out, nil
+	case !has && u.pipeline != nil:
+		return append(bson.D{{Key: "_id", Value: id}}, out...), nil
+	case has && (u.replacement != nil || u.pipeline != nil):
+		return nil, fault.Errorf(fault.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(newID))
+	}
+	return nil, fault.Errorf(fault.ImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
+}
+
+// replace returns the replacement with _id first: its own, or else the document's.
+func (u *Update) replace(doc bson.D) bson.D {
+	id, ok := value.Field(u.replacement, "_id")
+	if !ok {
+		if id, ok = value.Field(doc, "_id"); !ok {
+			return slices.Clone(u.replacement)
+		}
+	}
+	return append(bson.D{{Key: "_id", Value: id}}, value.Delete(u.replacement, "_id")...)
+}
+
+func (u *Update) modify(doc bson.D, insert bool) (bson.D, error) {
+	out := value.CloneDoc(doc)
+	for _, s := range u.steps {
+		if s.op == "$setOnInsert" && !insert {
+			continue
+		}
+		v, err := u.change(out, strings.Split(s.path, "."), 0, s)
+		if e, ok := err.(*fault.Error); ok {
+			e.Message = strings.ReplaceAll(e.Message, theID, value.Text(value.Get(doc, "_id")))
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = v.(bson.D)
+	}
+	return out, nil
+}
