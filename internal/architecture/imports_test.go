@@ -59,7 +59,7 @@ func rulesOf(t *testing.T, page string) rules {
 }
 
 // onlyTests are packages with only test files.
-var onlyTests = []string{"internal/acceptance", "internal/acceptance/sweep", "internal/architecture", "internal/bench", "internal/clients", "embedded/replay"}
+var onlyTests = []string{"internal/acceptance", "internal/acceptance/sweep", "internal/architecture", "internal/bench", "internal/clients", "embedded/internal/replay"}
 
 // Packages import what the page allows, and every row of the page has a package.
 func TestImports(t *testing.T) {
@@ -122,8 +122,9 @@ func TestImportsCanFail(t *testing.T) {
 		{"a comparison knows two engines only by their interface", "compare", "engine/driver", false},
 		{"reports run nothing", "report", "compare", false},
 		{"the core decides without a clock or a server", "reference/retry", "reference/selection", false},
-		{"commands of the embedded deployment stay inside", "embedded/data/query", "engine", false},
-		{"parts of it know each other", "embedded/data/query", "embedded/data/value", true},
+		{"commands of the embedded deployment stay inside", "embedded/internal/query", "engine", false},
+		{"the store knows no command", "embedded/internal/store", "embedded/internal/commands", false},
+		{"parts of it know each other", "embedded/internal/query", "embedded/internal/value", true},
 		{"the soak may use everything", "soak/suites", "internal/mutants", true},
 		{"a package without a row may use nothing", "nowhere", "result", false},
 	} {

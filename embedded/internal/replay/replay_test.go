@@ -1,7 +1,7 @@
 // Package replay contains only tests. They replay recorded requests to a real server on embedded servers, and compare
 // the replies.
 //
-//	go test ./embedded/replay -run 'TestReplay/replica-set/reads_and_cursors'
+//	go test ./embedded/internal/replay -run 'TestReplay/replica-set/reads_and_cursors'
 //
 // A recording is always replayed completely, because scenarios depend on earlier ones; -run selects which scenarios are
 // reported. Expected differences are in a table with their reasons. A missing difference fails the test.

@@ -29,8 +29,8 @@ var profiles = []Profile{
 // feature is a feature of the wire versions from since to before until; until 0 means no limit.
 type feature struct{ since, until int }
 
-// The features. See also embedded/command/errorcodes.txt for names of error codes, params.go for parameters, and
-// embedded/data/versions.go for fields of commands.
+// The features. See also embedded/internal/fault/errorcodes.txt for names of error codes, params.go for parameters, and
+// embedded/internal/commands/versions.go for fields of commands.
 var (
 	helloCommand    = feature{since: 9}            // hello in addition to isMaster
 	offersHello     = feature{since: 13}           // isMaster replies helloOk
