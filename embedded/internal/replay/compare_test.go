@@ -15,30 +15,50 @@ import (
 
 // comparison compares a reply with the recorded one. Paths begin with a dot.
 type comparison struct {
-	p    *player
-	step step
-	diff []string
+	p     *player
+	step  step
+	diff  []string
+	minor []string // differences in the order of fields and in messages
 }
 
 func (p *player) compare(s step, got, want bson.D) []string {
 	c := comparison{p: p, step: s}
 	c.document("", got, want)
-	return c.diff
+	p.minor = c.minor
+	return append(c.diff, c.minor...)
 }
 
 func (c *comparison) differ(path string, got, want any) {
-	c.diff = append(c.diff, fmt.Sprintf("%s: got %T %v, want %T %v", path, got, got, want, want))
+	list := &c.diff
+	if strings.HasSuffix(path, ".errmsg") || strings.HasSuffix(path, "~") {
+		list = &c.minor
+	}
+	*list = append(*list, fmt.Sprintf("%s: got %T %v, want %T %v", path, got, got, want, want))
 }
 
 func (c *comparison) document(path string, got, want bson.D) {
-	if !slices.EqualFunc(got, want, func(g, w bson.E) bool { return g.Key == w.Key }) {
+	g, w := keys(got), keys(want)
+	inOrder := slices.Equal(g, w)
+	slices.Sort(g)
+	slices.Sort(w)
+	switch {
+	case !slices.Equal(g, w):
 		c.differ(path, got, want)
+	case !inOrder:
+		c.differ(path+"~", got, want)
 	}
 	for _, w := range want {
 		if i := slices.IndexFunc(got, func(g bson.E) bool { return g.Key == w.Key }); i >= 0 {
 			c.value(path+"."+w.Key, got[i].Value, w.Value)
 		}
 	}
+}
+
+func keys(doc bson.D) (names []string) {
+	for _, e := range doc {
+		names = append(names, e.Key)
+	}
+	return names
 }
 
 // volatile are fields whose values differ between runs. Only their types are compared.

@@ -33,7 +33,7 @@ type step struct {
 	Flags                    uint32
 	Sequences                map[string][]json.RawMessage
 	Reply                    *reply
-	Closed                   bool
+	Closed, Timeout          bool
 }
 
 type reply struct {
@@ -78,6 +78,7 @@ func lines[T any](t testing.TB, name string, n int) []T {
 // player sends the steps of a recording, each on its connection, in a synctest bubble.
 type player struct {
 	t       testing.TB
+	cluster *server.Cluster
 	servers []*server.Server // by number
 	conns   map[int]*client
 	// same maps values of the real server to ours: cursor ids, resume tokens, process ids. Comparing replies fills it;
@@ -85,6 +86,7 @@ type player struct {
 	same map[any]any
 	// behind is the difference between the recorded count of a fail point and ours.
 	behind map[string]int32
+	minor  []string // of the latest comparison
 	// These may be nil.
 	scenario func(p *player, first step)         // called before the first step of each scenario
 	rewrite  func(step, bson.D) bson.D           // changes a request
@@ -94,9 +96,15 @@ type player struct {
 // newPlayer starts servers of the recorded version with the recorded addresses.
 func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...string) *player {
 	t.Helper()
-	profile, err := server.ProfileNamed("4.9")
+	return newPlayerOf(t, "4.9", 1795360000, kind, users, hosts...)
+}
+
+// newPlayerOf starts servers of a version at the time of a recording.
+func newPlayerOf(t testing.TB, version string, began int64, kind server.Kind, users *server.Users, hosts ...string) *player {
+	t.Helper()
+	profile, err := server.ProfileNamed(version)
 	testkit.Check(t, err)
-	time.Sleep(time.Until(time.Unix(1795360000, 0))) // the time of the recording
+	time.Sleep(time.Until(time.Unix(began, 0)))
 	const set = "rs0"
 	c := server.NewCluster(server.Config{Kind: kind, Profile: profile, SetName: set, Users: users, Backend: commands.New(commands.Options{
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet, ShardName: server.ShardName, ShardHost: server.ShardHost(set),
@@ -114,7 +122,7 @@ func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...str
 		_, err := c.Join(host, server.Process{AccessControl: users != nil})
 		testkit.Check(t, err)
 	}
-	return &player{t: t, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{}, behind: map[string]int32{}}
+	return &player{t: t, cluster: c, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{}, behind: map[string]int32{}}
 }
 
 type client struct {
@@ -143,6 +151,9 @@ type answer struct {
 }
 
 var opcodes = map[wire.OpCode]string{wire.OpMsg: "OP_MSG", wire.OpReply: "OP_REPLY"}
+
+// patience is how long the recorded client waited for a reply.
+const patience = 12 * time.Second
 
 // receive returns the next answer, after the server has become idle.
 func (c *client) receive() (answer, error) {
@@ -178,6 +189,16 @@ func (p *player) play(s step) []string {
 	}
 	if s.Send != nil && string(s.Send) != "null" {
 		c.send(p.message(s))
+	}
+	if s.Timeout {
+		_ = c.SetReadDeadline(time.Now().Add(patience))
+		got, err := c.receive()
+		delete(p.conns, s.Connection)
+		_ = c.Close()
+		if err == nil {
+			return []string{fmt.Sprint("got an answer, want none: ", got.doc)}
+		}
+		return nil
 	}
 	if s.Reply == nil && !s.Closed {
 		return nil
