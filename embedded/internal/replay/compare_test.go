@@ -33,7 +33,7 @@ func (c *comparison) differ(path string, got, want any) {
 	if strings.HasSuffix(path, ".errmsg") || strings.HasSuffix(path, "~") {
 		list = &c.minor
 	}
-	*list = append(*list, fmt.Sprintf("%s: got %T %v, want %T %v", path, got, got, want, want))
+	*list = append(*list, fmt.Sprintf("%s: got %T %v, want %T %v", strings.TrimSuffix(path, "~"), got, got, want, want))
 }
 
 func (c *comparison) document(path string, got, want bson.D) {
