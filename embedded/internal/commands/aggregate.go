@@ -111,8 +111,6 @@ func merge(tx *store.Tx, db, name string, fail bool, doc bson.D) error {
 	return err
 }
 
-const aggregateFields = " pipeline cursor allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
-
 type aggregation struct {
 	s         *call
 	args      *args
@@ -125,7 +123,6 @@ type aggregation struct {
 
 // aggregate implements aggregate. Stage names and the read concern are checked first and last, respectively.
 func aggregate(s *call, a *args) action {
-	a.only(aggregateFields)
 	g := &aggregation{s: s, args: a, ns: s.req.DB + ".$cmd.aggregate"}
 	if str, ok := a.any("aggregate").(string); ok {
 		g.name, g.ns = str, s.req.DB+"."+str
@@ -133,17 +130,16 @@ func aggregate(s *call, a *args) action {
 	} else if n, ok := value.Int64(a.any("aggregate")); !ok || n != 1 {
 		a.Fail(fault.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 	}
-	g.list = a.array("pipeline")
-	a.need("pipeline")
+	list, ok := a.any("pipeline").(bson.A)
+	g.list = list
+	a.Refuse(!ok, fault.TypeMismatch, "'pipeline' option must be specified as an array")
 	a.Refuse(!a.has("cursor"), fault.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
-	_, ok := a.any("cursor").(bson.D)
+	_, ok = a.any("cursor").(bson.D)
 	a.Refuse(!ok && a.any("cursor") != nil, fault.TypeMismatch, "cursor field must be missing or an object")
 	c := a.part("cursor")
+	a.Note(checkFields(s.req, "cursor", "cursor", c.doc))
 	g.batchSize = c.number("batchSize", firstBatch)
 	a.Refuse(g.batchSize < 0, fault.ValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize)
-	for _, e := range c.doc {
-		a.Refuse(e.Key != "batchSize", fault.IDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key)
-	}
 	g.opts = query.Options{Let: a.let(), Collation: a.collation()}
 	if a.Err == nil {
 		a.Note(pipeline.CheckNames(g.list))
@@ -215,7 +211,6 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 // mapReduce implements mapReduce with inline results.
 func mapReduce(s *call, a *args) action {
 	a.readConcern(s)
-	a.only(" map reduce out query verbose ") // verbose has no effect
 	a.flag("verbose")
 	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
 	name, m := a.name(), &mapReducer{stopped: s.Stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}
@@ -238,7 +233,6 @@ func mapReduce(s *call, a *args) action {
 }
 
 func (a *args) function(key string) *script.Function {
-	a.need(key)
 	source, ok := a.any(key).(string)
 	if code, isCode := a.any(key).(bson.JavaScript); isCode {
 		source, ok = string(code), true

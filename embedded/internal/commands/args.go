@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -12,11 +11,11 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// args are the fields of a command or of a subdocument. Its methods record errors, such as a wrong type.
+// args are the fields of a command or of a document in it, whose names and types have been checked. Its methods return
+// zero values for missing fields, and note errors in values.
 type args struct {
-	of  string // the name of the command or subdocument in messages
+	of  string // the name of the command or document in messages
 	doc bson.D
-	old bool // use the messages of find before 5.0
 	*fault.First
 }
 
@@ -25,36 +24,14 @@ func (a *args) part(key string) *args {
 }
 
 // batchSize returns cursor.batchSize, or -1 if it is missing.
-func (a *args) batchSize() int64 {
-	c := a.part("cursor")
-	c.only(" batchSize ")
-	return c.number("batchSize", -1)
-}
+func (a *args) batchSize() int64 { return a.part("cursor").number("batchSize", -1) }
 
-func (a *args) wrong(key string, v any, want string) {
-	a.Refuse(a.old, fault.FailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want)
-	a.Fail(fault.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want)
-}
-
-func (a *args) has(key string) bool { _, ok := value.Field(a.doc, key); return ok }
-func (a *args) any(key string) any  { return value.Get(a.doc, key) }
-
-// field returns a field of type T, or the zero value if it is missing. want is the name of the type in messages.
-func field[T any](a *args, key, want string) (out T) {
-	v := a.any(key)
-	if v == nil {
-		return out
-	}
-	out, ok := v.(T)
-	if !ok {
-		a.wrong(key, v, want)
-	}
-	return out
-}
-
-func (a *args) str(key string) string      { return field[string](a, key, "string") }
-func (a *args) document(key string) bson.D { return field[bson.D](a, key, "object") }
-func (a *args) array(key string) bson.A    { return field[bson.A](a, key, "array") }
+func (a *args) has(key string) bool        { _, ok := value.Field(a.doc, key); return ok }
+func (a *args) any(key string) any         { return value.Get(a.doc, key) }
+func (a *args) str(key string) string      { return value.As[string](a.doc, key) }
+func (a *args) document(key string) bson.D { return value.As[bson.D](a.doc, key) }
+func (a *args) array(key string) bson.A    { return value.As[bson.A](a.doc, key) }
+func (a *args) flag(key string) bool       { return value.Truthy(a.any(key)) }
 
 // name returns the collection name, which is the value of the first field.
 func (a *args) name() string {
@@ -70,15 +47,12 @@ func (a *args) collection(db string) string {
 	return name
 }
 
+func (a *args) checkName(db, name string) { a.Note(namespace(db, name)) }
+
 // number returns a number as an integer, or fallback if it is missing.
 func (a *args) number(key string, fallback int64) int64 {
 	v := a.any(key)
 	if v == nil {
-		return fallback
-	}
-	if !value.IsNumber(v) {
-		a.Refuse(a.old, fault.FailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key)
-		a.Fail(fault.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v))
 		return fallback
 	}
 	n, ok := value.Int64(v)
@@ -93,17 +67,6 @@ func (a *args) count(key, what string) int64 {
 	n := a.number(key, 0)
 	a.Refuse(n < 0, fault.BadValue, "%s value must be non-negative, but received: %d", what, n)
 	return n
-}
-
-// flag returns a boolean or the truth value of a number.
-func (a *args) flag(key string) bool {
-	v := a.any(key)
-	if v == nil {
-		return false
-	}
-	_, ok := v.(bool)
-	a.Refuse(!ok && !value.IsNumber(v), fault.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v))
-	return value.Truthy(v)
 }
 
 // let returns the variables of a command: those of the field let and NOW, which is constant during the command.
@@ -128,42 +91,10 @@ func (a *args) collation() query.Collation {
 
 // filter compiles the filter in a field, or returns nil after an error.
 func (a *args) filter(key string, opts query.Options) *query.Filter {
-	doc := a.document(key)
-	if a.Err != nil {
-		return nil
-	}
-	f, err := query.Compile(doc, opts)
+	f, err := query.Compile(a.document(key), opts)
 	a.Note(err)
 	return f
 }
-
-// generic contains the fields that every command accepts.
-var generic = map[string]bool{
-	"$db": true, "$clusterTime": true, "$readPreference": true, "$configServerState": true, "$audit": true, "$client": true,
-	"lsid": true, "txnNumber": true, "autocommit": true, "startTransaction": true, "stmtId": true, "stmtIds": true, "recoveryToken": true,
-	"readConcern": true, "writeConcern": true, "maxTimeMS": true, "comment": true, "apiVersion": true, "apiStrict": true,
-	"apiDeprecationErrors": true, "maxTimeMSOpOnly": true, "$maxTimeMS": true, "mayBypassWriteBlocking": true, "coordinator": true,
-	"rawData": true, "$gossipTime": true, "databaseVersion": true, "shardVersion": true, "$secondaryOk": true, "$queryOptions": true,
-}
-
-// only checks that all fields are in a list. Those of a command may also be generic; the first one is its name.
-func (a *args) only(fields string) {
-	isCommand := !strings.ContainsAny(a.of, ".$")
-	for i, e := range a.doc {
-		if isCommand && (i == 0 || generic[e.Key]) || strings.Contains(fields, " "+e.Key+" ") {
-			continue
-		}
-		a.Refuse(a.old, fault.FailedToParse,
-			"Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
-		a.Fail(fault.IDLUnknownField, "BSON field '%s.%s' is an unknown field.", a.of, e.Key)
-	}
-}
-
-func (a *args) need(key string) {
-	a.Refuse(!a.has(key), fault.IDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key)
-}
-
-func (a *args) checkName(db, name string) { a.Note(namespace(db, name)) }
 
 // readConcern is the read concern of a command.
 type readConcern struct {

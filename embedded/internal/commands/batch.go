@@ -159,7 +159,6 @@ func (b *batch) run(w *write) error {
 }
 
 func bulkWrite(s *call, a *args) action {
-	a.only(" ops nsInfo ordered bypassDocumentValidation let errorsOnly cursor endpoint ")
 	b, errorsOnly := newBatch(s, a), a.flag("errorsOnly")
 	writes, size := a.operations(s.req), a.batchSize()
 	return func() (bson.D, error) {
@@ -175,18 +174,12 @@ func bulkWrite(s *call, a *args) action {
 	}
 }
 
-const bulkUpdateFields = " update filter updateMods multi upsert upsertSupplied arrayFilters hint constants collation sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery "
-
 // operations returns the statements in ops, which name their collections by their position in nsInfo.
 func (a *args) operations(req *Request) (writes []*write) {
 	docs, let := a.documents("ops"), a.let()
-	a.need("nsInfo")
 	var collections [][2]string
 	for _, v := range a.array("nsInfo") {
-		info, _ := v.(bson.D)
-		str, ok := value.Get(info, "ns").(string)
-		a.Refuse(!ok, fault.IDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
-		db, coll, _ := strings.Cut(str, ".")
+		db, coll, _ := strings.Cut(value.As[string](v.(bson.D), "ns"), ".")
 		a.checkName(db, coll)
 		collections = append(collections, [2]string{db, coll})
 	}
@@ -201,20 +194,20 @@ func (a *args) operations(req *Request) (writes []*write) {
 			a.Fail(fault.BadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(doc))
 			break
 		}
-		w := new(write)
-		switch op := (&args{of: "bulkWrite.ops." + doc[0].Key, doc: doc, First: a.First}); doc[0].Key {
+		w, of := new(write), "bulkWrite.ops."+doc[0].Key
+		if shapes[of] == nil {
+			a.Fail(fault.IDLUnknownField, "BSON field '%s' is an unknown field.", of)
+			break
+		}
+		a.Note(checkFields(req, of, of, doc))
+		switch op := (&args{of: of, doc: doc, First: a.First}); doc[0].Key {
 		case "insert":
-			op.only(" insert document ")
 			inserted := op.document("document")
 			w = newInsert(req, inserted, value.Encode(inserted))
 		case "update":
-			op.only(bulkUpdateFields)
 			w = op.write(updating, let, "filter", "updateMods", "constants")
 		case "delete":
-			op.only(" delete filter multi hint collation sampleId ")
 			w = op.write(deleting, let, "filter", "", "")
-		default:
-			a.Fail(fault.IDLUnknownField, "BSON field 'bulkWrite.ops.%s' is an unknown field.", doc[0].Key)
 		}
 		w.i, w.db, w.coll, w.notRetryable = i, collections[n][0], collections[n][1], "retryable writes with multi=true"
 		writes = append(writes, w)
@@ -327,7 +320,6 @@ func (b *batch) store(tx *store.Tx, inserts ...*write) error {
 }
 
 func insertCommand(s *call, a *args) action {
-	a.only(" documents ordered bypassDocumentValidation encryptionInformation ")
 	docs := a.documents("documents")
 	if a.Err != nil {
 		return nil

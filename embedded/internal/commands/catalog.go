@@ -16,15 +16,15 @@ import (
 
 // clusteredIndex returns the option clusteredIndex of create with its defaults, as listCollections shows it. It returns
 // nil if the collection is not clustered.
-func clusteredIndex(a *args) bson.D {
-	if a.any("clusteredIndex") == any(false) || a.any("clusteredIndex") == nil {
+func clusteredIndex(req *Request, a *args) bson.D {
+	if v := a.any("clusteredIndex"); v == any(false) || v == nil {
 		return nil
 	}
 	c := a.part("clusteredIndex")
-	c.only(" v key name unique ")
+	a.Refuse(c.doc == nil, fault.TypeMismatch, "BSON field 'create.clusteredIndex' is the wrong type '%s', expected type 'object'",
+		value.TypeName(a.any("clusteredIndex")))
+	a.Note(checkFields(req, c.of, c.of, c.doc))
 	key, name := c.document("key"), cmp.Or(c.str("name"), "_id_")
-	c.need("key")
-	c.need("unique")
 	c.Refuse(!c.flag("unique"), 5979700, "The clusteredIndex option requires unique: true to be specified")
 	c.Refuse(!value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}), fault.InvalidIndexSpecificationOption,
 		"The clusteredIndex option is only supported for key: {_id: 1}")
@@ -67,8 +67,6 @@ func checkMetadataConsistency(s *call, a *args) action {
 	return func() (bson.D, error) { return s.list(s.req.DB+".$cmd.aggregate", nil, size), nil }
 }
 
-const createFields = " capped autoIndexId idIndex size max storageEngine validator validationLevel validationAction indexOptionDefaults viewOn pipeline collation changeStreamPreAndPostImages timeseries expireAfterSeconds clusteredIndex encryptedFields flags temp "
-
 func createCommand(s *call, a *args) action {
 	options := bson.D{} // as listCollections shows them
 	for _, e := range a.doc[1:] {
@@ -76,10 +74,9 @@ func createCommand(s *call, a *args) action {
 			options = append(options, e)
 		}
 	}
-	clustered := clusteredIndex(a)
+	clustered := clusteredIndex(s.req, a)
 	options = value.AddIf(options, clustered != nil, "clusteredIndex", clustered)
 	c := store.NewCollection(s.req.DB, a.collection(s.req.DB), options)
-	a.only(createFields)
 	if clustered != nil {
 		id := c.IDIndex()
 		id.Name, id.Clustered = value.As[string](clustered, "name"), true
@@ -131,7 +128,6 @@ func (s *call) create(tx *store.Tx, c *store.Collection) error {
 }
 
 func drop(s *call, a *args) action {
-	a.only(" collectionUUID encryptedFields ")
 	name, db := a.collection(s.req.DB), s.req.DB
 	return func() (bson.D, error) {
 		var c *store.Collection
@@ -177,9 +173,7 @@ func dropDatabase(s *call, a *args) action {
 }
 
 func renameCollection(s *call, a *args) action {
-	a.only(" to dropTarget stayTemp collectionUUID encryptedFields ")
 	from, to, dropTarget := a.str("renameCollection"), a.str("to"), a.flag("dropTarget")
-	a.need("to")
 	fromDB, fromName, _ := strings.Cut(from, ".")
 	toDB, toName, _ := strings.Cut(to, ".")
 	a.checkName(fromDB, fromName)

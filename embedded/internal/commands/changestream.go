@@ -36,8 +36,6 @@ type stream struct {
 	invalid bool       // the stream has been invalidated
 }
 
-const streamFields = " resumeAfter startAfter startAtOperationTime fullDocument fullDocumentBeforeChange allChangesForCluster showExpandedEvents showMigrationEvents showSystemEvents showRawUpdateDescription matchCollectionUUIDForUpdateLookup allowToRunOnConfigDB allowToRunOnSystemNS version ignoreRemovedShards supportedEvents "
-
 // watch opens the change stream of an aggregation whose first stage is $changeStream with this argument.
 func (g *aggregation) watch(arg any) (bson.D, error) {
 	s := g.s
@@ -50,9 +48,10 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 	case !ok:
 		return nil, fault.Errorf(50808, "$changeStream stage expects a document as argument.")
 	}
+	if err := checkFields(s.req, "$changeStream", "$changeStream", doc); err != nil {
+		return nil, err
+	}
 	a := &args{of: "$changeStream", doc: doc, First: new(fault.First)}
-	a.only(streamFields)
-	a.Note(tooNew(s.req, a.of, doc))
 	st := &stream{d: s.d, wire: wire(s.req), db: s.req.DB, coll: g.name, fullDocument: a.enum("fullDocument", "default", "updateLookup", "whenAvailable", "required"),
 		before: a.enum("fullDocumentBeforeChange", "off", "whenAvailable", "required"), expanded: a.flag("showExpandedEvents")}
 	switch all := a.flag("allChangesForCluster"); {
@@ -108,7 +107,7 @@ func (st *stream) start(o *args) error {
 		return nil
 	}
 	option, text := options[0], ""
-	ts := field[bson.Timestamp](o, "startAtOperationTime", "timestamp")
+	ts := value.As[bson.Timestamp](o.doc, "startAtOperationTime")
 	if option != "startAtOperationTime" {
 		var err error
 		text, ts, err = parseToken(o.any(option))

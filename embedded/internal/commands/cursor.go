@@ -112,11 +112,8 @@ func (s *call) notFound(id int64, ns string) error {
 }
 
 func getMore(s *call, a *args) action {
-	id, ok := a.any("getMore").(int64)
-	a.Refuse(!ok, fault.TypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
+	id := a.number("getMore", 0)
 	coll, size, maxTime, d := a.str("collection"), a.number("batchSize", -1), a.number("maxTimeMS", 0), s.d
-	a.only(" collection batchSize term lastKnownCommittedOpTime includeQueryStatsMetrics ")
-	a.need("collection")
 	a.Refuse(a.has("batchSize") && size < 0, fault.ValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
 	if size == 0 {
 		size = -1
@@ -170,13 +167,7 @@ func (d *Deployment) next(ctx context.Context, c *cursor, size, maxTime int64) (
 }
 
 func killCursors(s *call, a *args) action {
-	a.only(" cursors ")
 	ids, ns, d := a.array("cursors"), s.req.DB+"."+a.name(), s.d
-	a.need("cursors")
-	for _, v := range ids {
-		_, ok := v.(int64)
-		a.Refuse(!ok, fault.TypeMismatch, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
-	}
 	return func() (bson.D, error) {
 		killed, missing := bson.A{}, bson.A{}
 		all := &d.cursors

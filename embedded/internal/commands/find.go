@@ -11,8 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-const findFields = " filter sort projection hint skip limit batchSize singleBatch max min returnKey showRecordId tailable oplogReplay noCursorTimeout awaitData allowPartialResults collation allowDiskUse let ntoreturn options term readOnce requestResumeToken resumeAfter legacyRuntimeConstants runtimeConstants includeQueryStatsMetrics startAt "
-
 type findCommand struct {
 	s                                                *call
 	name, ns                                         string
@@ -28,12 +26,10 @@ type findCommand struct {
 }
 
 func find(s *call, a *args) action {
-	a.old = wire(s.req) < wire50
-	a.only(findFields)
 	q := &findCommand{s: s, concern: a.readConcern(s), hint: a.any("hint")}
 	_, isUUID := a.doc[0].Value.(bson.Binary)
 	a.Refuse(isUUID, fault.NamespaceNotFound, "Unable to resolve UUID")
-	if q.name = a.name(); q.name != "" && a.old && namespace(s.req.DB, q.name) != nil {
+	if q.name = a.name(); q.name != "" && wire(s.req) < wire50 && namespace(s.req.DB, q.name) != nil {
 		a.Fail(fault.InvalidNamespace, "Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
 	}
 	a.checkName(s.req.DB, q.name)
@@ -47,9 +43,6 @@ func find(s *call, a *args) action {
 	q.filter, q.sort = a.document("filter"), a.document("sort")
 	projection := a.document("projection")
 	a.Refuse(q.await && !q.tailable, fault.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
-	if a.Err != nil {
-		return nil
-	}
 	var err error
 	q.match, err = query.Compile(q.filter, opts)
 	a.Note(q.onShard(err))
@@ -166,7 +159,6 @@ func (q *findCommand) onShard(err error) error {
 
 func count(s *call, a *args) action {
 	a.readConcern(s)
-	a.only(" query limit skip hint collation fields ")
 	name, skip, limit := a.collection(s.req.DB), a.number("skip", 0), a.number("limit", 0)
 	a.Refuse(skip < 0, fault.BadValue, "Skip value is negative in the count query")
 	f := a.filter("query", query.Options{Collation: a.collation(), Scripts: s.scripts()})
@@ -189,9 +181,7 @@ func count(s *call, a *args) action {
 
 func distinct(s *call, a *args) action {
 	concern := a.readConcern(s)
-	a.only(" key query collation hint ")
 	name, key, collation := a.collection(s.req.DB), a.str("key"), a.collation()
-	a.need("key")
 	f := a.filter("query", query.Options{Collation: collation, Scripts: s.scripts()})
 	return func() (bson.D, error) {
 		now := s.d.Now()

@@ -13,15 +13,12 @@ import (
 )
 
 func createIndexes(s *call, a *args) action {
-	a.only(" indexes ignoreUnknownIndexOptions commitQuorum v ")
 	name, list := a.collection(s.req.DB), a.array("indexes")
 	a.Refuse(len(list) == 0, fault.BadValue, "Must specify at least one index to create")
 	a.Refuse(a.has("commitQuorum") && !s.d.Logged(), fault.BadValue, "Standalones can't specify commitQuorum")
 	specs := make([]*store.Index, len(list))
 	for i, v := range list {
-		spec, ok := v.(bson.D)
-		a.Refuse(!ok, fault.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
-		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: spec, First: a.First}, wire(s.req))
+		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: v.(bson.D), First: a.First}, wire(s.req))
 	}
 	return func() (bson.D, error) {
 		reply, err := s.buildIndexes(name, specs)
@@ -143,9 +140,7 @@ func sameOption(a, b bson.D, key string) bool {
 }
 
 func dropIndexes(s *call, a *args) action {
-	a.only(" index collectionUUID isTimeseriesNamespace ")
 	name := a.collection(s.req.DB)
-	a.need("index")
 	names, ok := a.any("index").(bson.A)
 	if !ok {
 		names = bson.A{a.any("index")}
@@ -213,7 +208,6 @@ func indexNamed(c *store.Collection, which any) (*store.Index, error) {
 }
 
 func listIndexes(s *call, a *args) action {
-	a.only(" cursor includeBuildUUIDs includeIndexBuildInfo ")
 	name, size := a.collection(s.req.DB), a.batchSize()
 	return func() (bson.D, error) {
 		var c *store.Collection
@@ -238,9 +232,8 @@ func listIndexes(s *call, a *args) action {
 
 func collMod(s *call, a *args) action {
 	name := a.collection(s.req.DB)
-	a.only(" index validator validationLevel validationAction changeStreamPreAndPostImages expireAfterSeconds ")
 	a.document("changeStreamPreAndPostImages")
-	index := parseIndexChange(s.req, a)
+	index := parseIndexChange(a)
 	validator := a.filter("validator", query.Options{})
 	return func() (bson.D, error) {
 		reply := bson.D{}
@@ -283,13 +276,11 @@ type indexChange struct {
 }
 
 // parseIndexChange parses the field index of collMod. It returns nil if the field is missing.
-func parseIndexChange(req *Request, a *args) *indexChange {
+func parseIndexChange(a *args) *indexChange {
 	if !a.has("index") {
 		return nil
 	}
 	x := a.part("index")
-	x.only(" name keyPattern unique prepareUnique ")
-	x.Note(tooNew(req, x.of, x.doc))
 	ch := &indexChange{which: x.document("keyPattern"), unique: x.flag("unique")}
 	if name := x.str("name"); name != "" {
 		ch.which = name

@@ -13,7 +13,6 @@ import (
 )
 
 func listCollections(s *call, a *args) action {
-	a.only(" cursor filter nameOnly authorizedCollections includePendingDrops ")
 	nameOnly, size, f := a.flag("nameOnly"), a.batchSize(), a.filter("filter", query.Options{})
 	return func() (bson.D, error) {
 		var docs []bson.D
@@ -56,7 +55,6 @@ func describe(c *store.Collection) bson.D {
 
 func listDatabases(s *call, a *args) action {
 	a.Refuse(s.req.DB != "admin", fault.Unauthorized, "listDatabases may only be run against the admin database.")
-	a.only(" filter nameOnly authorizedDatabases ")
 	nameOnly, f := a.flag("nameOnly"), a.filter("filter", query.Options{})
 	return func() (bson.D, error) {
 		var docs []bson.D

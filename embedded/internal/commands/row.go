@@ -59,6 +59,14 @@ type Row struct {
 	NoTransaction bool
 }
 
+// title returns the name of the command in messages about its fields.
+func (r *Row) title(wire int) string {
+	if r.Name == "find" && wire >= wire50 {
+		return "FindCommandRequest"
+	}
+	return r.Name
+}
+
 // ReadConcernLevels lists all levels of readConcern. The last one is snapshot.
 var ReadConcernLevels = []string{"local", "majority", "linearizable", "available", "snapshot"}
 

@@ -7,43 +7,54 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// handler parses a command. The returned action is run only if the arguments are valid.
+// handler plans a command whose fields have been checked. The returned action is run only if no error was noted.
 type handler func(s *call, a *args) action
 
 type action func() (bson.D, error)
 
-// parse returns the Parse of a row, which checks the arguments before fail points are evaluated.
-func (d *Deployment) parse(h handler) func(*Request) (func() (bson.D, error), error) {
+// A parser parses a command and returns the function that executes it.
+type parser = func(*Request) (func() (bson.D, error), error)
+
+// early returns the Parse of a row, which plans the command before fail points are evaluated.
+func (d *Deployment) early(h handler) parser {
 	return func(req *Request) (func() (bson.D, error), error) {
-		doc, err := value.Decode(req.Body)
-		if err != nil {
-			return nil, fault.Errorf(fault.InvalidBSON, "%v", err)
-		}
-		if err := tooNew(req, req.Row.Name, doc); err != nil {
-			return nil, err
-		}
 		s := d.newCall(req)
-		a := &args{of: req.Row.Name, doc: doc, First: new(fault.First)}
-		do := h(s, a)
-		return func() (bson.D, error) { return s.serve(do) }, a.Err
+		do, err := s.plan(h)
+		return func() (bson.D, error) { return s.serve(do) }, err
 	}
 }
 
-// serve returns the Run of a row. It checks the arguments after the session and the transaction.
-func (d *Deployment) serve(h handler) func(*Request) (bson.D, error) {
-	return run(d.parse(func(s *call, a *args) action {
-		return func() (bson.D, error) {
-			do := h(s, a)
-			if a.Err != nil {
-				return nil, a.Err
+// late returns the Run of a row, which plans the command after its session and transaction have been found.
+func (d *Deployment) late(h handler) func(*Request) (bson.D, error) {
+	return func(req *Request) (bson.D, error) {
+		s := d.newCall(req)
+		return s.serve(func() (bson.D, error) {
+			do, err := s.plan(h)
+			if err != nil {
+				return nil, err
 			}
 			return do()
-		}
-	}))
+		})
+	}
 }
 
-// run combines a Parse and the action that it returns.
-func run(parse func(*Request) (func() (bson.D, error), error)) func(*Request) (bson.D, error) {
+// plan checks the fields of the command and plans it.
+func (s *call) plan(h handler) (action, error) {
+	doc, err := value.Decode(s.req.Body)
+	if err != nil {
+		return nil, fault.Errorf(fault.InvalidBSON, "%v", err)
+	}
+	name := s.req.Row.Name
+	if err := checkFields(s.req, name, s.req.Row.title(wire(s.req)), doc); err != nil {
+		return nil, err
+	}
+	a := &args{of: name, doc: doc, First: new(fault.First)}
+	do := h(s, a)
+	return do, a.Err
+}
+
+// run combines a parser and the function that it returns.
+func run(parse parser) func(*Request) (bson.D, error) {
 	return func(req *Request) (bson.D, error) {
 		do, err := parse(req)
 		if err != nil {

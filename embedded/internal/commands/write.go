@@ -194,38 +194,28 @@ func equalities(q bson.D) (out bson.D) {
 // documents returns the documents in an array of a write command.
 func (a *args) documents(key string) []bson.D {
 	list := a.array(key)
-	a.need(key)
 	a.Refuse(len(list) == 0 || len(list) > maxBatch, fault.InvalidLength,
 		"Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, len(list))
 	docs := make([]bson.D, len(list))
 	for i, v := range list {
-		doc, ok := v.(bson.D)
-		a.Refuse(!ok, fault.TypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
-		docs[i] = doc
+		docs[i] = v.(bson.D)
 	}
 	return docs
 }
 
 // statements returns the statements of a write command.
-func (a *args) statements(req *Request, key, fields string, required ...string) []*args {
+func (a *args) statements(key string) []*args {
 	var out []*args
 	for _, doc := range a.documents(key) {
-		st := &args{of: a.of + "." + key, doc: doc, First: a.First}
-		st.only(fields)
-		st.Note(tooNew(req, st.of, doc))
-		for _, r := range required {
-			st.need(r)
-		}
-		out = append(out, st)
+		out = append(out, &args{of: a.of + "." + key, doc: doc, First: a.First})
 	}
 	return out
 }
 
 func updateCommand(s *call, a *args) action {
-	a.only(" updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation ")
 	let := a.let()
 	var writes []*write
-	for _, st := range a.statements(s.req, "updates", " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery ", "q", "u") {
+	for _, st := range a.statements("updates") {
 		w := st.write(updating, let, "q", "u", "c")
 		w.notRetryable = "(or request) retryable writes with multi=true"
 		st.Refuse(w.multi && st.has("sort"), fault.FailedToParse, "Cannot specify sort with multi=true")
@@ -248,10 +238,9 @@ func updateCommand(s *call, a *args) action {
 }
 
 func deleteCommand(s *call, a *args) action {
-	a.only(" deletes ordered let legacyRuntimeConstants runtimeConstants encryptionInformation bypassDocumentValidation ")
 	let := a.let()
 	var writes []*write
-	for _, st := range a.statements(s.req, "deletes", " q limit collation hint sampleId ", "q", "limit") {
+	for _, st := range a.statements("deletes") {
 		limit := st.number("limit", 0)
 		st.Refuse(limit != 0 && limit != 1, fault.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
 		w := st.write(deleting, let, "q", "", "")
@@ -326,7 +315,6 @@ func (a *args) unacknowledged() bool {
 }
 
 func findAndModify(s *call, a *args) action {
-	a.only(" query fields sort hint collation arrayFilters remove update upsert new bypassDocumentValidation let runtimeConstants legacyRuntimeConstants encryptionInformation sampleId ")
 	m := &store.Image{Removed: a.flag("remove"), New: a.flag("new")}
 	w := a.write(updating, a.let(), "query", "update", "")
 	w.db, w.coll, w.findAndModify, w.request = s.req.DB, a.collection(s.req.DB), m, a.doc
@@ -388,4 +376,21 @@ func (w *write) checkRetry(st *store.Statement) error {
 		return fail(40611, "wants the document after update returned, but only before update document is stored")
 	}
 	return nil
+}
+
+// noDollars notes an error for a field with a leading dollar in a value, which servers before 5.0 did not store.
+func noDollars(p *fault.First, v any, path string) {
+	switch x := v.(type) {
+	case bson.D:
+		for _, e := range x {
+			reference := e.Key == "$ref" || e.Key == "$id" || e.Key == "$db"
+			p.Refuse(strings.HasPrefix(e.Key, "$") && !reference, fault.DollarPrefixedFieldName,
+				"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
+			noDollars(p, e.Value, path+e.Key+".")
+		}
+	case bson.A:
+		for _, item := range x {
+			noDollars(p, item, path)
+		}
+	}
 }

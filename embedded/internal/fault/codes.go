@@ -105,6 +105,7 @@ const (
 	NotPrimaryOrSecondary                    int32 = 13436
 	SearchNotEnabled                         int32 = 31082
 	IDLFailedToParse                         int32 = 40414
+	IDLDuplicateField                        int32 = 40413
 	IDLUnknownField                          int32 = 40415
 	NoDatabase                               int32 = 40571
 	NotARetryableWriteCommand                int32 = 50768

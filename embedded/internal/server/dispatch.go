@@ -332,7 +332,7 @@ func (x *exchange) readPreference() error {
 	case x.view.Role != commands.Mongos:
 		return nil
 	case slices.ContainsFunc([]string{"mode", "tags"}, func(name string) bool { return repeats(preference, name) }):
-		return fault.Errorf(codeDuplicateField, "$readPreference has a duplicate field")
+		return fault.Errorf(fault.IDLDuplicateField, "$readPreference has a duplicate field")
 	case !tags.IsZero() && len(sets) == 0:
 		return fault.Errorf(fault.BadValue, "\"tags\" must contain at least one document")
 	}
@@ -351,8 +351,7 @@ func repeats(document bson.Raw, name string) bool {
 }
 
 const (
-	codeNotAnObject    = 10065
-	codeDuplicateField = 40413
+	codeNotAnObject = 10065
 )
 
 // role rejects writes on a secondary, and reads whose read preference requires the primary.

@@ -30,7 +30,7 @@ var profiles = []Profile{
 type feature struct{ since, until int }
 
 // The features. See also embedded/internal/fault/errorcodes.txt for names of error codes, params.go for parameters, and
-// embedded/internal/commands/versions.go for fields of commands.
+// embedded/internal/commands/fields.txt for fields of commands.
 var (
 	helloCommand    = feature{since: 9}            // hello in addition to isMaster
 	offersHello     = feature{since: 13}           // isMaster replies helloOk

@@ -1,0 +1,225 @@
+package commands
+
+import (
+	_ "embed" // for fields.txt
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// Wire versions of server releases.
+const (
+	wire44 = 9
+	wire50 = 13
+	wire60 = 17
+	wire70 = 21
+	wire80 = 25
+	wire81 = 26
+)
+
+//go:embed fields.txt
+var fieldsText string
+
+// shape describes the fields of a command or of a document in one. See fields.txt.
+type shape struct {
+	fields   map[string]field
+	required []string
+	open     bool // other fields are ignored
+}
+
+type field struct {
+	kind  string // of fieldTypes, or a shape
+	list  bool
+	plain bool // the name of the shape is its name in messages
+	later bool // not implemented
+	since int  // wire version
+}
+
+var shapes = parseShapes(fieldsText)
+
+func parseShapes(text string) map[string]*shape {
+	out := map[string]*shape{}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		s := out[words[0]]
+		if s == nil {
+			s = &shape{fields: map[string]field{}}
+			out[words[0]] = s
+		}
+		for _, word := range words[1:] {
+			if word == "*" {
+				s.open = true
+				continue
+			}
+			name, kind, _ := strings.Cut(word, ":")
+			kind, wire, _ := strings.Cut(kind, "@")
+			f := field{}
+			f.since, _ = strconv.Atoi(wire)
+			kind, f.later = strings.CutSuffix(kind, "?")
+			kind, required := strings.CutSuffix(kind, "!")
+			if required {
+				s.required = append(s.required, name)
+			}
+			f.list = strings.HasPrefix(kind, "[")
+			f.kind, f.plain = strings.CutPrefix(strings.Trim(kind, "[]{}"), "=")
+			s.fields[name] = f
+		}
+	}
+	return out
+}
+
+// fieldTypes are the types of fields, with the types of values that they accept, as messages name them. A flag of find
+// accepts what a bool accepts before 5.0.
+var fieldTypes = map[string][]string{
+	"string": {"string"}, "object": {"object"}, "array": {"array"}, "timestamp": {"timestamp"}, "int": {"int"}, "long": {"long"},
+	"bool": {"bool", "long", "int", "decimal", "double"}, "number": {"long", "int", "decimal", "double"}, "flag": {"bool"},
+}
+
+// generic contains the fields that every command accepts.
+var generic = map[string]bool{
+	"$db": true, "$clusterTime": true, "$readPreference": true, "$configServerState": true, "$audit": true, "$client": true,
+	"lsid": true, "txnNumber": true, "autocommit": true, "startTransaction": true, "stmtId": true, "stmtIds": true, "recoveryToken": true,
+	"readConcern": true, "writeConcern": true, "maxTimeMS": true, "comment": true, "apiVersion": true, "apiStrict": true,
+	"apiDeprecationErrors": true, "maxTimeMSOpOnly": true, "$maxTimeMS": true, "mayBypassWriteBlocking": true, "coordinator": true,
+	"rawData": true, "$gossipTime": true, "databaseVersion": true, "shardVersion": true, "$secondaryOk": true, "$queryOptions": true,
+}
+
+// oldRefusals are the errors for unknown fields before 5.0, where they differ.
+var oldRefusals = map[string]fault.Error{
+	"aggregate":     {Code: fault.FailedToParse, Message: "unrecognized field '%s'"},
+	"findAndModify": {Code: fault.IDLUnknownField, Message: "BSON field '%s' is an unknown field."},
+	"collMod.index": {Code: fault.InvalidOptions, Message: "Unrecognized field '%s' in 'index' option"},
+}
+
+// checkFields returns the first error that a server finds in the fields of a command, or of a document in one, in its
+// order: unknown fields, wrong types and duplicates as they come, and then missing fields. of is the name in messages.
+func checkFields(req *Request, name, of string, doc bson.D) error {
+	c := checker{req: req, wire: wire(req)}
+	c.document(name, of, doc, name == req.Row.Name)
+	return c.Err
+}
+
+type checker struct {
+	req  *Request
+	wire int
+	fault.First
+}
+
+func (c *checker) document(name, of string, doc bson.D, command bool) {
+	s := shapes[name]
+	seen := map[string]bool{}
+	for i, e := range doc {
+		f, known := s.fields[e.Key]
+		c.Refuse(seen[e.Key], fault.IDLDuplicateField, "BSON field '%s.%s' is a duplicate field", of, e.Key)
+		seen[e.Key] = true
+		switch {
+		case known && c.wire >= f.since:
+			c.field(f, of, e)
+			c.Refuse(f.later && value.Truthy(e.Value), fault.NotImplemented, "%s.%s is not implemented by the embedded deployment", of, e.Key)
+		case s.open, command && i == 0, command && !known && generic[e.Key]:
+		default:
+			c.unknown(name, of, e.Key)
+		}
+		if command {
+			c.oldComment(name, e)
+		}
+	}
+	for _, key := range s.required {
+		c.Refuse(value.Get(doc, key) == nil, fault.IDLFailedToParse, "BSON field '%s.%s' is missing but a required field", of, key)
+	}
+}
+
+func (c *checker) unknown(name, of, key string) {
+	if old, ok := oldRefusals[name]; ok && c.wire < wire50 {
+		c.Fail(old.Code, old.Message, key)
+	}
+	c.Refuse(name == "find" && c.wire < wire50, fault.FailedToParse, "Failed to parse: %s. Unrecognized field '%s'.",
+		value.Text(value.Must(c.req.Body)), key)
+	c.Fail(fault.IDLUnknownField, "BSON field '%s.%s' is an unknown field.", of, key)
+}
+
+// oldComment checks a comment, which was a string before 4.4, and which count accepts since 4.4.14.
+func (c *checker) oldComment(name string, e bson.E) {
+	if e.Key != "comment" {
+		return
+	}
+	_, text := e.Value.(string)
+	c.Refuse((name == "find" || name == "aggregate") && !text && c.wire < wire44, fault.FailedToParse,
+		"\"comment\" had the wrong type. Expected string, found %s", value.TypeName(e.Value))
+	c.Refuse(name == "count" && slices.Compare(c.req.Server.Version[:], []int{4, 4, 14}) < 0, fault.IDLUnknownField,
+		"BSON field 'count.comment' is an unknown field.")
+}
+
+// field checks the type of a field. Null is like a missing field, except for flags.
+func (c *checker) field(f field, of string, e bson.E) {
+	path := of + "." + e.Key
+	if f.kind == "any" || e.Value == nil && f.kind != "flag" {
+		return
+	}
+	if !f.list {
+		c.value(f, path, e)
+		return
+	}
+	list, ok := e.Value.(bson.A)
+	if !ok {
+		c.wrong(path, e, "array")
+	}
+	f.list = false
+	for i, v := range list {
+		if at := path + "." + strconv.Itoa(i); shapes[f.kind] == nil {
+			c.value(f, at, bson.E{Key: e.Key, Value: v})
+		} else if _, ok := v.(bson.D); !ok {
+			c.wrong(at, bson.E{Key: e.Key, Value: v}, "object")
+		} else {
+			c.value(f, path, bson.E{Key: e.Key, Value: v})
+		}
+	}
+}
+
+func (c *checker) value(f field, path string, e bson.E) {
+	if shapes[f.kind] == nil {
+		c.typed(f.kind, path, e)
+		return
+	}
+	doc, ok := e.Value.(bson.D)
+	if !ok {
+		c.wrong(path, e, "object")
+	}
+	if f.plain {
+		path = f.kind
+	}
+	c.document(f.kind, path, doc, false)
+}
+
+func (c *checker) typed(kind, path string, e bson.E) {
+	types := fieldTypes[kind]
+	if kind == "flag" && c.wire < wire50 {
+		types = fieldTypes["bool"]
+	}
+	if !slices.Contains(types, value.TypeName(e.Value)) {
+		c.wrong(path, e, types...)
+	}
+}
+
+func (c *checker) wrong(path string, e bson.E, types ...string) {
+	found := value.TypeName(e.Value)
+	switch old := c.req.Row.Name == "find" && c.wire < wire50; {
+	case old && types[0] == "long":
+		c.Fail(fault.FailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(value.Must(c.req.Body)), e.Key)
+	case old && len(types) == 1:
+		c.Fail(fault.FailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", e.Key, value.Text(e.Value), e.Key, types[0])
+	case len(types) == 1 && types[0] == "bool" && c.req.Row.Name == "find":
+		c.Fail(fault.TypeMismatch, "Field '%s' should be a boolean value, but found: %s", e.Key, found)
+	case len(types) == 1:
+		c.Fail(fault.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", path, found, types[0])
+	}
+	c.Fail(fault.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '[%s']", path, found, strings.Join(types, ", "))
+}
