@@ -121,7 +121,7 @@ type aggregation struct {
 	concern   readConcern
 }
 
-// aggregate implements aggregate. Stage names and the read concern are checked first and last, respectively.
+// aggregate implements aggregate. The names of its stages are checked first.
 func aggregate(s *call, a *args) action {
 	g := &aggregation{s: s, args: a, ns: s.req.DB + ".$cmd.aggregate"}
 	if str, ok := a.any("aggregate").(string); ok {
@@ -149,10 +149,7 @@ func aggregate(s *call, a *args) action {
 
 func (g *aggregation) run() (bson.D, error) {
 	s := g.s
-	late := &args{of: g.args.of, doc: g.args.doc, First: new(fault.First)}
-	if g.concern = late.readConcern(s); late.Err != nil {
-		return nil, late.Err
-	}
+	g.concern = g.args.readConcern(s)
 	if len(g.list) > 0 {
 		if first := g.list[0].(bson.D)[0]; first.Key == "$changeStream" {
 			return g.watch(first.Value)
@@ -210,7 +207,6 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 
 // mapReduce implements mapReduce with inline results.
 func mapReduce(s *call, a *args) action {
-	a.readConcern(s)
 	a.flag("verbose")
 	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
 	name, m := a.name(), &mapReducer{stopped: s.Stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}

@@ -158,7 +158,6 @@ func (q *findCommand) onShard(err error) error {
 }
 
 func count(s *call, a *args) action {
-	a.readConcern(s)
 	name, skip, limit := a.collection(s.req.DB), a.number("skip", 0), a.number("limit", 0)
 	a.Refuse(skip < 0, fault.BadValue, "Skip value is negative in the count query")
 	f := a.filter("query", query.Options{Collation: a.collation(), Scripts: s.scripts()})

@@ -35,6 +35,8 @@ type Row struct {
 	OnlyOK bool
 	// ReadConcern lists the levels of readConcern that are accepted outside of transactions; nil means only local.
 	ReadConcern []string
+	// RoutedReadConcern commands accept every level on a mongos, which does not read itself.
+	RoutedReadConcern bool
 	// NoAfterClusterTime commands do not accept afterClusterTime.
 	NoAfterClusterTime bool
 	// OnSecondary commands run on a secondary with any read preference. Other commands that are not Write require
@@ -58,6 +60,9 @@ type Row struct {
 	// NoTransaction commands are rejected in transactions.
 	NoTransaction bool
 }
+
+// ReadsShard reports whether a mongos passes the read concern on to a shard, which checks its times.
+func (r *Row) ReadsShard() bool { return !r.Write && r.ReadConcern != nil && r.Name != "getMore" }
 
 // title returns the name of the command in messages about its fields.
 func (r *Row) title(wire int) string {

@@ -87,50 +87,128 @@ func (x *exchange) readWriteConcern() error {
 }
 
 var (
-	writeConcernFields = []string{"w", "j", "wtimeout", "fsync", "provenance", "getLastError", "wElectionId", "wOpTime"}
-	readConcernFields  = []string{"level", "afterOpTime", "afterClusterTime", "atClusterTime", "provenance",
-		"$_allowTransactionTableSnapshot", "$_waitLastStableRecoveryTimestamp"}
+	writeConcernFields  = []string{"w", "j", "wtimeout", "fsync", "provenance", "getLastError", "wElectionId", "wOpTime"}
+	internalReadConcern = []string{"$_allowTransactionTableSnapshot", "$_waitLastStableRecoveryTimestamp"}
+	provenances         = []string{"clientSupplied", "implicitDefault", "customDefault", "getLastErrorDefaults", "internalWriteDefault"}
 )
 
-// readConcern checks the level and afterClusterTime. The backend applies them.
-func (x *exchange) readConcern() error {
-	concern, ok := x.request.Body.Lookup("readConcern").DocumentOK()
-	if !ok {
+// readConcern is the field readConcern of a command.
+type readConcern struct {
+	level       string
+	hasLevel    bool
+	after, at   *bson.Timestamp // afterClusterTime and atClusterTime
+	afterOpTime bool
+}
+
+// parse reads the fields of a read concern in order. It refuses fields that contradict each other.
+func (r *readConcern) parse(concern bson.Raw) error {
+	var p fault.First
+	elements, _ := concern.Elements() // a validated document cannot cause an error
+	for _, e := range elements {
+		v := e.Value()
+		switch e.Key() {
+		case "level":
+			r.level, r.hasLevel = v.StringValueOK()
+			p.Refuse(!r.hasLevel, fault.TypeMismatch, "\"level\" had the wrong type. Expected string, found %s", value.RawTypeName(v))
+			p.Refuse(!slices.Contains(commands.ReadConcernLevels, r.level), fault.FailedToParse,
+				"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
+		case "afterClusterTime":
+			r.after = readTime(&p, e)
+		case "atClusterTime":
+			r.at = readTime(&p, e)
+		case "afterOpTime":
+			r.afterOpTime = true
+		case "provenance":
+			name, _ := v.StringValueOK()
+			p.Refuse(!slices.Contains(provenances, name), fault.BadValue,
+				"Enumeration value '%s' for field 'ReadConcernArgs::parse.provenance' is not a valid value.", name)
+		default:
+			p.Refuse(!slices.Contains(internalReadConcern, e.Key()), fault.InvalidOptions, "Unrecognized option in readConcern: %s", e.Key())
+		}
+	}
+	p.Refuse(r.after != nil && (r.level == "linearizable" || r.level == "available"), fault.InvalidOptions,
+		"afterClusterTime field can be set only if level is equal to majority, local, or snapshot")
+	p.Refuse(r.at != nil && r.level != "snapshot", fault.InvalidOptions, "atClusterTime field can be set only if level is equal to snapshot")
+	p.Refuse(r.after != nil && r.after.IsZero(), fault.InvalidOptions, "afterClusterTime cannot be a null timestamp")
+	p.Refuse(r.at != nil && r.at.IsZero(), fault.InvalidOptions, "atClusterTime cannot be a null timestamp")
+	p.Refuse(r.after != nil && r.at != nil, fault.InvalidOptions, "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed. "+
+		"See https://docs.mongodb.com/manual/core/read-isolation-consistency-recency/#causal-consistency")
+	return p.Err
+}
+
+func readTime(p *fault.First, e bson.RawElement) *bson.Timestamp {
+	t, i, ok := e.Value().TimestampOK()
+	p.Refuse(!ok, fault.TypeMismatch, "\"%s\" had the wrong type. Expected timestamp, found %s", e.Key(), value.RawTypeName(e.Value()))
+	return &bson.Timestamp{T: t, I: i}
+}
+
+// text returns the read concern as in messages.
+func (r *readConcern) text() string {
+	out := value.AddIf(bson.D{}, r.hasLevel, "level", r.level)
+	if r.after != nil {
+		out = append(out, bson.E{Key: "afterClusterTime", Value: *r.after})
+	}
+	if r.at != nil {
+		out = append(out, bson.E{Key: "atClusterTime", Value: *r.at})
+	}
+	return value.Text(bson.D{{Key: "readConcern", Value: append(out, bson.E{Key: "provenance", Value: "clientSupplied"})}})
+}
+
+// readConcern checks the read concern. The backend applies it.
+func (x *exchange) readConcern() (err error) {
+	given, err := x.request.Body.LookupErr("readConcern")
+	if err != nil {
 		return nil
 	}
-	if name := unknownField(concern, readConcernFields); name != "" {
-		return fault.Errorf(fault.InvalidOptions, "Unrecognized option in readConcern: %s", name)
+	defer func() { x.noTimes = err != nil && x.view.Role == commands.Mongos }() // it fails before it knows the time
+	concern, ok := given.DocumentOK()
+	if !ok {
+		return fault.Errorf(fault.FailedToParse, "readConcern field should be an object")
 	}
-	level, ok := concern.Lookup("level").StringValueOK()
-	if ok && !slices.Contains(commands.ReadConcernLevels, level) {
-		x.noTimes = x.view.Role == commands.Mongos // it fails before it knows the time
-		return fault.Errorf(fault.FailedToParse,
-			"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
+	var r readConcern
+	if err := r.parse(concern); err != nil {
+		return err
 	}
-	if ok && !slices.Contains(x.readLevels(), level) {
-		return fault.Errorf(fault.InvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", "+
-			"provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", x.request.Name, level)
+	if r.hasLevel && !slices.Contains(x.readLevels(), r.level) {
+		return fault.Errorf(fault.InvalidOptions, "Command %s does not support %s :: caused by :: read concern not supported", x.request.Name, r.text())
 	}
-	after := concern.Lookup("afterClusterTime")
-	if x.row.NoAfterClusterTime && !after.IsZero() {
-		return fault.Errorf(fault.InvalidOptions, "afterClusterTime is not allowed for this command")
+	if x.view.Role == commands.Mongos && !x.row.ReadsShard() {
+		return nil
 	}
-	t, i, ok := after.TimestampOK()
-	wanted, now := bson.Timestamp{T: t, I: i}, x.conn.server.clusterTime(bson.Timestamp{})
-	if ok && x.view.Role != commands.Standalone && wanted.After(now) {
-		return fault.Errorf(fault.InvalidOptions, "readConcern afterClusterTime value must not be greater than the current clusterTime. "+
-			"Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", wanted.T, wanted.I, now.T, now.I)
+	err = x.readTimes(&r)
+	return err
+}
+
+// readTimes checks the times of a read concern on the server that reads.
+func (x *exchange) readTimes(r *readConcern) error {
+	var p fault.First
+	alone, now := x.view.Role == commands.Standalone, x.conn.server.clusterTime(bson.Timestamp{})
+	p.Refuse(x.row.NoAfterClusterTime && r.after != nil, fault.InvalidOptions, "afterClusterTime is not allowed for this command")
+	p.Refuse(alone && (r.level == "linearizable" || r.level == "snapshot"), fault.NotAReplicaSet,
+		"node needs to be a replica set member to use readConcern: %s", r.level)
+	p.Refuse(alone && r.afterOpTime, fault.NotAReplicaSet, "node needs to be a replica set member to use read concern")
+	p.Refuse(alone && r.after != nil, fault.IllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
+	for name, t := range map[string]*bson.Timestamp{"afterClusterTime": r.after, "atClusterTime": r.at} {
+		if t != nil {
+			p.Refuse(t.After(now), fault.InvalidOptions, "readConcern %s value must not be greater than the current clusterTime. "+
+				"Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", name, t.T, t.I, now.T, now.I)
+		}
 	}
-	return nil
+	return p.Err
 }
 
 // readLevels returns the levels of readConcern that the command accepts: in a transaction all, except for create and
 // createIndexes.
 func (x *exchange) readLevels() []string {
 	auto, ok := x.request.Body.Lookup("autocommit").BooleanOK()
+	stage, _ := x.request.Body.Lookup("pipeline", "0").DocumentOK()
 	switch {
 	case ok && !auto && x.row.Name != "create" && x.row.Name != "createIndexes":
 		return commands.ReadConcernLevels
+	case x.row.RoutedReadConcern && x.view.Role == commands.Mongos:
+		return commands.ReadConcernLevels
+	case x.row.Name == "aggregate" && firstKey(stage) == "$changeStream":
+		return []string{"majority"}
 	case x.row.ReadConcern != nil:
 		return x.row.ReadConcern
 	}
