@@ -63,9 +63,10 @@ func (a *args) number(key string, fallback int64) int64 {
 }
 
 // count returns a number that must not be negative. what is its name in messages.
-func (a *args) count(key, what string) int64 {
-	n := a.number(key, 0)
-	a.Refuse(n < 0, fault.BadValue, "%s value must be non-negative, but received: %d", what, n)
+func (a *args) count(s *call, key, what string, fallback int64) int64 {
+	n := a.number(key, fallback)
+	a.Refuse(n < 0 && s.old(), fault.BadValue, "%s value must be non-negative, but received: %d", what, n)
+	a.Refuse(n < 0, fault.ValueTooSmall, "BSON field '%s' value must be >= 0, actual value '%d'", key, n)
 	return n
 }
 

@@ -33,6 +33,9 @@ func mongos(req *Request) bool    { return req.Server.Role == Mongos }
 func address(req *Request) string { return req.Server.Address }
 func wire(req *Request) int       { return req.Server.Wire }
 
+// old reports whether the server is older than 5.0, which parses find itself.
+func (s *call) old() bool { return wire(s.req) < wire50 }
+
 // strike evaluates the fail point onPrimaryTransactionalWrite for a retryable write that has changed something.
 func (s *call) strike() error {
 	f, hit := s.req.FailPoint(failpoint.OnPrimaryTransactionalWrite)

@@ -71,7 +71,7 @@ func (s *call) open(ns string, src source, o cursorOptions) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cursor{ns: ns, source: src, server: address(s.req), session: store.SessionKey(s.req.LSID), txn: -1,
+	c := &cursor{ns: ns, source: src, server: address(s.req), session: store.SessionKey(s.req.LSID), txn: -1, api: s.req.API,
 		killed: make(chan struct{}), await: o.await, noTimeout: s.noTimeout, used: time.Now()}
 	if s.InTransaction() {
 		c.txn = s.TxnNumber()

@@ -22,6 +22,7 @@ type cursor struct {
 	server  string
 	session string
 	txn     int64 // -1 outside of transactions
+	api     string
 	source  source
 
 	killed    chan struct{} // closed when the cursor is killed, to end a waiting getMore
@@ -97,6 +98,9 @@ func (all *cursors) checkOut(s *call, id int64, ns string, limited bool) (*curso
 		return nil, fault.Errorf(50740, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", id, c.txn)
 	case limited && !c.await && wire(s.req) < wire44: // later versions accept it
 		return nil, fault.Errorf(fault.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+	}
+	if c.api != s.req.API {
+		return nil, fault.Errorf(fault.APIMismatchError, "API parameter mismatch: getMore used params %s, the cursor-creating command used %s", s.req.API, c.api)
 	}
 	c.busy = true
 	return c, nil

@@ -37,6 +37,7 @@ type field struct {
 	list  bool
 	plain bool // the name of the shape is its name in messages
 	later bool // not implemented
+	loose bool // not in version 1 of the stable API
 	since int  // wire version
 }
 
@@ -63,6 +64,7 @@ func parseShapes(text string) map[string]*shape {
 			kind, wire, _ := strings.Cut(kind, "@")
 			f := field{}
 			f.since, _ = strconv.Atoi(wire)
+			kind, f.loose = strings.CutSuffix(kind, "~")
 			kind, f.later = strings.CutSuffix(kind, "?")
 			kind, required := strings.CutSuffix(kind, "!")
 			if required {
@@ -102,14 +104,16 @@ var oldRefusals = map[string]fault.Error{
 // checkFields returns the first error that a server finds in the fields of a command, or of a document in one, in its
 // order: unknown fields, wrong types and duplicates as they come, and then missing fields. of is the name in messages.
 func checkFields(req *Request, name, of string, doc bson.D) error {
-	c := checker{req: req, wire: wire(req)}
+	strict, _ := req.Body.Lookup("apiStrict").BooleanOK()
+	c := checker{req: req, wire: wire(req), strict: strict && wire(req) >= wire50}
 	c.document(name, of, doc, name == req.Row.Name)
 	return c.Err
 }
 
 type checker struct {
-	req  *Request
-	wire int
+	req    *Request
+	wire   int
+	strict bool // apiStrict
 	fault.First
 }
 
@@ -123,6 +127,7 @@ func (c *checker) document(name, of string, doc bson.D, command bool) {
 		switch {
 		case known && c.wire >= f.since:
 			c.field(f, of, e)
+			c.Refuse(f.loose && c.strict, fault.APIStrictError, "BSON field '%s.%s' is not allowed with apiStrict:true.", of, e.Key)
 			c.Refuse(f.later && value.Truthy(e.Value), fault.NotImplemented, "%s.%s is not implemented by the embedded deployment", of, e.Key)
 		case s.open, command && i == 0, command && !known && generic[e.Key]:
 		default:

@@ -29,13 +29,12 @@ func find(s *call, a *args) action {
 	q := &findCommand{s: s, concern: a.readConcern(s), hint: a.any("hint")}
 	_, isUUID := a.doc[0].Value.(bson.Binary)
 	a.Refuse(isUUID, fault.NamespaceNotFound, "Unable to resolve UUID")
-	if q.name = a.name(); q.name != "" && wire(s.req) < wire50 && namespace(s.req.DB, q.name) != nil {
+	if q.name = a.name(); q.name != "" && s.old() && namespace(s.req.DB, q.name) != nil {
 		a.Fail(fault.InvalidNamespace, "Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
 	}
 	a.checkName(s.req.DB, q.name)
 	q.ns = s.req.DB + "." + q.name
-	q.skip, q.limit, q.batchSize = a.count("skip", "Skip"), a.count("limit", "Limit"), a.number("batchSize", firstBatch)
-	a.Refuse(q.batchSize < 0, fault.BadValue, "BatchSize value must be non-negative, but received: %d", q.batchSize)
+	q.skip, q.limit, q.batchSize = a.count(s, "skip", "Skip", 0), a.count(s, "limit", "Limit", 0), a.count(s, "batchSize", "BatchSize", firstBatch)
 	s.noTimeout = a.flag("noCursorTimeout")
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
 	q.returnKey, q.showRecordID = a.flag("returnKey"), a.flag("showRecordId")

@@ -95,6 +95,7 @@ type Request struct {
 	DB      string   // $db
 	Body    bson.Raw // with document sequences as arrays
 	Server  *Server
+	API     string // apiVersion, apiStrict and apiDeprecationErrors, as in messages
 	// LSID is the logical session id, a document; nil without a session.
 	LSID bson.Raw
 	// TxnNumber is nil if the command is neither a retryable write nor part of a transaction.

@@ -41,7 +41,7 @@ func (s *call) begin() error {
 		"Only the first command in a transaction may specify a readConcern")
 	return s.Begin(store.Claim{LSID: req.LSID, Number: *req.TxnNumber, Transaction: req.InTransaction, Start: req.StartTransaction,
 		Commits: req.Row.Name == "commitTransaction", Aborts: req.Row.Name == "abortTransaction", Lifetime: req.TransactionLifetime,
-		Recovers: hasDocument(req, "recoveryToken"), Refused: refused.Err, Server: address(req), Mongos: mongos(req)})
+		Recovers: hasDocument(req, "recoveryToken"), Refused: refused.Err, Name: req.Name, API: req.API, Server: address(req), Mongos: mongos(req)})
 }
 
 // hasDocument reports whether a command has a field that is a document.

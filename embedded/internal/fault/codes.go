@@ -90,6 +90,7 @@ const (
 	APIStrictError                           int32 = 323
 	APIDeprecationError                      int32 = 324
 	MechanismUnavailable                     int32 = 334
+	APIMismatchError                         int32 = 347
 	UnsupportedOpQueryCommand                int32 = 352
 	LoadBalancerSupportMismatch              int32 = 354
 	CannotConvertIndexToUnique               int32 = 359

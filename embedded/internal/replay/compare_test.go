@@ -128,10 +128,12 @@ func (c *comparison) value(path string, got, want any) {
 			}
 		}
 		want = w
-	case bson.ObjectID:
-		if volatile[name] {
+	case bson.ObjectID: // may be random
+		if _, known := same[want]; !known && name != "electionId" || volatile[name] {
 			same[want] = got
+			return
 		}
+		want = cmp.Or(same[want], want)
 	case bson.Binary: // may be a random id
 		if path == ".id.id" && c.sent("startSession") || path == ".cursor.firstBatch.0._id.id" && c.sent("listLocalSessions") ||
 			name == "payload" && c.p.payload != nil && c.p.payload(c.step, got.(bson.Binary).Data, w.Data) {

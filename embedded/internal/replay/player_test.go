@@ -96,11 +96,11 @@ type player struct {
 // newPlayer starts servers of the recorded version with the recorded addresses.
 func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...string) *player {
 	t.Helper()
-	return newPlayerOf(t, "4.9", 1795360000, kind, users, hosts...)
+	return newPlayerOf(t, "4.9", 1795360000, true, kind, users, hosts...)
 }
 
 // newPlayerOf starts servers of a version at the time of a recording.
-func newPlayerOf(t testing.TB, version string, began int64, kind server.Kind, users *server.Users, hosts ...string) *player {
+func newPlayerOf(t testing.TB, version string, began int64, noScripting bool, kind server.Kind, users *server.Users, hosts ...string) *player {
 	t.Helper()
 	profile, err := server.ProfileNamed(version)
 	testkit.Check(t, err)
@@ -108,7 +108,7 @@ func newPlayerOf(t testing.TB, version string, began int64, kind server.Kind, us
 	const set = "rs0"
 	c := server.NewCluster(server.Config{Kind: kind, Profile: profile, SetName: set, Users: users, Backend: commands.New(commands.Options{
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet, ShardName: server.ShardName, ShardHost: server.ShardHost(set),
-		NoScripting: true, // like the recorded servers
+		NoScripting: noScripting,
 	})})
 	t.Cleanup(func() { testkit.Check(t, c.Close()) })
 	config := server.SetConfig{Name: set, Version: 1}

@@ -33,7 +33,7 @@ func TestScenarios(t *testing.T) {
 		steps := scenario(t, name)
 		synctest.Test(t, func(t *testing.T) {
 			numbered := hosts(t, steps)
-			p := newPlayerOf(t, "5.0", 1795739970, kind, nil, slices.Sorted(slices.Values(numbered))...)
+			p := newPlayerOf(t, "5.0", 1795739970, false, kind, nil, slices.Sorted(slices.Values(numbered))...)
 			slices.SortFunc(p.servers, func(a, b *server.Server) int {
 				return slices.Index(numbered, a.Address()) - slices.Index(numbered, b.Address())
 			})

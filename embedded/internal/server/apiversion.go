@@ -1,11 +1,17 @@
 package server
 
 import (
+	"slices"
 	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
+
+// unstableStages are not in version 1 of the stable API.
+var unstableStages = []string{"$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats"}
 
 // apiVersion checks apiVersion, apiStrict and apiDeprecationErrors, which servers before 4.9 ignore.
 func (x *exchange) apiVersion() error {
@@ -14,6 +20,19 @@ func (x *exchange) apiVersion() error {
 	}
 	body := x.request.Body
 	version, isText := body.Lookup("apiVersion").StringValueOK()
+	var params bson.D
+	for _, name := range []string{"apiVersion", "apiStrict", "apiDeprecationErrors"} {
+		given, err := body.LookupErr(name)
+		if err != nil {
+			continue
+		}
+		if name != "apiVersion" && given.Type != bson.TypeBoolean {
+			return wrongType("APIParametersFromClient."+name, given, "bool")
+		}
+		v, _ := value.FromRaw(given)
+		params = append(params, bson.E{Key: name, Value: v})
+	}
+	x.request.API = value.Text(params)
 	strict, hasStrict := body.Lookup("apiStrict").BooleanOK()
 	errs, hasErrs := body.Lookup("apiDeprecationErrors").BooleanOK()
 	given, missing := body.LookupErr("apiVersion")
@@ -26,7 +45,9 @@ func (x *exchange) apiVersion() error {
 	case missing != nil:
 		return nil
 	case !isText:
-		return wrongType("APIVersion.apiVersion", given, "string")
+		return wrongType("APIParametersFromClient.apiVersion", given, "string")
+	case version != "1" && version != "2":
+		return fault.Errorf(fault.APIVersionError, "API version must be \"1\"")
 	case version != "1" && !(version == "2" && x.conn.server.params.isTrue(acceptAPI2)):
 		return fault.Errorf(fault.APIVersionError, "Cannot accept API version %s", version)
 	case errs && x.row.Deprecated == version:
@@ -39,10 +60,17 @@ func (x *exchange) apiVersion() error {
 			"https://dochub.mongodb.org/core/manual-versioned-api", x.row.Name, version)
 	case !strict:
 		return nil
+	case x.request.Name != x.row.Name:
+		return fault.Errorf(fault.APIStrictError, "Command invocation with name '%s' is not allowed in 'apiStrict' mode, use '%s' instead",
+			x.request.Name, x.row.Name)
 	}
 	for _, s := range value.Elements(body.Lookup("pipeline")) {
 		stage, _ := s.DocumentOK()
-		if name := firstKey(stage); name == "$currentOp" || name == "$listLocalSessions" { // the only such stages that exist here
+		options, _ := stage.Lookup("$collStats").DocumentOK()
+		if elements, _ := options.Elements(); len(elements) > 1 || len(elements) == 1 && firstKey(options) != "count" {
+			return fault.Errorf(fault.APIStrictError, "only the 'count' option to $collStats is supported in API Version %s", version)
+		}
+		if name := firstKey(stage); slices.Contains(unstableStages, name) {
 			return fault.Errorf(fault.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version %s", name, version)
 		}
 	}

@@ -44,6 +44,9 @@ func protocolRows() []entry {
 
 		// For tests of the stable API.
 		{commands.Row{Name: "testDeprecationInVersion2", MinWire: stableAPI.since, API: "12", Deprecated: "2"}, (*exchange).ping},
+		{commands.Row{Name: "testVersions1And2", MinWire: stableAPI.since, API: "12"}, (*exchange).ping},
+		{commands.Row{Name: "testDeprecation", MinWire: stableAPI.since, API: "1", Deprecated: "1"}, (*exchange).ping},
+		{commands.Row{Name: "testRemoval", MinWire: stableAPI.since, API: "1"}, (*exchange).ping},
 		{commands.Row{Name: "testVersion2", MinWire: stableAPI.since, API: "2"}, (*exchange).ping},
 
 		// Sessions.

@@ -121,6 +121,7 @@ type Claim struct {
 	Lifetime    time.Duration
 	Recovers    bool   // a commit has a recovery token, so that it may be sent to another mongos
 	Refused     error  // why the command is not allowed in the transaction, if that exists
+	Name, API   string // the name and API parameters of the command; every command of a transaction has those of the first
 	Server      string // the address of the server; another mongos cannot continue a transaction
 	Mongos      bool
 }

@@ -23,7 +23,8 @@ type transaction struct {
 	number int64
 	state  state
 	server string // address of the server that began it; another mongos cannot continue it
-	wrote  bool   // there is an outcome to recover from the shard
+	api    string
+	wrote  bool // there is an outcome to recover from the shard
 	// collections are the snapshots by namespace, and the copies of those that it has written to.
 	collections map[string]*Collection
 	created     []*Collection
@@ -46,7 +47,7 @@ func (s *Store) start(c Claim, known *session) (*transaction, error) {
 		return nil, c.Refused
 	}
 	s.advance(known, c.Number)
-	t := &transaction{number: c.Number, server: c.Server, lsid: c.LSID, collections: map[string]*Collection{}}
+	t := &transaction{number: c.Number, server: c.Server, api: c.API, lsid: c.LSID, collections: map[string]*Collection{}}
 	if c.Lifetime > 0 {
 		t.expiry = time.AfterFunc(c.Lifetime, func() {
 			s.mu.Lock()
@@ -82,6 +83,8 @@ func (s *Store) join(c Claim, known *session) (*transaction, error) {
 		return nil, fault.Errorf(fault.TransactionTooOld, "Transaction number %d is too old: session %s is at %d", n, SessionText(known.key), known.number)
 	case !here:
 		return nil, noSuch("Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", n, known.number)
+	case known.txn.api != c.API:
+		return nil, fault.Errorf(fault.APIMismatchError, "API parameter mismatch: %s used params %s, the transaction's first command used %s", c.Name, c.API, known.txn.api)
 	case c.Commits || c.Aborts:
 	case c.Refused != nil:
 		return nil, c.Refused
