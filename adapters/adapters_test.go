@@ -66,7 +66,7 @@ func TestSuites(t *testing.T) {
 			b := bench.With(t, start(t, a.options(t)), deployment.EmbeddedOptions{
 				Topologies: []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}})
 			b.Config.Jobs = 1 // starting more processes takes longer than the tests
-			b.Config.KnownFailing = bench.KnownFailing(t, a.name, suites)
+			b.Config.KnownFailing = bench.KnownFailing(t, "known-failing/"+a.name+".txt", suites)
 			verdicts := b.Everywhere(t, suites)
 			bench.CheckVerdicts(t, verdicts, result.SkipRequirement, result.SkipCapability)
 			mutantsFail(t, b, suites, verdicts)

@@ -2,7 +2,7 @@ package specs
 
 import "embed"
 
-//go:generate go run ./internal/generate
+//go:generate go run ./internal/generate .
 
 // FS holds the suites of this project, a folder for each specification and, below dated, for each earlier
 // policy, so that an installed binary can run them.

@@ -48,14 +48,14 @@ func TestDriver(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			b := bench.With(t, driver.New(), deployment.EmbeddedOptions{Version: version})
 			b.Config.Jobs = 8
-			b.Config.KnownFailing = bench.KnownFailing(t, "driver", suites)
+			b.Config.KnownFailing = bench.KnownFailing(t, "known-failing/driver.txt", suites)
 			bench.CheckVerdicts(t, b.Everywhere(t, suites), result.SkipRequirement, result.SkipCapability)
 		})
 	}
 }
 
 // The suites of earlier dates pass with their policies. With the current policy, exactly the tests
-// in known-failing/dated.txt fail.
+// in specs/dated/known-failing.txt fail.
 func TestDated(t *testing.T) {
 	folders := bench.Dated()
 	folders["../retryable-reads"] = "retryable-reads@2024" // they pass with both
@@ -69,7 +69,7 @@ func TestDated(t *testing.T) {
 				dated := bench.NewWithPolicy(t, policy, deployment.EmbeddedOptions{Version: version})
 				bench.CheckVerdicts(t, dated.Everywhere(t, suites), result.SkipRequirement)
 				current := bench.New(t, deployment.EmbeddedOptions{Version: version})
-				current.Config.KnownFailing = bench.KnownFailing(t, "dated", suites)
+				current.Config.KnownFailing = bench.KnownFailing(t, "specs/dated/known-failing.txt", suites)
 				bench.CheckVerdicts(t, current.Everywhere(t, suites), result.SkipRequirement)
 			})
 		}

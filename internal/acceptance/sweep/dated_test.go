@@ -14,7 +14,7 @@ import (
 )
 
 // A sample of the suites of earlier dates passes with their policies. With the current policy, exactly the tests in
-// known-failing/dated.txt fail. soak/suites runs all of them.
+// specs/dated/known-failing.txt fail. soak/suites runs all of them.
 func TestDatedSuites(t *testing.T) {
 	t.Parallel()
 	for folder, policy := range bench.Dated() {
@@ -31,7 +31,7 @@ func TestDatedSuites(t *testing.T) {
 			bench.PassOn(t, on, policy, suites)
 
 			current := bench.New(t, deployment.EmbeddedOptions{Topologies: on})
-			current.Config.KnownFailing = bench.KnownFailing(t, "dated", suites)
+			current.Config.KnownFailing = bench.KnownFailing(t, "specs/dated/known-failing.txt", suites)
 			verdicts := current.Everywhere(t, suites)
 			bench.CheckVerdicts(t, verdicts, result.SkipRequirement)
 			if !slices.ContainsFunc(verdicts, func(v *result.Verdict) bool { return v.Status == result.KnownFailing }) {

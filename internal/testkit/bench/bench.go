@@ -256,10 +256,10 @@ func Describe(v *result.Verdict) string {
 	return b.String()
 }
 
-// KnownFailing returns the entries of the engine's known-failing list that match tests of the suites.
-func KnownFailing(t testing.TB, engine string, suites []*specs.Suite) []runner.KnownFailure {
+// KnownFailing returns the entries of a known-failing file, whose path is relative to the project, that match tests of the suites.
+func KnownFailing(t testing.TB, file string, suites []*specs.Suite) []runner.KnownFailure {
 	t.Helper()
-	name := filepath.Join(testkit.Root(t), "known-failing", engine+".txt")
+	name := filepath.Join(testkit.Root(t), file)
 	list, err := runner.ParseKnownFailing(name, strings.NewReader(testkit.Read(t, name)))
 	testkit.Check(t, err)
 	return slices.DeleteFunc(list, func(k runner.KnownFailure) bool {

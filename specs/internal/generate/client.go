@@ -1,118 +1,148 @@
 package main
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
-// Client is a client entity of a suite. Each suite also has the client setup, which sets the fail points
+// client is a client entity of a suite. Each suite also has the client setup, which sets the fail points
 // so that they do not affect the pools of the others.
-type Client struct {
+type client struct {
 	ID      string
-	Options string // flow YAML of uriOptions, without braces
-	Many    bool   // useMultipleMongoses
+	Options value // uriOptions
+	Many    bool  // useMultipleMongoses
 	Observe []string
 	Ignore  []string // ignoreCommandMonitoringEvents; nil for killCursors and abortTransaction
 }
 
-// Observed returns a client that observes commands and other events.
-func Observed(id, options string, events ...string) Client {
-	return Client{ID: id, Options: options, Observe: append(events, "commandStartedEvent", "commandSucceededEvent", "commandFailedEvent")}
+func (c client) value() value {
+	v := doc("id", c.ID, "useMultipleMongoses", c.Many)
+	if c.Options != nil && len(c.Options.Content) > 0 {
+		v = merge(v, doc("uriOptions", c.Options))
+	}
+	ignore := c.Ignore
+	if ignore == nil {
+		ignore = []string{"killCursors", "abortTransaction"}
+	}
+	v = merge(v, doc("observeEvents", list(c.Observe...), "ignoreCommandMonitoringEvents", list(ignore...)))
+	return block(doc("client", block(v)))
 }
 
-// Watched returns a client that observes commands including abortTransaction.
-func Watched(id, options string) Client {
-	c := Observed(id, options)
+// observed returns a client that observes commands and other events.
+func observed(id string, options value, events ...string) client {
+	return client{ID: id, Options: options, Observe: append(events, "commandStartedEvent", "commandSucceededEvent", "commandFailedEvent")}
+}
+
+// watched returns a client that observes commands including abortTransaction.
+func watched(id string, options value) client {
+	c := observed(id, options)
 	c.Ignore = []string{"killCursors"}
 	return c
 }
 
-// Idling returns a client that also observes check-outs. maxIdleTimeMS closes the connection that discovered the
+// quiet are the options of a client whose monitors send no hello during a test, so that a fail point for
+// hello only affects the connections of its pool.
+var quiet = doc("heartbeatFrequencyMS", 600000, "serverMonitoringMode", "poll")
+
+// idling returns a client that also observes check-outs. maxIdleTimeMS closes the connection that discovered the
 // deployment, so that the next operation needs a new one. The appName restricts fail points for hello to this client.
-func Idling(id, app, options string, events ...string) Client {
-	return Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+Quiet,
+func idling(id, app string, options value, events ...string) client {
+	return observed(id, merge(options, doc("appName", app+id, "maxIdleTimeMS", 10), quiet),
 		append([]string{"connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent"}, events...)...)
 }
 
-// AllMongoses returns a client of several mongoses that observes their discovery, for MongosesKnown.
-func AllMongoses(id, options string) Client {
-	return Client{ID: id, Options: options, Many: true, Observe: []string{"serverDescriptionChangedEvent"}}
+// allMongoses returns a client of several mongoses that observes their discovery, for mongosesKnown.
+func allMongoses(id string, options value) client {
+	return client{ID: id, Options: options, Many: true, Observe: []string{"serverDescriptionChangedEvent"}}
 }
 
-// WatchedMongoses returns a client of AllMongoses that also observes commands.
-func WatchedMongoses() Client {
-	c := Watched("client", "")
+// watchedMongoses returns a client of allMongoses that also observes commands.
+func watchedMongoses() client {
+	c := watched("client", nil)
 	c.Many, c.Observe = true, append([]string{"serverDescriptionChangedEvent"}, c.Observe...)
 	return c
 }
 
-// MongosesKnown waits until a client of AllMongoses knows two mongoses. With only one it could not retry on another.
-func MongosesKnown(client string) string {
-	return Special("waitForEvent", "client: "+client+", event: { serverDescriptionChangedEvent: { newDescription: { type: Mongos } } }, count: 2")
+// mongosesKnown waits until a client of allMongoses knows two mongoses. With only one it could not retry on another.
+func mongosesKnown(client string) value {
+	return runnerOperation("waitForEvent", "client", client,
+		"event", flow("{ serverDescriptionChangedEvent: { newDescription: { type: Mongos } } }"), "count", 2)
 }
 
-// Suffix returns the suffix of the names of a client's entities, "" for the client named "client".
-func Suffix(client string) string {
+// suffix returns the suffix of the names of a client's entities, "" for the client named "client".
+func suffix(client string) string {
 	if client == "client" {
 		return ""
 	}
 	return "-" + client
 }
 
-// Objects returns entities below a client, with those they depend on.
-func Objects(database, client string, kinds ...string) (out []string) {
-	s := Suffix(client)
+// objectEntities returns entities below a client, with those they depend on.
+func objectEntities(database, client string, kinds ...string) (out []value) {
+	s := suffix(client)
 	if slices.Contains(kinds, "collection") || slices.Contains(kinds, "bucket") {
 		kinds = append(slices.Clone(kinds), "database")
 	}
-	for _, e := range []struct{ kind, entity string }{
-		{"admin", fmt.Sprintf("database: { id: admin%s, client: %s, databaseName: admin }", s, client)},
-		{"database", fmt.Sprintf("database: { id: database%s, client: %s, databaseName: %s }", s, client, database)},
-		{"collection", fmt.Sprintf("collection: { id: collection%s, database: database%s, collectionName: %s }", s, s, Collection)},
-		{"bucket", fmt.Sprintf("bucket: { id: bucket%s, database: database%s }", s, s)},
+	for _, e := range []struct {
+		kind   string
+		entity value
+	}{
+		{"admin", doc("database", doc("id", "admin"+s, "client", client, "databaseName", "admin"))},
+		{"database", doc("database", doc("id", "database"+s, "client", client, "databaseName", database))},
+		{"collection", doc("collection", doc("id", "collection"+s, "database", "database"+s, "collectionName", collection))},
+		{"bucket", doc("bucket", doc("id", "bucket"+s, "database", "database"+s))},
 	} {
 		if slices.Contains(kinds, e.kind) {
-			out = append(out, e.entity)
+			out = append(out, block(e.entity))
 		}
 	}
 	return out
 }
 
-// Session returns a session entity.
-func Session(client string) string {
-	return fmt.Sprintf("session: { id: session%s, client: %s }", Suffix(client), client)
+// sessionEntity returns the session of a client.
+func sessionEntity(client string) value {
+	return block(doc("session", doc("id", "session"+suffix(client), "client", client)))
 }
 
-// OnSession returns an operation of the client's session.
-func OnSession(name, client string) string {
-	return "{ name: " + name + ", object: session" + Suffix(client) + " }"
+// threadEntity returns a thread.
+func threadEntity(id string) value { return block(doc("thread", doc("id", id))) }
+
+// onSession returns an operation of the client's session.
+func onSession(name, client string) value {
+	return doc("name", name, "object", "session"+suffix(client))
 }
 
-// Begin returns operations that begin a transaction of a client's session, with o as the first.
-func Begin(o Operation, client string) []string {
-	return []string{OnSession("startTransaction", client), o.Call(client, InSession(client), "")}
+// begin returns operations that begin a transaction of a client's session, with o as the first.
+func begin(o operation, client string) []value {
+	return []value{onSession("startTransaction", client), o.call(client, inSession(client), nil)}
 }
 
-// InSession returns the session argument of an operation.
-func InSession(client string) string { return "session: session" + Suffix(client) }
+// inSession returns the session argument of an operation.
+func inSession(client string) value { return doc("session", "session"+suffix(client)) }
 
-// Ping returns an operation that makes a client discover its deployment and open a connection.
-func Ping(client string) string {
-	return fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 } } }", Suffix(client))
+// runCommand returns an operation that runs a command, with further arguments.
+func runCommand(object, name string, command, arguments value) value {
+	return doc("name", "runCommand", "object", object,
+		"arguments", merge(doc("commandName", name, "command", command), arguments))
 }
 
-// Pinged returns the events of Ping.
-func Pinged(database string) []string {
-	return []string{StartedEvent("{ ping: 1 }", "ping", database), SucceededEvent("ping")}
+// ping returns an operation that makes a client discover its deployment and open a connection.
+func ping(client string) value { return pingWith(client, nil) }
+
+// pingWith is ping with further arguments.
+func pingWith(client string, arguments value) value {
+	return runCommand("database"+suffix(client), "ping", doc("ping", 1), arguments)
 }
 
-// Stale makes a client discover its deployment and, if its maxIdleTimeMS is less than 50, require a new
+// pinged returns the events of ping.
+func pinged(database string) []value {
+	return []value{startedEvent(doc("ping", 1), "ping", database), succeededEvent("ping")}
+}
+
+// stale makes a client discover its deployment and, if its maxIdleTimeMS is less than 50, require a new
 // connection for the next operation.
-func Stale(client string) []string { return []string{Ping(client), Wait(50)} }
+func stale(client string) []value { return []value{ping(client), wait(50)} }
 
-func Wait(ms int) string { return Special("wait", fmt.Sprintf("ms: %d", ms)) }
+func wait(ms int) value { return runnerOperation("wait", "ms", ms) }
 
-// Special returns a special test operation.
-func Special(name, arguments string) string {
-	return "{ name: " + name + ", object: testRunner, arguments: { " + arguments + " } }"
+// runnerOperation returns an operation of the test runner with names and values of its arguments.
+func runnerOperation(name string, arguments ...any) value {
+	return doc("name", name, "object", "testRunner", "arguments", doc(arguments...))
 }

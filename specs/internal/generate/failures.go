@@ -1,156 +1,159 @@
 package main
 
-import (
-	"fmt"
-	"strings"
-)
-
-// Code is a server error.
-type Code struct {
+// code is a server error.
+type code struct {
 	Number int
 	Name   string
 }
 
 var (
-	BadValue                           = Code{2, "BadValue"}
-	HostUnreachable                    = Code{6, "HostUnreachable"}
-	HostNotFound                       = Code{7, "HostNotFound"}
-	FailedToParse                      = Code{9, "FailedToParse"}
-	AuthenticationFailed               = Code{18, "AuthenticationFailed"}
-	CursorNotFound                     = Code{43, "CursorNotFound"}
-	MaxTimeMSExpired                   = Code{50, "MaxTimeMSExpired"}
-	WriteConcernTimeout                = Code{64, "WriteConcernTimeout"}
-	WriteConcernFailed                 = Code{64, "WriteConcernFailed"}
-	ImmutableField                     = Code{66, "ImmutableField"}
-	NetworkTimeout                     = Code{89, "NetworkTimeout"}
-	ShutdownInProgress                 = Code{91, "ShutdownInProgress"}
-	WriteConflict                      = Code{112, "WriteConflict"}
-	FailedToSatisfyReadPreference      = Code{133, "FailedToSatisfyReadPreference"}
-	ReadConcernMajorityNotAvailableYet = Code{134, "ReadConcernMajorityNotAvailableYet"}
-	PrimarySteppedDown                 = Code{189, "PrimarySteppedDown"}
-	RetryChangeStream                  = Code{234, "RetryChangeStream"}
-	ExceededTimeLimit                  = Code{262, "ExceededTimeLimit"}
-	limited                            = Code{462, "IngressRequestRateLimitExceeded"} // no other policy retries it
-	SocketException                    = Code{9001, "SocketException"}
-	NotWritablePrimary                 = Code{10107, "NotWritablePrimary"}
-	DuplicateKey                       = Code{11000, "DuplicateKey"}
-	InterruptedAtShutdown              = Code{11600, "InterruptedAtShutdown"}
-	Interrupted                        = Code{11601, "Interrupted"}
-	InterruptedDueToReplStateChange    = Code{11602, "InterruptedDueToReplStateChange"}
-	NotPrimaryNoSecondaryOk            = Code{13435, "NotPrimaryNoSecondaryOk"}
-	NotPrimaryOrSecondary              = Code{13436, "NotPrimaryOrSecondary"}
+	badValue                           = code{2, "BadValue"}
+	hostUnreachable                    = code{6, "HostUnreachable"}
+	hostNotFound                       = code{7, "HostNotFound"}
+	failedToParse                      = code{9, "FailedToParse"}
+	authenticationFailed               = code{18, "AuthenticationFailed"}
+	cursorNotFound                     = code{43, "CursorNotFound"}
+	maxTimeMSExpired                   = code{50, "MaxTimeMSExpired"}
+	writeConcernTimeout                = code{64, "WriteConcernTimeout"}
+	writeConcernFailed                 = code{64, "WriteConcernFailed"}
+	immutableField                     = code{66, "ImmutableField"}
+	networkTimeout                     = code{89, "NetworkTimeout"}
+	shutdownInProgress                 = code{91, "ShutdownInProgress"}
+	writeConflict                      = code{112, "WriteConflict"}
+	failedToSatisfyReadPreference      = code{133, "FailedToSatisfyReadPreference"}
+	readConcernMajorityNotAvailableYet = code{134, "ReadConcernMajorityNotAvailableYet"}
+	primarySteppedDown                 = code{189, "PrimarySteppedDown"}
+	retryChangeStream                  = code{234, "RetryChangeStream"}
+	exceededTimeLimit                  = code{262, "ExceededTimeLimit"}
+	limited                            = code{462, "IngressRequestRateLimitExceeded"} // no other policy retries it
+	socketException                    = code{9001, "SocketException"}
+	notWritablePrimary                 = code{10107, "NotWritablePrimary"}
+	duplicateKey                       = code{11000, "DuplicateKey"}
+	interruptedAtShutdown              = code{11600, "InterruptedAtShutdown"}
+	interrupted                        = code{11601, "Interrupted"}
+	interruptedDueToReplStateChange    = code{11602, "InterruptedDueToReplStateChange"}
+	notPrimaryNoSecondaryOk            = code{13435, "NotPrimaryNoSecondaryOk"}
+	notPrimaryOrSecondary              = code{13436, "NotPrimaryOrSecondary"}
 )
 
-// Error labels.
+// labels are error labels.
+type labels = []string
+
 const (
-	noWrites                       = "NoWritesPerformed"
-	retryable                      = "RetryableError"
-	writable                       = "RetryableWriteError"
-	overloaded                     = "SystemOverloadedError"
-	TransientTransactionError      = "TransientTransactionError"
-	UnknownTransactionCommitResult = "UnknownTransactionCommitResult"
+	noWrites             = "NoWritesPerformed"
+	retryable            = "RetryableError"
+	writable             = "RetryableWriteError"
+	overloaded           = "SystemOverloadedError"
+	transientTransaction = "TransientTransactionError"
+	unknownCommitResult  = "UnknownTransactionCommitResult"
 )
 
-// Closes is the data of failCommand for a network error.
-const Closes = "closeConnection: true"
+// closes is the data of failCommand for a network error.
+var closes = doc("closeConnection", true)
 
-// ErrorCode is the data of failCommand for a server error.
-func ErrorCode(c Code) string { return fmt.Sprintf("errorCode: %d", c.Number) }
+// errorCode is the data of failCommand for a server error.
+func errorCode(c code) value { return doc("errorCode", c.Number) }
 
-// Labelled is the data of failCommand for a server error with exactly these labels. They replace those of
+// errorWithLabels is the data of failCommand for a server error with exactly these labels. They replace those of
 // the server (since 4.4).
-func Labelled(c Code, labels ...string) string {
-	return fmt.Sprintf("errorCode: %d, errorLabels: [ %s ]", c.Number, strings.Join(labels, ", "))
+func errorWithLabels(c code, names ...string) value {
+	return doc("errorCode", c.Number, "errorLabels", list(names...))
 }
 
-// WriteConcernError is the data of failCommand for a write concern error with the server's labels.
-func WriteConcernError(c Code) string {
-	return fmt.Sprintf("writeConcernError: { code: %d, errmsg: %q }", c.Number, c.Name)
+// writeConcernError is the data of failCommand for a write concern error with a message.
+func writeConcernError(c code, message string) value {
+	return doc("writeConcernError", doc("code", c.Number, "errmsg", quoted(message)))
 }
 
-// LabelledConcern is the data of failCommand for a write concern error ShutdownInProgress with only this
-// label, or without labels if it is "".
-func LabelledConcern(label string) string {
-	return WriteConcernError(ShutdownInProgress) + ", errorLabels: [ " + label + " ]"
+// concernWithLabels is the data of failCommand for a write concern error ShutdownInProgress with only these labels.
+func concernWithLabels(names ...string) value {
+	return merge(writeConcernError(shutdownInProgress, shutdownInProgress.Name), doc("errorLabels", list(names...)))
 }
 
 // Values of expectError.
-const (
-	AnyError      = "{ isError: true }"
-	TimeoutError  = "{ isTimeoutError: true }"
-	RaisedNetwork = "{ isClientError: true }"
+var (
+	anyError      = doc("isError", true)
+	serverError   = doc("isClientError", false)
+	timeoutError  = doc("isTimeoutError", true)
+	raisedNetwork = doc("isClientError", true)
 )
 
-// RaisedCode expects a server error with a code.
-func RaisedCode(c Code) string { return RaisedLabels(c, "", "") }
+// raisedCode expects a server error with a code.
+func raisedCode(c code) value { return raisedLabels(c, nil, nil) }
 
-// RaisedLabels is RaisedCode WithLabels.
-func RaisedLabels(c Code, contain, omit string) string {
-	return WithLabels(fmt.Sprintf("{ isClientError: false, errorCode: %d }", c.Number), contain, omit)
+// raisedLabels is raisedCode withLabels.
+func raisedLabels(c code, contain, omit labels) value {
+	return withLabels(merge(serverError, doc("errorCode", c.Number)), contain, omit)
 }
 
-// WithLabels adds errorLabelsContain and errorLabelsOmit to an expected error. Labels are separated by
-// commas; "" adds nothing.
-func WithLabels(raises, contain, omit string) string {
-	if contain != "" {
-		raises = Merge(raises, "errorLabelsContain: [ "+contain+" ]")
+// withLabels adds errorLabelsContain and errorLabelsOmit to an expected error.
+func withLabels(raises value, contain, omit labels) value {
+	if len(contain) > 0 {
+		raises = merge(raises, doc("errorLabelsContain", list(contain...)))
 	}
-	if omit != "" {
-		raises = Merge(raises, "errorLabelsOmit: [ "+omit+" ]")
+	if len(omit) > 0 {
+		raises = merge(raises, doc("errorLabelsOmit", list(omit...)))
 	}
 	return raises
 }
 
-// FailPoint makes commands fail, with a mode such as Times(1) or Always.
-func FailPoint(commands, mode, data string) string {
-	return SetFailPoint("failCommand", mode, fmt.Sprintf("failCommands: [ %s ], %s", commands, data))
+// failPoint makes commands fail, with a mode such as times(1) or always.
+func failPoint(mode, data value, commands ...string) value {
+	return setFailPoint("failCommand", mode, merge(doc("failCommands", list(commands...)), data))
 }
 
-// SetFailPoint sets any fail point on the server of the client setup.
-func SetFailPoint(name, mode, data string) string {
-	if data != "" {
-		data = ", data: { " + data + " }"
+// setFailPoint sets any fail point on the server of the client setup.
+func setFailPoint(name string, mode, data value) value {
+	return runnerOperation("failPoint", "client", "setup", "failPoint", configuration(name, mode, data))
+}
+
+func configuration(name string, mode, data value) value {
+	v := doc("configureFailPoint", name, "mode", mode)
+	if data != nil {
+		v = merge(v, doc("data", data))
 	}
-	return Special("failPoint", fmt.Sprintf("client: setup, failPoint: { configureFailPoint: %s, mode: %s%s }", name, mode, data))
+	return v
 }
 
-// FailHello closes new connections of the client with this appName during hello.
-func FailHello(app, mode string) string {
-	return FailPoint("hello, isMaster", mode, "appName: "+app+", "+Closes)
+// failHello closes new connections of the client with this appName during hello.
+func failHello(app string, mode value) value {
+	return failPoint(mode, merge(doc("appName", app), closes), "hello", "isMaster")
 }
 
-// TargetedFailPoint sets failCommand on the mongos to which the session is pinned.
-func TargetedFailPoint(command, mode, data string) string {
-	return Special("targetedFailPoint", fmt.Sprintf("session: session, failPoint: { configureFailPoint: failCommand, mode: %s, data: "+
-		"{ failCommands: [ %s ], %s } }", mode, command, data))
+// targetedFailPoint sets failCommand on the mongos to which the session is pinned.
+func targetedFailPoint(command string, mode, data value) value {
+	return runnerOperation("targetedFailPoint", "session", "session",
+		"failPoint", configuration("failCommand", mode, merge(doc("failCommands", list(command)), data)))
 }
 
-// Times is the mode of a fail point that is active n times.
-func Times(n int) string { return fmt.Sprintf("{ times: %d }", n) }
+// times is the mode of a fail point that is active n times.
+func times(n int) value { return doc("times", n) }
 
-// Modes of fail points.
-const (
-	Always    = "alwaysOn"
-	SkipFirst = "{ skip: 1 }"
+// skip is the mode of a fail point that is active after n times.
+func skip(n int) value { return doc("skip", n) }
+
+// Other modes of fail points.
+var (
+	always = node("alwaysOn")
+	never  = quoted("off")
 )
 
-// TransactionalWrite is a fail point in the storage engine of a replica set. It applies retryable writes
-// and loses their replies, or with BeforeCommit fails them without applying them.
-const (
-	TransactionalWrite = "onPrimaryTransactionalWrite"
-	BeforeCommit       = "failBeforeCommitExceptionCode: 1"
-)
+// transactionalWrite is a fail point in the storage engine of a replica set. It applies retryable writes and loses
+// their replies. With beforeCommit, it closes the connection before the write is applied, and with
+// errorBeforeCommit it returns an error instead.
+const transactionalWrite = "onPrimaryTransactionalWrite"
 
-// Sequence makes each attempt fail in its own way, on any server. Elements are the data of failCommand
-// without failCommands, LostReply, or "" for a success. Only utr's embedded deployment has this fail
-// point, which Sequences requires.
-func Sequence(commands string, elements ...string) string {
-	list := make([]string, len(elements))
-	for i, e := range elements {
-		list[i] = strings.ReplaceAll("{ "+e+" }", "{  }", "{}")
-	}
-	return SetFailPoint("failCommandSequence", Always, fmt.Sprintf("failCommands: [ %s ], sequence: [ %s ]", commands, strings.Join(list, ", ")))
+var beforeCommit = doc("failBeforeCommitExceptionCode", 1)
+
+func errorBeforeCommit(c code) value {
+	return doc("closeConnection", false, "failBeforeCommitExceptionCode", c.Number)
 }
 
-// LostReply runs a command and loses its reply.
-const LostReply = "loseReply: true"
+// sequence makes each attempt fail in its own way, on any server. Elements are the data of failCommand without
+// failCommands, or lostReply. Only utr's embedded deployment has this fail point, which sequenceServers requires.
+func sequence(command string, elements ...value) value {
+	return setFailPoint("failCommandSequence", always, doc("failCommands", list(command), "sequence", list(elements...)))
+}
+
+// lostReply runs a command and loses its reply.
+var lostReply = doc("loseReply", true)

@@ -2,100 +2,104 @@ package main
 
 import (
 	"bytes"
-	_ "embed"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"go.yaml.in/yaml/v4"
 )
 
-// File is a suite.
-type File struct {
+// file is a suite.
+type file struct {
 	Name        string   // without extension
 	Description string   // after the specification's title
 	About       []string // comment lines
-	Require     []string // flow YAML of runOnRequirements
-	Clients     []Client // besides setup
+	Require     []requirement
+	Clients     []client // besides setup
 	Objects     []string // kinds of entities of each client
 	Sessions    bool     // whether each client has a session
-	Entities    []string // flow YAML of further entities
+	Entities    []value  // further entities
 	Bucket      bool     // whether there is a GridFS file to download
 	Empty       []string // empty collections
-	Tests       []Test
+	Tests       []test
 }
 
-// NewFile returns a suite for servers that meet a requirement, with comment lines about it. It has one
+// newFile returns a suite for servers that meet a requirement, with comment lines about it. It has one
 // client, which observes commands, and a collection.
-func NewFile(name, description, require string, about ...string) *File {
-	return &File{Name: name, Description: description, Require: []string{require}, About: about,
-		Clients: []Client{Observed("client", "")}, Objects: []string{"collection"}}
+func newFile(name, description string, require requirement, about ...string) *file {
+	return &file{Name: name, Description: description, Require: []requirement{require}, About: about,
+		Clients: []client{observed("client", nil)}, Objects: []string{"collection"}}
 }
 
-// Of returns a suite with a test for each story of one operation.
-func Of(o Operation, require string, clients []Client, stories []Story, about ...string) *File {
-	f := NewFile(o.File(), o.Title(), AtLeast(o.Since, require), about...)
+// operationFile returns a suite with a test for each story of one operation.
+func operationFile(o operation, require requirement, clients []client, stories []story, about ...string) *file {
+	f := newFile(o.fileName(), o.title(), require.since(o.Since), about...)
 	f.Clients, f.Objects, f.Bucket = clients, []string{o.Object}, o.Object == "bucket"
-	f.Tell(o, stories...)
+	f.add(o, stories...)
 	return f
 }
 
-// Test is a test of a suite. All but the description are flow YAML.
-type Test struct {
+// test is a test of a suite.
+type test struct {
 	Description string
-	Require     string
-	Operations  []string
-	Events      []Expected
-	Outcome     []Outcome
+	Require     requirement
+	Operations  []value
+	Events      []expected
+	Outcome     []outcome
 
 	Says, Today string // as in its story
 }
 
-// Expected are the events of one client.
-type Expected struct {
+// expected are the events of one client.
+type expected struct {
 	Client    string
 	EventType string // "" for command
-	Events    []string
+	Events    []value
 	Extra     bool // ignoreExtraEvents
 }
 
-// Outcome is what a collection holds after a test.
-type Outcome struct {
+// outcome is what a collection holds after a test.
+type outcome struct {
 	Collection string
-	Documents  []string
+	Documents  []value
 }
 
-// After returns the outcome of a test that leaves these documents in Collection.
-func After(documents ...string) []Outcome { return []Outcome{{Collection, documents}} }
+// left returns the outcome of a test that leaves these documents in the collection.
+func left(documents ...value) []outcome { return []outcome{{collection, documents}} }
 
-// Collection is a collection of every suite.
-const Collection = "documents"
+// collection is a collection of every suite.
+const collection = "documents"
 
-// Initial returns the documents of Collection before each test.
-func Initial() []string { return []string{first, second, third} }
+// initial returns the documents of the collection before each test.
+func initial() []value { return []value{first, second, third} }
 
 // render returns the text of the file with the lowest possible schemaVersion.
-func (f *File) render(s Specification) ([]byte, error) {
-	text := f.text(s, "1.0")
+func (f *file) render(s specification) ([]byte, error) {
+	text, err := f.text(s, "1.0")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
 	root, err := source.Parse(f.Name, text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	version, err := Lowest(f.Name, root, text)
+	version, err := lowestVersion(f.Name, root, text)
 	if err != nil {
 		return nil, err
 	}
-	return source.Format(f.Name, f.text(s, version.String()))
+	if text, err = f.text(s, version.String()); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	return source.Format(f.Name, text)
 }
 
-// Lowest returns the lowest schemaVersion of a suite. It knows an operation and an option that the format's
+// lowestVersion returns the lowest schemaVersion of a suite. It knows an operation and an option that the format's
 // changelog does not mention.
-func Lowest(name string, root *source.Value, text []byte) (specs.Version, error) {
+func lowestVersion(name string, root *source.Value, text []byte) (specs.Version, error) {
 	version, _, err := specs.Lowest(name, root)
-	for with, minor := range map[string]int{"name: clientBulkWrite": 21, " timeoutMS:": 9} {
+	for with, minor := range map[string]int{"name: clientBulkWrite": 21, "timeoutMS:": 9} {
 		if bytes.Contains(text, []byte(with)) {
 			version.Minor = max(version.Minor, minor)
 		}
@@ -103,144 +107,146 @@ func Lowest(name string, root *source.Value, text []byte) (specs.Version, error)
 	return version, err
 }
 
-//go:embed file.tmpl
-var layout string
+const header = `# SPDX-License-Identifier: Apache-2.0
+# Generated by specs/internal/generate. DO NOT EDIT.
+#
+`
 
-var page = template.Must(template.New("suite").Funcs(template.FuncMap{
-	"initial": Initial,
-	"list":    func(of []string) string { return "[ " + strings.Join(of, ", ") + " ]" },
-}).Parse(layout))
-
-func (f *File) text(s Specification, version string) []byte {
+func (f *file) text(s specification, version string) ([]byte, error) {
 	var b bytes.Buffer
-	if err := page.Execute(&b, struct {
-		Specification
-		*File
-		Version string
-	}{s, f, version}); err != nil {
-		panic(err) // cannot fail: the template is constant
+	b.WriteString(header)
+	for _, line := range append(slices.Clone(f.About), "R numbers are rules of the retry core; `utr explain` prints them.") {
+		fmt.Fprintf(&b, "# %s\n", line)
 	}
-	return b.Bytes()
+	text, err := printed(f.value(s, version))
+	b.Write(text)
+	return b.Bytes(), err
 }
 
-// below returns the entities below a client.
-func (f *File) below(database, client string) []string {
-	out := Objects(database, client, f.Objects...)
-	if f.Sessions {
-		out = append(out, Session(client))
-	}
-	return out
-}
-
-// Shared returns the clients that each test has, and Below the entities below them. Rare returns the others, with
-// theirs: the tests that use one of them create it, since each client costs every test its monitors and connections.
-func (f *File) Shared() []Client {
-	return slices.DeleteFunc(slices.Clone(f.Clients), f.rare)
-}
-
-func (f *File) Below(database string) (out []string) {
-	for _, c := range f.Shared() {
-		out = append(out, f.below(database, c.ID)...)
-	}
-	return out
-}
-
-func (f *File) Rare(database string) (out []Created) {
+func (f *file) value(s specification, version string) value {
+	database := s.database()
+	v := doc("description", quoted(s.title()+": "+f.Description), "schemaVersion", quoted(version),
+		"runOnRequirements", lines(f.Require, requirement.value))
+	entities := []value{block(doc("client", block(doc("id", "setup", "useMultipleMongoses", false))))}
+	rare := doc()
 	for _, c := range f.Clients {
-		if f.rare(c) {
-			out = append(out, Created{c, f.below(database, c.ID)})
+		if all := f.entities(c, database); f.rare(c) {
+			anchored := block(list(all...))
+			anchored.Anchor = c.ID
+			rare = merge(rare, doc(c.ID, anchored))
 		}
 	}
-	return out
+	if len(rare.Content) > 0 {
+		v = merge(v, doc("_yamlAnchors", block(rare)))
+	}
+	shared := slices.DeleteFunc(slices.Clone(f.Clients), f.rare)
+	for _, c := range shared {
+		entities = append(entities, c.value())
+	}
+	for _, c := range shared {
+		entities = append(entities, f.entities(c, database)[1:]...)
+	}
+	v = merge(v, doc("createEntities", block(list(append(entities, f.Entities...)...)),
+		"initialData", block(list(f.initialData(database)...)),
+		"tests", lines(f.Tests, func(t test) value { return f.test(t, database) })))
+	return block(v)
 }
 
-// Created is a client with the entities below it.
-type Created struct {
-	Client
-	Below []string
+// lines returns the values of items, each on its own line.
+func lines[T any](items []T, of func(T) value) value {
+	var values []value
+	for _, item := range items {
+		values = append(values, of(item))
+	}
+	return block(list(values...))
 }
 
-func (f *File) rare(c Client) bool {
-	unused := func(t Test) bool { return !t.uses(c.ID) }
+// contents returns the value of a collection with its documents.
+func contents(database, collection string, documents ...value) value {
+	all := list(documents...)
+	if len(documents) > 0 {
+		all = block(all)
+	}
+	return block(doc("databaseName", database, "collectionName", collection, "documents", all))
+}
+
+func (f *file) initialData(database string) []value {
+	all := []value{contents(database, collection, initial()...)}
+	for _, name := range f.Empty {
+		all = append(all, contents(database, name))
+	}
+	if f.Bucket {
+		all = append(all,
+			contents(database, "fs.files", flow(`{ _id: { $oid: "00000000000000000000000a" }, length: 2, chunkSize: 4, `+
+				`uploadDate: { $date: "2020-01-01T00:00:00.000Z" }, filename: coffee, metadata: {} }`)),
+			contents(database, "fs.chunks", flow(`{ _id: { $oid: "00000000000000000000000b" }, `+
+				`files_id: { $oid: "00000000000000000000000a" }, "n": 0, data: { $binary: { base64: "yv4=", subType: "00" } } }`)))
+	}
+	return all
+}
+
+func (f *file) test(t test, database string) value {
+	v := doc("description", quoted(t.Description))
+	if t.Require != (requirement{}) {
+		v = merge(v, doc("runOnRequirements", block(list(t.Require.value()))))
+	}
+	var operations []value
+	for _, c := range f.Clients {
+		if f.rare(c) && t.uses(c.ID) {
+			entities := doc("entities", &yaml.Node{Kind: yaml.AliasNode, Value: c.ID})
+			operations = append(operations, doc("name", "createEntities", "object", "testRunner", "arguments", entities))
+		}
+	}
+	v = merge(v, doc("operations", block(list(append(operations, t.Operations...)...))))
+	if len(t.Events) > 0 {
+		v = merge(v, doc("expectEvents", lines(t.Events, expected.value)))
+	}
+	if len(t.Outcome) > 0 {
+		v = merge(v, doc("outcome", lines(t.Outcome, func(o outcome) value {
+			return contents(database, o.Collection, o.Documents...)
+		})))
+	}
+	return block(v)
+}
+
+func (e expected) value() value {
+	v := doc("client", e.Client)
+	if e.EventType != "" {
+		v = merge(v, doc("eventType", e.EventType))
+	}
+	if e.Extra {
+		v = merge(v, doc("ignoreExtraEvents", true))
+	}
+	return block(merge(v, doc("events", block(list(e.Events...)))))
+}
+
+// entities returns the entities of a client and below it.
+func (f *file) entities(c client, database string) []value {
+	all := append([]value{c.value()}, objectEntities(database, c.ID, f.Objects...)...)
+	if f.Sessions {
+		all = append(all, sessionEntity(c.ID))
+	}
+	return all
+}
+
+// rare reports whether a client is created by the tests that use it, since each client costs every test its monitors
+// and connections.
+func (f *file) rare(c client) bool {
+	unused := func(t test) bool { return !t.uses(c.ID) }
 	return c.ID != "client" && slices.ContainsFunc(f.Tests, unused) && !uses(f.Entities, c.ID)
 }
 
-// Creates returns the rare clients that a test uses.
-func (f *File) Creates(t Test) (out []string) {
-	for _, c := range f.Clients {
-		if f.rare(c) && t.uses(c.ID) {
-			out = append(out, c.ID)
-		}
-	}
-	return out
-}
-
-var entity = regexp.MustCompile(`\b(?:client|database|object|session|\$\$sessionLsid): ([\w-]+)`)
-
-// uses reports whether flow YAML names a client or an entity below it.
-func uses(texts []string, client string) bool {
-	return slices.ContainsFunc(texts, func(text string) bool {
-		return slices.ContainsFunc(entity.FindAllStringSubmatch(text, -1), func(m []string) bool {
-			return m[1] == client || strings.HasSuffix(m[1], "-"+client)
+// uses reports whether values name a client or an entity below it.
+func uses(values []value, client string) (found bool) {
+	named := []string{"client", "database", "object", "session", "$$sessionLsid"}
+	for _, v := range values {
+		visit(v, func(name, value string) {
+			found = found || slices.Contains(named, name) && (value == client || strings.HasSuffix(value, "-"+client))
 		})
-	})
-}
-
-func (t Test) uses(client string) bool {
-	return uses(t.Operations, client) || slices.ContainsFunc(t.Events, func(e Expected) bool { return e.Client == client })
-}
-
-// Topologies in flow YAML.
-const (
-	Single    = "single"
-	Sets      = "replicaset"
-	Sharded   = "sharded"
-	Clusters  = "replicaset, sharded"
-	Monitored = "single, replicaset, sharded"        // with monitors
-	Retrying  = "replicaset, sharded, load-balanced" // with retryable writes and change streams
-	Balanced  = "load-balanced"                      // whose connections carry the id of a service
-)
-
-// Servers requires a minimum server version and one of the topologies, "" for any.
-func Servers(version, topologies string) string {
-	if topologies != "" {
-		topologies = ", topologies: [ " + topologies + " ]"
 	}
-	return fmt.Sprintf("{ minServerVersion: %q%s }", version, topologies)
+	return found
 }
 
-// Before44 requires a server that does not add error labels.
-func Before44(topologies string) string {
-	return `{ minServerVersion: "4.2", maxServerVersion: "4.2.99", topologies: [ ` + topologies + ` ] }`
-}
-
-// Authenticated requires authentication, behind a load balancer as well.
-func Authenticated(version, topologies string) []string {
-	return []string{fmt.Sprintf("{ minServerVersion: %q, auth: true, topologies: [ %s ] }", version, topologies),
-		`{ minServerVersion: "5.0", auth: true, topologies: [ load-balanced ] }`}
-}
-
-// Sequences requires the fail point of Sequence.
-func Sequences(topologies string) string {
-	return Merge(Servers("4.4", topologies), "serverParameters: { failCommandSequence: true }")
-}
-
-// Quiet are the options of a client whose monitors send no hello during a test, so that a fail point for
-// hello only affects the connections of its pool.
-const Quiet = "heartbeatFrequencyMS: 600000, serverMonitoringMode: poll"
-
-var minimum = regexp.MustCompile(`minServerVersion: "[^"]*"`)
-
-// AtLeast replaces the version of a requirement, unless version is "".
-func AtLeast(version, require string) string {
-	if version == "" {
-		return require
-	}
-	return minimum.ReplaceAllString(require, fmt.Sprintf("minServerVersion: %q", version))
-}
-
-// requires adapts a requirement to the first server version with the operation. It reports whether a
-// server can meet both.
-func (o Operation) requires(r string) (string, bool) {
-	return AtLeast(o.Since, r), o.Since == "" || !strings.Contains(r, "maxServerVersion")
+func (t test) uses(client string) bool {
+	return uses(t.Operations, client) || slices.ContainsFunc(t.Events, func(e expected) bool { return e.Client == client })
 }

@@ -4,6 +4,7 @@
 // story of each operation becomes a test. A policy has the differences between the stories of reads and of writes.
 // The files reads.go, writes*.go, backpressure*.go and preferences.go have the tables and stories of a specification,
 // dated.go those of earlier policies. The description of a test ends with the rule of the retry core that it checks.
+// Suites are values, which the YAML library prints.
 //
 // The suites are for any driver and any deployment since server 4.2. Anything else that a test requires
 // is in its runOnRequirements, and each file declares the lowest possible schemaVersion.
@@ -12,58 +13,89 @@ package main
 import (
 	"cmp"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
+	"path"
 	"strings"
 )
 
-// Specification is a folder of suites.
-type Specification struct {
+// specification is a folder of suites.
+type specification struct {
 	Name   string // of the folder
 	Policy string // an earlier policy, and the folder is below dated; "" for the current one
-	Files  []*File
+	Files  []*file
 }
 
-// Folder is the folder of the suites, relative to package specs.
-func (s Specification) Folder() string {
+// folder is the folder of the suites, relative to package specs.
+func (s specification) folder() string {
 	if s.Policy != "" {
-		return filepath.Join("dated", s.Name)
+		return path.Join("dated", s.Name)
 	}
 	return s.Name
 }
 
-// Title is the prefix of the descriptions of files. That of an earlier policy is its name, from which utr run knows
+// title is the prefix of the descriptions of files. That of an earlier policy is its name, from which utr run knows
 // the policy that a suite is for.
-func (s Specification) Title() string {
+func (s specification) title() string {
 	return cmp.Or(s.Policy, strings.ReplaceAll(s.Name, "-", " "))
 }
 
-// Database is the database of the initial data.
-func (s Specification) Database() string { return "utr-" + s.Name }
+// database is the database of the initial data.
+func (s specification) database() string { return "utr-" + s.Name }
 
-func all() []Specification {
-	return []Specification{readSuites(), writeSuites(), overloadSuites(), preferenceSuites(),
+func all() []specification {
+	return []specification{readSuites(), writeSuites(), overloadSuites(), preferenceSuites(),
 		readsOf2024(), writesOf2018(), overloadOf2025(), preferencesOf2014()}
 }
 
-func main() {
-	err := os.WriteFile(differencesFile, differences(all()), 0o644)
-	for _, s := range all() {
-		files, failed := s.Render()
-		err = errors.Join(err, failed, os.MkdirAll(s.Folder(), 0o755))
-		for name, text := range files {
-			err = errors.Join(err, os.WriteFile(filepath.Join(s.Folder(), name), text, 0o644))
-		}
+const usage = `usage: generate FOLDER
+
+Writes the suites below a folder, each specification into its own folder, and those of earlier policies below dated.
+It writes nothing outside FOLDER. "go generate ./specs" runs it for the folder specs.
+`
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is the program. It returns the exit code.
+func run(arguments []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("generate", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	switch err := flags.Parse(arguments); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage)
+		return 0
+	case err != nil || flags.NArg() != 1:
+		fmt.Fprint(stderr, usage)
+		return 2
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "generate:", err)
-		os.Exit(1)
+	if err := write(flags.Arg(0)); err != nil {
+		fmt.Fprintln(stderr, "generate:", err)
+		return 1
 	}
+	return 0
 }
 
-// Render returns the suites by file name.
-func (s Specification) Render() (map[string][]byte, error) {
+// write writes all suites, and the list of those that the current policy fails, below a folder.
+func write(folder string) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, s := range all() {
+		files, failed := s.render()
+		err = errors.Join(err, failed, root.MkdirAll(s.folder(), 0o755))
+		for name, text := range files {
+			err = errors.Join(err, root.WriteFile(path.Join(s.folder(), name), text, 0o644))
+		}
+	}
+	return errors.Join(err, root.WriteFile(differencesFile, differences(all()), 0o644))
+}
+
+// render returns the suites by file name.
+func (s specification) render() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, f := range s.Files {
 		text, err := f.render(s)

@@ -32,9 +32,9 @@ func TestSuites(t *testing.T) {
 	page := testkit.Read(t, filepath.Join("..", "..", "..", "docs", "suites.md"))
 	for _, s := range all() {
 		t.Run(s.Name, func(t *testing.T) {
-			files, err := s.Render()
+			files, err := s.render()
 			testkit.Check(t, err)
-			folder := filepath.Join("..", "..", s.Folder())
+			folder := filepath.Join("..", "..", s.folder())
 			picked, tests := testkit.Chance(t, 4), 0
 			for _, f := range s.Files {
 				name, text := s.Name+"/"+f.Name+".yml", files[f.Name+".yml"]
@@ -67,7 +67,7 @@ func TestSuites(t *testing.T) {
 						t.Errorf("%s: %q also runs on servers without bulkWrite", name, x.Description)
 					}
 				}
-				if lowest, err := Lowest(name, suite.Root, text); err != nil || suite.SchemaVersion != lowest {
+				if lowest, err := lowestVersion(name, suite.Root, text); err != nil || suite.SchemaVersion != lowest {
 					t.Errorf("%s declares %s, but requires %s: %v", name, suite.SchemaVersion, lowest, err)
 				}
 			}
@@ -80,7 +80,7 @@ func TestSuites(t *testing.T) {
 					t.Errorf("%s is generated, but no table has it", path)
 				}
 			}
-			name := filepath.ToSlash(s.Folder())
+			name := filepath.ToSlash(s.folder())
 			row := fmt.Sprintf("| `%s` | %d | %d |", name, len(s.Files), tests)
 			policy := s.Policy
 			if policy != "" {
@@ -102,7 +102,34 @@ func TestSuites(t *testing.T) {
 // The committed list of dated tests that the current policy fails is up to date.
 func TestDifferences(t *testing.T) {
 	committed := testkit.Read(t, filepath.Join("..", "..", differencesFile))
-	testkit.Same(t, "known-failing/dated.txt", committed, string(differences(all())))
+	testkit.Same(t, differencesFile, committed, string(differences(all())))
+}
+
+// Nothing is written without a folder.
+func TestUsage(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, r := range []struct {
+		why       string
+		arguments []string
+		code      int
+		out, err  string
+	}{
+		{"help", []string{"-h"}, 0, "usage: generate FOLDER", ""},
+		{"no folder", nil, 2, "", "usage: generate FOLDER"},
+		{"two folders", []string{".", "."}, 2, "", "usage: generate FOLDER"},
+		{"an unknown flag", []string{"-x", "."}, 2, "", "usage: generate FOLDER"},
+		{"a folder that does not exist", []string{"missing"}, 1, "", "generate: "},
+	} {
+		t.Run(r.why, func(t *testing.T) {
+			var out, err strings.Builder
+			testkit.Equal(t, "exit code", run(r.arguments, &out, &err), r.code)
+			testkit.Contains(t, out.String(), r.out)
+			testkit.Contains(t, err.String(), r.err)
+		})
+	}
+	entries, err := os.ReadDir(".")
+	testkit.Check(t, err)
+	testkit.Equal(t, "files", len(entries), 0)
 }
 
 // requires reports whether there are requirements and all have at least a major version.

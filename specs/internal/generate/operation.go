@@ -3,38 +3,37 @@ package main
 import (
 	"cmp"
 	_ "embed"
-	"fmt"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// Operation is an operation that sends one command. Arguments, commands and results are flow YAML.
-type Operation struct {
+// operation is an operation that sends one command.
+type operation struct {
 	Heading   string // in descriptions; "" for its object and name
 	Object    string // client, database, admin, collection, bucket, session, cursor, stream or testRunner
 	Name      string // in the format
 	Variant   string // distinguishes rows of one operation
-	Arguments string
-	Command   string   // name of the command
-	Started   string   // expected fields of the command
-	Database  string   // of the command
-	Carries   string   // further expected fields of each attempt
-	Result    string   // "" if the results of drivers differ
-	Then      string   // command of the same name that follows a success
-	Opens     []string // events of the command before a getMore, which opens the cursor
-	Watches   bool     // it opens a change stream, which a standalone does not support
-	Reads     bool     // it writes nothing, so tests have no outcome
-	Session   bool     // drivers commonly support its session argument
-	Txn       bool     // the server allows it in a transaction
-	Since     string   // first server version that supports it; "" for any
-	Before    []string // preparatory operations of the client setup
-	Wrote     []string // documents of Collection after a success; nil if unchanged
+	Arguments value
+	Command   string  // name of the command
+	Started   value   // expected fields of the command
+	Database  string  // of the command
+	Carries   value   // further expected fields of each attempt
+	Result    value   // nil if the results of drivers differ
+	Then      value   // command of the same name that follows a success
+	Opens     []value // events of the command before a getMore, which opens the cursor
+	Watches   bool    // it opens a change stream, which a standalone does not support
+	Reads     bool    // it writes nothing, so tests have no outcome
+	Session   bool    // drivers commonly support its session argument
+	Txn       bool    // the server allows it in a transaction
+	Since     string  // first server version that supports it; "" for any
+	Before    []value // preparatory operations of the client setup
+	Wrote     []value // documents of Collection after a success; nil if unchanged
 }
 
-// Title returns the name of an operation in descriptions.
-func (o Operation) Title() string {
+// title returns the name of an operation in descriptions.
+func (o operation) title() string {
 	title := o.Object + "." + o.Name
 	switch {
 	case o.Heading != "":
@@ -53,158 +52,168 @@ func (o Operation) Title() string {
 //go:embed operations.yml
 var operationTables string
 
+// row is an operation in operations.yml.
+type row struct {
+	Object, Name, Variant, Command, Since string
+	Arguments, Started, Result, Then      yaml.Node
+	Before, Wrote                         []yaml.Node
+	Watches, Reads, Session, Txn          bool
+}
+
 // table reads a table of operations on a database, and sets defaults: the object is the collection, the
 // command has the name of the operation and its arguments, and its database is that of the object.
-func table(name, database string) []Operation {
-	var tables map[string][]Operation
+func table(name, database string) (list []operation) {
+	var tables map[string][]row
 	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(operationTables, "DATABASE", database)), &tables); err != nil {
 		panic(err) // cannot fail: the file is embedded
 	}
-	list := tables[name]
-	for i := range list {
-		o := &list[i]
-		o.Object, o.Command, o.Arguments = cmp.Or(o.Object, "collection"), cmp.Or(o.Command, o.Name), cmp.Or(o.Arguments, "{}")
-		target := "1"
+	for _, r := range tables[name] {
+		o := operation{Object: cmp.Or(r.Object, "collection"), Name: r.Name, Variant: r.Variant, Command: cmp.Or(r.Command, r.Name), Since: r.Since,
+			Arguments: given(r.Arguments), Started: given(r.Started), Result: given(r.Result), Then: given(r.Then), Before: pointers(r.Before),
+			Wrote: pointers(r.Wrote), Watches: r.Watches, Reads: r.Reads, Session: r.Session, Txn: r.Txn}
+		target := node(1)
 		switch o.Object {
 		case "client", "admin":
 			o.Database = "admin"
 		case "collection":
-			target = Collection
+			target = node(collection)
 			fallthrough
 		default:
 			o.Database = database
 		}
-		if o.Started == "" {
-			o.Started = Merge("{ "+o.Command+": "+target+" }", fieldsOf(o.Arguments))
+		if o.Started == nil {
+			o.Started = merge(doc(o.Command, target), o.Arguments)
 		}
+		list = append(list, o)
 	}
 	return list
 }
 
-// Named returns the operation with a title.
-func Named(list []Operation, title string) Operation {
-	return list[slices.IndexFunc(list, func(o Operation) bool { return o.Title() == title })]
+func given(n yaml.Node) value {
+	if n.IsZero() {
+		return nil
+	}
+	return &n
 }
 
-// File returns the name of the operation's file.
-func (o Operation) File() string {
-	return strings.NewReplacer(".", "-", " ", "-", "$", "").Replace(o.Title())
+func pointers(nodes []yaml.Node) (out []value) {
+	for i := range nodes {
+		out = append(out, &nodes[i])
+	}
+	return out
 }
 
-// Call returns the operation with its assertion and extra arguments.
-func (o Operation) Call(client, extra, raises string) string {
-	arguments := Merge(o.Arguments, extra)
-	object := o.Object + Suffix(client)
+// titled returns the operation with a title.
+func titled(list []operation, title string) operation {
+	return list[slices.IndexFunc(list, func(o operation) bool { return o.title() == title })]
+}
+
+// fileName returns the name of the operation's file.
+func (o operation) fileName() string {
+	return strings.NewReplacer(".", "-", " ", "-", "$", "").Replace(o.title())
+}
+
+// call returns the operation with its assertion and extra arguments.
+func (o operation) call(client string, extra, raises value) value {
+	object := o.Object + suffix(client)
 	switch o.Object {
 	case "client":
 		object = client
 	case "cursor", "stream", "testRunner":
 		object = o.Object
 	}
-	s := fmt.Sprintf("{ name: %s, object: %s", o.Name, object)
-	if arguments != "" && arguments != "{}" {
-		s += ", arguments: " + arguments
+	v := doc("name", o.Name, "object", object)
+	if arguments := merge(o.Arguments, extra); len(arguments.Content) > 0 {
+		v = merge(v, doc("arguments", arguments))
 	}
 	switch {
-	case raises != "" && o.Object == "bucket":
-		// Drivers may wrap errors in GridFS.
-		s += ", expectError: { isError: true }"
-	case raises != "":
-		s += ", expectError: " + raises
-	case o.Result != "":
-		s += ", expectResult: " + o.Result
+	case raises != nil && o.Object == "bucket":
+		return merge(v, doc("expectError", anyError)) // drivers may wrap errors in GridFS
+	case raises != nil:
+		return merge(v, doc("expectError", raises))
+	case o.Result != nil:
+		return merge(v, doc("expectResult", o.Result))
 	}
-	return s + " }"
+	return v
 }
 
-// Attempts returns the events of an operation whose first attempts fail. Commands have extra fields.
-func (o Operation) Attempts(total, failing int, extra string) []string {
-	var out []string
+// attempts returns the events of an operation whose first attempts fail. Commands have extra fields.
+func (o operation) attempts(total, failing int, extra value) (out []value) {
 	for n := 1; n <= total; n++ {
-		out = append(out, StartedEvent(Merge(o.Started, extra), o.Command, o.Database))
+		out = append(out, startedEvent(merge(o.Started, extra), o.Command, o.Database))
 		if n <= failing {
-			out = append(out, FailedEvent(o.Command))
+			out = append(out, failedEvent(o.Command))
 			continue
 		}
-		out = append(out, SucceededEvent(o.Command))
-		if o.Then != "" {
-			out = append(out, StartedEvent(o.Then, o.Command, o.Database), SucceededEvent(o.Command))
+		out = append(out, succeededEvent(o.Command))
+		if o.Then != nil {
+			out = append(out, startedEvent(o.Then, o.Command, o.Database), succeededEvent(o.Command))
 		}
 	}
 	return out
 }
 
-// Unnumbered expects a command that is not a retryable write.
-const Unnumbered = "txnNumber: { $$exists: false }"
+// unnumbered expects a command that is not a retryable write.
+var unnumbered = doc("txnNumber", absent)
+
+// absent expects no field.
+var absent = doc("$$exists", false)
+
+// present expects any value.
+var present = doc("$$exists", true)
 
 // carries returns the expected fields of each attempt of a client. With retryWrites false there is no
 // transaction number.
-func (o Operation) carries(client string) string {
-	if o.Carries != "" && (client == "noRetry" || client == "noWrites") {
-		return Unnumbered
+func (o operation) carries(client string) value {
+	if o.Carries != nil && (client == "noRetry" || client == "noWrites") {
+		return unnumbered
 	}
 	return o.Carries
 }
 
 // outcome returns the expected outcome of a test, nil for a read.
-func (o Operation) outcome(succeeded bool) []Outcome {
+func (o operation) outcome(succeeded bool) []outcome {
 	if o.Reads {
 		return nil
 	}
-	return o.Outcome(succeeded)
+	return o.documentsLeft(succeeded)
 }
 
-// Outcome returns the documents of Collection after the operation.
-func (o Operation) Outcome(succeeded bool) []Outcome {
+// documentsLeft returns the documents of the collection after the operation.
+func (o operation) documentsLeft(succeeded bool) []outcome {
 	if succeeded && o.Wrote != nil {
-		return After(o.Wrote...)
+		return left(o.Wrote...)
 	}
-	return After(Initial()...)
+	return left(initial()...)
 }
 
-// Merge adds fields to a document in flow YAML.
-func Merge(document, fields string) string {
-	if fields == "" {
-		return document
-	}
-	if inner := fieldsOf(document); inner != "" {
-		fields = inner + ", " + fields
-	}
-	return "{ " + fields + " }"
+// startedEvent expects a command started event.
+func startedEvent(command value, name, database string) value {
+	return doc("commandStartedEvent", doc("commandName", name, "databaseName", database, "command", command))
 }
 
-// fieldsOf returns the fields of a document in flow YAML.
-func fieldsOf(document string) string {
-	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(document, "{"), "}"))
+// succeededEvent expects a command succeeded event.
+func succeededEvent(name string) value {
+	return doc("commandSucceededEvent", doc("commandName", name))
 }
 
-// StartedEvent expects a command started event.
-func StartedEvent(command, name, database string) string {
-	return fmt.Sprintf("{ commandStartedEvent: { commandName: %s, databaseName: %s, command: %s } }", name, database, command)
+// failedEvent expects a command failed event.
+func failedEvent(name string) value {
+	return doc("commandFailedEvent", doc("commandName", name))
 }
 
-// SucceededEvent expects a command succeeded event.
-func SucceededEvent(name string) string {
-	return fmt.Sprintf("{ commandSucceededEvent: { commandName: %s } }", name)
+// getMoreOf returns the getMore of a find or an aggregate on the collection.
+func getMoreOf(name, database string, arguments value) operation {
+	return operation{Heading: "getMore of collection." + name, Object: "collection", Name: name, Arguments: arguments, Command: "getMore",
+		Database: database, Started: doc("getMore", flow("{ $$type: [ int, long ] }"), "collection", collection),
+		Opens: cursorEvents(name, database), Reads: true}
 }
 
-// FailedEvent expects a command failed event.
-func FailedEvent(name string) string {
-	return fmt.Sprintf("{ commandFailedEvent: { commandName: %s } }", name)
-}
-
-// GetMore returns the getMore of a find or an aggregate on Collection.
-func GetMore(name, database, arguments string) Operation {
-	return Operation{Heading: "getMore of collection." + name, Object: "collection", Name: name, Arguments: arguments, Command: "getMore",
-		Database: database, Started: "{ getMore: { $$type: [ int, long ] }, collection: " + Collection + " }",
-		Opens: Cursor(name, database), Reads: true}
-}
-
-// Cursor returns the events of a find or an aggregate that opens a cursor.
-func Cursor(name, database string) []string {
-	size := "batchSize: 2"
+// cursorEvents returns the events of a find or an aggregate that opens a cursor.
+func cursorEvents(name, database string) []value {
+	size := doc("batchSize", 2)
 	if name == "aggregate" {
-		size = "cursor: { batchSize: 2 }"
+		size = doc("cursor", size)
 	}
-	return []string{StartedEvent("{ "+name+": "+Collection+", "+size+" }", name, database), SucceededEvent(name)}
+	return []value{startedEvent(merge(doc(name, collection), size), name, database), succeededEvent(name)}
 }

@@ -16,34 +16,34 @@ var modes = []mode{{"primary", true}, {"primaryPreferred", true}, {"secondary", 
 
 // reads returns the story of a read from the primary, where a fail point fails it, or from a secondary. Rest ends
 // the description.
-func (m mode) reads(database, rest string, primary bool) Story {
-	s := Story{Says: "reads from a secondary with mode " + m.name + rest}
+func (m mode) reads(database, rest string, primary bool) story {
+	s := story{Says: "reads from a secondary with mode " + m.name + rest}
 	if primary {
-		s.Says, s.Raises = "reads from the primary with mode "+m.name+rest, RaisedCode(Interrupted)
+		s.Says, s.Raises = "reads from the primary with mode "+m.name+rest, raisedCode(interrupted)
 	}
-	return s.Between(m.name, database, ErrorCode(Interrupted), 1)
+	return s.betweenMembers(m.name, database, errorCode(interrupted), 1)
 }
 
-func (m mode) carried() string {
+func (m mode) carried() value {
 	if m.name == "primary" {
-		return "$readPreference: { $$exists: false }"
+		return doc("$readPreference", absent)
 	}
-	return "$readPreference: { mode: " + m.name + " }"
+	return doc("$readPreference", doc("mode", m.name))
 }
 
-func preferring(options string) (clients []Client) {
+func preferring(options value) (clients []client) {
 	for _, m := range modes {
-		clients = append(clients, Observed(m.name, "readPreference: "+m.name+", "+options))
+		clients = append(clients, observed(m.name, merge(doc("readPreference", m.name), options)))
 	}
 	return clients
 }
 
 // preferenceReads returns operations with a read preference. They have no result, because a secondary may not have
 // the documents yet.
-func preferenceReads(database string) (list []Operation) {
+func preferenceReads(database string) (list []operation) {
 	for _, o := range readOperations(database) {
 		if o.Object == "collection" && !o.Watches && !strings.HasPrefix(o.Name, "list") {
-			o.Result = ""
+			o.Result = nil
 			list = append(list, o)
 		}
 	}
@@ -51,87 +51,86 @@ func preferenceReads(database string) (list []Operation) {
 }
 
 // preferenceSuites has a fail point on the primary, which shows which member gets a read.
-func preferenceSuites() Specification {
+func preferenceSuites() specification {
 	const database = "utr-read-preferences"
-	f := NewFile("modes", "the member that is read from", Servers("4.2", Sets),
-		"A fail point fails every read on the primary. Reads with a mode that prefers the primary fail, and the others",
-		"succeed on a secondary, which the replica set must have. Clients do not retry.")
-	f.Clients = preferring("retryReads: false")
+	f := newFile("modes", "the member that is read from", servers("4.2", sets), "A fail point fails every read on the primary. Reads with a mode that prefers the primary fail, and the others", "succeed on a secondary, which the replica set must have. Clients do not retry.")
+	f.Clients = preferring(doc("retryReads", false))
 	for _, m := range modes {
 		for _, o := range preferenceReads(database) {
 			s := m.reads(database, " (R1)", m.primary)
 			s.Carries = m.carried()
-			f.Tell(o, s)
+			f.add(o, s)
 		}
 	}
 
-	tags := NewFile("tags", "tag sets that no member has", Servers("4.2", Sets),
-		"No member of a test deployment has the tag utr: nowhere. Modes that can fall back to the primary do so, and its",
-		"fail point fails the read. An empty set at the end of a list matches every member.")
+	tags := newFile("tags", "tag sets that no member has", servers("4.2", sets), "No member of a test deployment has the tag utr: nowhere. Modes that can fall back to the primary do so, and its", "fail point fails the read. An empty set at the end of a list matches every member.")
 	// The timeout of the client waiting leaves a busy machine enough time to discover the deployment.
-	tags.Clients = append(preferring("retryReads: false")[1:], Observed("waiting", "readPreference: secondary, retryReads: false, serverSelectionTimeoutMS: 3000"))
-	tags.Entities = []string{"collection: { id: nowhere-waiting, database: database-waiting, collectionName: " + Collection + ", collectionOptions: " +
-		"{ readPreference: { mode: secondary, tagSets: [ { utr: nowhere } ] } } }"}
+	tags.Clients = append(preferring(doc("retryReads", false))[1:], observed("waiting", doc("readPreference", "secondary", "retryReads", false, "serverSelectionTimeoutMS", 3000)))
+	nowhere := flow("[ { utr: nowhere } ]")
+	tagged := func(id, client, mode string, sets value) value {
+		return block(doc("collection", doc("id", id+"-"+client, "database", "database-"+client, "collectionName", collection,
+			"collectionOptions", doc("readPreference", doc("mode", mode, "tagSets", sets)))))
+	}
+	tags.Entities = []value{tagged("nowhere", "waiting", "secondary", nowhere)}
 	for _, name := range []string{"find", "aggregate"} {
-		o := Named(preferenceReads(database), "collection."+name)
-		o.Heading, o.Object = o.Title(), "nowhere"
-		tags.Tell(o, Story{Says: "finds no server with mode secondary and tag sets [ { utr: nowhere } ] (R1)",
-			Raises: RaisedNetwork}.Between("waiting", database, ErrorCode(Interrupted), 0))
+		o := titled(preferenceReads(database), "collection."+name)
+		o.Heading, o.Object = o.title(), "nowhere"
+		tags.add(o, story{Says: "finds no server with mode secondary and tag sets [ { utr: nowhere } ] (R1)",
+			Raises: raisedNetwork}.betweenMembers("waiting", database, errorCode(interrupted), 0))
 	}
 	for _, m := range modes[1:] {
-		for _, e := range []struct{ id, sets string }{{"nowhere", "[ { utr: nowhere } ]"}, {"anywhere", "[ { utr: nowhere }, {} ]"}} {
-			tags.Entities = append(tags.Entities, fmt.Sprintf("collection: { id: %s-%s, database: database-%s, collectionName: %s, collectionOptions: "+
-				"{ readPreference: { mode: %s, tagSets: %s } } }", e.id, m.name, m.name, Collection, m.name, e.sets))
+		for _, e := range []struct {
+			id, says string
+			sets     value
+		}{{"nowhere", "[ { utr: nowhere } ]", nowhere}, {"anywhere", "[ { utr: nowhere }, {} ]", flow("[ { utr: nowhere }, {} ]")}} {
+			tags.Entities = append(tags.Entities, tagged(e.id, m.name, m.name, e.sets))
 			if e.id == "nowhere" && m.name == "secondary" {
 				continue // no member matches
 			}
 			for _, o := range preferenceReads(database) {
-				o.Heading, o.Object = o.Title(), e.id
-				tags.Tell(o, m.reads(database, " and tag sets "+e.sets+" (R1)", m.primary || e.id == "nowhere"))
+				o.Heading, o.Object = o.title(), e.id
+				tags.add(o, m.reads(database, " and tag sets "+e.says+" (R1)", m.primary || e.id == "nowhere"))
 			}
 		}
 	}
 
-	routed := NewFile("sharded", "the read preference that a mongos gets", Servers("4.2", Sharded),
-		"A mongos selects the members of shards, so drivers send it the read preference, unless the mode is primary.")
-	routed.Clients = preferring("retryReads: false")
+	routed := newFile("sharded", "the read preference that a mongos gets", servers("4.2", sharded), "A mongos selects the members of shards, so drivers send it the read preference, unless the mode is primary.")
+	routed.Clients = preferring(doc("retryReads", false))
 	for _, m := range modes {
 		for _, o := range preferenceReads(database) {
-			s := Story{Says: "carries $readPreference with mode " + m.name + " (R5)", By: m.name, Attempts: 1, Carries: m.carried()}
+			s := story{Says: "carries $readPreference with mode " + m.name + " (R5)", By: m.name, Attempts: 1, Carries: m.carried()}
 			if m.name == "primary" {
 				s.Says = "carries no $readPreference with mode primary (R5)"
 			}
-			routed.Tell(o, s)
+			routed.add(o, s)
 		}
 	}
-	return Specification{Name: "read-preferences", Files: []*File{f, tags, routed}}
+	return specification{Name: "read-preferences", Files: []*file{f, tags, routed}}
 }
 
 // preferencesOf2014 returns the suites of the policy read-preferences@2014-02-14.
-func preferencesOf2014() Specification {
+func preferencesOf2014() specification {
 	const database = "utr-read-preferences-2014"
-	f := NewFile("members", "the member that is read from", Servers("4.2", Sets),
-		"A read is tried on up to three members, but only after network errors. Most commands run on the primary. The",
-		"replica set must have a secondary.")
-	f.Clients = append(preferring("retryReads: false"), Observed("retrying", "readPreference: primaryPreferred"))
+	f := newFile("members", "the member that is read from", servers("4.2", sets), "A read is tried on up to three members, but only after network errors. Most commands run on the primary. The", "replica set must have a secondary.")
+	f.Clients = append(preferring(doc("retryReads", false)), observed("retrying", doc("readPreference", "primaryPreferred")))
 	for _, o := range preferenceReads(database) {
 		for i, m := range modes {
-			f.Tell(o, m.reads(database, fmt.Sprintf(" (P%d)", 15+i), m.primary))
+			f.add(o, m.reads(database, fmt.Sprintf(" (P%d)", 15+i), m.primary))
 		}
-		f.Tell(o,
-			Story{Says: "is tried on a secondary after a network error of the primary (P7)",
-				Today: "retryReads is false"}.Between("primaryPreferred", database, Closes, 2),
-			Story{Says: "is not tried on another member after ShutdownInProgress (P6)", Raises: RaisedCode(ShutdownInProgress),
-				Today: "it is retried"}.Between("retrying", database, ErrorCode(ShutdownInProgress), 1),
-			Story{Says: "carries secondaryPreferred in place of the slaveOk bit with mode secondary (P23)",
-				Carries: "$readPreference: { mode: secondaryPreferred }", Today: "it carries the mode secondary",
-			}.Between("secondary", database, "", 1))
+		f.add(o,
+			story{Says: "is tried on a secondary after a network error of the primary (P7)",
+				Today: "retryReads is false"}.betweenMembers("primaryPreferred", database, closes, 2),
+			story{Says: "is not tried on another member after ShutdownInProgress (P6)", Raises: raisedCode(shutdownInProgress),
+				Today: "it is retried"}.betweenMembers("retrying", database, errorCode(shutdownInProgress), 1),
+			story{Says: "carries secondaryPreferred in place of the slaveOk bit with mode secondary (P23)",
+				Carries: doc("$readPreference", doc("mode", "secondaryPreferred")), Today: "it carries the mode secondary",
+			}.betweenMembers("secondary", database, nil, 1))
 	}
-	ping := Named(table("commands", database), "database.runCommand with ping")
-	ping.Arguments = "{ commandName: ping, command: { ping: 1 }, readPreference: { mode: secondary } }"
-	f.Tell(ping, Story{Says: "runs on the primary even with mode secondary (P25)", By: "secondary", Before: []string{
-		fmt.Sprintf("{ name: find, object: collection%s, arguments: { filter: {} } }", Suffix("secondary"))}, Mode: Always, Fails: ErrorCode(Interrupted),
-		Raises: RaisedCode(Interrupted), Attempts: 1, Seen: []string{StartedEvent("{ find: "+Collection+" }", "find", database), SucceededEvent("find")},
+	ping := titled(table("commands", database), "database.runCommand with ping")
+	ping.Arguments = flow("{ commandName: ping, command: { ping: 1 }, readPreference: { mode: secondary } }")
+	f.add(ping, story{Says: "runs on the primary even with mode secondary (P25)", By: "secondary", Before: []value{
+		flow("{ name: find, object: collection-secondary, arguments: { filter: {} } }")}, Mode: always, Fails: errorCode(interrupted),
+		Raises: raisedCode(interrupted), Attempts: 1, Seen: []value{startedEvent(doc("find", collection), "find", database), succeededEvent("find")},
 		Today: "it runs on a secondary"})
-	return Specification{Name: "read-preferences-2014", Policy: "read-preferences@2014-02-14", Files: []*File{f}}
+	return specification{Name: "read-preferences-2014", Policy: "read-preferences@2014-02-14", Files: []*file{f}}
 }

@@ -2,24 +2,24 @@ package main
 
 import "slices"
 
-var reads = Policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Codes: "R11", Once: "R35", Expires: "R37", Handshake: "R13", Pool: "R12", Off: "R30"}
+var reads = policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Codes: "R11", Once: "R35", Expires: "R37", Handshake: "R13", Pool: "R12", Off: "R30"}
 
-func readSuites() Specification {
-	var files []*File
+func readSuites() specification {
+	var files []*file
 	for _, o := range readOperations(readDatabase) {
-		files = append(files, Of(o, readRequirement(o), reads.Both(""), readStories(),
-			"Every error after which "+o.Title()+" is retried, errors after which it is not, and retryReads."))
+		files = append(files, operationFile(o, readRequirement(o), reads.clients(nil), readStories(),
+			"Every error after which "+o.title()+" is retried, errors after which it is not, and retryReads."))
 	}
-	return Specification{Name: "retryable-reads", Files: append(files, readSecondErrors(), readsNeverRetried(), readSessions(), readTransactions(), readOtherMongos(), readTimeouts(),
+	return specification{Name: "retryable-reads", Files: append(files, readSecondErrors(), readsNeverRetried(), readSessions(), readTransactions(), readOtherMongos(), readTimeouts(),
 		readHandshakeHello(), readHandshakeAuth(), readPoolCleared(), readSelectionFails(), readsNotRetryable(), readSequences())}
 }
 
 // everywhere is the requirement of all operations except change streams.
-var everywhere = Servers("4.2", "")
+var everywhere = servers("4.2", 0)
 
-func readRequirement(o Operation) string {
+func readRequirement(o operation) requirement {
 	if o.Watches {
-		return Servers("4.2", Retrying)
+		return servers("4.2", withRetries)
 	}
 	return everywhere
 }
@@ -27,140 +27,141 @@ func readRequirement(o Operation) string {
 // everything has the objects of all operations.
 var everything = []string{"admin", "database", "collection", "bucket"}
 
-func readNamed(title string) Operation { return Named(readOperations(readDatabase), title) }
+func readNamed(title string) operation { return titled(readOperations(readDatabase), title) }
 
-func readStories() []Story {
+func readStories() []story {
 	const off = " if retryReads is false (R30)"
-	list := []Story{
+	list := []story{
 		{Says: "succeeds on the first attempt (R6)", Attempts: 1},
-		Retried("a network error (R10)", Closes),
-		Twice("network error (R35)", Closes, RaisedNetwork),
-		NotRetried("a network error"+off, Closes, RaisedNetwork).Of("noRetry"),
+		retried("a network error (R10)", closes),
+		failedTwice("network error (R35)", closes, raisedNetwork),
+		notRetried("a network error"+off, closes, raisedNetwork).byClient("noRetry"),
 	}
 	for _, c := range readCodes {
-		list = append(list, Retried(c.Name+" (R11)", ErrorCode(c)))
+		list = append(list, retried(c.Name+" (R11)", errorCode(c)))
 	}
 	// A code that leaves the server known, and one that makes it unknown.
-	for _, c := range []Code{HostUnreachable, ShutdownInProgress} {
-		list = append(list, Twice(c.Name+" (R35)", ErrorCode(c), RaisedCode(c)),
-			NotRetried(c.Name+off, ErrorCode(c), RaisedCode(c)).Of("noRetry"))
+	for _, c := range []code{hostUnreachable, shutdownInProgress} {
+		list = append(list, failedTwice(c.Name+" (R35)", errorCode(c), raisedCode(c)),
+			notRetried(c.Name+off, errorCode(c), raisedCode(c)).byClient("noRetry"))
 	}
 	for _, c := range otherCodes {
-		list = append(list, NotRetried(c.Name+" (R34)", ErrorCode(c), RaisedCode(c)))
+		list = append(list, notRetried(c.Name+" (R34)", errorCode(c), raisedCode(c)))
 	}
 	return list
 }
 
-func readSecondErrors() *File {
-	f := NewFile("second-error", "the error that is raised after a retry", everywhere,
-		"A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says",
-		"more.")
+func readSecondErrors() *file {
+	f := newFile("second-error", "the error that is raised after a retry", everywhere, "A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says", "more.")
 	for _, o := range table("refused reads", readDatabase) {
 		o.Reads = true
-		for _, first := range []struct{ says, data string }{
-			{"network error", Closes},
-			{HostUnreachable.Name, ErrorCode(HostUnreachable)},
-			{InterruptedAtShutdown.Name, ErrorCode(InterruptedAtShutdown)},
+		for _, first := range []struct {
+			says string
+			data value
+		}{
+			{"network error", closes},
+			{hostUnreachable.Name, errorCode(hostUnreachable)},
+			{interruptedAtShutdown.Name, errorCode(interruptedAtShutdown)},
 		} {
-			f.Tell(o, Story{Says: "raises BadValue from the retry, not the first attempt's " + first.says + " (R20)", Mode: Times(1),
-				Fails: first.data, Raises: RaisedCode(BadValue), Attempts: 2})
+			f.add(o, story{Says: "raises BadValue from the retry, not the first attempt's " + first.says + " (R20)", Mode: times(1),
+				Fails: first.data, Raises: raisedCode(badValue), Attempts: 2})
 		}
 	}
 	return f
 }
 
 // readsNeverRetried has the operations of "Unsupported Read Operations".
-func readsNeverRetried() *File {
-	f := NewFile("never-retried", "operations that are never retried", everywhere,
-		"getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error.")
-	for _, o := range append(table("other reads", readDatabase), GetMore("find", readDatabase, "{ filter: {}, batchSize: 2 }")) {
+func readsNeverRetried() *file {
+	f := newFile("never-retried", "operations that are never retried", everywhere, "getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error.")
+	for _, o := range append(table("other reads", readDatabase), getMoreOf("find", readDatabase, flow("{ filter: {}, batchSize: 2 }"))) {
 		o.Reads = true
-		rule := map[bool]string{true: " (W35)", false: " (R33)"}[o.Command == "aggregate"]
-		list := []Story{NotRetried("a network error"+rule, Closes, RaisedNetwork)}
-		for _, c := range []Code{HostUnreachable, ShutdownInProgress, NotWritablePrimary, InterruptedAtShutdown} {
-			list = append(list, NotRetried(c.Name+rule, ErrorCode(c), RaisedCode(c)))
+		rule := " (R33)"
+		if o.Command == "aggregate" {
+			rule = " (W35)"
 		}
-		f.Tell(o, list...)
+		list := []story{notRetried("a network error"+rule, closes, raisedNetwork)}
+		for _, c := range []code{hostUnreachable, shutdownInProgress, notWritablePrimary, interruptedAtShutdown} {
+			list = append(list, notRetried(c.Name+rule, errorCode(c), raisedCode(c)))
+		}
+		f.add(o, list...)
 	}
 	return f
 }
 
-func readSessions() *File {
-	f := NewFile("sessions", "the session of a retry", everywhere,
-		"A retry uses the session of the first attempt, explicit or implicit.")
+func readSessions() *file {
+	f := newFile("sessions", "the session of a retry", everywhere, "A retry uses the session of the first attempt, explicit or implicit.")
 	f.Sessions = true
 	for _, o := range readOperations(readDatabase) {
 		if !o.Session {
 			continue
 		}
-		f.Tell(o,
-			Story{Says: "is retried with the lsid of its explicit session (R5)", Fails: Closes, With: "session: session",
-				Attempts: 2, Carries: "lsid: { $$sessionLsid: session }"},
-			Story{Says: "is retried with the lsid of its implicit session (R5)", Fails: Closes, After: []string{SameLsid},
-				Attempts: 2, Carries: "lsid: { $$exists: true }"})
+		f.add(o,
+			story{Says: "is retried with the lsid of its explicit session (R5)", Fails: closes, With: inSession("client"),
+				Attempts: 2, Carries: doc("lsid", lsid("client"))},
+			story{Says: "is retried with the lsid of its implicit session (R5)", Fails: closes, After: []value{sameLsid},
+				Attempts: 2, Carries: doc("lsid", present)})
 	}
 	return f
 }
 
-func readTransactions() *File {
-	f := NewFile("transactions", "no retries in a transaction", Servers("4.2", Retrying),
-		"A read in a transaction is attempted once. After the transaction, reads of its session are retried again.")
+func readTransactions() *file {
+	f := newFile("transactions", "no retries in a transaction", servers("4.2", withRetries), "A read in a transaction is attempted once. After the transaction, reads of its session are retried again.")
 	f.Sessions = true
-	const inside = "lsid: { $$sessionLsid: session }, startTransaction: true, autocommit: false"
-	const outside = "lsid: { $$sessionLsid: session }, startTransaction: { $$exists: false }, autocommit: { $$exists: false }"
+	inside := doc("lsid", lsid("client"), "startTransaction", true, "autocommit", false)
+	outside := doc("lsid", lsid("client"), "startTransaction", absent, "autocommit", absent)
 	for _, o := range readOperations(readDatabase) {
 		if !o.Txn {
 			continue
 		}
-		f.TellInTransaction(o, inside, "R31",
-			NotRetried("a network error", Closes, WithLabels(RaisedNetwork, TransientTransactionError, "")),
-			NotRetried("HostUnreachable", ErrorCode(HostUnreachable), RaisedCode(HostUnreachable)),
-			NotRetried("InterruptedAtShutdown", ErrorCode(InterruptedAtShutdown), RaisedCode(InterruptedAtShutdown)))
-		f.TellAfterTransaction(o, inside, outside, reads.Network)
+		f.addInTransaction(o, inside, "R31",
+			notRetried("a network error", closes, withLabels(raisedNetwork, labels{transientTransaction}, nil)),
+			notRetried("HostUnreachable", errorCode(hostUnreachable), raisedCode(hostUnreachable)),
+			notRetried("InterruptedAtShutdown", errorCode(interruptedAtShutdown), raisedCode(interruptedAtShutdown)))
+		f.addAfterTransaction(o, inside, outside, reads.Network)
 	}
 	return f
 }
 
-func readOtherMongos() *File {
-	var rows []OnMongoses
+func readOtherMongos() *file {
+	var rows []onMongoses
 	for _, o := range readOperations(readDatabase) {
 		if o.Object != "bucket" {
-			rows = append(rows, OnMongoses{Operation: o})
+			rows = append(rows, onMongoses{operation: o})
 		}
 	}
-	f := reads.OtherMongos(Servers("4.2", Sharded), rows...)
+	f := reads.otherMongos(servers("4.2", sharded), rows...)
 	f.Objects = []string{"admin", "database", "collection"}
 	return f
 }
 
-func readTimeouts() *File {
-	f, s := reads.Timeouts(everywhere)
+func readTimeouts() *file {
+	f, s := reads.timeouts(everywhere)
 	f.Objects, f.Bucket = everything, true
 	for _, o := range readOperations(readDatabase) {
 		if !o.Watches { // drivers differ in the meaning of timeoutMS while opening a change stream
-			f.Tell(o, s.Thrice, s.Off)
+			f.add(o, s.Thrice, s.Off)
 		}
 	}
 	find := readNamed("collection.find")
-	s.Outlasts.Require, s.Outlasts.Before, s.Outlasts.Seen = Servers("4.4", ""), []string{find.Call("client", "", "")}, find.Attempts(1, 0, "")
-	f.Tell(find, s.Endless, s.Expired, s.Outlasts)
+	s.Outlasts.Require, s.Outlasts.Before, s.Outlasts.Seen = servers("4.4", 0), []value{find.call("client", nil, nil)}, find.attempts(1, 0, nil)
+	f.add(find, s.Endless, s.Expired, s.Outlasts)
 	return f
 }
 
-func readHandshakeHello() *File {
-	f, retried, off := reads.HandshakeHello("utrHandshake", Servers("4.4.7", ""))
-	for _, o := range []Operation{
+func readHandshakeHello() *file {
+	f, retried, off := reads.handshakeHello("utrHandshake", servers("4.4.7", 0))
+	for _, o := range []operation{
 		readNamed("client.listDatabases"), readNamed("database.listCollections"), readNamed("collection.aggregate"), readNamed("collection.distinct"),
 		readNamed("collection.estimatedDocumentCount"), readNamed("collection.find"), readNamed("collection.listIndexes"),
 	} {
-		f.Tell(o, retried)
+		f.add(o, retried)
 	}
-	f.Tell(readNamed("collection.find"), off)
+	f.add(readNamed("collection.find"), off)
 	return f
 }
 
-func readHandshakeAuth() *File {
-	f, each, second := reads.HandshakeAuth(Authenticated("4.2", Monitored)...)
+func readHandshakeAuth() *file {
+	f, each, second := reads.handshakeAuth(authenticated("4.2", monitored)...)
 	f.Objects, f.Bucket = everything, true
 	for _, o := range readOperations(readDatabase) {
 		list := slices.Clone(each)
@@ -171,29 +172,29 @@ func readHandshakeAuth() *File {
 			if o.Watches {
 				s.Require = readRequirement(o)
 			}
-			f.Tell(o, s)
+			f.add(o, s)
 		}
 	}
 	return f
 }
 
-func readPoolCleared() *File {
-	var rows []Pooled
+func readPoolCleared() *file {
+	var rows []pooled
 	for _, name := range []string{"find", "aggregate", "distinct"} {
 		o := readNamed("collection." + name)
-		rows = append(rows, Pooled{Operation: o, First: o.Arguments, Second: o.Arguments})
+		rows = append(rows, pooled{operation: o, First: o.Arguments, Second: o.Arguments})
 	}
-	return reads.PoolCleared(Servers("4.2.9", Monitored), AnyError, rows...)
+	return reads.poolCleared(servers("4.2.9", monitored), anyError, rows...)
 }
 
-func readSelectionFails() *File {
+func readSelectionFails() *file {
 	// Since SERVER-49336 a fail point for an appName affects the first hello.
-	return reads.ServerSelection("utrSelection", Servers("4.4.7", Monitored), sampled()...)
+	return reads.serverSelection("utrSelection", servers("4.4.7", monitored), sampled()...)
 }
 
 const readDatabase = "utr-retryable-reads"
 
-func readOperations(database string) []Operation {
+func readOperations(database string) []operation {
 	list := table("reads", database)
 	for i := range list {
 		list[i].Reads = true
@@ -202,63 +203,53 @@ func readOperations(database string) []Operation {
 }
 
 // readCodes are the codes of "Retryable Error".
-var readCodes = []Code{
-	HostUnreachable, HostNotFound, NetworkTimeout, ShutdownInProgress,
-	ReadConcernMajorityNotAvailableYet, PrimarySteppedDown, ExceededTimeLimit, SocketException,
-	NotWritablePrimary, InterruptedAtShutdown, InterruptedDueToReplStateChange,
-	NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary,
+var readCodes = []code{
+	hostUnreachable, hostNotFound, networkTimeout, shutdownInProgress,
+	readConcernMajorityNotAvailableYet, primarySteppedDown, exceededTimeLimit, socketException,
+	notWritablePrimary, interruptedAtShutdown, interruptedDueToReplStateChange,
+	notPrimaryNoSecondaryOk, notPrimaryOrSecondary,
 }
 
 // otherCodes are similar codes that are not retryable, and foreignCodes those that matter elsewhere.
 var (
-	otherCodes   = []Code{MaxTimeMSExpired, Interrupted}
-	foreignCodes = []Code{CursorNotFound, WriteConcernTimeout, WriteConflict, FailedToSatisfyReadPreference, RetryChangeStream}
+	otherCodes   = []code{maxTimeMSExpired, interrupted}
+	foreignCodes = []code{cursorNotFound, writeConcernTimeout, writeConflict, failedToSatisfyReadPreference, retryChangeStream}
 )
 
-func readsNotRetryable() *File {
-	f := NewFile("not-retryable", "errors that are not retryable", everywhere,
-		"Error labels, and codes that matter to change streams, writes or transactions, do not make a read retryable. An error",
-		"with a retryable code is retryable whatever its labels.")
-	labelled := Servers("4.4", "")
+func readsNotRetryable() *file {
+	f := newFile("not-retryable", "errors that are not retryable", everywhere, "Error labels, and codes that matter to change streams, writes or transactions, do not make a read retryable. An error", "with a retryable code is retryable whatever its labels.")
+	labelled := servers("4.4", 0)
 	for _, o := range sampled() {
 		for _, c := range foreignCodes {
-			f.Tell(o, NotRetried(c.Name+" (R34)", ErrorCode(c), RaisedCode(c)))
+			f.add(o, notRetried(c.Name+" (R34)", errorCode(c), raisedCode(c)))
 		}
-		for _, label := range []string{writable, retryable, "ResumableChangeStreamError", TransientTransactionError} {
-			f.Tell(o, NotRetried("Interrupted with the label "+label+" (R34)", Labelled(Interrupted, label),
-				RaisedCode(Interrupted)).On(labelled))
+		for _, label := range []string{writable, retryable, "ResumableChangeStreamError", transientTransaction} {
+			f.add(o, notRetried("Interrupted with the label "+label+" (R34)", errorWithLabels(interrupted, label), raisedCode(interrupted)).requiring(labelled))
 		}
-		f.Tell(o, Retried("HostUnreachable with the label NoWritesPerformed (R11)",
-			Labelled(HostUnreachable, noWrites)).On(labelled))
+		f.add(o, retried("HostUnreachable with the label NoWritesPerformed (R11)",
+			errorWithLabels(hostUnreachable, noWrites)).requiring(labelled))
 	}
 	return f
 }
 
 // sampled returns some reads, for stories that do not depend on the operation.
-func sampled() []Operation {
-	return []Operation{readNamed("collection.find"), readNamed("collection.aggregate"), readNamed("database.listCollections")}
+func sampled() []operation {
+	return []operation{readNamed("collection.find"), readNamed("collection.aggregate"), readNamed("database.listCollections")}
 }
 
-func readSequences() *File {
-	f := NewFile("sequences", "attempts that fail in different ways", Sequences(""),
-		"The error of the last attempt is raised, and decides whether another attempt follows. Each attempt fails differently,",
-		"which needs a fail point of utr's embedded deployment.")
-	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000")}
-	unreachable, notFound := ErrorCode(HostUnreachable), ErrorCode(HostNotFound)
-	exceeded, interrupted := ErrorCode(ExceededTimeLimit), ErrorCode(Interrupted)
+func readSequences() *file {
+	f := newFile("sequences", "attempts that fail in different ways", sequenceServers(0), "The error of the last attempt is raised, and decides whether another attempt follows. Each attempt fails differently,", "which needs a fail point of utr's embedded deployment.")
+	f.Clients = []client{observed("client", nil), observed("timed", doc("timeoutMS", 20000))}
+	unreachable, notFound := errorCode(hostUnreachable), errorCode(hostNotFound)
+	exceeded, stopped := errorCode(exceededTimeLimit), errorCode(interrupted)
 	for _, o := range sampled() {
-		f.Tell(o,
-			Failing("raises the error of the retry, even with the label NoWritesPerformed (R20)",
-				RaisedCode(ExceededTimeLimit), unreachable, Labelled(ExceededTimeLimit, noWrites)),
-			Failing("raises the error of the retry, even if it is not retryable (R20)", RaisedCode(Interrupted),
-				unreachable, interrupted),
-			Failing("raises the network error of the retry (R20)", RaisedNetwork, unreachable, Closes),
-			Failing("raises the server error of the retry after a network error (R20)", RaisedCode(HostNotFound),
-				Closes, notFound),
-			Failing("is retried after four different errors within timeoutMS (R36)", "", unreachable, Closes,
-				exceeded, notFound).Of("timed"),
-			Failing("is not retried again within timeoutMS after an error that is not retryable (R34)",
-				RaisedCode(Interrupted), unreachable, notFound, interrupted).Of("timed"))
+		f.add(o,
+			failedInTurn("raises the error of the retry, even with the label NoWritesPerformed (R20)", raisedCode(exceededTimeLimit), unreachable, errorWithLabels(exceededTimeLimit, noWrites)),
+			failedInTurn("raises the error of the retry, even if it is not retryable (R20)", raisedCode(interrupted), unreachable, stopped),
+			failedInTurn("raises the network error of the retry (R20)", raisedNetwork, unreachable, closes),
+			failedInTurn("raises the server error of the retry after a network error (R20)", raisedCode(hostNotFound), closes, notFound),
+			failedInTurn("is retried after four different errors within timeoutMS (R36)", nil, unreachable, closes, exceeded, notFound).byClient("timed"),
+			failedInTurn("is not retried again within timeoutMS after an error that is not retryable (R34)", raisedCode(interrupted), unreachable, notFound, stopped).byClient("timed"))
 	}
 	return f
 }

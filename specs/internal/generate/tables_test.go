@@ -26,7 +26,7 @@ func TestReadsAreComplete(t *testing.T) {
 	for _, o := range readOperations(readDatabase) {
 		commands[o.Command] = true
 		if !retry.Lookup(o.Command).RetryableRead {
-			t.Errorf("%s: %s is not a retryable read", o.Title(), o.Command)
+			t.Errorf("%s: %s is not a retryable read", o.title(), o.Command)
 		}
 	}
 	for _, o := range retry.Operations() {
@@ -42,10 +42,10 @@ func TestWritesAreComplete(t *testing.T) {
 	for _, o := range writeOperations(writeDatabase) {
 		commands[o.Command] = true
 		if !retry.Lookup(o.Command).RetryableWrite {
-			t.Errorf("%s: %s is not a retryable write", o.Title(), o.Command)
+			t.Errorf("%s: %s is not a retryable write", o.title(), o.Command)
 		}
 		if o.Wrote == nil {
-			t.Errorf("%s has no outcome", o.Title())
+			t.Errorf("%s has no outcome", o.title())
 		}
 	}
 	for _, name := range []string{"commitTransaction", "abortTransaction"} {
@@ -106,23 +106,23 @@ func TestCommandsAreComplete(t *testing.T) {
 
 // Two files with the same name would overwrite each other.
 func TestFilesOfOneName(t *testing.T) {
-	f := func() *File {
-		f := &File{Name: "twice", Description: "d", Require: []string{Servers("4.2", "")}}
-		f.Tests = []Test{{Description: "t", Operations: []string{FailPoint("find", Times(1), Closes)}}}
+	f := func() *file {
+		f := &file{Name: "twice", Description: "d", Require: []requirement{servers("4.2", 0)}}
+		f.Tests = []test{{Description: "t", Operations: []value{failPoint(times(1), closes, "find")}}}
 		return f
 	}
-	if _, err := (Specification{Files: []*File{f()}}).Render(); err != nil {
+	if _, err := (specification{Files: []*file{f()}}).render(); err != nil {
 		t.Error(err)
 	}
-	if _, err := (Specification{Files: []*File{f(), f()}}).Render(); err == nil {
+	if _, err := (specification{Files: []*file{f(), f()}}).render(); err == nil {
 		t.Error("two files with the same name were rendered")
 	}
 }
 
 func TestInvalidFile(t *testing.T) {
-	f := &File{Name: "invalid", Description: "d", Require: []string{Servers("4.2", "")}}
-	f.Tests = []Test{{Description: "t", Operations: []string{"{ nosuch: 1 }"}}}
-	if _, err := (Specification{Files: []*File{f}}).Render(); err == nil {
+	f := &file{Name: "invalid", Description: "d", Require: []requirement{servers("4.2", 0)}}
+	f.Tests = []test{{Description: "t", Operations: []value{doc("nosuch", 1)}}}
+	if _, err := (specification{Files: []*file{f}}).render(); err == nil {
 		t.Error("an invalid suite was rendered")
 	}
 }

@@ -1,0 +1,88 @@
+package main
+
+// requirement is an item of runOnRequirements; the zero value is none.
+type requirement struct {
+	min, max   string // server versions
+	auth       bool
+	topologies topologies
+	sequences  bool // the fail point of func sequence
+	backoff    bool // the server parameter of func baseBackoff
+}
+
+// topologies is a set of topologies, 0 for any.
+type topologies uint8
+
+const (
+	single topologies = 1 << iota
+	sets
+	sharded
+	balanced // whose connections carry the id of a service
+
+	clusters    = sets | sharded
+	monitored   = single | clusters   // with monitors
+	withRetries = clusters | balanced // with retryable writes and change streams
+)
+
+func (t topologies) value() value {
+	var names []string
+	for i, name := range []string{"single", "replicaset", "sharded", "load-balanced"} {
+		if t&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return list(names...)
+}
+
+func (r requirement) value() value {
+	v := doc("minServerVersion", quoted(r.min))
+	if r.max != "" {
+		v = merge(v, doc("maxServerVersion", quoted(r.max)))
+	}
+	if r.auth {
+		v = merge(v, doc("auth", true))
+	}
+	if r.topologies != 0 {
+		v = merge(v, doc("topologies", r.topologies.value()))
+	}
+	if r.sequences {
+		v = merge(v, doc("serverParameters", doc("failCommandSequence", true)))
+	}
+	if r.backoff {
+		v = merge(v, doc("serverParameters", doc(baseBackoffParameter, 0)))
+	}
+	return v
+}
+
+// since returns the requirement with a later version, unless version is "".
+func (r requirement) since(version string) requirement {
+	if version != "" && r.min != "" {
+		r.min = version
+	}
+	return r
+}
+
+// servers requires a minimum server version and one of the topologies.
+func servers(version string, t topologies) requirement {
+	return requirement{min: version, topologies: t}
+}
+
+// serversBefore44 requires a server that does not add error labels.
+func serversBefore44(t topologies) requirement {
+	return requirement{min: "4.2", max: "4.2.99", topologies: t}
+}
+
+// authenticated requires authentication, behind a load balancer as well.
+func authenticated(version string, t topologies) []requirement {
+	return []requirement{{min: version, auth: true, topologies: t}, {min: "5.0", auth: true, topologies: balanced}}
+}
+
+// sequenceServers requires the fail point of func sequence.
+func sequenceServers(t topologies) requirement {
+	return requirement{min: "4.4", topologies: t, sequences: true}
+}
+
+// requires adapts a requirement to the first server version with the operation. It reports whether a
+// server can meet both.
+func (o operation) requires(r requirement) (requirement, bool) {
+	return r.since(o.Since), o.Since == "" || r.max == ""
+}
