@@ -114,10 +114,11 @@ func (b *batch) once(w *write) (st *store.Statement, err error) {
 	}
 	err = b.s.Update(func(tx *store.Tx) (err error) {
 		if st = b.recorded(tx, w.i); st != nil {
-			return w.checkRetry(st)
+			st, err = w.again(st)
+			return err
 		}
-		if st, err = b.s.do(tx, w); err == nil && st.N > 0 {
-			tx.Record(b.id(w.i), st)
+		if st, err = b.s.do(tx, w); err == nil && st.Wrote() {
+			tx.Record(b.id(w.i), w.record(*st))
 		}
 		return err
 	})
@@ -233,7 +234,7 @@ func (b *batch) tally(errorsOnly bool) (counts bson.D, docs []bson.Raw) {
 			inserted += st.N
 		case o.kind == deleting:
 			deleted += st.N
-		case st.Inserted:
+		case st.Kind == store.Insert:
 			upserted++
 		default:
 			matched += st.N
@@ -241,7 +242,7 @@ func (b *batch) tally(errorsOnly bool) (counts bson.D, docs []bson.Raw) {
 		modified += st.Modified
 		doc = append(doc, bson.E{Key: "n", Value: value.Int(st.N)})
 		doc = value.AddIf(doc, o.kind == updating, "nModified", value.Int(st.Modified))
-		doc = value.AddIf(doc, st.Inserted, "upserted", bson.D{{Key: "_id", Value: st.Upserted}})
+		doc = value.AddIf(doc, o.kind == updating && st.Kind == store.Insert, "upserted", bson.D{{Key: "_id", Value: st.ID}})
 		if o.err != nil || !errorsOnly {
 			docs = append(docs, value.Encode(doc))
 		}
@@ -264,7 +265,7 @@ func (b *batch) insertAll(inserts []*write) error {
 	s := b.s
 	stored := func(inserts ...*write) {
 		for _, w := range inserts {
-			b.results = append(b.results, effect{i: w.i, st: &store.Statement{N: 1}})
+			b.results = append(b.results, effect{i: w.i, st: &store.Statement{Kind: store.Insert, N: 1}})
 		}
 	}
 	s.View(func(tx *store.Tx) {
@@ -314,7 +315,7 @@ func (b *batch) store(tx *store.Tx, inserts ...*write) error {
 		if err := tx.Insert(c, w.doc, slices.Clone(w.raw)); err != nil {
 			return err
 		}
-		tx.Record(b.id(w.i), &store.Statement{N: 1})
+		tx.Record(b.id(w.i), &store.Statement{Kind: store.Insert, N: 1, ID: w.doc[0].Value})
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (q *findCommand) run() (bson.D, error) {
 	}
 	_, byID := q.match.ID()
 	src := &results{docs: docs, at: q.concern.time(now),
-		known: limited || byID || c == nil || q.sort != nil && q.sort[0].Key != "_id" && q.sort[0].Key != "$natural"}
+		known: limited && wire(q.s.req) != wire50 || byID || c == nil || q.sort != nil && q.sort[0].Key != "_id" && q.sort[0].Key != "$natural"}
 	return q.s.open(q.ns, src, cursorOptions{size: q.batchSize, single: q.single, idFirst: c == nil && !mongos(q.s.req)})
 }
 

@@ -94,11 +94,11 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 				list = append(list, x.Spec)
 			}
 		}
-		// Readers may hold the list of indexes, so it is replaced, not changed.
-		c.Indexes = slices.Concat(c.Indexes, added)
-		if s.InTransaction() && !tx.Created(c) {
+		if s.InTransaction() && len(added) > 0 && !tx.Created(c) {
 			return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", c.NS())
 		}
+		// Readers may hold the list of indexes, so it is replaced, not changed.
+		c.Indexes = slices.Concat(c.Indexes, added)
 		counts := bson.D{{Key: "numIndexesBefore", Value: int32(before)}, {Key: "numIndexesAfter", Value: int32(len(c.Indexes))}}
 		if len(added) == 0 {
 			reply = append(counts, bson.E{Key: "note", Value: "all indexes already exist"})

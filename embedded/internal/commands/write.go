@@ -31,9 +31,8 @@ type write struct {
 	opts          update.Options
 	multi         bool
 	hint          any
-	notRetryable  string       // text of the error of a retryable write with multi
-	findAndModify *store.Image // nil for other commands
-	request       bson.D       // the command findAndModify
+	notRetryable  string  // text of the error of a retryable write with multi
+	findAndModify *modify // nil for other commands
 	// Set by prepare:
 	filter *query.Filter
 	order  *query.Order
@@ -76,7 +75,10 @@ func (s *call) do(tx *store.Tx, w *write) (*store.Statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &store.Statement{Image: w.findAndModify}
+	st := &store.Statement{Kind: store.Update}
+	if w.kind == deleting {
+		st.Kind = store.Delete
+	}
 	if len(hits) == 0 && w.opts.Upsert {
 		return st, s.upsert(tx, w, st)
 	}
@@ -88,7 +90,7 @@ func (s *call) do(tx *store.Tx, w *write) (*store.Statement, error) {
 		if st.N++; post != nil && !bytes.Equal(post, r.Raw) {
 			st.Modified++
 		}
-		if st.Image != nil {
+		if w.findAndModify != nil {
 			st.Pre, st.Post = r.Raw, post
 		}
 		if w.multi {
@@ -172,7 +174,7 @@ func (s *call) upsert(tx *store.Tx, w *write, st *store.Statement) error {
 	if err != nil {
 		return err
 	}
-	st.N, st.Inserted, st.Upserted, st.Post = 1, true, doc[0].Value, raw
+	st.Kind, st.N, st.ID, st.Post = store.Insert, 1, doc[0].Value, raw
 	return tx.Insert(c, doc, raw)
 }
 
@@ -261,8 +263,8 @@ func tally(req *Request, results []effect) bson.D {
 		}
 		n += r.st.N
 		modified += r.st.Modified
-		if r.st.Inserted {
-			upserted = append(upserted, bson.D{{Key: "index", Value: int32(r.i)}, {Key: "_id", Value: r.st.Upserted}})
+		if req.Row.Name == "update" && r.st.Kind == store.Insert {
+			upserted = append(upserted, bson.D{{Key: "index", Value: int32(r.i)}, {Key: "_id", Value: r.st.ID}})
 		}
 	}
 	out := bson.D{{Key: "n", Value: value.Int(n)}}
@@ -279,7 +281,7 @@ func tally(req *Request, results []effect) bson.D {
 func writeError(req *Request, r effect) bson.D {
 	w := bson.D{{Key: "index", Value: int32(r.i)}, {Key: "code", Value: r.err.Code}}
 	message := bson.E{Key: "errmsg", Value: r.err.Message}
-	if !mongos(req) || wire(req) > 12 {
+	if !mongos(req) || wire(req) > wire50 {
 		return append(append(w, r.err.Extra...), message)
 	}
 	info, ok := value.Field(r.err.Extra, "errInfo")
@@ -315,19 +317,19 @@ func (a *args) unacknowledged() bool {
 }
 
 func findAndModify(s *call, a *args) action {
-	m := &store.Image{Removed: a.flag("remove"), New: a.flag("new")}
+	m := &modify{remove: a.flag("remove"), returnNew: a.flag("new"), request: a.doc}
 	w := a.write(updating, a.let(), "query", "update", "")
-	w.db, w.coll, w.findAndModify, w.request = s.req.DB, a.collection(s.req.DB), m, a.doc
+	w.db, w.coll, w.findAndModify = s.req.DB, a.collection(s.req.DB), m
 	fields, b := a.document("fields"), newBatch(s, a)
-	if m.Removed {
+	if m.remove {
 		w.kind = deleting
 	}
 	const code = fault.FailedToParse
-	a.Refuse(m.Removed && a.has("update"), code, "Cannot specify both an update and remove=true")
-	a.Refuse(m.Removed && w.opts.Upsert, code, "Cannot specify both upsert=true and remove=true ")
-	a.Refuse(m.Removed && m.New, code,
+	a.Refuse(m.remove && a.has("update"), code, "Cannot specify both an update and remove=true")
+	a.Refuse(m.remove && w.opts.Upsert, code, "Cannot specify both upsert=true and remove=true ")
+	a.Refuse(m.remove && m.returnNew, code,
 		"Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
-	a.Refuse(!m.Removed && !a.has("update"), code, "Either an update or remove=true must be specified")
+	a.Refuse(!m.remove && !a.has("update"), code, "Either an update or remove=true must be specified")
 	proj, err := query.CompileProjection(fields, w.opts.Options)
 	a.Note(err)
 	return func() (bson.D, error) {
@@ -336,13 +338,16 @@ func findAndModify(s *call, a *args) action {
 			return nil, err
 		}
 		last := bson.D{{Key: "n", Value: value.Int(st.N)}}
-		last = value.AddIf(last, !m.Removed, "updatedExisting", st.N > 0 && !st.Inserted)
-		last = value.AddIf(last, st.Inserted, "upserted", st.Upserted)
+		last = value.AddIf(last, !m.remove, "updatedExisting", st.N > 0 && st.Kind != store.Insert)
+		last = value.AddIf(last, st.Kind == store.Insert, "upserted", st.ID)
 		raw := st.Pre
-		if m.New {
+		if m.returnNew {
 			raw = st.Post
 		}
 		var result any
+		if len(b.retried) > 0 {
+			proj = nil // a retry returns the recorded document
+		}
 		if raw != nil {
 			if result, err = proj.Apply(value.Must(raw)); err != nil {
 				return nil, err
@@ -353,27 +358,59 @@ func findAndModify(s *call, a *args) action {
 	}
 }
 
-// checkRetry returns an error if the retry of a findAndModify differs from the recorded statement.
-func (w *write) checkRetry(st *store.Statement) error {
-	m := w.findAndModify
-	if m == nil {
-		return nil
+// modify contains the options of findAndModify that decide what a retry returns.
+type modify struct {
+	remove, returnNew bool
+	request           bson.D
+}
+
+// record returns what is recorded of a statement: of the documents before and after it only the one that is returned.
+func (w *write) record(st store.Statement) *store.Statement {
+	switch m := w.findAndModify; {
+	case m == nil || m.returnNew:
+		st.Pre = nil
+	default:
+		st.Post = nil
 	}
-	fail := func(code int32, problem string) error {
-		return fault.Errorf(code, "findAndModify retry request: %s %s", value.Text(w.request), problem)
+	return &st
+}
+
+// again returns the result of the retry of a recorded statement, which the record and the command decide.
+func (w *write) again(st *store.Statement) (*store.Statement, error) {
+	if w.findAndModify != nil {
+		return st, w.findAndModify.check(w, st)
 	}
-	first := st.Image
 	switch {
-	case first == nil:
-		return fail(40606, "is not compatible with previous write in the transaction")
-	case m.Removed && !first.Removed && first.New, !m.Removed && !st.Inserted && !m.New && first.New:
-		return fail(40612, "wants the document before update returned, but only after update document is stored")
-	case m.Removed && !first.Removed:
-		return fail(40607, "is not compatible with previous write in the transaction of type: update")
-	case !m.Removed && first.Removed:
-		return fail(40608, "is not compatible with previous write in the transaction of type: delete")
-	case !m.Removed && !st.Inserted && m.New && !first.New:
+	case w.kind == deleting:
+		return &store.Statement{Kind: store.Delete, N: 1}, nil
+	case st.Kind == store.Delete:
+		return nil, fault.Errorf(40638, "update retry request is not compatible with previous write in the transaction of type: d")
+	case st.Kind == store.Insert:
+		return st, nil
+	}
+	return &store.Statement{Kind: store.Update, N: 1, Modified: 1}, nil
+}
+
+// check returns an error if the retry of a findAndModify does not fit the recorded statement.
+func (m *modify) check(w *write, st *store.Statement) error {
+	fail := func(code int32, problem string) error {
+		request := slices.DeleteFunc(slices.Clone(m.request), func(e bson.E) bool { return generic[e.Key] })
+		return fault.Errorf(code, "findAndModify retry request: %s %s", value.Text(request), problem)
+	}
+	const incompatible = "is not compatible with previous write in the transaction of type: "
+	switch {
+	case st.Kind == store.Delete && !m.remove:
+		return fail(40606, incompatible+"d")
+	case st.Kind == store.Delete && st.Pre == nil:
+		return fail(40607, "has no pre-image")
+	case st.Kind == store.Delete:
+	case st.Kind == store.Insert && !w.opts.Upsert:
+		return fail(40608, incompatible+"i")
+	case st.Kind == store.Insert:
+	case m.returnNew && st.Post == nil:
 		return fail(40611, "wants the document after update returned, but only before update document is stored")
+	case !m.returnNew && st.Pre == nil:
+		return fail(40612, "wants the document before update returned, but only after update document is stored")
 	}
 	return nil
 }

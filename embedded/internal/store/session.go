@@ -27,16 +27,14 @@ type session struct {
 
 // Statement is the result of a write. For a retryable write it is recorded, to answer a retry.
 type Statement struct {
+	Kind        Kind // Insert (also of an upsert), Update or Delete
 	N, Modified int64
-	Inserted    bool // an upsert has inserted a document
-	Upserted    any  // its _id
-	// Image is nil for other commands than findAndModify. Pre and Post are the document before and after it.
-	Image     *Image
-	Pre, Post bson.Raw
+	ID          any      // of an inserted document
+	Pre, Post   bson.Raw // the document before and after a findAndModify; in a record only the one that it returned
 }
 
-// Image describes which document a findAndModify returned.
-type Image struct{ Removed, New bool }
+// Wrote reports whether the statement has changed something.
+func (st *Statement) Wrote() bool { return st.Modified > 0 || st.N > 0 && st.Kind != Update }
 
 // SessionKey returns the bytes of the UUID of a session.
 func SessionKey(lsid bson.Raw) string {

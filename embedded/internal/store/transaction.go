@@ -37,6 +37,8 @@ type transaction struct {
 // start starts a transaction.
 func (s *Store) start(c Claim, known *session) (*transaction, error) {
 	switch n := c.Number; {
+	case n < known.number && c.Mongos:
+		return nil, tooOld(c, known)
 	case n < known.number:
 		return nil, fault.Errorf(fault.TransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", n, SessionText(known.key), known.number)
 	case n == known.number && c.Mongos:
@@ -75,6 +77,8 @@ func (s *Store) join(c Claim, known *session) (*transaction, error) {
 	n := c.Number
 	current := known.txn != nil && known.number == n
 	switch here := current && (!c.Mongos || known.txn.server == c.Server); {
+	case !here && c.Mongos && n < known.number && known.txn != nil && known.txn.server == c.Server:
+		return nil, tooOld(c, known)
 	case !here && c.Mongos && c.Commits:
 		return s.recover(c, known, current)
 	case !here && c.Mongos:
@@ -100,6 +104,9 @@ func (s *Store) join(c Claim, known *session) (*transaction, error) {
 // transaction is the session's.
 func (s *Store) recover(c Claim, known *session, current bool) (*transaction, error) {
 	switch {
+	case !c.Recovers && !current && c.Number > known.number:
+		_, _ = s.start(c, known) // the mongos now knows the transaction, which later commands continue
+		fallthrough
 	case !c.Recovers:
 		return nil, fault.Errorf(50940, "Cannot recover the transaction decision without a recoveryToken")
 	case !current:
@@ -109,6 +116,11 @@ func (s *Store) recover(c Claim, known *session, current bool) (*transaction, er
 		return nil, known.txn.abortedError()
 	}
 	return known.txn, nil
+}
+
+// tooOld is the error of a mongos for a number that is less than that of the session.
+func tooOld(c Claim, known *session) error {
+	return fault.Errorf(fault.TransactionTooOld, "txnNumber %d is less than last txnNumber %d seen in session %s", c.Number, known.number, SessionText(known.key))
 }
 
 func noSuch(format string, args ...any) *fault.Error {
