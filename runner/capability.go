@@ -107,17 +107,6 @@ func hasScript(v *source.Value) bool {
 	}))
 }
 
-// DropPlan returns the sorted namespaces ("database.collection") of initialData,
-// which a run drops together with their enxcol_ collections.
-func DropPlan(suites []*specs.Suite) (namespaces []string) {
-	for _, s := range suites {
-		for _, data := range s.InitialData {
-			namespaces = append(namespaces, data.DatabaseName+"."+data.CollectionName)
-		}
-	}
-	return slices.Compact(slices.Sorted(slices.Values(namespaces)))
-}
-
 // FailPoints returns the sorted names of the fail points that the suites set.
 func FailPoints(suites []*specs.Suite) (names []string) {
 	for _, s := range suites {

@@ -149,12 +149,6 @@ func TestUnused(t *testing.T) {
 	})
 }
 
-func TestDropPlan(t *testing.T) {
-	s := parse(t, `{description: d, schemaVersion: "1.0", tests: [{description: t, operations: []}], initialData: [
-		{databaseName: db, collectionName: b, documents: []}, {databaseName: db, collectionName: a, documents: []}]}`)
-	testkit.Equal(t, "what is dropped", DropPlan([]*specs.Suite{s, s}), []string{"db.a", "db.b"})
-}
-
 func TestBadConfig(t *testing.T) {
 	off := []deployment.Description{{Name: "single 8.0", Parameters: mustRaw(bson.D{{Key: "enableTestCommands", Value: false}})}}
 	for _, cfg := range []Config{{}, {Engine: &fakeEngine{}}, {Source: &fakeSource{}}, {Engine: &fakeEngine{}, Source: &fakeSource{}}} {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/wire"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -16,45 +15,23 @@ import (
 const rightsCollection = "utr.doctor"
 
 // CheckRights tries what a run of the suites requires of the user of an existing deployment: to read whether test
-// commands are enabled, and to drop collections in each database of initialData, or without suites in any one. It
+// commands are enabled, and to drop collections in each database that they name, or without suites in any one. It
 // changes nothing, so that another run may use the deployment. The error names the missing right.
 func CheckRights(ctx context.Context, suites []*specs.Suite, cfg Config) error {
-	r, err := prepare(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	for i, offer := range r.offers {
-		if len(offer.Hosts) == 0 { // it is not created yet
-			continue
+	return eachExisting(ctx, cfg, func(s *site) error {
+		if err := s.checkRights(ctx, suites); err != nil {
+			return fmt.Errorf("the deployment (%s) cannot be used: %w", s.about.Name, err)
 		}
-		d, err := cfg.Source.Acquire(ctx, i)
-		if err != nil {
-			return err
-		}
-		err = r.checkRights(ctx, d, suites)
-		cfg.Source.Release(d, false)
-		if err != nil {
-			return fmt.Errorf("the deployment (%s) cannot be used: %w", offer.Name, err)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
-func (r *run) checkRights(ctx context.Context, d deployment.Deployment, suites []*specs.Suite) error {
-	if d.Owned() {
-		return nil
-	}
-	c, err := r.dial(d)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	s := &site{deployment: d, about: d.Description(), commands: c}
+func (s *site) checkRights(ctx context.Context, suites []*specs.Suite) error {
 	if err := s.requireTestCommands(ctx); err != nil {
 		return err
 	}
 	var databases []string
-	for _, namespace := range DropPlan(suites) {
+	for _, namespace := range Namespaces(suites) {
 		database, _, _ := strings.Cut(namespace, ".")
 		databases = append(databases, database)
 	}

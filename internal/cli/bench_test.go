@@ -42,6 +42,7 @@ type bench struct {
 	notes   []result.Note
 	summary result.Summary
 	fails   error
+	foreign error // of Claim
 	opening error // of the deployment
 	closing error
 	during  func()
@@ -119,6 +120,7 @@ func newBench(t testing.TB) *bench {
 		Open:     open,
 		Serve:    func(context.Context, embedded.Options) (Server, error) { return nil, errors.New("port taken") },
 		Build:    func() (string, error) { return "utr 1", nil },
+		Claim:    func(context.Context, []*specs.Suite, runner.Config, bool) error { return b.foreign },
 		Run: func(ctx context.Context, suites []*specs.Suite, cfg runner.Config) (result.Summary, error) {
 			b.ran, b.suites, b.before = &cfg, suites, b.err.String()
 			if b.during != nil {

@@ -42,6 +42,8 @@ type Program struct {
 	Open func(ctx context.Context, options any) (deployment.Source, error)
 	// Run is runner.Run except in tests.
 	Run func(context.Context, []*specs.Suite, runner.Config) (result.Summary, error)
+	// Claim is runner.Claim except in tests.
+	Claim func(context.Context, []*specs.Suite, runner.Config, bool) error
 	// Serve starts an embedded deployment.
 	Serve func(context.Context, embedded.Options) (Server, error)
 }
@@ -61,6 +63,7 @@ func New() *Program {
 		Open:  open,
 		Serve: func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
 		Run:   runner.Run,
+		Claim: runner.Claim,
 		Child: runChild,
 		Build: buildID,
 	}

@@ -46,6 +46,7 @@ type runFlags struct {
 	durations     string // name of a file
 	knownFailing  string // name of a file
 	dryRun        bool
+	overwrite     bool // documents that no run wrote
 	reports       reportFlags
 	deadline      time.Duration
 	minTests      int
@@ -62,7 +63,8 @@ the earlier policy that their descriptions begin with: use --policy.
 Suites run on embedded deployments, or with --local on clusters that utr starts from
 mongod and mongos binaries. With --topology auto, each test runs on the first
 deployment that meets its requirements. With --uri, suites run on an existing
-deployment; utr first prints the collections that it will drop there.
+deployment; utr first prints the collections that it will drop or change there, and
+refuses if one contains documents that utr did not write.
 
 --run and --skip match regular expressions against "file: description". A pattern that
 matches no test fails the run. If no test is left to run, that is bad usage.
@@ -111,7 +113,7 @@ func declareRun(f *flags) *runFlags {
 	f.file(&r.knownFailing, "known-failing",
 		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason "+
 			"(default those of the engine in the engines file)")
-	f.toggle(&r.dryRun, "dry-run", "print which tests would run and which collections would be dropped, and exit")
+	f.toggle(&r.dryRun, "dry-run", "print which tests would run and which collections would be dropped or changed, and exit")
 	f.group = "How to run them"
 	r.declareEngine(f)
 	f.backoff(&r.engine.Backoff, ", which reports always show")
@@ -146,6 +148,7 @@ func (r *runFlags) declareWhere(f *flags) {
 	f.text(&r.uri, "uri", "URI", "run on the deployment at this connection string (or $"+envURI+")")
 	f.text(&r.single, "single-uri", "URI",
 		"with --uri: load balancer in front of a single mongos, for load balanced deployments (or $"+envSingleURI+")")
+	f.toggle(&r.overwrite, "overwrite", "with --uri: use the collections that suites name, even if they contain documents that utr did not write")
 	f.duration(&r.lock.Wait, "wait-for-lock", "with --uri: how long to wait for another run to release the deployment (default no wait)")
 	f.text(&r.lock.Name, "lock-name", "NAME",
 		"with --uri: name of this run, shown to runs that find the deployment locked, such as the URL of a CI job")
@@ -277,12 +280,26 @@ func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
-	if dropped := runner.DropPlan(suites); len(dropped) > 0 && r.usesExistingCluster() && r.lock != nil {
-		hosts := slices.Concat(mapSlice(cfg.Source.Offers(), func(o deployment.Description) []string { return o.Hosts })...)
-		_, _ = fmt.Fprintf(c.errors, "utr drops these collections of the deployment at %s: %s\n",
-			strings.Join(hosts, ","), strings.Join(dropped, ", "))
+	if r.usesExistingCluster() && r.lock != nil {
+		if err := r.claim(ctx, c, suites, cfg); err != nil {
+			return err
+		}
 	}
 	return act(ctx, c, suites, cfg)
+}
+
+// claim prints the collections that suites name, and refuses those with documents that no run wrote.
+func (r *runFlags) claim(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
+	if all := runner.Namespaces(suites); len(all) > 0 {
+		hosts := slices.Concat(mapSlice(cfg.Source.Offers(), func(o deployment.Description) []string { return o.Hosts })...)
+		_, _ = fmt.Fprintf(c.errors, "utr drops or changes these collections of the deployment at %s: %s\n",
+			strings.Join(hosts, ","), strings.Join(all, ", "))
+	}
+	err := c.program.Claim(ctx, suites, cfg, r.overwrite)
+	if foreign := new(runner.ForeignError); errors.As(err, &foreign) {
+		return fmt.Errorf("%w\nnothing was changed; --overwrite allows utr to replace them, from now on", err)
+	}
+	return err
 }
 
 // stop closes the deployment of a command that ended with err. If both fail, it prints the error of closing.

@@ -101,9 +101,9 @@ func plan(suites []*specs.Suite, f runner.Filter) string {
 		}
 	}
 	head := fmt.Sprintf("%d tests of %d files would run if their requirements are met:\n", tests, len(suites))
-	dropped := runner.DropPlan(suites)
+	dropped := runner.Namespaces(suites)
 	if len(dropped) > 0 {
-		b.WriteString("these collections would be dropped:\n")
+		b.WriteString("these collections would be dropped or changed:\n")
 	}
 	for _, namespace := range dropped {
 		fmt.Fprintf(&b, "  %s\n", namespace)

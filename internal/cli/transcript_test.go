@@ -19,6 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -72,6 +73,9 @@ var conditions = map[string]func(*bench){
 	"a report has a failure, on a terminal": func(b *bench) { b.notes, b.Terminal = failureNotes(), func() (int, bool) { return 80, true } },
 	"an earlier run left a cluster": func(b *bench) {
 		b.addLeftovers(b.t, ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers", ID: "utr-x"})
+	},
+	"a collection contains documents of others": func(b *bench) {
+		b.foreign = &runner.ForeignError{Hosts: []string{"h1:1"}, Namespaces: []string{"db.coll"}}
 	},
 	"a test passes": func(b *bench) { b.notes = []result.Note{finished("a", result.Passed)} },
 	"the lock is lost": func(b *bench) {
