@@ -43,6 +43,7 @@ const (
 // newBatch parses the common fields of write command.
 func newBatch(s *call, a *args) *batch {
 	b := &batch{s: s, ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
+	a.Refuse(a.has("stmtId") && a.has("stmtIds"), fault.InvalidOptions, "May not specify both stmtId and stmtIds in write command")
 	if a.has("ordered") {
 		b.ordered = a.flag("ordered")
 	}

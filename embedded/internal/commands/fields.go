@@ -30,6 +30,7 @@ type shape struct {
 	fields   map[string]field
 	required []string
 	open     bool // other fields are ignored
+	since    int  // wire version before which nothing is checked
 }
 
 type field struct {
@@ -56,8 +57,11 @@ func parseShapes(text string) map[string]*shape {
 			out[words[0]] = s
 		}
 		for _, word := range words[1:] {
-			if word == "*" {
-				s.open = true
+			if wire, ok := strings.CutPrefix(word, "@"); ok {
+				s.since, _ = strconv.Atoi(wire)
+				continue
+			}
+			if s.open = s.open || word == "*"; word == "*" {
 				continue
 			}
 			name, kind, _ := strings.Cut(word, ":")
@@ -83,7 +87,11 @@ func parseShapes(text string) map[string]*shape {
 var fieldTypes = map[string][]string{
 	"string": {"string"}, "object": {"object"}, "array": {"array"}, "timestamp": {"timestamp"}, "int": {"int"}, "long": {"long"},
 	"bool": {"bool", "long", "int", "decimal", "double"}, "number": {"long", "int", "decimal", "double"}, "flag": {"bool"},
+	"name": {"string", "object"}, "objectId": {"objectId"}, "uuid": {"binData"}, "digest": {"binData"}, "w": {"string", "int", "decimal", "double", "long"},
 }
+
+// subtypes are the names of binary subtypes in messages.
+var subtypes = map[byte]string{0: "general", 1: "function", 2: "byte array (deprecated)", 3: "UUID(deprecated)", 5: "MD5", 6: "encrypt"}
 
 // generic contains the fields that every command accepts.
 var generic = map[string]bool{
@@ -104,10 +112,32 @@ var oldRefusals = map[string]fault.Error{
 // checkFields returns the first error that a server finds in the fields of a command, or of a document in one, in its
 // order: unknown fields, wrong types and duplicates as they come, and then missing fields. of is the name in messages.
 func checkFields(req *Request, name, of string, doc bson.D) error {
+	if wire(req) < shapes[name].since {
+		return nil
+	}
 	strict, _ := req.Body.Lookup("apiStrict").BooleanOK()
 	c := checker{req: req, wire: wire(req), strict: strict && wire(req) >= wire50}
 	c.document(name, of, doc, name == req.Row.Name)
 	return c.Err
+}
+
+// CheckFields checks the fields of a command that the server executes itself, if they are described.
+func CheckFields(req *Request) error {
+	name, of := req.Row.Name, req.Row.title(wire(req))
+	if name == "isMaster" {
+		name, of = "hello", "hello"
+	}
+	if shapes[name] == nil {
+		return nil
+	}
+	doc := value.Must(req.Body)
+	doc[0].Key = name
+	return checkFields(req, name, of, doc)
+}
+
+// CheckDocument checks the fields of a document in a command.
+func CheckDocument(req *Request, name string, doc bson.Raw) error {
+	return checkFields(req, name, name, value.Must(doc))
 }
 
 type checker struct {
@@ -179,7 +209,11 @@ func (c *checker) field(f field, of string, e bson.E) {
 	}
 	f.list = false
 	for i, v := range list {
-		if at := path + "." + strconv.Itoa(i); shapes[f.kind] == nil {
+		at := path + "." + strconv.Itoa(i)
+		if f.plain {
+			at = f.kind + "." + strconv.Itoa(i)
+		}
+		if shapes[f.kind] == nil {
 			c.value(f, at, bson.E{Key: e.Key, Value: v})
 		} else if _, ok := v.(bson.D); !ok {
 			c.wrong(at, bson.E{Key: e.Key, Value: v}, "object")
@@ -201,7 +235,9 @@ func (c *checker) value(f field, path string, e bson.E) {
 	if f.plain {
 		path = f.kind
 	}
-	c.document(f.kind, path, doc, false)
+	if c.wire >= shapes[f.kind].since {
+		c.document(f.kind, path, doc, false)
+	}
 }
 
 func (c *checker) typed(kind, path string, e bson.E) {
@@ -209,9 +245,17 @@ func (c *checker) typed(kind, path string, e bson.E) {
 	if kind == "flag" && c.wire < wire50 {
 		types = fieldTypes["bool"]
 	}
+	if kind == "w" && c.wire >= wire60 {
+		types = append(slices.Clip(types), "object") // tags
+	}
 	if !slices.Contains(types, value.TypeName(e.Value)) {
 		c.wrong(path, e, types...)
 	}
+	b, _ := e.Value.(bson.Binary)
+	c.Refuse(kind == "uuid" && b.Subtype != bson.TypeBinaryUUID, fault.TypeMismatch,
+		"BSON field '%s' is the wrong bindData type '%s', expected type 'UUID'", path, subtypes[b.Subtype])
+	c.Refuse(kind == "uuid" && len(b.Data) != 16, fault.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+	c.Refuse(kind == "digest" && len(b.Data) != 32, fault.UnsupportedFormat, "Unsupported SHA256Block hash length: %d", len(b.Data))
 }
 
 func (c *checker) wrong(path string, e bson.E, types ...string) {

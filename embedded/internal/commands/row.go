@@ -64,10 +64,14 @@ type Row struct {
 // ReadsShard reports whether a mongos passes the read concern on to a shard, which checks its times.
 func (r *Row) ReadsShard() bool { return !r.Write && r.ReadConcern != nil && r.Name != "getMore" }
 
+// titles are the names of commands in messages about their fields since 5.0, where they differ.
+var titles = map[string]string{"find": "FindCommandRequest", "killSessions": "KillSessionsCmd", "killAllSessions": "KillAllSessionsCmd",
+	"killAllSessionsByPattern": "KillAllSessionsByPatternCmd"}
+
 // title returns the name of the command in messages about its fields.
 func (r *Row) title(wire int) string {
-	if r.Name == "find" && wire >= wire50 {
-		return "FindCommandRequest"
+	if title, ok := titles[r.Name]; ok && wire >= wire50 {
+		return title
 	}
 	return r.Name
 }

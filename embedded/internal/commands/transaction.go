@@ -107,6 +107,9 @@ func (d *Deployment) endTransaction(req *Request) (bson.D, error) {
 		return nil, fault.Errorf(fault.CommandFailed, "%s must be run within a transaction", req.Row.Name)
 	}
 	s := d.newCall(req)
+	if _, err := s.plan(func(*call, *args) action { return nil }); err != nil {
+		return nil, err
+	}
 	if err := s.begin(); err != nil {
 		return nil, err
 	}

@@ -291,6 +291,8 @@ func writeError(req *Request, r effect) bson.D {
 // batched returns the action of insert, update or delete.
 func batched(s *call, a *args, writes []*write) action {
 	b, name, unacknowledged := newBatch(s, a), a.name(), a.unacknowledged()
+	a.Refuse(b.stmtIDs != nil && len(b.stmtIDs) != len(writes), fault.InvalidLength,
+		"Number of statement ids must match the number of batch entries. Got %d statement ids but %d operations", len(b.stmtIDs), len(writes))
 	for i, w := range writes {
 		w.i, w.db, w.coll = i, s.req.DB, name
 	}

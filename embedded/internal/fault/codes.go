@@ -17,6 +17,7 @@ const (
 	InternalError                            int32 = 1
 	BadValue                                 int32 = 2
 	FailedToParse                            int32 = 9
+	UnsupportedFormat                        int32 = 12
 	UserNotFound                             int32 = 11
 	Unauthorized                             int32 = 13
 	TypeMismatch                             int32 = 14
@@ -71,6 +72,7 @@ const (
 	ClientMetadataCannotBeMutated            int32 = 186
 	InvalidIndexSpecificationOption          int32 = 197
 	ClusterTimeFailsRateLimiter              int32 = 205
+	InvalidUUID                              int32 = 207
 	QueryFeatureNotAllowed                   int32 = 224
 	TransactionTooOld                        int32 = 225
 	CursorKilled                             int32 = 237

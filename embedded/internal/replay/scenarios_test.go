@@ -65,6 +65,7 @@ func TestScenarios(t *testing.T) {
 func scenario(t *testing.T, name string) (steps []step) {
 	text, err := os.ReadFile(filepath.Join(testkit.Recordings(t), "5.0", "scenarios", name+".jsonl"))
 	testkit.Check(t, err)
+	text = bytes.ReplaceAll(text, []byte("rs0s/127.0.0.1:28340"), []byte("rs0/localhost:27310"))
 	in := bufio.NewScanner(bytes.NewReader(text))
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {

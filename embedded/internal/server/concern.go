@@ -55,7 +55,13 @@ func (x *exchange) readWriteConcern() error {
 		return err
 	}
 	if !x.row.WriteConcern && (!x.row.Write || x.row.NoWriteConcern) {
+		x.noTimes = x.view.Role == commands.Mongos
 		return fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
+	}
+	if x.row.Name != "aggregate" {
+		if err := commands.CheckDocument(&x.request, "writeConcern", concern); err != nil {
+			return err
+		}
 	}
 	if name := unknownField(concern, writeConcernFields); name != "" {
 		return fault.Errorf(fault.FailedToParse, "unrecognized write concern field: %s", name)

@@ -104,6 +104,7 @@ var steps = []func(*exchange) error{
 	(*exchange).transaction,
 	(*exchange).readWriteConcern,
 	(*exchange).deadline,
+	(*exchange).fields,
 }
 
 func (x *exchange) run() (bson.D, error) {
@@ -128,6 +129,14 @@ func (x *exchange) parse() (err error) {
 		x.execute, err = x.row.Parse(&x.request)
 	}
 	return err
+}
+
+// fields checks the fields of commands of the protocol. Those of the backend check theirs.
+func (x *exchange) fields() error {
+	if x.row.Run != nil {
+		return nil
+	}
+	return commands.CheckFields(&x.request)
 }
 
 // guard converts a panic to an error of the command.

@@ -55,6 +55,7 @@ func protocolRows() []entry {
 		{commands.Row{Name: "endSessions", API: "1"}, (*exchange).sessionList},
 		{commands.Row{Name: "killSessions"}, (*exchange).sessionList},
 		{commands.Row{Name: "killAllSessions"}, (*exchange).sessionList},
+		{commands.Row{Name: "killAllSessionsByPattern"}, (*exchange).sessionList},
 
 		// The replica set.
 		{commands.Row{Name: "replSetGetStatus", AdminOnly: true, LocalhostException: true}, onMember((*exchange).replSetGetStatus)},

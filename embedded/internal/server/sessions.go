@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,33 +14,14 @@ import (
 // session reads lsid and the fields of retryable writes and transactions.
 func (x *exchange) session() error {
 	body, r := x.request.Body, &x.request
-	if value, err := body.LookupErr("lsid"); err == nil {
-		lsid, ok := value.DocumentOK()
-		if !ok {
-			return wrongType("OperationSessionInfo.lsid", value, "object")
-		}
-		id, err := lsid.LookupErr("id")
-		if err != nil {
-			return fault.Errorf(fault.IDLFailedToParse, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
-		}
-		subtype, data, ok := id.BinaryOK()
-		if !ok {
-			return wrongType("OperationSessionInfo.lsid.id", id, "binData")
-		}
-		if subtype != bson.TypeBinaryUUID || len(data) != 16 {
-			return fault.Errorf(fault.TypeMismatch,
-				"BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type, expected type 'UUID'")
-		}
-		r.LSID = lsid
+	if err := commands.CheckDocument(r, "OperationSessionInfo", body); err != nil {
+		return err
 	}
-	value, err := body.LookupErr("txnNumber")
-	number, isLong := value.Int64OK()
-	hasNumber := err == nil
+	r.LSID, _ = body.Lookup("lsid").DocumentOK()
+	number, hasNumber := body.Lookup("txnNumber").Int64OK()
 	auto, hasAuto := body.Lookup("autocommit").BooleanOK()
 	begin, hasBegin := body.Lookup("startTransaction").BooleanOK()
 	switch { // a transaction has autocommit: false and a number, and begins with startTransaction: true
-	case hasNumber && !isLong:
-		return wrongType("OperationSessionInfo.txnNumber", value, "long")
 	case hasAuto && !hasNumber:
 		return fault.Errorf(fault.InvalidOptions, "'autocommit' field requires a transaction number to also be specified")
 	case hasAuto && auto:
@@ -93,16 +75,9 @@ func (x *exchange) startSession() (bson.D, error) {
 
 // sessionList executes the commands whose argument is a list of sessions.
 func (x *exchange) sessionList() (bson.D, error) {
-	list := x.request.Body.Index(0).Value()
-	if list.Type != bson.TypeArray {
-		return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, list, "array")
-	}
 	var lsids []bson.Raw
-	for _, v := range value.Elements(list) {
-		doc, ok := v.DocumentOK()
-		if !ok {
-			return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, v, "object")
-		}
+	for _, v := range value.Elements(x.request.Body.Index(0).Value()) {
+		doc, _ := v.DocumentOK()
 		lsids = append(lsids, doc)
 	}
 	switch backend := x.conn.server.cluster.Backend; x.row.Name {
@@ -111,6 +86,11 @@ func (x *exchange) sessionList() (bson.D, error) {
 		backend.EndSessions(lsids)
 	case "killSessions": // without a session it kills all
 		backend.KillSessions(lsids)
+	case "killAllSessionsByPattern": // patterns without a session are ignored: they kill all
+		for i, pattern := range lsids {
+			lsids[i], _ = pattern.Lookup("lsid").DocumentOK()
+		}
+		backend.KillSessions(slices.DeleteFunc(lsids, func(lsid bson.Raw) bool { return lsid == nil }))
 	case "killAllSessions": // the users in the list are ignored
 		backend.KillSessions(nil)
 	}
