@@ -111,7 +111,20 @@ func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
 	if w.deployment.NoScripting && needsScripts(t) {
 		return needs("server-side JavaScript", "none"), 1
 	}
+	if why = lacksMongoses(t, w.deployment); why != "" {
+		return why, 1
+	}
 	return "", 0
+}
+
+// lacksMongoses returns why a deployment has too few mongoses for useMultipleMongoses, or "". Their number may be known
+// only when the deployment runs.
+func lacksMongoses(t *specs.Test, d deployment.Description) string {
+	several := func(e specs.Entity) bool { return e.Value.Get("useMultipleMongoses").IsTrue() }
+	if d.Topology != deployment.Sharded && d.Topology != deployment.ShardedReplicaSet || len(d.Hosts) != 1 || !slices.ContainsFunc(t.Entities, several) {
+		return ""
+	}
+	return needs("several mongoses (useMultipleMongoses)", "one")
 }
 
 type lack struct {

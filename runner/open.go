@@ -50,9 +50,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	var f *fault
 	switch kind {
 	case operations.Client:
-		if request.URI, f = t.uriFor(path, e); f != nil {
-			return f
-		}
+		request.URI = t.uriFor(e)
 		// The runner itself waits for the pools, to ignore their events.
 		value = t.withServerAPI(t.withHeartbeat(e.ID, value).With("awaitMinPoolSizeMS", nil))
 		t.locked(func() { t.observations[e.ID], t.uris[e.ID] = &observation{client: value}, request.URI })
@@ -108,22 +106,19 @@ func checkPlaceholders(path string, v *source.Value) *fault {
 }
 
 // uriFor returns the connection string of a client ("useMultipleMongoses").
-func (t *testRun) uriFor(path string, e specs.Entity) (string, *fault) {
+func (t *testRun) uriFor(e specs.Entity) string {
 	d, about := t.site.deployment, t.site.about
 	direct := e.Value.Get("uriOptions").Get("directConnection")
 	if direct != nil && direct.Bool && about.Topology != deployment.LoadBalanced && len(about.Hosts) > 0 {
-		return d.DirectURI(about.Hosts[0]), nil // one seed, without replicaSet
+		return d.DirectURI(about.Hosts[0]) // one seed, without replicaSet
 	}
 	multiple := e.Value.Get("useMultipleMongoses")
 	switch {
 	case multiple == nil || about.Topology == deployment.LoadBalanced && about.Serverless:
-	case multiple.Bool && t.site.sharded() && len(about.Hosts) < 2:
-		return "", breakf("%s: %s.useMultipleMongoses: the client must connect to several mongoses, but the deployment has %d",
-			multiple.Position, path, len(about.Hosts))
 	case !multiple.Bool && (t.site.sharded() || about.Topology == deployment.LoadBalanced):
-		return d.SingleURI(), nil
+		return d.SingleURI()
 	}
-	return d.URI(), nil
+	return d.URI()
 }
 
 // Heartbeats of clients that set fail points ("Executing a Test"): the minimum of

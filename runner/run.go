@@ -175,6 +175,10 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 				reusable = true
 				return skipped(why)
 			}
+			if why := lacksMongoses(j.test, s.about); why != "" {
+				reusable = true
+				return skipped(&Skip{result.SkipRequirement, why})
+			}
 			r.notify(result.TestStarted{Test: j.id, Time: r.cfg.Now()})
 			if v, reusable = r.runTest(ctx, s, j); !reusable {
 				r.discard(s)

@@ -25,7 +25,7 @@ const (
 type Store interface {
 	// Take writes the document of a holder. It returns false if another run holds the lock.
 	Take(ctx context.Context, h Holder, lease time.Duration) (bool, error)
-	// Renew extends the lease of a run. It returns false if the run does not hold the lock.
+	// Renew extends the lease of a run. It returns false if the run does not hold the lock, or its lease has expired.
 	Renew(ctx context.Context, run string, lease time.Duration) (bool, error)
 	// Read returns the holder, or nil.
 	Read(ctx context.Context) (*Holder, error)
@@ -141,8 +141,15 @@ func (d *Document) Take(ctx context.Context, h Holder, lease time.Duration) (boo
 }
 
 func (d *Document) Renew(ctx context.Context, run string, lease time.Duration) (bool, error) {
-	now, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}, {Key: "run", Value: run}}, bson.D{{Key: "$set", Value: leased(lease)}}, false)
-	return now != nil, err
+	fields := leased(lease)
+	expired := bson.D{{Key: "$lte", Value: bson.A{"$expires", "$$NOW"}}}
+	fields[1].Value = bson.D{{Key: "$cond", Value: bson.A{expired, "$expires", fields[1].Value}}}
+	now, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}, {Key: "run", Value: run}}, bson.D{{Key: "$set", Value: fields}}, false)
+	var h Holder
+	if err == nil && now != nil {
+		err = bson.Unmarshal(now, &h)
+	}
+	return h.Expires.After(h.Renewed), err
 }
 
 func (d *Document) Read(ctx context.Context) (*Holder, error) {

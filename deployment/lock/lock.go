@@ -27,7 +27,8 @@ const (
 const (
 	DefaultLease = time.Minute
 	RenewEvery   = 5 * time.Second
-	lockTry      = 10 * time.Second // limit of one attempt to acquire, renew or remove
+	lockTry      = 10 * time.Second // limit of one attempt to acquire or remove
+	renewTry     = 5 * time.Second  // limit of one renewal, during which no test can begin
 	lockPoll     = time.Second      // between attempts while waiting
 )
 
@@ -172,32 +173,47 @@ func (l *Lock) Renew(ctx context.Context, age time.Duration) {
 		return
 	}
 	l.tried = now
-	ctx, cancel := context.WithTimeout(ctx, min(lockTry, l.o.Lease/4))
+	ctx, cancel := context.WithTimeout(ctx, min(renewTry, l.o.Lease/4))
 	defer cancel()
 	ok, err := l.store.Renew(ctx, l.me.Run, l.o.Lease)
 	if err == nil && !ok {
 		ok, err = l.recover(ctx)
 	}
 	switch {
-	case ok:
-		l.renewed = now
+	case l.over:
 	case err != nil && time.Since(l.renewed) >= l.o.Lease:
 		l.lose(&LostError{Hosts: l.hosts, Err: fmt.Errorf("it could not be renewed for %s: %w", l.o.Lease, err)})
+	case ok && now.Sub(l.renewed) >= l.o.Lease:
+		l.lose(l.expired())
+	case ok:
+		l.renewed = now
 	}
 }
 
 // recover takes the lock again if its document has disappeared, as it does when a test drops the database. If another
-// run has taken it, the lock is lost.
+// run has taken it, or the lease has expired by the server's clock, the lock is lost.
 func (l *Lock) recover(ctx context.Context) (bool, error) {
-	ok, err := l.store.Take(ctx, l.me, l.o.Lease)
-	if err != nil || ok {
-		return ok, err
-	}
 	holder, err := l.store.Read(ctx)
-	if err == nil && (holder == nil || holder.Run != l.me.Run) {
+	if err == nil && holder == nil {
+		var ok bool
+		if ok, err = l.store.Take(ctx, l.me, l.o.Lease); err != nil || ok {
+			return ok, err
+		}
+		holder, err = l.store.Read(ctx)
+	}
+	switch {
+	case err != nil:
+	case holder != nil && holder.Run == l.me.Run:
+		l.lose(l.expired())
+	default:
 		l.lose(&LostError{Hosts: l.hosts, Holder: holder})
 	}
 	return false, err
+}
+
+// expired is why a lock is lost that nobody took: another run may have had it meanwhile, as after a pause of this process.
+func (l *Lock) expired() *LostError {
+	return &LostError{Hosts: l.hosts, Err: fmt.Errorf("it was not renewed for %s, so another run may have used the deployment", l.o.Lease)}
 }
 
 // lose reports that the lock is lost.

@@ -23,6 +23,7 @@ type scripted struct {
 	holder  *Holder       // who holds the lock
 	until   time.Duration // since begun; then the lock is free
 	renewal error
+	absent  time.Duration // since begun; renewals fail until then, or always if 0
 	loud    bool // fail points of a test are on
 	mu      sync.Mutex
 	said    []string
@@ -38,6 +39,9 @@ func (s *scripted) Take(context.Context, Holder, time.Duration) (bool, error) { 
 
 func (s *scripted) Renew(context.Context, string, time.Duration) (bool, error) {
 	s.say("renewed")
+	if s.absent > 0 && time.Since(s.begun) >= s.absent {
+		return true, nil
+	}
 	return s.renewal == nil, s.renewal
 }
 
@@ -82,6 +86,8 @@ func TestLeases(t *testing.T) {
 					s.loud = true
 				case "fails": // every renewal
 					s.renewal = errors.New(about)
+				case "until": // this time, every renewal fails
+					s.absent = limit
 				case "acquire": // with this wait
 					o.Wait = limit
 					var err error
