@@ -137,9 +137,13 @@ func parseStep(v *source.Value) (s Step, err error) {
 				return s, errorAt(f.Value, "%s and %s are mutually exclusive", s.Answer, answer)
 			}
 			s.Answer = answer
-			if document := answer == AnswerReply || answer == AnswerHalf; document && f.Value.Kind != source.Document || !document && !f.Value.IsTrue() {
-				return s, errorAt(f.Value, "%s is not %s", answer, map[bool]string{true: "a document", false: "true"}[document])
-			} else if document {
+			document := answer == AnswerReply || answer == AnswerHalf
+			switch {
+			case document && f.Value.Kind != source.Document:
+				return s, errorAt(f.Value, "%s is not a document", answer)
+			case !document && !f.Value.IsTrue():
+				return s, errorAt(f.Value, "%s is not true", answer)
+			case document:
 				if s.Reply, err = f.Value.Raw(); err != nil {
 					return s, err
 				}

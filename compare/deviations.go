@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/unified-test-runner/utr/internal/codes"
 )
 
 // The names of the drivers as engines.
@@ -46,7 +48,7 @@ func Deviations() []Deviation {
 			ID: "D3", Engines: by(goDriver), Title: "does not retry error 50 that has the label RetryableWriteError",
 			Section: "Retryable Writes, Determining Retryable Write Errors",
 			Suite:   "error-50-with-label-is-retried.yml", example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{{Code: 50, Labels: []string{"RetryableWriteError"}}}},
-			schedule: fault(func(f Fault) bool { return f.Code == 50 && f.labelled("RetryableWriteError") }),
+			schedule: fault(func(f Fault) bool { return f.Code == codes.MaxTimeMSExpired && f.labelled("RetryableWriteError") }),
 		},
 		{
 			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the error before the last one if the last error of a read has the label NoWritesPerformed",
@@ -274,7 +276,7 @@ func Deviations() []Deviation {
 		{
 			ID: "D37", Engines: by(java), Title: "with timeoutMS, publishes and raises MaxTimeMSExpired as a time-out that has no reply and no code, and that ends the operation",
 			Section: "Client Side Operations Timeout, Error Transformations: it becomes the new error type; Command Logging and Monitoring, Error Handling, does not say in which form the event has it", Permitted: true,
-			schedule: allOf(shown.timed, fault(func(f Fault) bool { return f.Code == 50 }), func(s shown) bool {
+			schedule: allOf(shown.timed, fault(func(f Fault) bool { return f.Code == codes.MaxTimeMSExpired }), func(s shown) bool {
 				return slices.ContainsFunc(s.differences, func(one Difference) bool {
 					return strings.Contains(one.Left, "code 50") && !strings.Contains(one.Right, "code 50") ||
 						strings.Contains(one.Right, "raised time-out")

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/unified-test-runner/utr/internal/codes"
 )
 
 // kindOfFault makes a random fault. Its weight is low if it changes the topology, since
@@ -15,11 +17,22 @@ type kindOfFault struct {
 
 // Error codes by their treatment in the specifications.
 var (
-	retryableCodes    = []int{6, 7, 89, 134, 262, 9001}
-	stateChangeCodes  = []int{91, 189, 10107, 11600, 11602, 13435, 13436}
-	shutdownCodes     = []int{91, 11600}
-	nonRetryableCodes = []int{2, 8000, 50, 112, 251, 24, 211}
-	overloadCodes     = []int{462, 433, 8000}
+	retryableCodes = []int{
+		codes.HostUnreachable, codes.HostNotFound, codes.NetworkTimeout,
+		codes.ReadConcernMajorityNotAvailableYet, codes.ExceededTimeLimit, codes.SocketException,
+	}
+	stateChangeCodes = []int{
+		codes.ShutdownInProgress, codes.PrimarySteppedDown, codes.NotWritablePrimary,
+		codes.InterruptedAtShutdown, codes.InterruptedDueToReplStateChange, codes.NotPrimaryNoSecondaryOk,
+		codes.NotPrimaryOrSecondary,
+	}
+	shutdownCodes     = []int{codes.ShutdownInProgress, codes.InterruptedAtShutdown}
+	nonRetryableCodes = []int{
+		codes.BadValue, codes.AtlasError, codes.MaxTimeMSExpired,
+		codes.WriteConflict, codes.NoSuchTransaction, codes.LockTimeout,
+		codes.KeyNotFound,
+	}
+	overloadCodes = []int{codes.IngressRequestRateLimitExceeded, codes.AdmissionQueueOverflow, codes.AtlasError}
 )
 
 // labelSets are labels that a server may attach to a command error.

@@ -127,7 +127,11 @@ chance, the format cannot express them, or another driver differs there in anoth
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", d.ID, d.Title, d.Section, verdict, suite)
 		for _, e := range engines {
-			fmt.Fprintf(&b, " %s |", map[bool]string{true: "differs"}[d.of(e.name)])
+			differs := ""
+			if d.of(e.name) {
+				differs = "differs"
+			}
+			fmt.Fprintf(&b, " %s |", differs)
 		}
 		b.WriteString("\n")
 	}

@@ -58,20 +58,23 @@ func (d Description) offers(requested []Topology, must bool, auth *bool, can fun
 	if len(requested) == 0 {
 		requested = preferred()
 	}
-	for _, d.Topology = range requested {
-		if !slices.Contains(preferred(), d.Topology) {
-			return nil, fmt.Errorf("topology %q cannot be started", d.Topology)
+	for _, topology := range requested {
+		if !slices.Contains(preferred(), topology) {
+			return nil, fmt.Errorf("topology %q cannot be started", topology)
 		}
-		if err := can(d.Topology); err != nil && must {
+		if err := can(topology); err != nil && must {
 			return nil, err
 		} else if err != nil {
 			continue
 		}
-		d.Hosts, d.ReplicaSetShards = nil, d.Topology == Sharded || d.Topology == LoadBalanced
-		for _, d.Auth = range []bool{false, true} {
-			if auth == nil || *auth == d.Auth {
-				offers = append(offers, d.named())
+		for _, controlled := range []bool{false, true} {
+			if auth != nil && *auth != controlled {
+				continue
 			}
+			offer := d
+			offer.Topology, offer.Auth, offer.Hosts = topology, controlled, nil
+			offer.ReplicaSetShards = topology == Sharded || topology == LoadBalanced
+			offers = append(offers, offer.named())
 		}
 	}
 	return offers, nil
@@ -137,6 +140,11 @@ type Source interface {
 	Acquire(ctx context.Context, i int) (Deployment, error)
 	// Release returns a deployment. A broken one is not lent again as it is.
 	Release(d Deployment, broken bool)
+	// Repairs reports whether the source handles broken deployments, even existing ones: it repairs them, continues with
+	// others, or fails immediately when none is left.
+	Repairs() bool
+	// KeepLogs makes Close keep the logs of servers that the source started and report their folders, after a failure.
+	KeepLogs()
 	// Close stops and removes everything that the source started.
 	Close() error
 }

@@ -85,12 +85,11 @@ type pool struct {
 	changed chan struct{} // closed and replaced at each change
 }
 
-// Repairs reports whether a source handles broken deployments, even existing ones: it repairs them, continues with
-// others, or fails immediately when none is left.
-func Repairs(s Source) bool {
-	p, ok := s.(*pool)
-	return ok && p.repairs
-}
+// Repairs implements Source.
+func (p *pool) Repairs() bool { return p.repairs }
+
+// KeepLogs implements Source. Only local clusters have logs to keep.
+func (p *pool) KeepLogs() {}
 
 // CloseLimit bounds Source.Close, whatever a service does: the wait for clusters being created, and the removal of all.
 // What is left is named in the error and recorded in the ledger. A process that kills a run must wait longer.

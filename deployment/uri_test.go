@@ -91,7 +91,7 @@ func TestURIOptions(t *testing.T) {
 func TestMending(t *testing.T) {
 	p := newPool(nil)
 	p.repairs = true
-	testkit.Equal(t, "sources that mend", []bool{Repairs(p), Repairs(newPool(nil)), Repairs(&localSource{pool: p})}, []bool{true, false, false})
+	testkit.Equal(t, "sources that mend", []bool{p.Repairs(), newPool(nil).Repairs()}, []bool{true, false})
 	testkit.Check(t, p.Close())
 }
 

@@ -25,7 +25,8 @@ func (r *reader) product(axes [axisCount][]part, at source.Position) (cells []Ce
 		}
 		var longer [][axisCount]part
 		for _, c := range combinations {
-			for _, c[a] = range parts {
+			for _, p := range parts {
+				c[a] = p
 				longer = append(longer, c)
 			}
 		}

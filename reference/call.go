@@ -8,6 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -225,7 +226,7 @@ func (c *call) open(cmd *command, o cursorOptions) (*cursor, *result.Error) {
 func (c *call) documentsOf(cmd *command, o cursorOptions) ([]bson.Raw, *result.Error) {
 	k, err := c.open(cmd, o)
 	switch {
-	case err != nil && err.Code == namespaceNotFound && cmd.name() == "listIndexes":
+	case err != nil && err.Code == codes.NamespaceNotFound && cmd.name() == "listIndexes":
 		return []bson.Raw{}, nil // a missing collection has no indexes
 	case err != nil:
 		return nil, err

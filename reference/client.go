@@ -12,7 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	//lint:ignore SA1019 the topology accepts no other clock
@@ -156,14 +156,14 @@ func (b *tokenBucket) next(s retry.State, in retry.Input) (retry.State, retry.De
 type authenticators struct{ byCredential sync.Map }
 
 // of returns the authenticator for a client, nil without a credential. Other mechanisms than SCRAM are not cached.
-func (a *authenticators) of(o *options.ClientOptions) (mongo.Authenticator, error) {
+func (a *authenticators) of(o *options.ClientOptions) (xdriver.Authenticator, error) {
 	c := o.Auth
 	if c == nil {
 		return nil, nil
 	}
 	key := [...]string{c.AuthMechanism, c.AuthSource, c.Username, c.Password}
 	if known, ok := a.byCredential.Load(key); ok {
-		return known.(mongo.Authenticator), nil
+		return known.(xdriver.Authenticator), nil
 	}
 	made, err := auth.CreateAuthenticator(c.AuthMechanism, topology.ConvertCreds(c), o.HTTPClient)
 	if err == nil && slices.Contains([]string{"", auth.SCRAMSHA1, auth.SCRAMSHA256}, c.AuthMechanism) {

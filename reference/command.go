@@ -57,13 +57,6 @@ const (
 	wire82 = 27
 )
 
-// Server error codes unrelated to retries.
-const (
-	namespaceNotFound = 26
-	cursorNotFound    = 43
-	maxTimeMSExpired  = 50
-)
-
 // errNoTime means that no time is left for an attempt.
 var errNoTime = errors.New("the remaining time is shorter than a round trip")
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -171,7 +172,7 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 	if err != nil {
 		// Otherwise it must be killed (Run Command, "Resource Cleanup"; Load Balancers, "Behaviour With Cursors").
 		k.lost = broken(err) && !err.Timeout
-		if k.lost && k.conn != nil || err.Kind == "server" && err.Code == cursorNotFound {
+		if k.lost && k.conn != nil || err.Kind == "server" && err.Code == codes.CursorNotFound {
 			k.id = 0
 		}
 		return err

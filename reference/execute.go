@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
@@ -352,8 +353,8 @@ func (a *attempt) networkError(f *failure, err error) *failure {
 	}
 	a.sockets.handle(srv.address, func() bool {
 		// The topology looks for a connection error inside a driver error.
-		e := mongo.Error{Message: err.Error(), Labels: []string{mongo.NetworkError}, Wrapped: err}
-		return srv.ProcessError(e, conn) != mongo.NoChange && srv.unknown()
+		e := xdriver.Error{Message: err.Error(), Labels: []string{xdriver.NetworkError}, Wrapped: err}
+		return srv.ProcessError(e, conn) != xdriver.NoChange && srv.unknown()
 	})
 	if cmd.conn == nil { // a cursor keeps its connection
 		expire(conn)
@@ -364,7 +365,7 @@ func (a *attempt) networkError(f *failure, err error) *failure {
 // expire checks in a connection that has perished, which closes it, also after a timeout (Connection Monitoring and
 // Pooling, "Connection"). The topology would read the late reply and use the connection again.
 func expire(conn *mnet.Connection) {
-	if e, ok := conn.ReadWriteCloser.(mongo.Expirable); ok {
+	if e, ok := conn.ReadWriteCloser.(xdriver.Expirable); ok {
 		_ = e.Expire()
 	}
 }
@@ -372,8 +373,8 @@ func expire(conn *mnet.Connection) {
 // processError passes a state change error to the topology. A server with topologyVersion in its error also reports the
 // change to monitors that stream hello. If another server becomes Unknown, it is checked again.
 func (a *attempt) processError(doc bson.Raw) {
-	err := mongo.ExtractErrorFromServerResponse([]byte(doc))
-	if err == nil || a.srv.ProcessError(err, a.conn) == mongo.NoChange {
+	err := xdriver.ExtractErrorFromServerResponse([]byte(doc))
+	if err == nil || a.srv.ProcessError(err, a.conn) == xdriver.NoChange {
 		return
 	}
 	if _, versioned := doc.Lookup("topologyVersion").DocumentOK(); !versioned && !a.cmd.closing {
@@ -437,6 +438,6 @@ func (cmd *command) unpinAtEnd(err *result.Error) {
 
 // unknownCommit reports whether the outcome of a commit is unknown (Transactions, "UnknownTransactionCommitResult").
 func unknownCommit(err *result.Error) bool {
-	return unanswered(err) || err.HasLabel(retry.LabelWrite) || err.Code == maxTimeMSExpired ||
-		len(err.WriteConcernErrors) > 0 && err.Code != 100 && err.Code != 79
+	return unanswered(err) || err.HasLabel(retry.LabelWrite) || err.Code == codes.MaxTimeMSExpired ||
+		len(err.WriteConcernErrors) > 0 && err.Code != codes.UnsatisfiableWriteConcern && err.Code != codes.UnknownReplWriteConcern
 }

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/internal/replies"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
@@ -40,7 +41,7 @@ func (a *attempt) classify(f *failure) *failure {
 	f.rules.Labels = f.err.Labels
 	f.err.Timeout = f.err.Timeout || a.cmd.timeout && outOfTime(f.err)
 	// The storage engine does not support retryable writes (Retryable Writes, "Executing Retryable Write Commands").
-	if policy.Since(retry.StorageEngineMessage) && a.cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
+	if policy.Since(retry.StorageEngineMessage) && a.cmd.txnNumber != nil && f.err.Code == codes.IllegalOperation && strings.HasPrefix(f.err.Message, "Transaction numbers") {
 		f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 	}
 	return f
@@ -80,7 +81,7 @@ func isTimeout(err error) bool {
 // checkoutFailure classifies a check-out error, including errors of the handshake and authentication.
 func checkoutFailure(ctx context.Context, err error) *failure {
 	f := clientFailure(retry.Checkout, "connection check-out", err)
-	var cleared mongo.RetryablePoolError
+	var cleared xdriver.RetryablePoolError
 	var wait topology.WaitQueueTimeoutError
 	var conn topology.ConnectionError
 	answer := innermostCommand(err) // an error reply to hello or authentication
@@ -96,14 +97,14 @@ func checkoutFailure(ctx context.Context, err error) *failure {
 	}
 	late := ctx.Err() != nil && f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network
 	f.err.Message, f.err.Timeout = err.Error(), late || isTimeout(err)
-	var outer mongo.Error // with labels added by the Go driver
+	var outer xdriver.Error // with labels added by the Go driver
 	f.rules.Connecting = answer == nil && errors.As(err, &outer) && outer.HasErrorLabel(retry.LabelOverloaded)
 	return f
 }
 
 // innermostCommand returns the error reply inside a handshake error, or nil.
-func innermostCommand(err error) *mongo.Error {
-	for command := new(mongo.Error); errors.As(err, command); err = command.Wrapped {
+func innermostCommand(err error) *xdriver.Error {
+	for command := new(xdriver.Error); errors.As(err, command); err = command.Wrapped {
 		if command.Code != 0 {
 			return command
 		}
@@ -126,20 +127,20 @@ func networkFailure(err error) *failure {
 func outOfTime(err *result.Error) bool {
 	expired := func(e result.Document) bool {
 		n, _ := enginekit.Integer(e.Lookup("code"))
-		return n == maxTimeMSExpired
+		return n == codes.MaxTimeMSExpired
 	}
-	return err.Code == maxTimeMSExpired || slices.ContainsFunc(err.WriteConcernErrors, expired) ||
+	return err.Code == codes.MaxTimeMSExpired || slices.ContainsFunc(err.WriteConcernErrors, expired) ||
 		slices.ContainsFunc(slices.Collect(maps.Values(err.WriteErrors)), expired)
 }
 
 // replyError returns the error in a reply, or nil. A reply with ok 1 may have write errors and a write concern error.
 func replyError(reply bson.Raw) *failure {
-	err := mongo.ExtractErrorFromServerResponse([]byte(reply))
+	err := xdriver.ExtractErrorFromServerResponse([]byte(reply))
 	if err == nil {
 		return nil
 	}
-	var command mongo.Error
-	var write mongo.WriteCommandError
+	var command xdriver.Error
+	var write xdriver.WriteCommandError
 	switch {
 	case errors.As(err, &command):
 		return serverFailure(command, reply)
@@ -152,7 +153,7 @@ func replyError(reply bson.Raw) *failure {
 }
 
 // serverFailure classifies an error reply.
-func serverFailure(e mongo.Error, reply bson.Raw) *failure {
+func serverFailure(e xdriver.Error, reply bson.Raw) *failure {
 	f := labelled("server", reply)
 	f.rules.Code, f.rules.Message = e.Code, e.Message
 	f.err.Message, f.err.Code, f.err.CodeName = e.Message, e.Code, e.Name
@@ -178,7 +179,7 @@ func labelled(kind string, reply bson.Raw) *failure {
 }
 
 // writeFailure classifies a reply with write errors or a write concern error.
-func writeFailure(w mongo.WriteCommandError, reply bson.Raw) *failure {
+func writeFailure(w xdriver.WriteCommandError, reply bson.Raw) *failure {
 	f := labelled("write", reply)
 	if c := w.WriteConcernError; c != nil {
 		f.rules.Code, f.rules.Message, f.rules.WriteConcern = int32(c.Code), c.Message, true

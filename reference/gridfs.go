@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -68,7 +69,7 @@ func bucketRows() []row {
 		}},
 		noResult(operations.Bucket, "drop", "", func(c *call) *result.Error {
 			for _, part := range []string{"files", "chunks"} {
-				if err := c.perform(document("drop", c.part(part)), namespaceNotFound); err != nil {
+				if err := c.perform(document("drop", c.part(part)), codes.NamespaceNotFound); err != nil {
 					return err
 				}
 			}
@@ -255,7 +256,7 @@ func (c *call) indexes() *result.Error {
 func (c *call) index(part string, unique bool, fields ...string) *result.Error {
 	name := strings.Join(fields, "_1_") + "_1"
 	r, err := c.run(c.enumerate(document("listIndexes", c.part(part), "cursor", bson.D{})))
-	if err != nil && err.Code != namespaceNotFound {
+	if err != nil && err.Code != codes.NamespaceNotFound {
 		return err
 	}
 	for _, index := range firstBatch(r) {

@@ -9,7 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
-	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
@@ -60,7 +60,7 @@ type handshaker struct {
 }
 
 // GetHandshakeInformation sends hello.
-func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Address, c *mnet.Connection) (mongo.HandshakeInformation, error) {
+func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Address, c *mnet.Connection) (xdriver.HandshakeInformation, error) {
 	l := h.sockets.limit(a.String())
 	g := greet(ctx, c, l.hello(ctx))
 	info, err := h.Handshaker.GetHandshakeInformation(g.context(), a, c)

@@ -17,7 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
-	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
@@ -85,15 +85,15 @@ func FuzzRewriteHello(f *testing.F) {
 
 type answers struct{ err error }
 
-func (a answers) GetHandshakeInformation(context.Context, address.Address, *mnet.Connection) (mongo.HandshakeInformation, error) {
-	return mongo.HandshakeInformation{}, a.err
+func (a answers) GetHandshakeInformation(context.Context, address.Address, *mnet.Connection) (xdriver.HandshakeInformation, error) {
+	return xdriver.HandshakeInformation{}, a.err
 }
 
 func (a answers) FinishHandshake(context.Context, *mnet.Connection) error { return a.err }
 
 // TestHandshakeErrors checks that the topology does not consider a server overloaded after an error reply.
 func TestHandshakeErrors(t *testing.T) {
-	network := mongo.Error{Message: "no", Labels: []string{mongo.NetworkError}, Wrapped: net.ErrClosed}
+	network := xdriver.Error{Message: "no", Labels: []string{xdriver.NetworkError}, Wrapped: net.ErrClosed}
 	for _, row := range []struct {
 		reason  string
 		err     error
@@ -101,7 +101,7 @@ func TestHandshakeErrors(t *testing.T) {
 		hidden  bool
 		command bool
 	}{
-		{"an error reply", mongo.Error{Code: 91, Message: "no"}, true, true, true},
+		{"an error reply", xdriver.Error{Code: 91, Message: "no"}, true, true, true},
 		{"a network error", network, true, false, false},
 		{"a network error, before the labels", network, false, true, false},
 		{"a timeout", context.DeadlineExceeded, true, false, false},

@@ -6,7 +6,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
-	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
 	"github.com/unified-test-runner/utr/internal/replies"
@@ -34,14 +34,14 @@ func parse(request int32, wm []byte) (bson.Raw, error) {
 		return nil, &replies.Error{ResponseTo: to, Last: request}
 	}
 	if opcode == wiremessage.OpCompressed {
-		var packed mongo.CompressionOpts
+		var packed xdriver.CompressionOpts
 		opcode, rem, _ = wiremessage.ReadCompressedOriginalOpCode(rem)
 		packed.UncompressedSize, rem, _ = wiremessage.ReadCompressedUncompressedSize(rem)
 		packed.Compressor, rem, ok = wiremessage.ReadCompressedCompressorID(rem)
 		if !ok {
 			return nil, fmt.Errorf("%w: truncated OP_COMPRESSED", errMalformed)
 		}
-		plain, err := mongo.DecompressPayload(rem, packed)
+		plain, err := xdriver.DecompressPayload(rem, packed)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errMalformed, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -16,10 +17,10 @@ func schemaRows() []row {
 		{operations.Collection, "createIndex", "", createIndex},
 		noResult(operations.Collection, "dropIndex", "", func(c *call) *result.Error {
 			d := document("dropIndexes", c.coll, "index", c.Arg("name"))
-			return c.perform(c.options(d, "name"), namespaceNotFound)
+			return c.perform(c.options(d, "name"), codes.NamespaceNotFound)
 		}),
 		noResult(operations.Collection, "dropIndexes", "", func(c *call) *result.Error {
-			return c.perform(c.options(document("dropIndexes", c.coll, "index", "*")), namespaceNotFound)
+			return c.perform(c.options(document("dropIndexes", c.coll, "index", "*")), codes.NamespaceNotFound)
 		}),
 		noResult(operations.Collection, "rename", "", func(c *call) *result.Error {
 			d := document("renameCollection", c.db+"."+c.coll, "to", c.db+"."+c.Text("to"))
@@ -36,7 +37,7 @@ func schemaRows() []row {
 			return c.Save(c.ctx, operations.Collection, created)
 		}),
 		noResult(operations.Database, "dropCollection", "encryptedFields", func(c *call) *result.Error {
-			return c.perform(c.options(document("drop", c.Arg("collection")), "collection"), namespaceNotFound)
+			return c.perform(c.options(document("drop", c.Arg("collection")), "collection"), codes.NamespaceNotFound)
 		}),
 		noResult(operations.Client, "dropDatabase", "", func(c *call) *result.Error {
 			c.db = c.Text("database")
@@ -52,7 +53,7 @@ func schemaRows() []row {
 			return c.searchIndexes(c.Arg("models"), false)
 		}},
 		noResult(operations.Collection, "dropSearchIndex", "", func(c *call) *result.Error {
-			return c.perform(c.options(document("dropSearchIndex", c.coll)), namespaceNotFound)
+			return c.perform(c.options(document("dropSearchIndex", c.coll)), codes.NamespaceNotFound)
 		}),
 		noResult(operations.Collection, "updateSearchIndex", "", func(c *call) *result.Error {
 			return c.perform(c.options(document("updateSearchIndex", c.coll)), 0)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -178,13 +179,17 @@ func (s *changeStream) resumable(err *result.Error) bool {
 	switch {
 	case err.Kind == "argument":
 		return false
-	case err.Client, err.Code == cursorNotFound:
+	case err.Client, err.Code == codes.CursorNotFound:
 		return true
 	case s.wire >= wire44:
 		return err.HasLabel(labelResumable)
 	}
 	switch err.Code {
-	case 6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436, 63, 150, 13388, 234, 133:
+	case codes.HostUnreachable, codes.HostNotFound, codes.NetworkTimeout, codes.ShutdownInProgress,
+		codes.PrimarySteppedDown, codes.ExceededTimeLimit, codes.SocketException, codes.NotWritablePrimary,
+		codes.InterruptedAtShutdown, codes.InterruptedDueToReplStateChange, codes.NotPrimaryNoSecondaryOk, codes.NotPrimaryOrSecondary,
+		codes.StaleShardVersion, codes.StaleEpoch, codes.StaleConfig, codes.RetryChangeStream,
+		codes.FailedToSatisfyReadPreference:
 		return true
 	}
 	return false

@@ -60,6 +60,6 @@ type Reseed string
 // where nothing else can have changed (operations.Effect). ReseedAlways creates all before each test, as the format
 // specifies.
 const (
-	ReseedAuto   Reseed = ""
+	ReseedAuto   Reseed = "auto" // or ""
 	ReseedAlways Reseed = "always"
 )

@@ -181,6 +181,8 @@ type fakeSource struct {
 }
 
 func (s *fakeSource) Offers() []deployment.Description { return s.offers }
+func (s *fakeSource) Repairs() bool                    { return false }
+func (s *fakeSource) KeepLogs()                        {}
 func (s *fakeSource) Close() error                     { return nil }
 
 func (s *fakeSource) Acquire(ctx context.Context, i int) (deployment.Deployment, error) {

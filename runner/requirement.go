@@ -62,8 +62,13 @@ func (w world) against(r specs.Requirement) (reasons []string) {
 	check(r.Serverless != "require" || d.Serverless, "Atlas Serverless", "none")
 	check(r.Serverless != "forbid" || !d.Serverless, "a deployment other than Atlas Serverless", "it")
 	if r.Auth != nil {
-		words := map[bool]string{true: "authentication enabled", false: "authentication disabled"}
-		check(*r.Auth == d.Auth, words[*r.Auth], words[d.Auth])
+		words := func(enabled bool) string {
+			if enabled {
+				return "authentication enabled"
+			}
+			return "authentication disabled"
+		}
+		check(*r.Auth == d.Auth, words(*r.Auth), words(d.Auth))
 	}
 	if r.AuthMechanism != "" {
 		same := func(have string) bool { return strings.EqualFold(have, r.AuthMechanism) }

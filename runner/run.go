@@ -231,7 +231,7 @@ func notRun(why string) *Skip { return &Skip{result.SkipFilter, "not run: " + wh
 // abandon skips the remaining tests unless the source can replace the deployment:
 // each of them would wait for it until its timeout. err is why it cannot be used, nil if it stopped answering.
 func (r *run) abandon(d deployment.Deployment, name string, err error) {
-	if d.Owned() || deployment.Repairs(r.cfg.Source) {
+	if d.Owned() || r.cfg.Source.Repairs() {
 		return
 	}
 	why := fmt.Sprintf("the deployment (%s) stopped answering", name)

@@ -212,6 +212,8 @@ func (s *playbackSource) Acquire(context.Context, int) (deployment.Deployment, e
 	return s, nil
 }
 func (s *playbackSource) Release(deployment.Deployment, bool)           {}
+func (s *playbackSource) Repairs() bool                                 { return false }
+func (s *playbackSource) KeepLogs()                                     {}
 func (s *playbackSource) Close() error                                  { return nil }
 func (s *playbackSource) Description() deployment.Description           { return s.about }
 func (s *playbackSource) URI() string                                   { return "mongodb://all" }

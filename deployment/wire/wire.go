@@ -19,6 +19,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
+	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/internal/replies"
 )
 
@@ -136,7 +137,12 @@ func refusal(reply bson.Raw) error {
 
 // passing are the codes of temporary errors: the server is not primary or is shutting down, or a mongos cannot reach
 // it (Retryable Reads, "Retryable Error"; Change Streams, "Resumable Error").
-var passing = []int32{6, 7, 89, 91, 133, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
+var passing = []int32{
+	codes.HostUnreachable, codes.HostNotFound, codes.NetworkTimeout, codes.ShutdownInProgress,
+	codes.FailedToSatisfyReadPreference, codes.ReadConcernMajorityNotAvailableYet, codes.PrimarySteppedDown, codes.ExceededTimeLimit,
+	codes.SocketException, codes.NotWritablePrimary, codes.InterruptedAtShutdown, codes.InterruptedDueToReplStateChange,
+	codes.NotPrimaryNoSecondaryOk, codes.NotPrimaryOrSecondary,
+}
 
 // Transient reports whether to retry an idempotent command: it failed with a network error or a temporary server error,
 // possibly while waiting for the write concern.

@@ -93,60 +93,67 @@ func (s *server) serve(ctx context.Context, id int64, method string, params json
 
 // perform performs a call and returns its result.
 func (s *server) perform(ctx context.Context, id int64, method string, params json.RawMessage) (any, error) {
-	serve, known := map[string]func() (any, error){
-		callHello: func() (any, error) {
-			d, err := s.engine.Describe(ctx)
-			return helloResult{Protocol, d}, err
-		},
-		callBegin: func() (any, error) {
-			var err error
-			s.test, err = s.engine.Begin(ctx)
-			s.mu.Lock()
-			clear(s.raised) // calls cannot refer to errors of an earlier test
-			s.mu.Unlock()
-			return nothing{}, err
-		},
-		callOpen: with(params, func(p openParams) (any, error) {
+	switch method {
+	case callHello:
+		d, err := s.engine.Describe(ctx)
+		return helloResult{Protocol, d}, err
+	case callBegin:
+		return nothing{}, s.begin(ctx)
+	case callOpen, callDo, callEvents, callLogs, callClose, callEnd:
+		if s.test == nil {
+			return nil, &rpcError{codeBadParams, method + " before begin"}
+		}
+		return s.performInTest(ctx, id, method, params)
+	}
+	return nil, &rpcError{codeUnknownMethod, "unknown call " + method}
+}
+
+func (s *server) begin(ctx context.Context) (err error) {
+	s.test, err = s.engine.Begin(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.raised) // calls cannot refer to errors of an earlier test
+	return err
+}
+
+func (s *server) performInTest(ctx context.Context, id int64, method string, params json.RawMessage) (any, error) {
+	switch method {
+	case callOpen:
+		return with(params, func(p openParams) (any, error) {
 			return raise(s.test.Open(ctx, engine.Entity{Kind: p.Kind, ID: p.ID, Options: bson.Raw(p.Options), URI: p.URI, ClusterTime: bson.Raw(p.ClusterTime)}))
-		}),
-		callDo: with(params, func(p doParams) (any, error) { return s.do(ctx, id, p) }),
-		callEvents: with(params, func(p eventsParams) (any, error) {
+		})
+	case callDo:
+		return with(params, func(p doParams) (any, error) { return s.do(ctx, id, p) })
+	case callEvents:
+		return with(params, func(p eventsParams) (any, error) {
 			events, err := s.test.Events(ctx, p.Client, p.After, time.Duration(p.WaitMS)*time.Millisecond)
 			return eventsResult{mapped(events, eventOf)}, err
-		}),
-		callLogs: with(params, func(p logsParams) (any, error) {
+		})
+	case callLogs:
+		return with(params, func(p logsParams) (any, error) {
 			reader, ok := s.test.(engine.LogReader)
 			if !ok {
 				return nil, &rpcError{codeUnknownMethod, "the engine has no log messages"}
 			}
 			messages, err := reader.Logs(ctx, p.Client)
 			return logsResult{mapped(messages, logMessageOf)}, err
-		}),
-		callClose: with(params, func(p closeParams) (any, error) { return raise(s.test.Close(ctx, p.ID)) }),
-		callEnd: func() (any, error) {
-			ended := s.test
-			s.test = nil
-			return nothing{}, ended.End(ctx)
-		},
-	}[method]
-	if !known {
-		return nil, &rpcError{codeUnknownMethod, "unknown call " + method}
+		})
+	case callClose:
+		return with(params, func(p closeParams) (any, error) { return raise(s.test.Close(ctx, p.ID)) })
+	default: // callEnd
+		ended := s.test
+		s.test = nil
+		return nothing{}, ended.End(ctx)
 	}
-	if s.test == nil && method != callHello && method != callBegin {
-		return nil, &rpcError{codeBadParams, method + " before begin"}
-	}
-	return serve()
 }
 
-// with returns a function that decodes the parameters first.
-func with[P any](params json.RawMessage, serve func(P) (any, error)) func() (any, error) {
-	return func() (any, error) {
-		var p P
-		if err := decode(params, &p); err != nil {
-			return nil, &rpcError{codeBadParams, err.Error()}
-		}
-		return serve(p)
+// with decodes the parameters of a call and performs it.
+func with[P any](params json.RawMessage, perform func(P) (any, error)) (any, error) {
+	var p P
+	if err := decode(params, &p); err != nil {
+		return nil, &rpcError{codeBadParams, err.Error()}
 	}
+	return perform(p)
 }
 
 // raise turns an error of the driver into a result.

@@ -72,6 +72,8 @@ func (noSource) Acquire(context.Context, int) (deployment.Deployment, error) {
 	return nil, errors.New("no deployment")
 }
 func (noSource) Release(deployment.Deployment, bool) {}
+func (noSource) Repairs() bool                       { return false }
+func (noSource) KeepLogs()                           {}
 func (s noSource) Close() error                      { return s.closing }
 
 type localSource struct{ noSource }

@@ -127,9 +127,16 @@ func (x *doctorReport) text(withTests bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "engine %s\n", x.Engine)
 	for _, d := range x.Deployments {
-		words := []string{d.Version, map[bool]string{true: "access control " + strings.Join(d.AuthMechanisms, ", "), false: "no access control"}[d.Auth]}
-		if d.TestCommands != nil {
-			words = append(words, map[bool]string{true: "test commands", false: "no test commands: fail points cannot be set"}[*d.TestCommands])
+		words := []string{d.Version, "no access control"}
+		if d.Auth {
+			words[1] = "access control " + strings.Join(d.AuthMechanisms, ", ")
+		}
+		switch {
+		case d.TestCommands == nil:
+		case *d.TestCommands:
+			words = append(words, "test commands")
+		default:
+			words = append(words, "no test commands: fail points cannot be set")
 		}
 		if !d.JavaScript {
 			words = append(words, "no JavaScript")

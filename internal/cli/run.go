@@ -128,9 +128,9 @@ func declareRun(f *flags) *runFlags {
 		"how often to retry a failed or broken test (default 0); one that then passes is flaky, which fails the run")
 	f.number(&r.config.Count, "count", "N", 1, "how many times to run each test")
 	f.seed(&r.config.Shuffle, strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed gives the same order")
-	r.config.Reseed = reseedAuto
+	r.config.Reseed = runner.ReseedAuto
 	choice(f, &r.config.Reseed, "reseed", "MODE",
-		"rewrite initial data before tests that need it, or before every test", string(reseedAuto), string(runner.ReseedAlways))
+		"rewrite initial data before tests that need it, or before every test", string(runner.ReseedAuto), string(runner.ReseedAlways))
 	f.reports(&r.reports, "print a line for every test")
 	f.toggle(&r.config.KeepEvents, "events", "keep events and operations of passing tests in reports")
 	f.text(&r.config.Cell, "cell", "NAME", "name of the matrix cell, for reports")
@@ -177,9 +177,6 @@ func (f *flags) filter(to *runner.Filter, verb string) {
 	f.patterns(&to.Skip, "skip", "exclude tests that match")
 }
 
-// reseedAuto is the value of --reseed for runner.ReseedAuto.
-const reseedAuto runner.Reseed = "auto"
-
 func (f *flags) serverAPI(to *string, who string) {
 	choice(f, to, "server-api", "VERSION", "declare this version of the Stable API (1)"+who, "1")
 }
@@ -207,9 +204,6 @@ func (r *runFlags) check(c *call) (err error) {
 	cfg.Rerun = r.rerun(c)
 	if cfg.Cell != "" && cfg.AllTopologies {
 		return usage("--cell cannot be used with --topology all: a cell has one verdict for each test")
-	}
-	if cfg.Reseed == reseedAuto {
-		cfg.Reseed = runner.ReseedAuto
 	}
 	if cfg.Jobs == 0 {
 		cfg.Jobs = r.jobs(c.program.Machine())
@@ -259,8 +253,8 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		err := c.run(ctx, out, suites, cfg, r.minTests, hint.notify)
 		hint.print(c)
 		code := codeOf(err)
-		if local, is := cfg.Source.(interface{ KeepLogs() }); is && ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
-			local.KeepLogs()
+		if ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
+			cfg.Source.KeepLogs()
 		}
 		return err
 	})

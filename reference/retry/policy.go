@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/codes"
 )
 
 // Policy is a dated revision of the retry specifications: a set of rules and constants. It is immutable.
@@ -144,19 +146,19 @@ func (p *Policy) listedMessage(f Failure) bool {
 // readCodes lists the codes of "Retryable Error" since 2023-11-30.
 func readCodes() []int32 {
 	return []int32{
-		6,     // HostUnreachable
-		7,     // HostNotFound
-		89,    // NetworkTimeout
-		91,    // ShutdownInProgress
-		134,   // ReadConcernMajorityNotAvailableYet
-		189,   // PrimarySteppedDown
-		262,   // ExceededTimeLimit
-		9001,  // SocketException
-		10107, // NotWritablePrimary
-		11600, // InterruptedAtShutdown
-		11602, // InterruptedDueToReplStateChange
-		13435, // NotPrimaryNoSecondaryOk
-		13436, // NotPrimaryOrSecondary
+		codes.HostUnreachable,
+		codes.HostNotFound,
+		codes.NetworkTimeout,
+		codes.ShutdownInProgress,
+		codes.ReadConcernMajorityNotAvailableYet,
+		codes.PrimarySteppedDown,
+		codes.ExceededTimeLimit,
+		codes.SocketException,
+		codes.NotWritablePrimary,
+		codes.InterruptedAtShutdown,
+		codes.InterruptedDueToReplStateChange,
+		codes.NotPrimaryNoSecondaryOk,
+		codes.NotPrimaryOrSecondary,
 	}
 }
 
@@ -164,7 +166,9 @@ func readCodes() []int32 {
 // ReadConcernMajorityNotAvailableYet and ExceededTimeLimit, and with WriteConcernFailed, which was listed until
 // 2018-06-07.
 func writeCodes() []int32 {
-	return append(slices.DeleteFunc(readCodes(), func(c int32) bool { return c == 134 || c == 262 }), 64)
+	return append(slices.DeleteFunc(readCodes(), func(c int32) bool {
+		return c == codes.ReadConcernMajorityNotAvailableYet || c == codes.ExceededTimeLimit
+	}), codes.WriteConcernFailed)
 }
 
 // The sets of rules that policies consist of.
@@ -173,7 +177,7 @@ const (
 	reads        = "R10 R11 R12 R13 R30 R31 R33 R35 R36 R37"
 	writes       = "W4 W30 W31 W32"
 	labels       = "W10 W20 W35"
-	codes        = "W11 W12 W13 W33 W34"
+	byCode       = "W11 W12 W13 W33 W34"
 	oldReads     = "R4 R32"
 	backpressure = "B1 B2 B4 B5 B6 B7 R36b R51"
 	bucketRules  = "B10 B11 B12 B13 B14"
@@ -229,7 +233,7 @@ func Policies() []*Policy {
 			Sources: []string{"retryable-writes@2018-03-14"},
 			// W31 and withTransaction are newer than the revision, which has no transactions. The engine has them, and
 			// must not retry writes in them.
-			Rules: rules(shared, writes, codes, transactions, atOnce), Wording: writesWording(shared),
+			Rules: rules(shared, writes, byCode, transactions, atOnce), Wording: writesWording(shared),
 			WriteCodes: writeCodes(), WriteMessages: []string{"not master", "node is recovering"},
 			WriteCommands: []string{"delete", "findAndModify", "insert", "update"}, WholeBulks: true, RetryWritesOff: true,
 			MinWireVersion: 6,

@@ -256,7 +256,8 @@ func Describe(v *result.Verdict) string {
 	return b.String()
 }
 
-// KnownFailing returns the entries of a known-failing file, whose path is relative to the project, that match tests of the suites.
+// KnownFailing returns the entries of a known-failing file that match tests of the suites. The path is relative to the
+// project.
 func KnownFailing(t testing.TB, file string, suites []*specs.Suite) []runner.KnownFailure {
 	t.Helper()
 	name := filepath.Join(testkit.Root(t), file)
