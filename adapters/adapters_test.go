@@ -14,8 +14,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // adapters lists the adapters. Each test is skipped if the driver is not installed.
@@ -66,7 +66,7 @@ func TestSuites(t *testing.T) {
 			b := bench.With(t, start(t, a.options(t)), deployment.EmbeddedOptions{
 				Topologies: []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}})
 			b.Config.Jobs = 1 // starting more processes takes longer than the tests
-			b.Config.KnownFailing = bench.KnownFailing(t, "known-failing/"+a.name+".txt", suites)
+			b.Config.KnownFailing = bench.KnownFailing(t, "adapters/"+a.name+"/known-failing.txt", suites)
 			verdicts := b.Everywhere(t, suites)
 			bench.CheckVerdicts(t, verdicts, result.SkipRequirement, result.SkipCapability)
 			mutantsFail(t, b, suites, verdicts)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 type raised struct {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // fields compares each key of an expected error, event or log message.

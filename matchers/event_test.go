@@ -9,7 +9,7 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 

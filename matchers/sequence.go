@@ -3,7 +3,7 @@ package matchers
 import (
 	"slices"
 
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // list pairs an ordered list of expectations with an ordered list of actual events, log messages or documents.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/mutants"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // The naive matcher implements the pseudo-code of "Evaluating Matches" on Go

@@ -9,7 +9,7 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // valueCase returns the actual value, in Extended JSON, and the shape of a case

@@ -3,7 +3,7 @@ package result
 import (
 	"time"
 
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // Status is the result of a test.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // Missing returns what a test requires and the engine does not support: a newer schema version, with which the test

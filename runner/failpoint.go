@@ -8,7 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // KnownFailure expects tests to fail. An unexpected pass and a pattern that

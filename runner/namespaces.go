@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // wholeDatabase is the collection of a namespace that stands for all collections of a database.

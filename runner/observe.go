@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // observation defines the observed events of a client ("client").

@@ -9,9 +9,9 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 

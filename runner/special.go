@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // testRunner is the object of special test operations.

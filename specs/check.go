@@ -3,8 +3,8 @@ package specs
 import (
 	"slices"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs/schema"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // FromValue returns the suite in a parsed value. It checks schemaVersion, then the schema of that

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/internal/meant"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // define adds an entity to the scope. Entity Map: test runners raise an error if a name is reused.

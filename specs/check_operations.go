@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // Client Operations and the sections after it: an operation is an API method of the entity's class.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // candidate is a file that may be a suite, and the result of loading it. With neither a suite nor an

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/schema"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // Check is a semantic check: a rule of the format that its schema does not express. Most checks are

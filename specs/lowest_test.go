@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 func TestLowest(t *testing.T) {

@@ -6,8 +6,8 @@ package specs
 import (
 	"crypto/sha256"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // Suite is one loaded and valid file. It is immutable and may be shared.

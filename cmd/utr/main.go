@@ -1,6 +1,6 @@
 // Command utr runs Unified Test Format suites against a MongoDB driver.
 package main
 
-import "github.com/unified-test-runner/utr/command"
+import "github.com/unified-test-runner/utr"
 
-func main() { command.Main() }
+func main() { utr.Main() }

@@ -99,14 +99,14 @@ func TestMongoOrchestration(t *testing.T) {
 func TestOrchestratedNight(t *testing.T) {
 	t.Parallel()
 	o := utrtest.Orchestrate(t)
-	text := testkit.Read(t, filepath.Join("..", "..", "orchestration.yml"))
-	known, err := filepath.Abs(filepath.Join("..", "..", "known-failing", "driver.txt"))
+	text := testkit.Read(t, filepath.Join("..", "..", "docs", "examples", "orchestration.yml"))
+	known, err := filepath.Abs(filepath.Join("..", "..", "engine", "driver", "known-failing.txt"))
 	testkit.Check(t, err)
 	failing := suiteFile(t, misread)
 	night := func(name string, suites string) (report string, end utrtest.Result) {
 		dir := t.TempDir()
 		file, report := filepath.Join(dir, "orchestration.yml"), filepath.Join(dir, name+".json")
-		made := strings.NewReplacer("[retryable-reads, retryable-writes, client-backpressure]", suites, "known-failing/driver.txt", known).Replace(text)
+		made := strings.NewReplacer("[retryable-reads, retryable-writes, client-backpressure]", suites, "engine/driver/known-failing.txt", known).Replace(text)
 		testkit.Check(t, os.WriteFile(file, []byte(made), 0o600))
 		o.Run("clean", "--orchestration", o.URL).Want(0)
 		end = o.Run("matrix", file, "--set", "MO_URL="+o.URL, "--only", "^replicaset-auth-tls_reference", "--results", t.TempDir(), "--json", report)

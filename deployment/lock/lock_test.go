@@ -24,7 +24,7 @@ type scripted struct {
 	until   time.Duration // since begun; then the lock is free
 	renewal error
 	absent  time.Duration // since begun; renewals fail until then, or always if 0
-	loud    bool // fail points of a test are on
+	loud    bool          // fail points of a test are on
 	mu      sync.Mutex
 	said    []string
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
-	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/runner"
 )
 

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unified-test-runner/utr/experiment"
+	"github.com/unified-test-runner/utr/internal/experiment"
+	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/retry"
-	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 )
 

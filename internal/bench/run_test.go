@@ -63,7 +63,7 @@ func runAll(b *testing.B, suites []*specs.Suite, jobs int, who string, topology 
 	var e engine.Engine = driver.New()
 	config := runner.Config{Jobs: jobs}
 	if who == "driver" {
-		config.KnownFailing = testbench.KnownFailing(b, "known-failing/driver.txt", suites)
+		config.KnownFailing = testbench.KnownFailing(b, "engine/driver/known-failing.txt", suites)
 	} else {
 		var err error
 		e, err = reference.New(reference.Options{})

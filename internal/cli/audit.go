@@ -18,8 +18,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/mutants"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 func auditCommand(c *call) *cobra.Command {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unified-test-runner/utr/compare"
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/compare"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 func convertCommand(c *call) *cobra.Command {

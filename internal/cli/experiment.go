@@ -13,8 +13,8 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/experiment"
-	"github.com/unified-test-runner/utr/experiment/counter"
+	"github.com/unified-test-runner/utr/internal/experiment"
+	"github.com/unified-test-runner/utr/internal/experiment/counter"
 )
 
 func experimentGroup(c *call) *cobra.Command {

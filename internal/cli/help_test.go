@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/unified-test-runner/utr/embedded/process"
+	"github.com/unified-test-runner/utr/internal/matrix"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/matrix"
 )
 
 func TestCommandsPage(t *testing.T) {
@@ -185,7 +185,7 @@ func accepts(line string) error {
 func TestNightly(t *testing.T) {
 	root, b := testkit.Root(t), newBench(t)
 	t.Chdir(root)
-	b.expect(t, "nightly.yml", "matrix nightly.yml --dry-run -v", 0, "known-failing/driver.txt")
+	b.expect(t, "docs/examples/nightly.yml", "matrix docs/examples/nightly.yml --dry-run -v", 0, "engine/driver/known-failing.txt")
 }
 
 var (

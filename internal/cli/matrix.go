@@ -20,9 +20,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/matrix"
 	"github.com/unified-test-runner/utr/internal/processgroup"
-	"github.com/unified-test-runner/utr/matrix"
-	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"

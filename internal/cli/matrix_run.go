@@ -14,8 +14,8 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
-	"github.com/unified-test-runner/utr/matrix"
-	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/internal/matrix"
+	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/prose"
+	"github.com/unified-test-runner/utr/internal/prose"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 type redactor struct{ *secret.Keeper }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/schema"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 func schemaCommand(c *call) *cobra.Command {

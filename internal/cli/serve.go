@@ -16,13 +16,13 @@ import (
 	"github.com/spf13/cobra"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/blackpipe"
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/embedded/blackpipe"
 	"github.com/unified-test-runner/utr/embedded/process"
 	"github.com/unified-test-runner/utr/internal/processgroup"
+	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/secret"
-	"github.com/unified-test-runner/utr/report"
 )
 
 // Server is an embedded deployment for other programs.

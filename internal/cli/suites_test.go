@@ -12,8 +12,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/runner"
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // A mutant that passes is printed with its position and fails the audit. Here it is a suite without a change.

@@ -16,11 +16,11 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // Files of the transcripts, which are command lines and their results: lines on standard error begin with "!", and

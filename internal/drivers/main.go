@@ -1,6 +1,6 @@
 // Command drivers generates docs/drivers.md from the report of drivers.yml:
 //
-//	utr matrix drivers.yml --json drivers.json
+//	utr matrix docs/examples/drivers.yml --json drivers.json
 //	go run ./internal/drivers drivers.json > docs/drivers.md
 package main
 
@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/result"
 )
 

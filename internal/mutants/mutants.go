@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // Mutant is a suite of one test with one changed expectation.

@@ -1,8 +1,8 @@
 package schema
 
 import (
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // Nested returns the problems of a valid file in places that its schema does not check: arguments of

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 func parse(t testing.TB, text string) *source.Value {

@@ -19,7 +19,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // An oracle validates files by the official schemas, each compiled on first use.

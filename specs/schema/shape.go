@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // A shape is a set of valid values. The annotated source consists of shapes. Each shape has a JSON schema

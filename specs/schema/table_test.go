@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // An entry is an object of testdata/format.txt.

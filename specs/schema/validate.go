@@ -1,6 +1,6 @@
 package schema
 
-import "github.com/unified-test-runner/utr/source"
+import "github.com/unified-test-runner/utr/specs/source"
 
 // JSON returns the schema of a version as indented JSON, or an error if the version is not supported.
 func JSON(version string) ([]byte, error) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 	"github.com/xeipuuv/gojsonschema"
 )
 

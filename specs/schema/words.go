@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/unified-test-runner/utr/internal/meant"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 func withArticle(k source.Kind) string {

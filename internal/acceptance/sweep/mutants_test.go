@@ -16,8 +16,8 @@ import (
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // A suite with one changed expectation fails, with a mismatch at the changed line. Each

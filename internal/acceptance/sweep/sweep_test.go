@@ -52,6 +52,6 @@ func TestDriver(t *testing.T) {
 	b := bench.With(t, driver.New(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
 	b.Config.Jobs = 8
 	suites = bench.Some(suites, testkit.Chance(t, 8))
-	b.Config.KnownFailing = bench.KnownFailing(t, "known-failing/driver.txt", suites)
+	b.Config.KnownFailing = bench.KnownFailing(t, "engine/driver/known-failing.txt", suites)
 	bench.CheckVerdicts(t, b.Run(t, suites), result.SkipRequirement, result.SkipCapability)
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/source"
 	"go.yaml.in/yaml/v4"
 )
 

@@ -1,0 +1,139 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Describe lists the differences of a pair: the lines of both sides, and a diff of events.
+func (p Pair) Describe(left, right string) string {
+	var b strings.Builder
+	for _, d := range p.Differences {
+		where := d.Aspect
+		if d.Where != "" {
+			where += " " + d.Where
+		}
+		if d.Aspect != "events" {
+			fmt.Fprintf(&b, "  %s\n    %s: %s\n    %s: %s\n", where, left, d.Left, right, d.Right)
+			continue
+		}
+		fmt.Fprintf(&b, "  %s (- %s, + %s)\n", where, left, right)
+		for _, line := range strings.Split(strings.TrimRight(diff(d.Left, d.Right), "\n"), "\n") {
+			b.WriteString("    " + line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// diff returns all lines of two logs and marks those of only one.
+func diff(left, right string) string {
+	r := &reporter{}
+	cmp.Equal(strings.Split(left, "\n"), strings.Split(right, "\n"), cmp.Reporter(r))
+	return r.b.String()
+}
+
+// reporter is a cmp.Reporter that writes every line.
+type reporter struct {
+	path cmp.Path
+	b    strings.Builder
+}
+
+func (r *reporter) PushStep(s cmp.PathStep) { r.path = append(r.path, s) }
+func (r *reporter) PopStep()                { r.path = r.path[:len(r.path)-1] }
+
+func (r *reporter) Report(result cmp.Result) {
+	left, right := r.path.Last().Values()
+	if result.Equal() {
+		fmt.Fprintf(&r.b, "  %s\n", left)
+		return
+	}
+	if left.IsValid() {
+		fmt.Fprintf(&r.b, "- %s\n", left)
+	}
+	if right.IsValid() {
+		fmt.Fprintf(&r.b, "+ %s\n", right)
+	}
+}
+
+// Kind is the result of a comparison.
+type Kind int
+
+// The kinds, in the order of reports.
+const (
+	Same Kind = iota
+	Different
+	Explained // by a deviation, or as a known failure
+	NotCompared
+)
+
+// Kind returns the result of comparing the pair.
+func (p Pair) Kind() Kind {
+	switch {
+	case p.NotCompared != "":
+		return NotCompared
+	case p.Known != "" || p.Deviation != nil:
+		return Explained
+	case len(p.Differences) == 0:
+		return Same
+	}
+	return Different
+}
+
+// Counts are numbers of pairs, by kind.
+type Counts [NotCompared + 1]int
+
+// Count counts pairs.
+func Count(pairs []Pair) (c Counts) {
+	for _, p := range pairs {
+		c[p.Kind()]++
+	}
+	return c
+}
+
+// String is the last line of a report.
+func (c Counts) String() string {
+	return fmt.Sprintf("%d same, %d different, %d explained, %d not compared", c[Same], c[Different], c[Explained], c[NotCompared])
+}
+
+// Markdown returns the text of docs/deviations.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString(`# Deviations
+
+This page lists the known differences between the reference engine and drivers, as ` + "`utr compare`" + ` found them,
+and the decision by the text of the specifications. "Permitted" means that the text leaves the choice to drivers,
+or can be read either way; all other differences depart from it. The reference engine passes the suites named here,
+and drivers that differ do not: ` + "`utr run --engine driver specs/deviations`" + `. Differences without a suite depend on
+chance, the format cannot express them, or another driver differs there in another way.
+
+` + "`go generate ./internal/compare`" + ` writes this page from the table in internal/compare/deviations.go.
+
+`)
+	engines := tested()
+	b.WriteString("| | what the driver does | specification, section | | suite |")
+	for _, e := range engines {
+		fmt.Fprintf(&b, " %s |", e.driver)
+	}
+	b.WriteString("\n|---|---|---|---|---|" + strings.Repeat("---|", len(engines)) + "\n")
+	for _, d := range Deviations() {
+		verdict, suite := "deviation", ""
+		if d.Permitted {
+			verdict = "permitted"
+		}
+		if d.Suite != "" {
+			suite = fmt.Sprintf("[%s](../specs/deviations/%s)", strings.TrimSuffix(d.Suite, ".yml"), d.Suite)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", d.ID, d.Title, d.Section, verdict, suite)
+		for _, e := range engines {
+			differs := ""
+			if d.of(e.name) {
+				differs = "differs"
+			}
+			fmt.Fprintf(&b, " %s |", differs)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
