@@ -93,7 +93,7 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 			if spelt := enginekit.Spelling(uriOptions, name); spelt != "" {
 				return s, nil, unsupported("uriOptions." + spelt)
 			}
-			continue // unknown options of a connection string have no effect (Connection String, "Options")
+			continue // unknown options of a connection string have no effect (Connection String, "Keys")
 		}
 		if err != nil || n < 0 {
 			return s, nil, fmt.Errorf("URI option %s is not a number of milliseconds", name)

@@ -185,6 +185,27 @@ func (l library) prose(text string) (seen int, faults []string) {
 	return seen, faults
 }
 
+// citation matches a section of a specification, or the page that cites one.
+var citation = regexp.MustCompile(`[A-Z]\w+, "[A-Za-z]|; docs/deviations\.md$`)
+
+// Each difference of a driver that the project lists cites the section that it departs from, or that permits it.
+func TestDifferencesCite(t *testing.T) {
+	lists, err := filepath.Glob(filepath.Join(root, "*", "*", "known-failing.txt"))
+	testkit.Check(t, err)
+	seen := 0
+	for _, list := range lists {
+		for line := range strings.Lines(testkit.Read(t, list)) {
+			_, reason, found := strings.Cut(strings.TrimSpace(line), "  # ")
+			if !found || filepath.Base(filepath.Dir(list)) == "dated" || strings.Contains(reason, "does not connect to") {
+				continue
+			}
+			seen++
+			testkit.Equal(t, list+": a section in "+reason, citation.MatchString(reason), true)
+		}
+	}
+	testkit.Equal(t, "60 differences or more", seen >= 60, true)
+}
+
 // Every cited section exists in the specifications, if a checkout of them is at hand.
 func TestCitations(t *testing.T) {
 	all := former()

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -120,12 +121,16 @@ func word(v *result.Verdict) string {
 	return "departs"
 }
 
+// versioned matches what a reason begins with: whether the failure depends on timing, the version of the driver, a ticket.
+var versioned = regexp.MustCompile(`^(?:sometimes: )?(\d[\w.]*)((?: \([^)]*\))?): `)
+
 // splitVersion splits off the version of the driver at the start of a reason.
 func splitVersion(reason string) (version, why string) {
-	if version, why, found := strings.Cut(reason, ": "); found && !strings.ContainsAny(version, " ,;") {
-		return version, why
+	m := versioned.FindStringSubmatch(reason)
+	if m == nil {
+		return "", reason
 	}
-	return "", reason
+	return m[1], reason[len(m[0]):] + m[2]
 }
 
 // head is the page up to the first row of its first table.
