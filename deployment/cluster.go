@@ -202,6 +202,9 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 		for _, err := range errs {
 			o.Note(err.Error())
 		}
+		if c.lock != nil && len(errs) == 0 {
+			o.forgetLocks(slices.Concat(HostsOf(o.URI), HostsOf(u.String()), d.Hosts))
+		}
 	}
 	if err := u.look(ctx, limit, func(ctx context.Context, run runFunc) error { return describe(ctx, run, u, d) }); err != nil {
 		return nil, failed(err)
@@ -245,6 +248,18 @@ func (c *cluster) record(o ClusterOptions) {
 		}
 		return forget()
 	})
+}
+
+// forgetLocks removes the ledger's entries of ended runs for a deployment with these hosts: their lock was taken over, and
+// their fail points are off.
+func (o ClusterOptions) forgetLocks(hosts []string) {
+	dead, _, _ := o.Ledger.Leftovers() // utr clean reports the error
+	for _, l := range dead {
+		of := HostsOf(l.Entry.URI)
+		if l.Entry.Kind == ledger.Lock && slices.ContainsFunc(of, func(host string) bool { return slices.Contains(hosts, host) }) {
+			_ = l.Forget() // utr clean tries again
+		}
+	}
 }
 
 // hold acquires the lock. If the user may not write the lock document, the run continues without a lock.

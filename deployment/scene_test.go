@@ -3,6 +3,8 @@ package deployment
 import (
 	"context"
 	"errors"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -128,6 +130,15 @@ func newScene(t testing.TB, words string) *scene {
 		"lost": func(text string) { testkit.ErrorContains(t, testkit.Receive(t, "Lost is called", s.lost), text) },
 		"calm": func(want string) {
 			testkit.Equal(t, "Quiet", storeOf(t, s.d.URI()).Quiet(testkit.Context(t)), want)
+		},
+		// an ended run has left an entry for a connection string
+		"abandoned": func(uri string) {
+			_, err := s.o.Ledger.Add(ledger.Entry{Kind: ledger.Lock, URI: uri, Name: "utr.lock"})
+			testkit.Check(t, err)
+			started := regexp.MustCompile(`"started": "[^"]*"`)
+			for _, name := range files(t, dir, "ledger/*") {
+				testkit.Check(t, os.WriteFile(name, started.ReplaceAll([]byte(testkit.Read(t, name)), []byte(`"started": "long ago"`)), 0o600))
+			}
 		},
 		"remembers": func(entries string) { testkit.Equal(t, "entries", len(files(t, dir, "ledger/*")), entries) },
 		"on": func(about string) { // a host, and the number of its fail points

@@ -24,7 +24,8 @@ func cleanCommand(c *call) *cobra.Command {
 		Short: "Remove leftovers of killed runs",
 		Long: `A run records in a ledger what it creates outside its process: clusters of an
 orchestration service, processes, temporary folders. It removes them when it ends,
-even if it is interrupted; utr clean removes what a killed run left behind. It does not
+even if it is interrupted. The next run removes what a killed run left on this machine,
+and on the orchestration service that it uses; utr clean removes all of it. It does not
 touch what belongs to a live run, or what was created on another machine or in another
 container, whose processes it cannot see.
 
@@ -174,16 +175,53 @@ func (x *cleaner) clear(what string, remove func() error) (failed bool) {
 
 func (x *cleaner) entry(ctx context.Context, l ledger.Leftover) {
 	what := fmt.Sprintf("%s, created %s by process %d", l.Entry, age(l.At), l.Run.PID)
-	failed := x.clear(what, func() error {
-		if err := x.remove(ctx, l); err != nil {
-			return err
-		}
-		return l.Forget()
-	})
+	failed := x.clear(what, func() error { return x.attempt(ctx, l) })
 	if failed && x.forget && ctx.Err() == nil && l.Forget() == nil {
 		x.left--
 		x.println("forgotten: %s", what)
 	}
+}
+
+// leftoversLimit bounds the removal of leftovers before a run. A cluster that is still being created takes half of it.
+const leftoversLimit = time.Minute
+
+// removeLeftovers removes what ended runs left on this machine and, at the beginning of a run, on its orchestration
+// services, whose credentials it has. The next run on a deployment takes over its lock.
+func (c *call) removeLeftovers(ctx context.Context, book *ledger.Ledger, services ...string) {
+	dead, _, _ := book.Leftovers() // utr clean reports the error
+	ctx, cancel := context.WithTimeoutCause(ctx, leftoversLimit, fmt.Errorf("it took longer than %s", leftoversLimit))
+	defer cancel()
+	x := &cleaner{c: c, services: map[string]service{}}
+	for _, url := range services {
+		if client, err := orchestration.New(url); err == nil {
+			x.services[client.URL()] = service{client, client.Check(ctx)}
+			defer client.Close()
+		}
+	}
+	left := 0
+	for _, l := range dead {
+		_, ours := x.services[l.Entry.URL]
+		what := fmt.Sprintf("%s, created %s by process %d", l.Entry, age(l.At), l.Run.PID)
+		if l.Entry.Kind == ledger.Lock || l.Entry.Kind == ledger.Cluster && !ours {
+			left++
+		} else if err := x.attempt(ctx, l); err != nil {
+			left++
+			c.note(fmt.Sprintf("cannot remove what an earlier run left, %s: %s", what, err))
+		} else {
+			c.note("removed what an earlier run left: " + what)
+		}
+	}
+	if left > 0 {
+		c.note(fmt.Sprintf("leftovers of earlier runs: %d; utr clean removes them", left))
+	}
+}
+
+// attempt removes a leftover and its entry.
+func (x *cleaner) attempt(ctx context.Context, l ledger.Leftover) error {
+	if err := x.remove(ctx, l); err != nil {
+		return err
+	}
+	return l.Forget()
 }
 
 func age(at time.Time) string {

@@ -91,6 +91,42 @@ func TestClean(t *testing.T) {
 	b.expect(t, "an unreadable entry", "clean", ExitBroken, "broken.json is not an entry")
 }
 
+// A run and a matrix remove what ended runs left on this machine and on their service, and name it. They leave the rest to
+// utr clean. The cells of a matrix remove nothing.
+func TestLeftoversBeforeARun(t *testing.T) {
+	s := twin.Start(t)
+	for command, want := range map[string]string{
+		"run --orchestration " + s.URL + " suite.yml": "removed what an earlier run left: cluster utr-ours of … " +
+			"removed what an earlier run left: folder … leftovers of earlier runs: 2; utr clean removes them",
+		"matrix night.yml": "removed what an earlier run left: cluster utr-ours of … " +
+			"removed what an earlier run left: folder … leftovers of earlier runs: 2; utr clean removes them",
+		"run --cell c --orchestration " + s.URL + " suite.yml": "",
+	} {
+		t.Run(command, func(t *testing.T) {
+			b := newBench(t)
+			write(t, "night.yml", "clusters: [{name: c, orchestration: {url: '"+s.URL+"', cluster: single}}]\nsuites: suite.yml\n")
+			s.Add(t, "servers", "utr-ours", embedded.Options{})
+			folder := filepath.Join(t.TempDir(), "utr-folder")
+			testkit.Check(t, os.Mkdir(folder, 0o700))
+			b.addLeftovers(t,
+				ledger.Entry{Kind: ledger.Cluster, URL: s.URL, Resource: "servers", ID: "utr-ours"},
+				ledger.Entry{Kind: ledger.Folder, Path: folder},
+				ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers", ID: "utr-of-another-service"},
+				ledger.Entry{Kind: ledger.Lock, URI: "mongodb://h:1/", Name: "utr.lock"},
+			)
+			b.Child = func(context.Context, Child) (pid, code int, err error) { return 0, 0, errors.New("no processes") }
+			b.utr(command)
+			_, err := os.Stat(folder)
+			removes := want != ""
+			testkit.Equal(t, "the notes in "+b.err.String(), removes && says(b.err.String(), want) || !strings.Contains(b.err.String(), "earlier run"), true)
+			testkit.Equal(t, "the cluster and the folder are left", fmt.Sprint(len(s.Clusters()) > 0, err == nil), fmt.Sprint(!removes, !removes))
+			testkit.Equal(t, "entries left", len(b.ledger(t)), map[bool]int{true: 2, false: 4}[removes])
+			s.Kill()
+			s.Forget()
+		})
+	}
+}
+
 // creatingService creates a cluster, and reports it only when it is complete.
 type creatingService struct{ whole, parts, removed []time.Time }
 

@@ -48,6 +48,7 @@ func (m *matrixRun) run(ctx context.Context, c *call) (err error) {
 		return err
 	}
 	defer m.folder.close()
+	m.removeLeftovers(ctx)
 	if err := m.keepFinished(ctx); err != nil {
 		return err
 	}
@@ -58,6 +59,19 @@ func (m *matrixRun) run(ctx context.Context, c *call) (err error) {
 		return err
 	}
 	return m.report(ctx, out)
+}
+
+// removeLeftovers removes what earlier runs left, for all cells.
+func (m *matrixRun) removeLeftovers(ctx context.Context) {
+	var services []string
+	for _, cell := range m.cells {
+		if url := cell.flags.orchestration.URL; url != "" && !slices.Contains(services, url) {
+			services = append(services, url)
+		}
+	}
+	if book, err := m.call.ledger(); err == nil { // otherwise cells report it
+		m.call.removeLeftovers(ctx, book, services...)
+	}
 }
 
 // identify computes the identity of each cell: a digest of its definition, suites, engine, shard and this program.
@@ -134,6 +148,7 @@ func (m *matrixRun) unchanged(ctx context.Context, c *cellRun, found map[string]
 	}
 	cluster := c.Cluster() + " " + c.Position.String()
 	if _, known := found[cluster]; !known {
+		m.call.note(fmt.Sprintf("--resume: asking the servers of the cell %s for their version; a cluster that does not exist is created first", c.Name))
 		servers, err := c.servers(ctx)
 		if err != nil { // the cell will fail with it
 			m.call.note(fmt.Sprintf("the cell %s runs again: cannot get the version of its servers: %s", c.Name, m.call.secrets.Redact(err.Error())))

@@ -132,7 +132,7 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 	var book *ledger.Ledger
 	if target != onEmbedded || r.deployment.TLS { // certificates are files
 		var err error
-		if book, err = c.runLedger(); err != nil && target != onURI {
+		if book, err = r.runLedger(ctx, c); err != nil && target != onURI {
 			return nil, err
 		} else if err != nil { // a run continues without a record of its lock and fail points, since a lock expires
 			c.note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
@@ -284,16 +284,13 @@ func (c *call) ledger() (*ledger.Ledger, error) {
 	return ledger.Open(dir)
 }
 
-// runLedger opens the ledger for a run, and reports leftovers of earlier runs.
-func (c *call) runLedger() (*ledger.Ledger, error) {
+// runLedger opens the ledger for a run. Outside of a matrix, which does so itself, it removes leftovers of earlier runs.
+func (r *runFlags) runLedger(ctx context.Context, c *call) (*ledger.Ledger, error) {
 	book, err := c.ledger()
-	if err != nil {
-		return nil, err
+	if err == nil && r.config.Cell == "" {
+		c.removeLeftovers(ctx, book, r.orchestration.URL)
 	}
-	if left, _, err := book.Leftovers(); err == nil && len(left) > 0 {
-		c.note(fmt.Sprintf("leftovers of earlier runs: %d; utr clean removes them", len(left)))
-	}
-	return book, nil
+	return book, err
 }
 
 // rerun returns a function that returns the command line for one test. It repeats the flags without secrets.
