@@ -191,6 +191,8 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 		"not master")
 	f.Refuse(p.Writes != "" && s.InTransaction(), fault.OperationNotSupportedInTransaction,
 		"%s cannot be used in a transaction", p.Writes)
+	f.Refuse(s.InTransaction() && slices.Contains([]string{"$collStats", "$currentOp", "$listLocalSessions"}, p.Source), fault.OperationNotSupportedInTransaction,
+		"Operation not permitted in transaction :: caused by :: Aggregation stage %s cannot run within a multi-document transaction", p.Source)
 	f.Refuse(p.Writes != "" && g.concern.level == "linearizable", fault.InvalidOptions,
 		"%s cannot be used with a 'linearizable' read concern level", p.Writes)
 	f.Refuse(database && p.Source == "", fault.InvalidNamespace,

@@ -163,9 +163,9 @@ func dropDatabase(s *call, a *args) action {
 		switch {
 		case err != nil:
 			return nil, err
-		case exists:
+		case exists && wire(s.req) != wire50: // 5.0 does not say so, according to recordings
 			return bson.D{{Key: "dropped", Value: name}}, nil
-		case mongos(s.req):
+		case !exists && mongos(s.req) && wire(s.req) != wire50:
 			return bson.D{{Key: "info", Value: "database does not exist"}}, nil
 		}
 		return bson.D{}, nil

@@ -197,22 +197,30 @@ type tail struct {
 	uuid     bson.Binary
 	filter   *query.Filter
 	proj     *query.Projection
-	last     int64
+	last     int64 // ID of the last returned record
+	old      bool  // before 5.0
 }
 
 func (t *tail) extra() bson.D { return nil }
 
 func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
 	var unread []*store.Record
-	dropped := false
+	dropped, overrun := false, false
 	_ = t.d.NewWork(context.Background(), time.Time{}, math.MaxInt64).Try(func(tx *store.Tx) error {
 		c := tx.Main(t.db, t.name)
 		if dropped = c == nil || !value.Equal(c.UUID, t.uuid); !dropped {
 			unread = c.After(t.last)
+			overrun = t.last > 0 && c.Find(t.last) == nil && !t.old
 		}
 		return nil
 	})
-	if dropped {
+	switch {
+	case overrun:
+		return nil, true, fault.Errorf(fault.CappedPositionLost, "Executor error during getMore :: caused by :: CollectionScan died due to failure to restore tailable cursor position. "+
+			"Last seen record id: RecordId(%d)", t.last)
+	case dropped && !t.old:
+		return nil, true, fault.Errorf(fault.NamespaceNotFound, "Executor error during getMore :: caused by :: collection dropped: '%s.%s'", t.db, t.name)
+	case dropped:
 		return nil, true, fault.Errorf(fault.QueryPlanKilled, "collection dropped between getMore calls")
 	}
 	if n == 0 {

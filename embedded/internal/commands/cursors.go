@@ -96,7 +96,9 @@ func (all *cursors) checkOut(s *call, id int64, ns string, limited bool) (*curso
 		return nil, fault.Errorf(50737, "Cannot run getMore on cursor %d, which was not created in a session, in session %s", id, store.SessionText(store.SessionKey(s.req.LSID)))
 	case c.txn >= 0 && !s.InTransaction():
 		return nil, fault.Errorf(50740, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", id, c.txn)
-	case limited && !c.await && wire(s.req) < wire44: // later versions accept it
+	case limited && !c.await && mongos(s.req) && !s.old():
+		return nil, fault.Errorf(fault.BadValue, "maxTimeMS can only be used with getMore for tailable, awaitData cursors")
+	case limited && !c.await && (wire(s.req) < wire44 || !s.old()): // those between accept it, according to recordings
 		return nil, fault.Errorf(fault.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
 	if c.api != s.req.API {

@@ -122,10 +122,17 @@ func (q *findCommand) runTailable(c *store.Collection) (bson.D, error) {
 	switch {
 	case c == nil:
 		return cursorReply(&cursor{ns: q.ns}, "firstBatch", nil, nil, true), nil
+	case q.single:
+		return nil, fault.Errorf(fault.BadValue, "cannot use tailable option with the 'singleBatch' option")
+	case q.sort != nil && !value.Equal(q.sort, bson.D{{Key: "$natural", Value: int32(1)}}):
+		return nil, fault.Errorf(fault.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
 	case !c.Capped:
 		return nil, fault.Errorf(fault.BadValue, "error processing query: ns=%s: tailable cursor requested on non capped collection", q.ns)
 	}
-	t := &tail{d: q.s.d, db: c.DB, name: c.Name, uuid: c.UUID, filter: q.match, proj: q.proj}
+	if _, records := q.s.Records(c.DB, c.Name); len(records) == 0 && !q.s.old() { // there is no position to continue from
+		return cursorReply(&cursor{ns: q.ns}, "firstBatch", nil, nil, mongos(q.s.req)), nil
+	}
+	t := &tail{d: q.s.d, old: q.s.old(), db: c.DB, name: c.Name, uuid: c.UUID, filter: q.match, proj: q.proj}
 	return q.s.open(q.ns, t, cursorOptions{size: q.batchSize, single: q.single, await: q.await})
 }
 

@@ -69,7 +69,7 @@ func (s *call) serve(do action) (bson.D, error) {
 	s.Context = s.req.Context // a write that has started continues even if its client disconnects
 	s.d.cursors.noteUse(s.req)
 	if err := s.begin(); err != nil {
-		return routed(s.req, err)
+		return s.routed(err)
 	}
 	defer s.End()
 	reply, err := do()

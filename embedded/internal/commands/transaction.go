@@ -23,7 +23,7 @@ func checkTxnNumber(req *Request) error {
 		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
 	case !row.Transactional:
 		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", req.Name)
-	case req.DB == "config" || req.DB == "local" || req.DB == "admin" && !row.AdminOnly:
+	case req.DB == "config" || req.DB == "local" || req.DB == "admin" && !row.AdminOnly && wire(req) < wire50:
 		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot run command against the '%s' database in a transaction.", req.DB)
 	}
 	return nil
@@ -36,30 +36,34 @@ func (s *call) begin() error {
 		return err
 	}
 	var refused fault.First
-	refused.Refuse(hasDocument(req, "writeConcern"), fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-	refused.Refuse(!req.StartTransaction && req.Row.Name != "getMore" && hasDocument(req, "readConcern"), fault.InvalidOptions,
+	refused.Refuse(mongos(req) && hasDocument(req, "writeConcern"), fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	refused.Refuse(mongos(req) && !req.StartTransaction && req.Row.Name != "getMore" && hasDocument(req, "readConcern"), fault.InvalidOptions,
 		"Only the first command in a transaction may specify a readConcern")
 	return s.Begin(store.Claim{LSID: req.LSID, Number: *req.TxnNumber, Transaction: req.InTransaction, Start: req.StartTransaction,
 		Commits: req.Row.Name == "commitTransaction", Aborts: req.Row.Name == "abortTransaction", Lifetime: req.TransactionLifetime,
 		Recovers: hasDocument(req, "recoveryToken"), Refused: refused.Err, Name: req.Name, API: req.API, Server: address(req), Mongos: mongos(req)})
 }
 
-// hasDocument reports whether a command has a field that is a document.
+// hasDocument reports whether a command has a field that is a document with fields.
 func hasDocument(req *Request, field string) bool {
-	_, ok := req.Body.Lookup(field).DocumentOK()
-	return ok
+	doc, _ := req.Body.Lookup(field).DocumentOK()
+	return len(doc) > 5
 }
 
 // routed converts an error about the session as a mongos does, which reports that of a write as the error of the first
 // statement.
-func routed(req *Request, err error) (bson.D, error) {
+func (s *call) routed(err error) (bson.D, error) {
+	req := s.req
 	e, ok := err.(*fault.Error)
 	if !ok || !mongos(req) {
 		return nil, err
 	}
 	switch req.Row.Name {
 	case "insert", "update", "delete":
-		if e.Code == fault.TransactionTooOld && !req.InTransaction {
+		if e.Code == fault.TransactionCommitted {
+			req.AfterOK = s.recoveryToken()
+		}
+		if e.Code == fault.TransactionCommitted || e.Code == fault.TransactionTooOld && !req.InTransaction {
 			return tally(req, []effect{{err: e}}), nil
 		}
 	case "find":
@@ -114,6 +118,10 @@ func (d *Deployment) endTransaction(req *Request) (bson.D, error) {
 		return nil, err
 	}
 	defer s.End()
+	if _, err := req.Body.LookupErr("commitTimestamp"); err == nil {
+		_ = s.Finish(false)
+		return nil, fault.Errorf(fault.InvalidOptions, "commitTransaction cannot provide commitTimestamp to unprepared transaction.")
+	}
 	err := s.Finish(req.Row.Name == "commitTransaction")
 	var token bson.D
 	if mongos(req) {

@@ -60,6 +60,7 @@ const (
 	DocumentValidationFailure                int32 = 121
 	NotAReplicaSet                           int32 = 123
 	CommandFailed                            int32 = 125
+	CappedPositionLost                       int32 = 136
 	JSInterpreterFailure                     int32 = 139
 	CursorInUse                              int32 = 143
 	ExceededMemoryLimit                      int32 = 146
@@ -68,6 +69,8 @@ const (
 	OptionNotSupportedOnView                 int32 = 167
 	InvalidPipelineOperator                  int32 = 168
 	QueryPlanKilled                          int32 = 175
+	ClientMetadataMissingField               int32 = 183
+	ClientMetadataDocumentTooLarge           int32 = 185
 	ClientMetadataAppNameTooLarge            int32 = 184
 	ClientMetadataCannotBeMutated            int32 = 186
 	InvalidIndexSpecificationOption          int32 = 197

@@ -168,6 +168,10 @@ func (x *exchange) readConcern() (err error) {
 	}
 	defer func() { x.noTimes = err != nil && x.view.Role == commands.Mongos }() // it fails before it knows the time
 	concern, ok := given.DocumentOK()
+	if !ok && given.Type != bson.TypeNull && x.row.Name == "aggregate" {
+		err = wrongType("aggregate.readConcern", given, "object")
+		return err
+	}
 	if !ok {
 		return fault.Errorf(fault.FailedToParse, "readConcern field should be an object")
 	}

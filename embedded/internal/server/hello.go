@@ -113,17 +113,16 @@ func (k *conn) handshake(body bson.Raw) error {
 	}
 	ok, _ := body.Lookup("helloOk").BooleanOK()
 	k.helloOk = k.helloOk || ok
-	if client, ok := body.Lookup("client").DocumentOK(); ok {
+	if given, err := body.LookupErr("client"); err == nil {
 		if k.metadata {
 			return fault.Errorf(fault.ClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello")
 		}
+		if err := checkMetadata(given, k.server.view().Role == commands.Mongos); err != nil {
+			return err
+		}
+		client, _ := given.DocumentOK()
 		k.metadata = true
 		k.appName, _ = client.Lookup("application", "name").StringValueOK()
-		if len(k.appName) > maxAppName {
-			return fault.Errorf(fault.ClientMetadataAppNameTooLarge,
-				"The 'client.application.name' field must be less then or equal to %d "+
-					"bytes in length", maxAppName)
-		}
 		driver, _ := client.Lookup("driver", "name").StringValueOK()
 		text := "driver " + oneLine(driver)
 		if k.appName != "" {
@@ -135,6 +134,41 @@ func (k *conn) handshake(body bson.Raw) error {
 		k.compression = slices.DeleteFunc(offered, func(name string) bool { return !wire.Negotiable(name) })
 	}
 	return nil
+}
+
+// metadataFields are the required fields of the documents of a client's metadata.
+var metadataFields = map[string][]string{"driver": {"name", "version"}, "os": {"type"}, "application": nil}
+
+const maxMetadata = 512 // bytes that a mongos accepts
+
+// checkMetadata checks the metadata of a client (MongoDB Handshake, "Limitations").
+func checkMetadata(given bson.RawValue, mongos bool) error {
+	var p fault.First
+	client, ok := given.DocumentOK()
+	p.Refuse(!ok, fault.TypeMismatch, "The client metadata document must be a document")
+	p.Refuse(mongos && len(client) > maxMetadata, fault.ClientMetadataDocumentTooLarge,
+		"The client metadata document must be less then or equal to %dbytes", maxMetadata)
+	elements, _ := client.Elements() // a validated document cannot cause an error
+	for _, e := range elements {
+		required, known := metadataFields[e.Key()]
+		part, ok := e.Value().DocumentOK()
+		p.Refuse(known && !ok, fault.TypeMismatch, "The '%s' field is required to be a BSON document in the client metadata document", e.Key())
+		for _, name := range required {
+			_, ok := part.Lookup(name).StringValueOK()
+			p.Refuse(!ok, fault.ClientMetadataMissingField, "Missing required field '%s.%s' in the client metadata document", e.Key(), name)
+		}
+		if name, err := part.LookupErr("name"); err == nil && e.Key() == "application" {
+			text, ok := name.StringValueOK()
+			p.Refuse(!ok, fault.TypeMismatch, "The 'application.name' field must be a string in the client metadata document")
+			p.Refuse(len(text) > maxAppName, fault.ClientMetadataAppNameTooLarge,
+				"The 'application.name' field must be less then or equal to %d bytes in the client metadata document", maxAppName)
+		}
+	}
+	for _, name := range []string{"driver", "os"} {
+		_, err := client.LookupErr(name)
+		p.Refuse(err != nil, fault.ClientMetadataMissingField, "Missing required sub-document '%s' in the client metadata document", name)
+	}
+	return p.Err
 }
 
 // description returns the reply to a hello.
@@ -170,8 +204,8 @@ func (x *exchange) description(speculative bson.D) bson.D {
 	addIf(true, "minWireVersion", int32(0))
 	addIf(!mongos, "maxWireVersion", int32(v.Wire))
 	addIf(!mongos, "readOnly", false)
-	helloOk, _ := x.request.Body.Lookup("helloOk").BooleanOK()
-	addIf(helloOk && (x.has(offersHello) || x.has(offersHello44)), "helloOk", true)
+	_, noHelloOk := x.request.Body.LookupErr("helloOk")
+	addIf(noHelloOk == nil && (x.has(offersHello) || x.has(offersHello44)), "helloOk", true)
 	addIf(len(k.compression) > 0, "compression", k.compression)
 	addIf(k.balanced && !k.helloDone, "serviceId", k.server.serviceID)
 	k.helloDone = true

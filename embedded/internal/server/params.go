@@ -47,6 +47,8 @@ const (
 func parameterTable(p Profile) map[string]*parameter {
 	return map[string]*parameter{
 		"authenticationMechanisms":    {value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}},
+		"logLevel":                    {value: int32(0)},
+		"notablescan":                 {value: false},
 		"cursorTimeoutMillis":         {value: int64(600000)},
 		testCommands:                  {value: true},
 		baseBackoff:                   {value: int64(0), since: limiterLabels.since},

@@ -44,7 +44,7 @@ var (
 	loadBalancing   = feature{since: 13}           // mongos
 	mongosMessages  = feature{since: 13}           // mongos reports unknown commands like mongod
 	codeMechanism   = feature{since: 13}           // MechanismUnavailable instead of BadValue
-	codeNoOption    = feature{since: 13}           // an error code for getParameter of an unknown parameter
+	codeNoOption    = feature{since: 14}           // an error code for getParameter of an unknown parameter
 	noWrites        = feature{since: 17}           // the label NoWritesPerformed
 	codeNegative    = feature{since: 17}           // a specific error code for a negative maxTimeMS
 	overload        = feature{since: 27}           // the label SystemOverloadedError; the ingress rate limiters

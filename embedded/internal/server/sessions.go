@@ -52,7 +52,18 @@ func (x *exchange) transaction() error {
 	if !r.InTransaction {
 		return nil
 	}
-	if _, err := r.Body.LookupErr("writeConcern"); err == nil && !x.row.EndsTransaction && x.view.Role != commands.Mongos {
+	level, _ := r.Body.Lookup("readConcern", "level").StringValueOK()
+	single := r.StartTransaction && (level == "linearizable" || level == "available")
+	switch concern, _ := r.Body.Lookup("readConcern").DocumentOK(); {
+	case x.view.Role == commands.Mongos && single:
+		return fault.Errorf(fault.InvalidOptions, "The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
+	case x.view.Role == commands.Mongos:
+	case single:
+		return fault.Errorf(fault.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
+	case !r.StartTransaction && len(concern) > emptyDocument && x.row.Name != "getMore":
+		return fault.Errorf(fault.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
+	}
+	if concern, _ := r.Body.Lookup("writeConcern").DocumentOK(); len(concern) > emptyDocument && !x.row.EndsTransaction && x.view.Role != commands.Mongos {
 		return fault.Errorf(fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
 	}
 	if r.StartTransaction && x.row.StartTransactionError != "" {

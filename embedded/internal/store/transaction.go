@@ -24,6 +24,7 @@ type transaction struct {
 	state  state
 	server string // address of the server that began it; another mongos cannot continue it
 	api    string
+	silent bool // a mongos knows it only from a commit
 	wrote  bool // there is an outcome to recover from the shard
 	// collections are the snapshots by namespace, and the copies of those that it has written to.
 	collections map[string]*Collection
@@ -89,13 +90,20 @@ func (s *Store) join(c Claim, known *session) (*transaction, error) {
 		return nil, noSuch("Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", n, known.number)
 	case known.txn.api != c.API:
 		return nil, fault.Errorf(fault.APIMismatchError, "API parameter mismatch: %s used params %s, the transaction's first command used %s", c.Name, c.API, known.txn.api)
+	case known.txn.silent && c.Commits && !c.Recovers:
+		return nil, fault.Errorf(50940, "Cannot recover the transaction decision without a recoveryToken")
+	case known.txn.silent && c.Aborts:
+		return nil, noSuch("no known command has been sent by this router for this transaction")
 	case c.Commits || c.Aborts:
 	case c.Refused != nil:
 		return nil, c.Refused
 	case known.txn.state == committed:
-		return nil, known.txn.committedError()
+		return known.txn, known.txn.committedError()
 	case known.txn.state == aborted:
 		return nil, known.txn.abortedError()
+	}
+	if !c.Commits && !c.Aborts {
+		known.txn.silent = false
 	}
 	return known.txn, nil
 }
@@ -105,7 +113,9 @@ func (s *Store) join(c Claim, known *session) (*transaction, error) {
 func (s *Store) recover(c Claim, known *session, current bool) (*transaction, error) {
 	switch {
 	case !c.Recovers && !current && c.Number > known.number:
-		_, _ = s.start(c, known) // the mongos now knows the transaction, which later commands continue
+		if t, err := s.start(c, known); err == nil {
+			t.silent = true // later commands continue the transaction
+		}
 		fallthrough
 	case !c.Recovers:
 		return nil, fault.Errorf(50940, "Cannot recover the transaction decision without a recoveryToken")
