@@ -21,6 +21,8 @@ type commands interface {
 	at(ctx context.Context, address, database string, command any) (bson.Raw, error)
 	// list runs a command that returns a cursor and reads all documents.
 	list(ctx context.Context, address, database string, command any) ([]bson.Raw, error)
+	// answers returns an error unless a server answers.
+	answers(ctx context.Context, address string) error
 	// once runs a command on a new connection and returns the service that it reached behind a load balancer.
 	once(ctx context.Context, uri, database string, command any) (*bson.ObjectID, error)
 	close()
@@ -78,6 +80,10 @@ func (c *clients) list(ctx context.Context, address, database string, command an
 	}
 	err = cursor.All(ctx, &all)
 	return all, err
+}
+
+func (c *clients) answers(ctx context.Context, address string) error {
+	return deployment.Answers(ctx, c.deployment.DirectURI(address))
 }
 
 func (c *clients) clientOf(address string) (*mongo.Client, error) {

@@ -94,7 +94,7 @@ func TestDialedAPI(t *testing.T) {
 // Initial data is created again after a stepdown. A missing majority is an error.
 func TestSeedWithoutAMajority(t *testing.T) {
 	ctx := testkit.Context(t)
-	s, err := openSite(ctx, acquire(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{}), dialer(""))
+	s, err := (&run{dial: dialer("")}).siteOf(acquire(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{}))
 	testkit.Check(t, err)
 	defer s.commands.close()
 	value, err := source.ParseYAML("f", []byte(`[{_id: 1}, {_id: 2}]`))

@@ -45,6 +45,7 @@ type step struct {
 	Logs       []scriptedLog
 	Panics     string
 	Takes      time.Duration
+	Lasts      time.Duration // unless the context ends before
 	Interrupts bool
 	Hangs      bool   // until the context ends
 	Stuck      bool   // even longer
@@ -159,6 +160,9 @@ func (t *fakeTest) play(ctx context.Context, s step) error {
 	}
 	if s.Interrupts {
 		t.engine.interrupt()
+	}
+	if s.Lasts > 0 {
+		_ = sleep(ctx, s.Lasts)
 	}
 	if s.Hangs {
 		<-ctx.Done()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -31,6 +32,7 @@ type fakeDeployment struct {
 	time        uint32
 	busy        int // how often $currentOp returns a command, -1 for always
 	closed      bool
+	silent      func() bool    // whether no server answers; may be nil
 	windows     [][2]time.Time // of calls of Log
 }
 
@@ -83,6 +85,13 @@ func (d *fakeDeployment) once(_ context.Context, uri, database string, command a
 	service := d.services[0]
 	d.services = append(slices.Clone(d.services[1:]), service)
 	return &service, err
+}
+
+func (d *fakeDeployment) answers(context.Context, string) error {
+	if d.silent != nil && d.silent() {
+		return errors.New("connection refused")
+	}
+	return nil
 }
 
 func (d *fakeDeployment) close() { d.closed = true }

@@ -132,6 +132,9 @@ func ended(ctx context.Context, path string, at source.Position, waitingFor stri
 	if ctx.Err() == nil {
 		return nil
 	}
+	if err := lostDuring(ctx); err != nil {
+		return broken(err)
+	}
 	var limit *limitError
 	if cause := context.Cause(ctx); errors.As(cause, &limit) {
 		return failf(path, at, "%s while waiting for %s", limit, waitingFor)

@@ -170,7 +170,13 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		reusable := false
 		defer func() { r.cfg.Source.Release(d, !reusable) }()
 		var s *site
-		if s, err = r.siteOf(ctx, d, began); err == nil {
+		if s, err = r.siteOf(d); err == nil {
+			watched, unwatch := s.watch(ctx)
+			defer unwatch()
+			err = r.open(watched, s, began)
+			ctx = watched
+		}
+		if err == nil {
 			if why := r.stopped(); why != nil { // while waiting for the deployment
 				reusable = true
 				return skipped(why)
@@ -190,7 +196,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	case errors.Is(err, errNoTestCommands):
 		r.locked(func() { r.err, r.stop = err, notRun(err.Error()) })
 		v.Status, v.Reason = result.Broken, err.Error()
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && lostDuring(ctx) == nil:
 		r.locked(func() { r.summary.Interrupted = true })
 		return skipped(notRun("interrupted"))
 	default:
@@ -202,22 +208,36 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	return v
 }
 
-func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Time) (s *site, err error) {
+// siteOf returns the site of a deployment, which is open if an earlier test used it.
+func (r *run) siteOf(d deployment.Deployment) (s *site, err error) {
 	if r.locked(func() { s = r.sites[d] }); s != nil {
 		return s, nil
 	}
-	opening, cancel := limited(ctx, r.cfg.Timeout, "the time limit for connecting to the deployment")
-	defer cancel()
-	if s, err = openSite(opening, d, r.dial); err != nil {
+	c, err := r.dial(d)
+	if err != nil {
 		return nil, err
 	}
-	r.locked(func() { r.sites[d] = s })
-	about := d.Description()
+	return &site{deployment: d, about: d.Description(), commands: c, seeded: make(map[string]*collection)}, nil
+}
+
+// open opens a site unless it is open. After an error, the site is closed.
+func (r *run) open(ctx context.Context, s *site, began time.Time) (err error) {
+	if s.opened {
+		return nil
+	}
+	opening, cancel := limited(ctx, r.cfg.Timeout, "the time limit for connecting to the deployment")
+	defer cancel()
+	if err := s.open(opening); err != nil {
+		s.commands.close()
+		return cmp.Or(lostDuring(ctx), err)
+	}
+	r.locked(func() { r.sites[s.deployment] = s })
+	about := s.about
 	r.notify(result.DeploymentReady{
 		Name: about.Name, Took: r.cfg.Now().Sub(began),
 		Info: fmt.Sprintf("%s %d.%d.%d on %d hosts", about.Topology, about.Version[0], about.Version[1], about.Version[2], len(about.Hosts)),
 	})
-	return s, nil
+	return nil
 }
 
 func (r *run) discard(s *site) {

@@ -21,29 +21,25 @@ type site struct {
 	commands   commands
 	seeded     map[string]*collection // by namespace
 	before     map[string]member      // by host, as last checked, or nil
+	opened     bool
 
 	mu          sync.Mutex
 	clusterTime bson.Raw // the newest $clusterTime
 }
 
-// openSite connects to a deployment, requires test commands and terminates open transactions.
-func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment.Deployment) (commands, error)) (*site, error) {
-	c, err := dial(d)
-	if err != nil {
-		return nil, err
+// open requires test commands and terminates open transactions.
+func (s *site) open(ctx context.Context) error {
+	if err := s.requireTestCommands(ctx); err != nil {
+		return err
 	}
-	s := &site{deployment: d, about: d.Description(), commands: c, seeded: make(map[string]*collection)}
-	if err = s.requireTestCommands(ctx); err == nil {
-		err = s.killAllSessions(ctx)
+	if err := s.killAllSessions(ctx); err != nil {
+		return err
 	}
-	if err != nil {
-		c.close()
-		return nil, err
-	}
-	if !d.Owned() { // servers of an owned deployment are all running
+	if !s.deployment.Owned() { // servers of an owned deployment are all running
 		s.before = s.members(ctx)
 	}
-	return s, nil
+	s.opened = true
+	return nil
 }
 
 const pingLimit = 5 * time.Second
@@ -62,6 +58,9 @@ func (s *site) ping(ctx context.Context) error {
 // diagnose checks a deployment after a test that could not be cleaned up or had mismatches: lost is why it can no
 // longer be used, died which servers died. It sends nothing if the run was interrupted.
 func (s *site) diagnose(ctx context.Context, cleanupFailed, differs bool) (lost, died error) {
+	if lost = lostDuring(ctx); lost != nil {
+		return lost, nil
+	}
 	if !differs && (!cleanupFailed || ctx.Err() != nil) {
 		return nil, nil
 	}
