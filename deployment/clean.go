@@ -9,8 +9,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/deployment/lock"
-	"github.com/unified-test-runner/utr/deployment/wire"
 )
 
 // Clean removes what a run that has ended left on a deployment: its lock and the fail points that suites set. It
@@ -112,6 +112,6 @@ func (u uri) bare(host string) runFunc {
 		}
 		ctx, cancel := context.WithTimeoutCause(ctx, bareLimit, fmt.Errorf("no answer from %s within %s", host, bareLimit))
 		defer cancel()
-		return wire.Run(ctx, withPort(host), secure, database, command)
+		return direct.Run(ctx, withPort(host), secure, database, command)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 )
 
 // lookTimeout is long enough for an election.
@@ -66,7 +66,7 @@ func (u uri) greet(ctx context.Context, limit time.Duration) (d Description, err
 // greet determines topology and hosts. Only members of a replica set report hosts; a mongos does not even report its
 // own address.
 func greet(ctx context.Context, run runFunc, u uri) (d Description, err error) {
-	hello, err := wire.ReadHello(run.ask(ctx, "isMaster", 1))
+	hello, err := direct.ReadHello(run.ask(ctx, "isMaster", 1))
 	if err != nil {
 		return d, err
 	}

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 )
 
 // notServing returns what each host still lacks, according to its reply to isMaster or the error: every host must
 // answer, a member of a replica set must be primary, secondary or arbiter, and a replica set must have a primary.
-func notServing(hosts []string, replies []wire.Hello, errs []error) (missing []string) {
+func notServing(hosts []string, replies []direct.Hello, errs []error) (missing []string) {
 	set, primary := "", false
 	for i, h := range replies {
 		switch {
@@ -41,8 +41,8 @@ const servingPoll = 50 * time.Millisecond
 // does not authenticate, because arbiters have no users.
 func awaitServing(ctx context.Context, u uri) error {
 	for hosts := slices.Clone(u.hosts); ; {
-		replies, errs := concurrently(hosts, func(host string) (wire.Hello, error) {
-			return wire.ReadHello(u.bare(host).ask(ctx, "isMaster", 1))
+		replies, errs := concurrently(hosts, func(host string) (direct.Hello, error) {
+			return direct.ReadHello(u.bare(host).ask(ctx, "isMaster", 1))
 		})
 		known := slices.Clone(hosts)
 		for _, h := range replies {

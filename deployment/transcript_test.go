@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/deployment/local"
-	"github.com/unified-test-runner/utr/deployment/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -51,11 +51,11 @@ var transcripts = testkit.Commands{
 		return fmt.Sprint(!noScripting(document[bson.Raw](t, a[0]), document[bson.Raw](t, a[1]))), nil
 	},
 	"serving": func(t *testing.T, a []string) (string, error) { // hosts with their replies
-		hosts, replies, errs := make([]string, len(a)), make([]wire.Hello, len(a)), make([]error, len(a))
+		hosts, replies, errs := make([]string, len(a)), make([]direct.Hello, len(a)), make([]error, len(a))
 		for i, about := range a {
 			host, hello, _ := strings.Cut(about, " ")
 			if hosts[i] = host; strings.HasPrefix(hello, "{") {
-				replies[i], errs[i] = wire.ReadHello(document[bson.Raw](t, hello), nil)
+				replies[i], errs[i] = direct.ReadHello(document[bson.Raw](t, hello), nil)
 			} else {
 				errs[i] = errors.New(hello)
 			}
@@ -107,7 +107,7 @@ var transcripts = testkit.Commands{
 			"write": mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: code},
 				WriteErrors: mongo.WriteErrors{{Code: 11000}}},
 		}[a[0]]
-		return fmt.Sprint(wire.Transient(err)), nil
+		return fmt.Sprint(direct.Transient(err)), nil
 	},
 	// Each offer can be acquired and used through all its connection strings, and its description is correct.
 	"embed": func(t *testing.T, a []string) (string, error) { // a version, access control, and topologies

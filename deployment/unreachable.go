@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/internal/secret"
 )
 
@@ -127,4 +127,4 @@ func (u uri) plain(ctx context.Context, err error) error {
 
 const codeUnauthorized = 13
 
-func isUnauthorized(err error) bool { return wire.CodeOf(err) == codeUnauthorized }
+func isUnauthorized(err error) bool { return direct.CodeOf(err) == codeUnauthorized }

@@ -14,6 +14,8 @@ import (
 	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // trace collects the parts of an operation's outcome.
@@ -301,11 +303,11 @@ func (a *attempt) roundTrip(ctx context.Context, id int32, body bson.Raw) (bson.
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	flags := wiremessage.MsgFlag(0)
+	flags := wire.Flags(0)
 	if a.silent {
-		flags = wiremessage.MoreToCome
+		flags = wire.MoreToCome
 	}
-	wm, err := message(id, body, flags), error(nil)
+	wm, err := wire.AppendMsg(nil, id, 0, flags, body), error(nil)
 	if a.conn.Compressor != nil && !a.secret {
 		if wm, err = a.conn.CompressWireMessage(wm, nil); err != nil {
 			return nil, err

@@ -17,6 +17,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // labelResumable is the error label of resumable errors of change streams.
@@ -116,7 +118,7 @@ func innermostCommand(err error) *xdriver.Error {
 func networkFailure(err error) *failure {
 	f := clientFailure(retry.Network, "network", err)
 	f.err.Timeout = isTimeout(err)
-	if errors.Is(err, errMalformed) || errors.As(err, new(*replies.Error)) {
+	if errors.Is(err, wire.ErrMalformed) || errors.As(err, new(*replies.Error)) {
 		f.err.Kind, f.err.Timeout = "protocol", false
 	}
 	return f

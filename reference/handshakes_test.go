@@ -19,7 +19,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
 	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // packet returns a message with an opcode, the bytes head, and a document.
@@ -306,7 +307,7 @@ func TestFailedHandshake(t *testing.T) {
 			k, err := s.DialContext(t.Context(), "tcp", "a:1")
 			testkit.Check(t, err)
 			go func() { _, _ = io.Copy(io.Discard, far) }()
-			_, err = k.Write(message(1, raw(t, d("hello", 1)), wiremessage.ExhaustAllowed))
+			_, err = k.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, raw(t, d("hello", 1))))
 			testkit.Check(t, err)
 			read := make(chan time.Time)
 			go func() { _, _ = k.Read(make([]byte, 1)); read <- time.Now() }()

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 

@@ -13,6 +13,8 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 func TestResolve(t *testing.T) {
@@ -145,7 +147,7 @@ func TestAuthenticatorsAreShared(t *testing.T) {
 
 // someReplies returns a valid reply and malformed replies, by reason.
 func someReplies(t testing.TB) map[string][]byte {
-	good := message(0, raw(t, d("ok", 1)), 0)
+	good := wire.AppendMsg(nil, 0, 0, 0, raw(t, d("ok", 1)))
 	change := func(at int, b byte) []byte { return slices.Concat(good[:at], []byte{b}, good[at+1:]) }
 	return map[string][]byte{"a reply": good, "empty": nil, "no header": good[:10], "shorter than its length": good[:len(good)-1],
 		"to another request": change(8, 1), "another opcode": change(12, 1), "an unknown section": change(20, 9), "a document that is too long": change(21, 200),

@@ -18,6 +18,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // TestSockets plays the stories in testdata/sockets.txt.
@@ -41,7 +43,7 @@ func playSockets(t *testing.T, script string) string {
 	defer func() { cancel(); s.Shut(); _, _ = k.Close(), far.Close() }()
 
 	hello := func(flags wiremessage.MsgFlag) {
-		_, err := k.Write(message(1, raw(t, d("hello", 1)), flags))
+		_, err := k.Write(wire.AppendMsg(nil, 1, 0, wire.Flags(flags), raw(t, d("hello", 1))))
 		testkit.Check(t, err)
 	}
 	pool := func(kind, address, reason string, err error) func() {

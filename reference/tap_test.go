@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/wire"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 

@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/deployment/lock"
-	"github.com/unified-test-runner/utr/deployment/wire"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -77,7 +77,7 @@ func (r *run) onExisting(d deployment.Deployment, do func(*site) error) error {
 
 func (s *site) claim(ctx context.Context, namespaces []string, overwrite bool) error {
 	used, err := s.listed(ctx, lock.Database, bson.D{{Key: "find", Value: usedCollection}})
-	if err != nil && wire.CodeOf(err) != codeUnauthorized {
+	if err != nil && direct.CodeOf(err) != codeUnauthorized {
 		return err
 	}
 	var foreign, fresh []string
@@ -154,7 +154,7 @@ func (s *site) use(ctx context.Context, namespaces []string) error {
 	_, err := retried(ctx, func() (any, error) {
 		return nil, s.write(ctx, lock.Database, bson.D{{Key: "update", Value: usedCollection}, {Key: "updates", Value: updates}})
 	})
-	if wire.CodeOf(err) == codeUnauthorized {
+	if direct.CodeOf(err) == codeUnauthorized {
 		return nil
 	}
 	return err

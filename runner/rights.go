@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -42,7 +42,7 @@ func (s *site) checkRights(ctx context.Context, suites []*specs.Suite) error {
 		_, err := retried(ctx, func() (bson.Raw, error) {
 			return s.run(ctx, defaultServer, database, bson.D{{Key: "drop", Value: rightsCollection}})
 		})
-		switch wire.CodeOf(err) {
+		switch direct.CodeOf(err) {
 		case codeUnauthorized:
 			return fmt.Errorf("the user of the connection string may not drop collections of the database %s, which requires a role such as root: %w", database, err)
 		case 0:

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
@@ -255,7 +255,7 @@ func (r *run) abandon(d deployment.Deployment, name string, err error) {
 		return
 	}
 	why := fmt.Sprintf("the deployment (%s) stopped answering", name)
-	if wire.CodeOf(err) == codeUnauthorized {
+	if direct.CodeOf(err) == codeUnauthorized {
 		why = fmt.Sprintf("the deployment (%s) cannot be used: %s", name, err)
 	}
 	r.locked(func() {

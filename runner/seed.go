@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -91,7 +91,7 @@ const attempts = 3
 
 // retried calls a function again after transient errors, such as a stepdown or a closed connection.
 func retried[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	return retriedAfter(ctx, wire.Transient, do)
+	return retriedAfter(ctx, direct.Transient, do)
 }
 
 func retriedAfter[T any](ctx context.Context, passes func(error) bool, do func() (T, error)) (T, error) {
@@ -105,7 +105,7 @@ func retriedAfter[T any](ctx context.Context, passes func(error) bool, do func()
 
 // passingForSeed also includes errors of a write of an earlier test that arrived between drop and create.
 func passingForSeed(err error) bool {
-	return wire.Transient(err) || mongo.IsDuplicateKeyError(err) || wire.CodeOf(err) == codeNamespaceExists
+	return direct.Transient(err) || mongo.IsDuplicateKeyError(err) || direct.CodeOf(err) == codeNamespaceExists
 }
 
 // create drops a collection and its state collections of queryable encryption,
@@ -114,7 +114,7 @@ func (s *site) create(ctx context.Context, c *collection) error {
 	db := c.database
 	for _, name := range []string{c.name, "enxcol_." + c.name + ".esc", "enxcol_." + c.name + ".ecoc"} {
 		_, err := s.run(ctx, defaultServer, db, bson.D{{Key: "drop", Value: name}, majority})
-		if err != nil && wire.CodeOf(err) != codeNamespaceNotFound {
+		if err != nil && direct.CodeOf(err) != codeNamespaceNotFound {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -49,7 +49,7 @@ func (s *site) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit)
 	defer cancel()
 	err := s.everywhere(ctx, "admin", bson.D{{Key: "ping", Value: 1}})
-	if wire.CodeOf(err) != 0 {
+	if direct.CodeOf(err) != 0 {
 		return nil
 	}
 	return err
@@ -150,7 +150,7 @@ func (s *site) everywhere(ctx context.Context, database string, command bson.D, 
 	}
 	for _, host := range hosts {
 		_, err := retried(ctx, func() (bson.Raw, error) { return s.run(ctx, host, database, command) })
-		if err != nil && !slices.Contains(codes, wire.CodeOf(err)) {
+		if err != nil && !slices.Contains(codes, direct.CodeOf(err)) {
 			return err
 		}
 	}
@@ -169,10 +169,10 @@ func (s *site) requireTestCommands(ctx context.Context) error {
 	}
 	parameter := bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}}
 	reply, err := s.run(ctx, defaultServer, "admin", parameter)
-	if err != nil && wire.CodeOf(err) == 0 {
+	if err != nil && direct.CodeOf(err) == 0 {
 		return err
 	}
-	if wire.CodeOf(err) == codeUnauthorized {
+	if direct.CodeOf(err) == codeUnauthorized {
 		return fmt.Errorf("the user of the connection string is not authorized to read enableTestCommands; "+
 			"suites set fail points and drop collections, which requires a role such as root: %w", err)
 	}

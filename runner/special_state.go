@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
@@ -161,7 +161,7 @@ func (t *testRun) assertListed(ctx context.Context, c call, what, name string, c
 	if f := ended(ctx, c.path, c.op.Position, command[0].Key); f != nil {
 		return f
 	}
-	if err != nil && wire.CodeOf(err) != codeNamespaceNotFound {
+	if err != nil && direct.CodeOf(err) != codeNamespaceNotFound {
 		return breakf("%s: %w", c.op.Name, err)
 	}
 	exists := slices.ContainsFunc(listed, func(document bson.Raw) bool {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/internal/replies"
 	_ "github.com/unified-test-runner/utr/internal/wire42" // releases may be of version 4.2
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -23,7 +23,7 @@ const commandLimit = 10 * time.Second
 func (s *server) run(ctx context.Context, command bson.D) (bson.Raw, error) {
 	ctx, cancel := withLimit(ctx, s.Name, command)
 	defer cancel()
-	return wire.Run(ctx, s.address(), s.secure, "admin", command)
+	return direct.Run(ctx, s.address(), s.secure, "admin", command)
 }
 
 // runAs runs a command with authentication, or without if who is nil.
@@ -57,8 +57,8 @@ func runBy(ctx context.Context, on string, o *options.ClientOptions, command bso
 	return err
 }
 
-func (s *server) hello(ctx context.Context) (wire.Hello, error) {
-	return wire.ReadHello(s.run(ctx, bson.D{{Key: "isMaster", Value: 1}}))
+func (s *server) hello(ctx context.Context) (direct.Hello, error) {
+	return direct.ReadHello(s.run(ctx, bson.D{{Key: "isMaster", Value: 1}}))
 }
 
 var errOtherServer = errors.New("another server answers on its port")
@@ -69,7 +69,7 @@ func (s *server) verify(ctx context.Context) error {
 	reply, err := s.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
 	var options struct{ Argv []string }
 	switch {
-	case wire.CodeOf(err) != 0:
+	case direct.CodeOf(err) != 0:
 		return nil
 	case err != nil:
 		return err
@@ -153,7 +153,7 @@ func initiate(ctx context.Context, set Set, members []*server) error {
 	}
 	var steppedUp time.Time
 	return await(ctx, fmt.Sprintf("replica set %s to have a primary and %d secondaries", set.Name, len(members)-1), func(ctx context.Context) error {
-		replies := make([]wire.Hello, len(members))
+		replies := make([]direct.Hello, len(members))
 		for i, m := range members {
 			if replies[i], err = m.hello(ctx); err != nil {
 				return fmt.Errorf("%s: %w", m.Name, err)
@@ -182,7 +182,7 @@ func (s *server) stepUp(ctx context.Context) error {
 
 // lacks reports what a replica set is missing according to its members' replies, nil if nothing, and whether it has a
 // primary.
-func lacks(replies []wire.Hello) (missing error, elected bool) {
+func lacks(replies []direct.Hello) (missing error, elected bool) {
 	primaries, secondaries := 0, 0
 	for _, h := range replies {
 		switch {
@@ -220,7 +220,7 @@ func (s *server) createUser(ctx context.Context, user *options.Credential, w any
 func (s *server) ensure(ctx context.Context, what string, command bson.D, done int32) error {
 	return await(ctx, what, func(ctx context.Context) error {
 		_, err := s.run(ctx, command)
-		switch code := wire.CodeOf(err); {
+		switch code := direct.CodeOf(err); {
 		case code == done:
 			return nil
 		case slices.Contains(permanentCodes, code):

@@ -13,7 +13,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -87,9 +87,9 @@ var commands = testkit.Commands{
 		return string(text), err
 	},
 	"set": func(t *testing.T, a []string) (string, error) { // the states of its members
-		var replies []wire.Hello
+		var replies []direct.Hello
 		for _, word := range strings.Fields(a[0]) {
-			replies = append(replies, wire.Hello{Writable: word == "primary", Secondary: word == "secondary"})
+			replies = append(replies, direct.Hello{Writable: word == "primary", Secondary: word == "secondary"})
 		}
 		missing, elected := lacks(replies)
 		testkit.Equal(t, "it has a primary", elected, strings.Contains(a[0], "primary"))

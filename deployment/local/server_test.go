@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -30,7 +30,7 @@ func TestStepUp(t *testing.T) {
 	for password, authorized := range map[string]bool{key: true, "guessed": false} {
 		s := &server{Process: Process{Name: "somebody"}, place: Place{Port: n}, key: password}
 		err := s.stepUp(t.Context())
-		refused := err != nil && (wire.CodeOf(err) == 0 || strings.Contains(strings.ToLower(err.Error()), "auth"))
+		refused := err != nil && (direct.CodeOf(err) == 0 || strings.Contains(strings.ToLower(err.Error()), "auth"))
 		if refused == authorized {
 			t.Errorf("with the password %q: %v", password, err)
 		}

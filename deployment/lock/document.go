@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 )
 
 const (
@@ -63,8 +63,8 @@ func Open(o *options.ClientOptions) (*Document, error) {
 func (d *Document) run(ctx context.Context, database string, command bson.D) (reply bson.Raw, err error) {
 	for range tries {
 		reply, err = d.Run(ctx, database, command)
-		code := wire.CodeOf(err) // another client's killAllSessions interrupts it
-		if passes := wire.Transient(err) || code == codeWriteConflict || code == codeInterrupted; !passes || ctx.Err() != nil {
+		code := direct.CodeOf(err) // another client's killAllSessions interrupts it
+		if passes := direct.Transient(err) || code == codeWriteConflict || code == codeInterrupted; !passes || ctx.Err() != nil {
 			break
 		}
 	}
@@ -133,7 +133,7 @@ func (d *Document) Take(ctx context.Context, h Holder, lease time.Duration) (boo
 		{Key: "started", Value: "$$NOW"},
 	}, leased(lease)...)
 	now, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}}, bson.D{{Key: "$replaceWith", Value: operator("$cond", free, mine, "$$ROOT")}}, true)
-	if wire.CodeOf(err) == codeDuplicateKey {
+	if direct.CodeOf(err) == codeDuplicateKey {
 		return false, nil
 	}
 	run, _ := now.Lookup("run").StringValueOK()

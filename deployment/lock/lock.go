@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
@@ -91,7 +91,7 @@ func Acquire(ctx context.Context, store Store, hosts []string, o Options) (_ *Lo
 // withdraw removes the document that a failed attempt may have written: it was interrupted, or not acknowledged by a
 // majority.
 func (l *Lock) withdraw(ctx context.Context, why error) {
-	if held := new(HeldError); errors.As(why, &held) || wire.CodeOf(why) == codeUnauthorized {
+	if held := new(HeldError); errors.As(why, &held) || direct.CodeOf(why) == codeUnauthorized {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)

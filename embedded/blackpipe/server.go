@@ -19,8 +19,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/internal/relay"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // The topologies of a server.

@@ -22,9 +22,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
 
-	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 func TestMain(m *testing.M) { utrtest.Main(m, func() error { return goleak.Find() }) }

@@ -6,7 +6,9 @@ const (
 	BadValue                           = 2
 	HostUnreachable                    = 6
 	HostNotFound                       = 7
+	Overflow                           = 15
 	IllegalOperation                   = 20
+	InvalidBSON                        = 22
 	LockTimeout                        = 24
 	NamespaceNotFound                  = 26
 	CursorNotFound                     = 43
@@ -31,6 +33,7 @@ const (
 	AtlasError                         = 8000
 	SocketException                    = 9001
 	NotWritablePrimary                 = 10107
+	BSONObjectTooLarge                 = 10334
 	InterruptedAtShutdown              = 11600
 	InterruptedDueToReplStateChange    = 11602
 	StaleConfig                        = 13388

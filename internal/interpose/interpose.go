@@ -10,8 +10,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/internal/relay"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // Action is what the proxy does with a command.

@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
-	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // conn is a client connection. It answers messages one at a time.
@@ -165,10 +165,11 @@ func (k *conn) nextID() int32 {
 func (k *conn) msg(h wire.Header, body []byte, reply func(message []byte) error) error {
 	m, err := wire.ParseMsg(h, body)
 	flags := m.Flags & wire.ChecksumPresent
-	var refused *fault.Error
+	var refused *wire.Error
 	if errors.As(err, &refused) {
 		x := &exchange{conn: k, view: k.server.view()}
-		return reply(wire.AppendMsg(nil, k.nextID(), h.RequestID, flags, x.compose(nil, refused)))
+		failure := &fault.Error{Code: refused.Code, Message: refused.Text(shown)}
+		return reply(wire.AppendMsg(nil, k.nextID(), h.RequestID, flags, x.compose(nil, failure)))
 	}
 	if err != nil {
 		return err
@@ -192,6 +193,12 @@ func (k *conn) msg(h wire.Header, body []byte, reply func(message []byte) error)
 		}
 		next = x.nextReply
 	}
+}
+
+// shown renders a value as the server does.
+func shown(v bson.RawValue) string {
+	of, _ := value.FromRaw(v)
+	return value.Text(of)
 }
 
 var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true} // the commands that an OP_QUERY may contain

@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
-	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 func (x *exchange) ping() (bson.D, error) { return nil, nil }

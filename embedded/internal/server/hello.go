@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
-	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // maxAppName is the maximum length of an application name, in bytes (MongoDB Handshake, "Limitations").

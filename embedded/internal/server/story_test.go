@@ -13,8 +13,8 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
-	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // TestStories runs stories of requests and expected replies, in virtual time. A story begins with

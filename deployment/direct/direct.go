@@ -1,12 +1,11 @@
-// Package wire runs commands without a handshake, each on its own connection, and classifies server error codes.
+// Package direct runs commands without a handshake, each on its own connection, and classifies server error codes.
 // A client of the driver waits for heartbeats while a server is being set up, and cannot connect while a fail point
 // fails the handshake. Servers require a handshake only with authentication.
-package wire
+package direct
 
 import (
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,11 +15,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
 	"github.com/unified-test-runner/utr/internal/codes"
-	"github.com/unified-test-runner/utr/internal/replies"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // Run runs a command on the server at host:port, with TLS if secure is not nil. A server error is a
@@ -53,11 +50,7 @@ func exchange(ctx context.Context, address string, secure *tls.Config, command b
 	if err != nil {
 		return nil, err
 	}
-	start, message := wiremessage.AppendHeaderStart(nil, requestID, 0, wiremessage.OpMsg)
-	message = wiremessage.AppendMsgFlags(message, 0)
-	message = wiremessage.AppendMsgSectionType(message, wiremessage.SingleDocument)
-	message = append(message, body...)
-	if _, err := conn.Write(bsoncore.UpdateLength(message, start, int32(len(message)))); err != nil {
+	if _, err := conn.Write(wire.AppendMsg(nil, requestID, 0, 0, body)); err != nil {
 		return nil, err
 	}
 	return read(conn)
@@ -85,36 +78,21 @@ func ReadHello(reply bson.Raw, err error) (h Hello, _ error) {
 
 func (h Hello) Mongos() bool { return h.Msg == "isdbgrid" }
 
-const (
-	requestID  = 1          // of the only request on a connection
-	headLength = 16 + 4 + 1 // header, flags, and kind of the first section
-	maxReply   = 48_000_000 // bytes
-)
-
-var errReply = errors.New("the answer is not a message of a MongoDB server")
+const requestID = 1 // of the only request on a connection
 
 func read(r io.Reader) (bson.Raw, error) {
-	var head [headLength]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
+	var doc bson.Raw
+	h, body, err := wire.ReadMessage(r)
+	if err == nil {
+		doc, err = wire.Response(requestID, h, body)
 	}
-	size := binary.LittleEndian.Uint32(head[:])
-	op := wiremessage.OpCode(binary.LittleEndian.Uint32(head[12:]))
-	if op != wiremessage.OpMsg || head[headLength-1] != byte(wiremessage.SingleDocument) || size < headLength || size > maxReply {
-		return nil, errReply
+	if errors.Is(err, wire.ErrLength) || errors.Is(err, wire.ErrMalformed) {
+		err = fmt.Errorf("%w: %w", errReply, err)
 	}
-	if to := int32(binary.LittleEndian.Uint32(head[8:])); to != requestID {
-		return nil, &replies.Error{ResponseTo: to, Last: requestID}
-	}
-	body := make(bson.Raw, size-headLength)
-	if _, err := io.ReadFull(r, body); err != nil {
-		return nil, err
-	}
-	if body.Validate() != nil {
-		return nil, errReply
-	}
-	return body, nil
+	return doc, err
 }
+
+var errReply = errors.New("the answer is not a message of a MongoDB server")
 
 // refusal returns the error in a reply.
 func refusal(reply bson.Raw) error {

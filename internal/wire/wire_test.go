@@ -13,9 +13,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/internal/fault"
-	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 var doc = testkit.Raw // a document in BSON
@@ -89,7 +88,7 @@ func TestParseMsg(t *testing.T) {
 		{"unknown type", message(0, with(p, 4, 0x50)), 22, "Unrecognized BSON type 80 in element with field name 'ping'"},
 		{"invalid boolean", message(0, with(doc(t, yes), 7, 2)), 22, "BSON bool is neither false nor true"},
 		{"error after the _id", message(0, with(doc(t, append(bson.D{{Key: "_id", Value: int32(5)}}, yes...)), 16, 2)), 22,
-			"'b' in object with _id: 5"},
+			"'b' in object with _id: {\"$numberInt\":\"5\"}"},
 		{"error in a nested document", message(0, with(doc(t, bson.D{{Key: "a", Value: yes}}), 14, 2)), 22, "'a.b'"},
 		{"document too large", message(0, kind0(huge)), 10334, "BSONObj size: 16793601"},
 		{"two sequences, like bulkWrite", message(0, kind0(insert), kind1("a", one), kind1("b", one)), 0, ""},
@@ -101,13 +100,13 @@ func TestParseMsg(t *testing.T) {
 		{"201 nested documents", message(0, kind0(nested(t, 201))), 15, ""},
 	} {
 		_, _, err := read(row.message)
-		var refused *fault.Error
+		var refused *wire.Error
 		switch {
 		case row.code == 0 && err != nil:
 			t.Errorf("%s: %v", row.reason, err)
 		case row.code == -1 && (err == nil || errors.As(err, &refused)):
 			t.Errorf("%s: got %v, want the connection to be closed", row.reason, err)
-		case row.code > 0 && (!errors.As(err, &refused) || refused.Code != row.code || !strings.Contains(refused.Message, row.text)):
+		case row.code > 0 && (!errors.As(err, &refused) || refused.Code != row.code || !strings.Contains(refused.Error(), row.text)):
 			t.Errorf("%s: got %v, want code %d and %q", row.reason, err, row.code, row.text)
 		}
 	}

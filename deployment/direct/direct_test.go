@@ -1,4 +1,4 @@
-package wire
+package direct
 
 import (
 	"bytes"
@@ -19,7 +19,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const opMsg = 2013
+const (
+	opMsg      = 2013
+	headLength = 16 + 4 + 1 // header, flags, and kind of the first section
+)
 
 // replyOf encodes a message with a document. A size other than 0 replaces the real one.
 func replyOf(t testing.TB, op, size uint32, doc bson.D) []byte {

@@ -13,7 +13,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
-	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/internal/codes"
+	"github.com/unified-test-runner/utr/internal/replies"
 )
 
 // Flags are the flag bits of an OP_MSG. The lower sixteen are required: receivers must reject messages with unknown
@@ -58,7 +59,7 @@ const checksumSize = 4
 
 const maxSequences = 2 // in a message; no command has more
 
-// ParseMsg parses an OP_MSG. The result shares body's memory. If the error is a *fault.Error, the returned Msg has
+// ParseMsg parses an OP_MSG. The result shares body's memory. If the error is a *Error, the returned Msg has
 // its flags, which the reply needs. BSON is validated: lengths, types, terminators, nesting; not UTF-8, as on the
 // server.
 //
@@ -87,11 +88,11 @@ func ParseMsg(h Header, body []byte) (Msg, error) {
 		return m, errors.New("OP_MSG with an invalid checksum")
 	}
 	if m.Body == nil {
-		return m, fault.Errorf(codeNoBody, "OP_MSG messages must have a body")
+		return m, refuse(codeNoBody, "OP_MSG messages must have a body")
 	}
 	for _, s := range m.Sequences {
 		if _, err := m.Body.LookupErr(s.Name); err == nil {
-			return m, fault.Errorf(codeFieldAndSequence, "Duplicate field between body and document sequence %s", s.Name)
+			return m, refuse(codeFieldAndSequence, "Duplicate field between body and document sequence %s", s.Name)
 		}
 	}
 	return m, nil
@@ -101,7 +102,7 @@ func (m *Msg) section(r *reader) error {
 	switch kind := r.byte(); kind {
 	case 0:
 		if m.Body != nil {
-			return fault.Errorf(codeTwoBodies, "Multiple body sections in message")
+			return refuse(codeTwoBodies, "Multiple body sections in message")
 		}
 		doc, err := document(r)
 		m.Body = doc
@@ -109,28 +110,28 @@ func (m *Msg) section(r *reader) error {
 	case 1:
 		return m.sequence(r)
 	default:
-		return fault.Errorf(codeUnknownSection, "Unknown section kind %d", kind)
+		return refuse(codeUnknownSection, "Unknown section kind %d", kind)
 	}
 }
 
 func (m *Msg) sequence(r *reader) error {
 	size := r.int32()
 	if r.bad {
-		return fault.Errorf(fault.Overflow, "sequence without a length")
+		return refuse(codes.Overflow, "sequence without a length")
 	}
 	// A length below 4 wraps around, as on the server: the message then reports a length that nobody sent.
 	length := uint32(size) - 4
 	if uint64(length) > uint64(len(r.rest)) {
-		return fault.Errorf(fault.Overflow, "Invalid advance (%d) past end of buffer[%d] at offset: 0", length, len(r.rest))
+		return refuse(codes.Overflow, "Invalid advance (%d) past end of buffer[%d] at offset: 0", length, len(r.rest))
 	}
 	section := reader{rest: r.rest[:length]}
 	r.rest = r.rest[length:]
 	s := Sequence{Name: section.cstring()}
 	if section.bad {
-		return fault.Errorf(fault.Overflow, "document sequence without a name")
+		return refuse(codes.Overflow, "document sequence without a name")
 	}
 	if slices.ContainsFunc(m.Sequences, func(other Sequence) bool { return other.Name == s.Name }) {
-		return fault.Errorf(codeTwoSequences, "Duplicate document sequence: %s", s.Name)
+		return refuse(codeTwoSequences, "Duplicate document sequence: %s", s.Name)
 	}
 	for len(section.rest) > 0 {
 		doc, err := document(&section)
@@ -179,6 +180,33 @@ func (m Msg) Document() bson.Raw {
 	}
 	return finish(append(out, 0), 0)
 }
+
+// Response parses the reply to a request, which has one document and may be compressed.
+func Response(request int32, h Header, body []byte) (bson.Raw, error) {
+	if h.ResponseTo != request {
+		return nil, &replies.Error{ResponseTo: h.ResponseTo, Last: request}
+	}
+	if h.OpCode == OpCompressed {
+		var err error
+		if h, body, _, err = Decompress(h, body); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+		}
+	}
+	if h.OpCode != OpMsg {
+		return nil, fmt.Errorf("%w: opcode %d", ErrMalformed, h.OpCode)
+	}
+	m, err := ParseMsg(h, body)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	case len(m.Sequences) > 0:
+		return nil, fmt.Errorf("%w: it has a document sequence", ErrMalformed)
+	}
+	return m.Body, nil
+}
+
+// ErrMalformed means that a reply is not an OP_MSG with one document.
+var ErrMalformed = errors.New("malformed reply")
 
 // AppendMsg appends a complete OP_MSG with one body section, and a checksum if the flags require one.
 func AppendMsg(dst []byte, requestID, responseTo int32, flags Flags, doc bson.Raw) []byte {

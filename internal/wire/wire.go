@@ -1,10 +1,10 @@
-// Package wire implements the server side of the MongoDB wire protocol: OP_MSG with document sequences and checksums,
-// OP_QUERY and OP_REPLY of commands, OP_COMPRESSED.
+// Package wire reads and writes messages of the MongoDB wire protocol, for servers, proxies and clients: OP_MSG with
+// document sequences and checksums, OP_QUERY and OP_REPLY of commands, OP_COMPRESSED.
 //
 // Only ReadMessage does I/O. All input is treated as hostile: lengths are checked before use, documents are validated
 // before anything reads them, and no input causes a panic.
 //
-// There are two kinds of errors, as on the server: a *fault.Error is sent to the client, any other error closes the
+// There are two kinds of errors, as on the server: an *Error is sent to the client, any other error closes the
 // connection.
 package wire
 
@@ -50,12 +50,15 @@ type Header struct {
 // ErrHTTP reports an HTTP request. The server replies with HTTPReply and closes the connection.
 var ErrHTTP = errors.New("HTTP request on the native driver port")
 
+// ErrLength reports a length in a header that no message has.
+var ErrLength = errors.New("invalid message length")
+
 // HTTPReply is the response to an HTTP request.
 const HTTPReply = "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 85\r\n\r\n" +
 	"It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n"
 
 // ReadMessage reads the header and the body of a message. The caller owns the body. ReadMessage returns io.EOF if the
-// stream ends before the first byte, ErrHTTP for an HTTP request, and another error for an invalid length. It allocates
+// stream ends before the first byte, ErrHTTP for an HTTP request, and ErrLength for an invalid length. It allocates
 // memory as bytes arrive, not by the length in the header.
 func ReadMessage(r io.Reader) (Header, []byte, error) {
 	var raw [HeaderSize]byte
@@ -67,7 +70,7 @@ func ReadMessage(r io.Reader) (Header, []byte, error) {
 	}
 	h := parseHeader(raw[:])
 	if h.Length < HeaderSize || h.Length > MaxMessage {
-		return h, nil, fmt.Errorf("invalid message length of %d bytes", h.Length)
+		return h, nil, fmt.Errorf("%w of %d bytes", ErrLength, h.Length)
 	}
 	var body bytes.Buffer
 	n := int(h.Length) - HeaderSize
@@ -77,6 +80,18 @@ func ReadMessage(r io.Reader) (Header, []byte, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	return h, body.Bytes(), err
+}
+
+// Split returns the header and the body of a whole message.
+func Split(message []byte) (Header, []byte, error) {
+	if len(message) < HeaderSize {
+		return Header{}, nil, errors.New("truncated header")
+	}
+	h := parseHeader(message)
+	if int(h.Length) != len(message) {
+		return h, nil, fmt.Errorf("the length in the header is %d, the message has %d bytes", h.Length, len(message))
+	}
+	return h, message[HeaderSize:], nil
 }
 
 func parseHeader(raw []byte) Header {

@@ -8,8 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
-	"github.com/unified-test-runner/utr/embedded/internal/fault"
-	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/internal/codes"
 )
 
 // maxDepth is the maximum nesting depth of documents, including the outermost one, as on the server.
@@ -29,7 +28,7 @@ func validate(b []byte) (int, error) {
 	case n > len(b):
 		return 0, v.fault("Incorrect BSON length")
 	case n > MaxInternal:
-		return 0, fault.Errorf(fault.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, MaxInternal)
+		return 0, refuse(codes.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, MaxInternal)
 	}
 	return n, v.document(b[:n])
 }
@@ -120,23 +119,22 @@ func (v *validator) text(data []byte) error {
 func (v *validator) nested(doc []byte) error {
 	switch {
 	case len(v.path) > maxDepth:
-		return v.refuse(fault.Overflow, "BSONObj exceeds maximum nested object depth")
+		return v.refuse(codes.Overflow, "BSONObj exceeds maximum nested object depth")
 	case len(doc) < 5:
 		return v.fault("Nested BSON object has to be at least 5 bytes")
 	}
 	return v.document(doc)
 }
 
-func (v *validator) fault(what string) error { return v.refuse(fault.InvalidBSON, what) }
+func (v *validator) fault(what string) error { return v.refuse(codes.InvalidBSON, what) }
 
 func (v *validator) refuse(code int32, what string) error {
-	name, object := "?", "unknown _id"
+	e := &Error{Code: code, What: what, Path: "?"}
 	if len(v.path) > 0 {
-		name = string(bytes.Join(v.path, []byte(".")))
+		e.Path = string(bytes.Join(v.path, []byte(".")))
 	}
 	if v.id.Data != nil {
-		id, _ := value.FromRaw(bson.RawValue{Type: bson.Type(v.id.Type), Value: v.id.Data})
-		object = "_id: " + value.Text(id)
+		e.ID = bson.RawValue{Type: bson.Type(v.id.Type), Value: v.id.Data}
 	}
-	return fault.Errorf(code, "%s in element with field name '%s' in object with %s", what, name, object)
+	return e
 }
