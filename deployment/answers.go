@@ -5,7 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/deployment/direct"
 )
 
 // Answers returns an error unless the first host of a connection string answers a command, if only with an error. It
@@ -16,8 +16,8 @@ func Answers(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	_, err = wire.Run(ctx, withPort(u.hosts[0]), u.client("utr").TLSConfig, "admin", bson.D{{Key: "whatsmyuri", Value: 1}})
-	if wire.CodeOf(err) != 0 {
+	_, err = direct.Run(ctx, withPort(u.hosts[0]), u.client("utr").TLSConfig, "admin", bson.D{{Key: "whatsmyuri", Value: 1}})
+	if direct.CodeOf(err) != 0 {
 		return nil
 	}
 	return u.redact(err)
