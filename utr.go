@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -26,10 +27,17 @@ type Engine struct {
 	New func() (engine.Engine, error)
 }
 
+// gcPercent is the default of GOGC. The clients of tests live for milliseconds, and little else stays in memory. Our
+// 794 reads take a fifth less CPU time than with 100, and 130 instead of 96 MB; 400 saves no more, and takes 190 MB.
+const gcPercent = 200
+
 // Main runs the command line of the process, with additional engines, and exits with the exit code of the command. It
 // handles signals, and starts its own program again for the cells of a matrix, so func main should do nothing else.
 // An invalid name of an engine is bad usage.
 func Main(engines ...Engine) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	p := cli.New()
 	for _, e := range engines {
 		if err := p.AddEngine(e.Name, e.New); err != nil {

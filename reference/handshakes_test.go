@@ -304,7 +304,7 @@ func TestFailedHandshake(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			near, far := net.Pipe()
 			s := newSockets(func(context.Context, string, string) (net.Conn, error) { return near, nil })
-			k, err := s.DialContext(t.Context(), "tcp", "a:1")
+			k, err := s.Connect(t.Context(), "tcp", "a:1", false)
 			testkit.Check(t, err)
 			go func() { _, _ = io.Copy(io.Discard, far) }()
 			_, err = k.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, raw(t, d("hello", 1))))
@@ -339,8 +339,7 @@ func TestBackgroundHandshake(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := script(t, "single", 1)
-			// The first hello is of the monitor, one of the next two is of the pool, and the other measures round trips.
-			s.on("hello", stepsOf(t, "ok,"+row.hello+","+row.hello, nil)...)
+			s.on("hello", stepsOf(t, "ok,"+row.hello, nil)...) // of the monitor, and of the pool
 			s.on("saslStart", stepsOf(t, row.sasl, nil)...)
 			e, err := New(Options{dial: s.dial, Heartbeat: time.Hour})
 			testkit.Check(t, err)

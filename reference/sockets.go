@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"runtime/debug"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +44,7 @@ type serverState struct {
 	due       bool      // the monitor must pause
 	late      error     // of a check that timed out; repeated, if the next check has failed with it
 	rechecked time.Time // last or scheduled immediate check
+	measured  bool      // see refuseFirstRTT
 
 	waiting []*patience     // check-outs in progress
 	failed  map[string]bool // messages of the errors that closed connections since the first of these check-outs began
@@ -108,15 +109,16 @@ func (s *sockets) connect(ctx context.Context, network, address string) (net.Con
 // DialContext implements options.ContextDialer. If a connection of a pool fails, the server's stream is held until the
 // topology has processed the error.
 func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	// The topology uses one dialer for all connections, and only the call stack distinguishes them.
-	stack := string(debug.Stack())
-	monitor, pooled := strings.Contains(stack, "topology.(*Server).setupHeartbeatConnection("), strings.Contains(stack, "topology.(*pool).")
+	monitor, pooled := dialedFor()
 	var l limit
 	var err error
-	if monitor {
+	switch {
+	case monitor:
 		err = s.repeatFailure(address)
-	} else {
+	case pooled:
 		err = s.awaitFirstCheck(ctx, address)
+	default:
+		err = s.refuseFirstRTT(address)
 	}
 	if err != nil {
 		return nil, err
@@ -143,6 +145,35 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 		err = unlabelled{err}
 	}
 	return nil, err
+}
+
+// dialedFor returns whether a monitor or a pool dials; otherwise it is the measurement of round trip times. The topology
+// uses one dialer for all connections, and only the callers distinguish them.
+func dialedFor() (monitor, pooled bool) {
+	var callers [64]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		monitor = monitor || strings.HasSuffix(f.Function, "topology.(*Server).setupHeartbeatConnection")
+		pooled = pooled || strings.Contains(f.Function, "topology.(*pool).")
+	}
+	return monitor, pooled
+}
+
+// errFirstRTT makes the topology open the connection that measures round trip times one heartbeat interval later.
+var errFirstRTT = errors.New("the handshake of the monitor has measured the first round trip time")
+
+// refuseFirstRTT refuses the first connection that measures the round trip times of a server. The handshake of the
+// monitor is the first measurement, and the next one is due after heartbeatFrequencyMS (Server Monitoring, "Measuring
+// RTT"). The clients of most tests are closed earlier, and are spared a third of their connections to each server.
+func (s *sockets) refuseFirstRTT(address string) (err error) {
+	s.change(address, func(w *serverState) {
+		if !w.measured {
+			w.measured, err = true, errFirstRTT
+		}
+	})
+	return err
 }
 
 // handle holds the server's stream while the topology handles an error. If the server becomes Unknown, which handling

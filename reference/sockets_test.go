@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
@@ -30,14 +29,34 @@ func TestSockets(t *testing.T) {
 	})
 }
 
+// TestFirstRTT checks that only the second connection that measures round trip times is dialled: until then, the
+// handshake of the monitor is the only measurement.
+func TestFirstRTT(t *testing.T) {
+	dials := 0
+	s := newSockets(func(context.Context, string, string) (net.Conn, error) { dials++; return nil, os.ErrDeadlineExceeded })
+	for i, c := range []struct {
+		reason, address string
+		err             error
+		dials           int
+	}{
+		{"the monitor has just measured", "a:1", errFirstRTT, 0},
+		{"an interval later", "a:1", os.ErrDeadlineExceeded, 1},
+		{"each server has its own monitor", "b:1", errFirstRTT, 1},
+		{"a failed connection does not count as the first one again", "a:1", os.ErrDeadlineExceeded, 2},
+	} {
+		_, err := s.DialContext(t.Context(), "tcp", c.address)
+		testkit.Equal(t, fmt.Sprintf("dial %d, %s", i+1, c.reason), []any{errors.Is(err, c.err), dials}, []any{true, c.dials})
+	}
+}
+
 func playSockets(t *testing.T, script string) string {
 	const a, b, closed = "a:1", "b:1", event.ConnectionClosed
 	near, far := net.Pipe()
 	s := newSockets(func(context.Context, string, string) (net.Conn, error) { return near, nil })
-	dialled, err := s.DialContext(t.Context(), "tcp", a)
+	k, err := s.Connect(t.Context(), "tcp", a, false)
 	testkit.Check(t, err)
 	go func() { _, _ = io.Copy(io.Discard, far) }()
-	k, done, end := dialled.(*enginekit.Socket), func() {}, func() {}
+	done, end := func() {}, func() {}
 	refusal := error(topology.ConnectionError{Wrapped: errors.New("refused")})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer func() { cancel(); s.Shut(); _, _ = k.Close(), far.Close() }()
