@@ -1,6 +1,7 @@
 package result
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/unified-test-runner/utr/specs/source"
@@ -34,7 +35,8 @@ const (
 	SkipRequirement SkipKind = "requirement" // runOnRequirements not met
 	SkipFile        SkipKind = "skipReason"  // in the file
 	SkipCapability  SkipKind = "capability"  // that the engine lacks
-	SkipFilter      SkipKind = "filter"      // not started: --fail-fast, interruption
+	SkipFilter      SkipKind = "filter"      // not started: --fail-fast
+	SkipNotRun      SkipKind = "not-run"     // the run broke before the test could run
 )
 
 // Mismatch is a difference between expected and actual.
@@ -144,11 +146,45 @@ type Summary struct {
 	Passed, Failed, Skipped, Broken, KnownFailing, Flaky int
 
 	Duration    time.Duration
-	Interrupted bool
+	Interrupted bool // also a Break
 	Timings     Timings
 	// Problems are errors of the run itself, such as a pattern that matches no
 	// test or an unexpected pass. Each fails the run.
 	Problems []string
+	Breaks   []Break
+}
+
+// Break is why a run or a cell of a matrix is broken, for instance because it was interrupted, its deployment died, or
+// its process crashed. Tests that therefore did not run are skipped with SkipNotRun.
+type Break struct {
+	Cell   string `json:"cell,omitempty"` // "" for the run itself
+	Reason string `json:"reason"`
+}
+
+// Subject returns what broke. It has no host or port, so that histories of reports can be compared.
+func (b Break) Subject() string {
+	if b.Cell == "" {
+		return "the run"
+	}
+	return "cell " + b.Cell
+}
+
+// Interrupt records an interruption. Only the first one counts.
+func (s *Summary) Interrupt(reason string) {
+	if !s.Interrupted {
+		s.Interrupted, s.Breaks = true, append(s.Breaks, Break{Reason: reason})
+	}
+}
+
+// RequireTests adds a problem to a successful run in which fewer tests ran.
+func (s *Summary) RequireTests(least int) {
+	switch ran := s.Ran(); {
+	case s.ExitCode() != 0 || ran >= least:
+	case ran == 0:
+		s.Problems = append(s.Problems, fmt.Sprintf("no test ran: all %d were skipped", s.Skipped))
+	default:
+		s.Problems = append(s.Problems, fmt.Sprintf("%d tests ran, --min-tests requires %d", ran, least))
+	}
 }
 
 // counter returns the counter of a status, nil if it is unknown.
@@ -185,10 +221,10 @@ func (s *Summary) Counts() []StatusCount {
 }
 
 // ExitCode returns the exit code of the program after a run: 0 for success, 1 for
-// failed or flaky tests or problems, 3 for broken tests or an interruption.
+// failed or flaky tests or problems, 3 for broken tests, an interruption or another break.
 func (s *Summary) ExitCode() int {
 	switch {
-	case s.Broken > 0 || s.Interrupted:
+	case s.Broken > 0 || s.Interrupted || len(s.Breaks) > 0:
 		return 3
 	case s.Failed > 0 || s.Flaky > 0 || len(s.Problems) > 0:
 		return 1

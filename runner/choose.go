@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand"
@@ -34,13 +35,8 @@ type Skip struct {
 
 func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description, about engine.Description) []job {
 	var jobs []job
-	for iteration := 1; iteration <= max(1, cfg.Count); iteration++ {
-		for _, s := range suites {
-			for _, t := range s.Tests {
-				id := result.TestID{File: s.File, Suite: s.Description, Description: t.Description, Iteration: iteration, Cell: cfg.Cell}
-				jobs = append(jobs, place(s, t, id, cfg, offers, about)...)
-			}
-		}
+	for _, j := range selected(suites, cfg) {
+		jobs = append(jobs, place(j, cfg, offers, about)...)
 	}
 	if cfg.AllTopologies { // one deployment after the other
 		slices.SortStableFunc(jobs, func(a, b job) int {
@@ -55,14 +51,42 @@ func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description,
 	return jobs
 }
 
-// place returns the jobs of a test: one, or one for each topology. It returns none if the filter excludes the test.
-func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers []deployment.Description, about engine.Description) []job {
-	base := job{suite: s, test: t, id: id}
-	switch {
-	case !cfg.Filter.Allows(s, t):
+// selected returns a job for each iteration of each test that the filter selects.
+func selected(suites []*specs.Suite, cfg *Config) (jobs []job) {
+	for iteration := 1; iteration <= max(1, cfg.Count); iteration++ {
+		for _, s := range suites {
+			for _, t := range s.Tests {
+				if !cfg.Filter.Allows(s, t) {
+					continue
+				}
+				j := job{suite: s, test: t, id: result.TestID{File: s.File, Suite: s.Description, Description: t.Description, Iteration: iteration, Cell: cfg.Cell}}
+				if t.SkipReason != nil {
+					j.skip = &Skip{result.SkipFile, *t.SkipReason}
+				}
+				jobs = append(jobs, j)
+			}
+		}
+	}
+	return jobs
+}
+
+// NotRun returns the verdicts of a run that broke before it had a deployment: every selected test is skipped. It
+// returns none for a shard, because the shard of a test depends on its deployment.
+func NotRun(suites []*specs.Suite, cfg Config, why string) (verdicts []*result.Verdict) {
+	if cfg.Shard.Count > 0 {
 		return nil
-	case t.SkipReason != nil:
-		base.skip = &Skip{result.SkipFile, *t.SkipReason}
+	}
+	for _, j := range selected(suites, &cfg) {
+		skip := cmp.Or(j.skip, &Skip{result.SkipNotRun, why})
+		verdicts = append(verdicts, &result.Verdict{Test: j.id, Position: j.test.Position, Status: result.Skipped, SkipKind: skip.Kind, Reason: skip.Reason})
+	}
+	return verdicts
+}
+
+// place returns the jobs of a selected test: one, or one for each topology.
+func place(base job, cfg *Config, offers []deployment.Description, about engine.Description) []job {
+	s, t := base.suite, base.test
+	if base.skip != nil {
 		return []job{base}
 	}
 	if base.fails = incompatible(s, about); base.fails != nil {

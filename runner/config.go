@@ -33,6 +33,7 @@ type Config struct {
 	KnownFailing  []KnownFailure // tests that are expected to fail
 	Retries       int            // of a failed or broken test; if one passes, the test is flaky
 	Shard         Shard          // the part of the tests to run; the zero Shard is all
+	MinTests      int            // it is a Problem of the Summary if fewer tests run, not counting skipped ones
 	// ServerAPI is the version of the Stable API that clients without serverApi and
 	// the runner's own clients declare, or "".
 	ServerAPI  string

@@ -17,7 +17,7 @@ import (
 )
 
 // Run runs suites and returns a summary. Every selected test gets one verdict for each deployment and iteration. If
-// ctx ends, running tests are stopped and cleaned up, the remaining ones are skipped, and Summary.Interrupted is set.
+// ctx ends, running tests are stopped and cleaned up, and the remaining ones are skipped: see Summary.Interrupt.
 // An error means that the run could not start or continue: an invalid Config, an engine without a description, a
 // deployment without enableTestCommands.
 func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary, error) {
@@ -55,6 +55,7 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 		s.commands.close()
 	}
 	r.summary.Duration = r.cfg.Now().Sub(started)
+	r.summary.RequireTests(r.cfg.MinTests)
 	r.notify(result.RunFinished{Time: r.cfg.Now(), Summary: r.summary})
 	return r.summary, r.err
 }
@@ -142,8 +143,7 @@ func (r *run) take(ctx context.Context, jobs []job) (job, bool) {
 	j.index = r.next
 	r.next++
 	if j.skip == nil && ctx.Err() != nil {
-		r.summary.Interrupted = true
-		j.skip = notRun("interrupted")
+		j.skip = r.interrupted(ctx)
 	}
 	j.skip = cmp.Or(j.skip, r.stop)
 	return j, true
@@ -194,11 +194,13 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	}
 	switch {
 	case errors.Is(err, errNoTestCommands):
-		r.locked(func() { r.err, r.stop = err, notRun(err.Error()) })
+		r.locked(func() { r.err = err })
+		r.halt(err.Error())
 		v.Status, v.Reason = result.Broken, err.Error()
 	case ctx.Err() != nil && lostDuring(ctx) == nil:
-		r.locked(func() { r.summary.Interrupted = true })
-		return skipped(notRun("interrupted"))
+		var why *Skip
+		r.locked(func() { why = r.interrupted(ctx) })
+		return skipped(why)
 	default:
 		if d != nil {
 			r.abandon(d, r.offers[j.offer].Name, err)
@@ -246,7 +248,20 @@ func (r *run) discard(s *site) {
 	s.commands.close()
 }
 
-func notRun(why string) *Skip { return &Skip{result.SkipFilter, "not run: " + why} }
+// interrupted records that ctx has ended and returns why the remaining tests are skipped. It requires that mu is held.
+func (r *run) interrupted(ctx context.Context) *Skip {
+	why := Interruption(ctx)
+	r.summary.Interrupt(why)
+	return &Skip{result.SkipNotRun, why}
+}
+
+// Interruption returns why a context has ended: "interrupted", or its cause.
+func Interruption(ctx context.Context) string {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause.Error()
+	}
+	return "interrupted"
+}
 
 // abandon skips the remaining tests unless the source can replace the deployment:
 // each of them would wait for it until its timeout. err is why it cannot be used, nil if it stopped answering.
@@ -258,9 +273,14 @@ func (r *run) abandon(d deployment.Deployment, name string, err error) {
 	if direct.CodeOf(err) == codeUnauthorized {
 		why = fmt.Sprintf("the deployment (%s) cannot be used: %s", name, err)
 	}
+	r.halt(why)
+}
+
+// halt skips the remaining tests because the run is broken.
+func (r *run) halt(why string) {
 	r.locked(func() {
 		if r.stop == nil {
-			r.stop, r.summary.Problems = notRun(why), append(r.summary.Problems, why)
+			r.stop, r.summary.Breaks = &Skip{result.SkipNotRun, why}, append(r.summary.Breaks, result.Break{Reason: why})
 		}
 	})
 }
@@ -271,7 +291,7 @@ func (r *run) finish(index int, v *result.Verdict) {
 	r.locked(func() {
 		r.summary.Add(v)
 		if r.cfg.FailFast && r.stop == nil && (v.Status == result.Failed || v.Status == result.Broken) {
-			r.stop = notRun(fmt.Sprintf("fail-fast after %q", v.Test.Description))
+			r.stop = &Skip{result.SkipFilter, fmt.Sprintf("not run: fail-fast after %q", v.Test.Description)}
 		}
 	})
 	r.notes.Lock()

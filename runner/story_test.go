@@ -145,6 +145,9 @@ func tell(say func(string, ...any), n result.Note) {
 		line := fmt.Sprintf("%d passed, %d failed, %d skipped, %d broken, %d known failing, %d flaky; exit %d",
 			s.Passed, s.Failed, s.Skipped, s.Broken, s.KnownFailing, s.Flaky, s.ExitCode())
 		say("\nrun     %s", strings.Replace(line, ", 0 flaky", "", 1))
+		for _, b := range s.Breaks {
+			say("        %s broke: %s", b.Subject(), b.Reason)
+		}
 		for _, p := range s.Problems {
 			say("        %s", p)
 		}

@@ -50,7 +50,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, r
 	cancel()
 	t.window[1] = time.Now()
 	if t.found().interrupted {
-		r.locked(func() { r.summary.Interrupted = true })
+		r.locked(func() { r.interrupted(ctx) })
 	}
 	limit := cleanupLimit
 	if s.deployment.Dead() != nil { // servers will not respond

@@ -18,7 +18,7 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	case f.broken != nil:
 		v.Status, v.Reason = result.Broken, f.broken.Error()
 	case f.interrupted:
-		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipFilter, "interrupted"
+		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipNotRun, "interrupted"
 	case f.unsupported != "":
 		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipCapability, "the engine lacks "+f.unsupported
 	default:

@@ -63,7 +63,7 @@ their suites, utr or the version of their servers has changed. A cell that broke
 was interrupted runs again. Reports show which cells ran earlier, and when.
 
 Exit code: the highest of all cells, as for utr run; also 3 if the process of a cell
-died or timed out.`,
+died or timed out, and 1 if no test ran in any cell.`,
 		Example: `# list the cells, with the command line of each
 utr matrix nightly.yml --dry-run -v
 # run all of them, two at a time
@@ -129,7 +129,7 @@ func (m *matrixRun) read(c *call) (file *matrix.File, cells []*cellRun, err erro
 	var problems []error
 	for _, cell := range file.Cells {
 		c.secrets.Read(cell.Args()...)
-		one := &cellRun{Cell: cell, end: result.CellFinished{Cell: cell.Name, Broken: "not run: interrupted"}}
+		one := &cellRun{Cell: cell, end: result.CellFinished{Cell: cell.Name, Broken: "interrupted before it began"}}
 		if err := one.check(c); err != nil {
 			problems = append(problems, fmt.Errorf("%s: the cell %s: %s", cell.Position, cell.Name, err))
 		}
@@ -150,7 +150,7 @@ func (r *cellRun) check(c *call) (err error) {
 	f := newFlags(r.call, &cobra.Command{Use: "run"})
 	r.flags = declareRun(f)
 	r.flags.config.Cell = r.Name
-	if err := f.Parse(r.Flags); err != nil {
+	if err := f.Parse(joinSeeds(r.Flags)); err != nil {
 		return err
 	}
 	if err := f.check(); err != nil {
@@ -270,12 +270,13 @@ func (f *resultsFolder) remove(cell string) error {
 	return nil
 }
 
-// earlier reads the report of a cell, up to the last complete line. It returns nil without a report.
+// earlier reads the report of a cell, up to the last complete line. If its process was killed, that is the partial one.
+// It returns nil without a report.
 func (f *resultsFolder) earlier(cell string) (*report.SavedRun, error) {
 	name := f.report(cell)
-	data, err := os.ReadFile(name)
+	data, err := os.ReadFile(name + partial)
 	if errors.Is(err, fs.ErrNotExist) {
-		data, err = os.ReadFile(name + partial)
+		data, err = os.ReadFile(name)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

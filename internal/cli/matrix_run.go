@@ -17,6 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/matrix"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -31,6 +32,7 @@ type cellRun struct {
 	// From its report.
 	tests, files int
 	engineName   string
+	notRun       []*result.Verdict // tests that are not in its report
 }
 
 func (m *matrixRun) run(ctx context.Context, c *call) (err error) {
@@ -252,23 +254,27 @@ func (m *matrixRun) runCell(ctx context.Context, c *cellRun) {
 // runProcess runs a cell in its own process and adds its report. It returns why the cell broke, or "".
 func (m *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) {
 	timeout := cmp.Or(c.Timeout, m.timeout, cellTimeout)
-	log, err := os.Create(m.folder.log(c.Name))
+	file, err := os.Create(m.folder.log(c.Name))
 	if err != nil {
 		return err.Error()
 	}
+	log := &cellLog{file: file}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", m.folder.report(c.Name), "--annotations=false", "-v"}, m.extra())
 	child := Child{Args: args, More: c.Args(), Output: m.call.secrets.Writer(log), Holds: m.folder.cells}
 	pid, code, err := m.call.program.Child(limited, child)
-	closing := log.Close()
+	closing := cmp.Or(log.err, file.Close())
 	past, unreadable := m.folder.earlier(c.Name)
 	if past != nil {
 		c.addReport(past)
 	}
 	complete, summary := past != nil && past.Run != nil, &c.end.Summary
-	if !complete {
+	var breaks []result.Break
+	if complete {
+		breaks = past.Run.Breaks
+	} else {
 		summary.Duration = time.Since(began)
 	}
 	switch {
@@ -281,7 +287,9 @@ func (m *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) 
 	case unreadable != nil:
 		broken = unreadable.Error()
 	case !complete, code == ExitBroken && summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
-		broken = fmt.Sprintf("exit code %d: %s", code, exitMessage(m.folder.log(c.Name)))
+		broken = fmt.Sprintf("exit code %d: %s", code, log.message())
+	case len(breaks) > 0:
+		broken = breaks[0].Reason
 	case closing != nil:
 		broken = closing.Error()
 	}
@@ -313,32 +321,74 @@ func (c *cellRun) addReport(p *report.SavedRun) {
 		s.Add(v)
 		files[v.Test.File] = true
 	}
-	c.tests, c.files = len(p.Verdicts), len(files)
+	c.tests += len(p.Verdicts)
+	c.files = len(files)
 	if p.Run != nil {
 		c.engineName = p.Run.Engine
 		s.Duration, s.Interrupted, s.Problems = time.Duration(p.Run.Duration), p.Run.Interrupted, p.Run.Problems
 	}
 }
 
+// addNotRun adds the tests of a broken cell that its report lacks.
+func (m *matrixRun) addNotRun(ctx context.Context, c *cellRun, past *report.SavedRun) error {
+	loaded, err := c.call.load(ctx, specs.Options{})
+	if err != nil {
+		return err
+	}
+	type test struct {
+		file, description string
+		iteration         int
+	}
+	of := func(id result.TestID) test { return test{id.File, id.Description, max(1, id.Iteration)} }
+	reported := map[test]bool{}
+	if past != nil {
+		for _, v := range past.Verdicts {
+			reported[of(v.Test)] = true
+		}
+	}
+	cfg := c.flags.config
+	cfg.Shard = m.shard
+	for _, v := range runner.NotRun(loaded.Suites, cfg, c.end.Broken) {
+		if !reported[of(v.Test)] {
+			c.notRun = append(c.notRun, v)
+			c.end.Summary.Add(v)
+		}
+	}
+	c.tests += len(c.notRun)
+	return nil
+}
+
 // report reports all cells as one run. It reads the verdicts again, cell by cell, to save memory.
 func (m *matrixRun) report(ctx context.Context, out *outputs) error {
-	out.notify(m.start())
-	all := result.Summary{Interrupted: ctx.Err() != nil}
-	code, complete := ExitOK, 0
 	for _, c := range m.cells {
 		past, err := m.folder.earlier(c.Name)
 		if err != nil {
-			return err
+			c.end.Broken = cmp.Or(c.end.Broken, err.Error())
 		}
-		if past != nil && c.done {
-			for _, v := range past.Verdicts {
-				all.Add(v)
-				v.Test.Cell = c.Name
-				if v.Status == result.KnownFailing { // the report of the cell has the details
-					v.Clients, v.Operations, v.Attempts = nil, nil, nil
-				}
-				out.notify(result.TestFinished{Verdict: v})
+		if c.end.Broken != "" && (past == nil || past.Run == nil) {
+			if err := m.addNotRun(context.WithoutCancel(ctx), c, past); err != nil {
+				m.call.note(fmt.Sprintf("the tests of the cell %s that did not run cannot be listed: %s", c.Name, err))
 			}
+		}
+	}
+	out.notify(m.start())
+	var all result.Summary
+	if ctx.Err() != nil {
+		all.Interrupt(runner.Interruption(ctx))
+	}
+	complete := 0
+	for _, c := range m.cells {
+		past, _ := m.folder.earlier(c.Name) // the cell broke with its error
+		if past == nil || !c.done {
+			past = &report.SavedRun{}
+		}
+		for _, v := range slices.Concat(past.Verdicts, c.notRun) {
+			all.Add(v)
+			v.Test.Cell = c.Name
+			if v.Status == result.KnownFailing { // the report of the cell has the details
+				v.Clients, v.Operations, v.Attempts = nil, nil, nil
+			}
+			out.notify(result.TestFinished{Verdict: v})
 		}
 		out.notify(c.end)
 		for _, p := range c.end.Summary.Problems {
@@ -349,11 +399,11 @@ func (m *matrixRun) report(ctx context.Context, out *outputs) error {
 			complete++
 		}
 		if c.end.Broken != "" {
-			code = ExitBroken
-			if ctx.Err() == nil || ended {
-				all.Problems = append(all.Problems, "cell "+c.Name+" broke: "+c.end.Broken)
-			}
+			all.Breaks = append(all.Breaks, result.Break{Cell: c.Name, Reason: c.end.Broken})
 		}
+	}
+	if m.shard.Count == 0 { // utr merge judges shards
+		all.RequireTests(1)
 	}
 	all.Duration = time.Since(m.started)
 	out.notify(result.RunFinished{Time: time.Now(), Summary: all})
@@ -365,7 +415,7 @@ func (m *matrixRun) report(ctx context.Context, out *outputs) error {
 	if ctx.Err() != nil {
 		m.call.note(fmt.Sprintf("interrupted: %d of %d cells are finished; the same command with --resume runs the rest", complete, len(m.cells)))
 	}
-	return exit(max(code, all.ExitCode()))
+	return exit(all.ExitCode())
 }
 
 // start returns the first note of the report.
@@ -381,29 +431,4 @@ func (m *matrixRun) start() result.RunStarted {
 	}
 	started.Engine = strings.Join(engines, " and ")
 	return started
-}
-
-// exitMessage returns the line of a log that best explains an exit: a Go panic, the last message of utr, or the
-// last line. A message of utr that ends with a colon is followed by the last line, which is from an adapter.
-func exitMessage(log string) string {
-	text, err := os.ReadFile(log)
-	if err != nil {
-		return err.Error()
-	}
-	best, ours := "it printed nothing", false // whether best is a message of utr
-	last := ""
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-			return strings.TrimSpace(line)
-		}
-		message, isOurs := strings.CutPrefix(line, "utr: ")
-		if message = strings.TrimSpace(message); message != "" && (isOurs || !ours) {
-			best, ours = message, isOurs
-		}
-		last = cmp.Or(message, last)
-	}
-	if ours && strings.HasSuffix(best, ":") {
-		best += " " + last
-	}
-	return best
 }

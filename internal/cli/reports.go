@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,6 +94,7 @@ type outputs struct {
 	call  *call
 	all   []*report.Reporter // the report on standard output first
 	files []*reportOutput
+	ended bool // they have the last note
 }
 
 // open opens the reports. None may overwrite an input. input is the word for an input in the error.
@@ -115,6 +117,9 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 			continue
 		}
 		f, err := openReport(name)
+		if err == nil {
+			err = f.replace(report.Unfinished(k.generate(), result.RunStarted{Time: time.Now()}))
+		}
 		if err != nil {
 			return nil, errors.Join(err, o.closeFiles())
 		}
@@ -125,14 +130,41 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 }
 
 func (o *outputs) notify(n result.Note) {
+	o.tell(o.all, n)
+	if _, last := n.(result.RunFinished); last {
+		o.ended = true
+	}
+}
+
+func (o *outputs) tell(reports []*report.Reporter, n result.Note) {
 	n = o.call.secrets.note(n)
-	for _, r := range o.all {
+	for _, r := range reports {
 		r.Note(n)
 	}
 }
 
-// close closes the files and combines their errors with err. An incomplete report outranks failed tests.
+// broke writes the reports of a run that broke before its first test. If it was not interrupted, its error is enough
+// for standard output.
+func (o *outputs) broke(s result.Summary, started result.RunStarted, tests []*result.Verdict) {
+	reports := o.all
+	if !s.Interrupted {
+		reports = o.all[1:]
+	}
+	started.Time, started.Total, started.Skipped = time.Now(), len(tests), len(tests)
+	o.tell(reports, started)
+	for _, v := range tests {
+		s.Add(v)
+		o.tell(reports, result.TestFinished{Verdict: v})
+	}
+	o.tell(reports, result.RunFinished{Time: time.Now(), Summary: s})
+}
+
+// close closes the files and combines their errors with err. An incomplete report outranks failed tests. Reports
+// without a last note get one.
 func (o *outputs) close(err error) error {
+	if !o.ended {
+		o.broke(result.Summary{Breaks: []result.Break{{Reason: reason(err)}}}, result.RunStarted{}, nil)
+	}
 	closing := o.closeFiles()
 	switch {
 	case closing == nil:
@@ -146,6 +178,14 @@ func (o *outputs) close(err error) error {
 
 func (o *outputs) closeFiles() error {
 	return errors.Join(mapSlice(o.files, (*reportOutput).Close)...)
+}
+
+// reason is the reason of a break.
+func reason(err error) string {
+	if err == nil {
+		return "it ended before its first test" // a panic
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
 // readEarlier reads the reports of earlier runs, and *.json in folders, except what this run writes and empty
@@ -207,12 +247,13 @@ func (c *call) textReport(p *reportFlags) report.Generator {
 	}, time.Now)
 }
 
-// reportOutput is a report file that gets its name when it is complete: until then, and if a write fails, an
-// earlier file of that name is unchanged. Devices and pipes are written directly.
+// reportOutput is a report file that gets its name when it is complete. Devices and pipes are written directly.
 type reportOutput struct {
 	file    *os.File
 	name    string // from the command line
 	target  string // its final name; "" if it is written directly
+	mode    fs.FileMode
+	state   string // of the file with its final name until then
 	written bool
 	err     error // of the first failed write
 }
@@ -252,7 +293,27 @@ func openReport(name string) (_ *reportOutput, err error) {
 		f, err = os.Create(name) // the file is writable, its folder is not
 		target = ""
 	}
-	return &reportOutput{file: f, name: name, target: target}, err
+	return &reportOutput{file: f, name: name, target: target, mode: mode, state: "the earlier report is unchanged"}, err
+}
+
+// replace replaces an earlier report, so that nobody takes it for that of this run, however the run ends.
+func (f *reportOutput) replace(text []byte) (err error) {
+	if f.target == "" {
+		return nil
+	}
+	_, failed := f.file.Write(text)
+	if err = cmp.Or(f.file.Close(), failed); err == nil {
+		err = os.Rename(f.target+partial, f.target)
+	}
+	if err == nil {
+		f.state = "it says that the run has not finished"
+		f.file, err = os.OpenFile(f.target+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, f.mode)
+	}
+	if err != nil {
+		_ = os.Remove(f.target + partial)
+		err = fmt.Errorf("cannot write a report: %w", err)
+	}
+	return err
 }
 
 // Write keeps the first error.
@@ -277,7 +338,7 @@ func (f *reportOutput) Close() error {
 	}
 	err = fmt.Errorf("writing the report to %s: %w", f.name, err)
 	if _, missing := os.Stat(f.name); f.target != "" && missing == nil {
-		err = fmt.Errorf("%w; the earlier report is unchanged", err)
+		err = fmt.Errorf("%w; %s", err, f.state)
 	}
 	return err
 }
@@ -350,29 +411,34 @@ func diffCommand(c *call) *cobra.Command {
 		Short: "Compare the reports of two runs",
 		Long: `OLD and NEW are reports that utr run --json wrote. Tests are matched by file,
 description, deployment and iteration. Prints new failures, failures of another kind,
-fixed tests, changed skips, passing tests that took twice as long, and added or removed
-tests.
+fixed tests, changed skips, passing tests that took twice as long, added or removed tests, and
+tests that did not run because the newer run broke or was interrupted.
 
-Exit codes: 0 no new failures, 1 new failures, 2 bad usage or not a report.`,
+Exit codes: 0 no change for the worse, 1 new failures, removed tests, or tests that did
+not run, 2 bad usage or not a report.`,
 		Example: `# what changed last night
-utr diff yesterday.json today.json`,
+utr diff yesterday.json today.json
+# after tests were removed on purpose
+utr diff --allow-removed yesterday.json today.json`,
 		Args: arguments(2, 2, "two reports, the older one first"),
 	}, func(f *flags) action {
 		var slower time.Duration
 		f.duration(&slower, "slower", "smallest increase that counts as slower (default "+slowerBy.String()+")")
-		asJSON := false
+		asJSON, allowed := false, false
+		f.toggle(&allowed, "allow-removed", "removed tests are no change for the worse")
 		f.toggle(&asJSON, "json", "print a JSON line for each change")
 		return func(_ context.Context, c *call) error {
 			reports, err := readReports(c.paths)
 			if err != nil {
 				return err
 			}
-			d := report.Compare(reports[0].Verdicts, reports[1].Verdicts, cmp.Or(slower, slowerBy))
+			d := report.Compare(reports[0], reports[1], cmp.Or(slower, slowerBy))
 			text := d.Text
 			if asJSON {
 				text = d.JSON
 			}
-			return c.conclude(string(text()), len(d[report.NewFailure]) > 0)
+			worse := len(d[report.NewFailure])+len(d[report.NotRun]) > 0 || len(d[report.Removed]) > 0 && !allowed
+			return c.conclude(string(text()), worse)
 		}
 	})
 }
@@ -383,7 +449,8 @@ func mergeCommand(c *call) *cobra.Command {
 		Short: "Merge the reports of several runs",
 		Long: `Each FILE is a report that utr run --json wrote, such as that of a shard. They
 are reported as one run. Its problems are those of the reports, tests that are in two
-reports, and shards that are missing, duplicated or incomplete.
+reports, and shards that are missing or duplicated. It is broken if a report is cut off,
+or its run broke or was interrupted.
 
 Exit codes: as for utr run.`,
 		Example: `# the shards of one run

@@ -28,6 +28,9 @@ import (
 // NewEngine creates a driver under test. Only the reference engine uses the options. An error is a usage error.
 type NewEngine func(reference.Options) (engine.Engine, error)
 
+// minTestsAuto stands for the default of --min-tests.
+const minTestsAuto = -1
+
 // maxLocalShards is more than one machine can run.
 const maxLocalShards = 16
 
@@ -49,7 +52,6 @@ type runFlags struct {
 	overwrite     bool // documents that no run wrote
 	reports       reportFlags
 	deadline      time.Duration
-	minTests      int
 }
 
 func runCommand(c *call) *cobra.Command {
@@ -101,7 +103,7 @@ utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 suites/`,
 
 // newRun returns the defaults of flags, which are set before the flags are declared.
 func newRun(f *flags) *runFlags {
-	return &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1}, lock: &lock.Options{}}
+	return &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1, MinTests: minTestsAuto}, lock: &lock.Options{}}
 }
 
 func declareRun(f *flags) *runFlags {
@@ -122,7 +124,8 @@ func declareRun(f *flags) *runFlags {
 		"order of the tests (default what the machine allows; with --orchestration one for each cluster, with --uri 1)")
 	f.duration(&r.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 	f.duration(&r.deadline, "deadline", "time limit for the whole run, which is then interrupted (default none)")
-	f.number(&r.minTests, "min-tests", "N", 1, "fail if fewer tests run, not counting skipped ones (default 0)")
+	f.number(&r.config.MinTests, "min-tests", "N", 0,
+		"fail if fewer tests run, not counting skipped ones (default 1; 0 with --cell or --shard, which are judged together)")
 	f.toggle(&r.config.FailFast, "fail-fast", "start no more tests after the first failed or broken one")
 	f.number(&r.config.Retries, "retry-failed", "N", 0,
 		"how often to retry a failed or broken test (default 0); one that then passes is flaky, which fails the run")
@@ -208,6 +211,12 @@ func (r *runFlags) check(c *call) (err error) {
 	if cfg.Jobs == 0 {
 		cfg.Jobs = r.jobs(c.program.Machine())
 	}
+	if cfg.MinTests == minTestsAuto {
+		cfg.MinTests = 1
+		if cfg.Cell != "" || cfg.Shard.Count > 0 {
+			cfg.MinTests = 0
+		}
+	}
 	if r.durations != "" {
 		earlier, err := readReport(r.durations)
 		if err != nil {
@@ -242,7 +251,21 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = out.close(err) }()
+	defer func() {
+		if !out.ended {
+			summary, why := result.Summary{}, reason(err)
+			if ctx.Err() != nil {
+				why = runner.Interruption(ctx)
+				summary.Interrupt(why)
+			} else {
+				summary.Breaks = []result.Break{{Reason: why}}
+			}
+			about := result.RunStarted{Files: len(suites), Jobs: cfg.Jobs, Seed: cfg.Shuffle, Shard: cfg.Shard.String(), Cell: cfg.Cell}
+			out.broke(summary, about, runner.NotRun(suites, cfg, why))
+			out.ended = true
+		}
+		err = out.close(err)
+	}()
 	if r.deadline > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, r.deadline, fmt.Errorf("the run took longer than --deadline %s", r.deadline))
@@ -250,7 +273,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	}
 	return r.withDeployment(ctx, c, needed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
 		hint := policyHint{r.engine.Policy, map[string]int{}}
-		err := c.run(ctx, out, suites, cfg, r.minTests, hint.notify)
+		err := c.run(ctx, out, suites, cfg, hint.notify)
 		hint.print(c)
 		code := codeOf(err)
 		if ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
@@ -310,15 +333,20 @@ func (c *call) stop(source deployment.Source, err error) error {
 }
 
 // run runs the suites, writes the reports and passes the notes on. It interrupts the run if standard output fails.
-func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config, minTests int,
-	also func(result.Note)) error {
-	reading, cancel := context.WithCancel(ctx)
-	defer cancel()
+func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config, also func(result.Note)) error {
+	reading, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	failed := func() error {
+		if err := out.all[0].Err(); !errors.Is(err, syscall.EPIPE) {
+			return err
+		}
+		return errReaderGone
+	}
 	cfg.Notify = func(n result.Note) {
 		out.notify(n)
 		also(n)
-		if out.all[0].Err() != nil {
-			cancel()
+		if err := failed(); err != nil {
+			cancel(err)
 		}
 	}
 	stopAnnouncing := c.announceInterruption(ctx)
@@ -327,29 +355,18 @@ func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg
 	if err != nil {
 		return err
 	}
-	switch err := out.all[0].Err(); {
-	case errors.Is(err, syscall.EPIPE):
-		return errors.New("the reader closed standard output: the run was stopped early")
-	case err != nil:
-		return err
-	}
-	if ran := summary.Ran(); summary.ExitCode() == ExitOK && ran < minTests {
-		return &exitError{code: ExitFailed, err: fmt.Errorf("%d tests ran, --min-tests requires %d", ran, minTests)}
-	}
-	return exit(summary.ExitCode())
+	return cmp.Or(failed(), exit(summary.ExitCode()))
 }
+
+var errReaderGone = errors.New("the reader closed standard output: the run was stopped early")
 
 // announceInterruption prints an interruption at once, since cleaning up may take long, until stop is called.
 func (c *call) announceInterruption(ctx context.Context) (stop func()) {
 	printed := make(chan struct{})
 	cancel := context.AfterFunc(ctx, func() {
 		defer close(printed)
-		why := "interrupted"
-		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-			why = cause.Error()
-		}
 		c.note(fmt.Sprintf("%s: cleaning up (fail points, sessions, clients); this takes up to %s if a deployment does not answer, "+
-			"and up to %s if a service removes clusters; a second signal quits at once", why, runner.InterruptedCleanUp, deployment.CloseLimit))
+			"and up to %s if a service removes clusters; a second signal quits at once", runner.Interruption(ctx), runner.InterruptedCleanUp, deployment.CloseLimit))
 	})
 	return func() {
 		if !cancel() {

@@ -38,8 +38,11 @@ func write(name string, to io.Writer) error {
 	}
 	defer func() { _ = from.Close() }()
 	past, err := report.Read(name, from)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case past.Run == nil || len(past.Run.Breaks) > 0:
+		return fmt.Errorf("%s: the run broke or has not finished", name)
 	}
 	page, err := markdown(past.Verdicts)
 	if err != nil {
@@ -62,7 +65,7 @@ type driver struct {
 const deviations = "deviations"
 
 // collect groups verdicts by engine, in the order of their cells. The names of cells are cluster_engine_suites. A red
-// verdict is an error, because the page explains every failure.
+// verdict is an error, because the page explains every failure, and so is a test that did not run.
 func collect(verdicts []*result.Verdict) ([]*driver, error) {
 	var all []*driver
 	for _, v := range verdicts {
@@ -70,7 +73,7 @@ func collect(verdicts []*result.Verdict) ([]*driver, error) {
 		if len(cell) != 3 {
 			return nil, fmt.Errorf("the cell %q is not cluster_engine_suites", v.Test.Cell)
 		}
-		if v.Status.FailsRun() {
+		if v.Status.FailsRun() || v.SkipKind == result.SkipNotRun {
 			return nil, fmt.Errorf("%s: %s: %q %s", v.Test.Cell, v.Test.File, v.Test.Description, v.Status)
 		}
 		engine, suites := cell[1], cell[2]

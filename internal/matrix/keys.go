@@ -26,8 +26,9 @@ const cellTimeout = "cell-timeout"
 var settingKeys = []key{
 	{"auth", onOff, ""}, {"tls", toggle, ""}, {"server-api", text, ""}, {"uri-options", pairs, "uri-option"},
 	{"known-failing", text, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""}, {"reseed", text, ""},
-	{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"timeout", text, ""},
-	{"wait-for-lock", text, ""}, {"overwrite", toggle, ""}, {"fail-fast", toggle, ""}, {"events", toggle, ""}, {cellTimeout, text, ""},
+	{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"min-tests", text, ""}, {"shuffle", text, ""},
+	{"timeout", text, ""}, {"wait-for-lock", text, ""}, {"overwrite", toggle, ""}, {"fail-fast", toggle, ""}, {"events", toggle, ""},
+	{cellTimeout, text, ""},
 }
 
 // clusterKind is a kind of deployment. Its value is a document, or the value of the first key.

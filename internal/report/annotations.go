@@ -13,7 +13,7 @@ import (
 
 // Annotated adds workflow commands of GitHub Actions to a report in a job log: an
 // "::error file=…,line=…,col=…,title=…::message" for every red test, at the position of its first mismatch, and for
-// every problem of the run. They precede the text of inner, whose last line stays last. Text of inner that looks like a
+// every problem and break of the run. They precede the text of inner, whose last line stays last. Text of inner that looks like a
 // command, for instance because it comes from a server, is altered.
 func Annotated(inner Generator) Generator {
 	return func(n result.Note) []byte {
@@ -24,7 +24,7 @@ func Annotated(inner Generator) Generator {
 				out.WriteString(Annotation("error", placeOf(v), string(v.Status)+" "+title(v.Test), messageOf(v)))
 			}
 		case result.RunFinished:
-			for _, p := range n.Summary.Problems {
+			for _, p := range faults(n.Summary) {
 				out.WriteString(Annotation("error", source.Position{}, "utr", p))
 			}
 		}

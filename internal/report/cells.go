@@ -38,8 +38,14 @@ func cellRow(name string, s result.Summary, remark string) []string {
 func remark(c result.CellFinished) string {
 	s, problems := "", len(c.Summary.Problems)
 	add(&s, c.Broken != "", "; %s", c.Broken)
-	add(&s, sign(c) == "–", "; no test ran")
 	add(&s, problems > 0, "; %s", plural(problems, "problem"))
+	add(&s, ran(c) != "", "; %s", ran(c))
+	return strings.TrimPrefix(s, "; ")
+}
+
+// ran says that a cell ran nothing, or earlier. It is "" for others.
+func ran(c result.CellFinished) (s string) {
+	add(&s, sign(c) == "–", "; no test ran")
 	add(&s, !c.KeptFrom.IsZero(), "; %s", keptFrom(c))
 	return strings.TrimPrefix(s, "; ")
 }

@@ -119,6 +119,7 @@ func TestBadge(t *testing.T) {
 		{"all well", result.Summary{Passed: 3, Skipped: 1, KnownFailing: 1}, "3 passed", "#1f7a33"},
 		{"failures come first", result.Summary{Passed: 3, Failed: 2, Broken: 1}, "2 failed, 1 broken, 3 passed", "#b3261e"},
 		{"a problem is red", result.Summary{Passed: 3, Problems: []string{"<stale>"}}, "1 problem, 3 passed", "#b3261e"},
+		{"an unfinished run is red", result.Summary{Passed: 3, Breaks: []result.Break{{Reason: "r"}, {Cell: "c"}}}, "1 cell broke, unfinished, 3 passed", "#b3261e"},
 		{"an interruption is red", result.Summary{Passed: 3, Interrupted: true}, "interrupted, 3 passed", "#b3261e"},
 		{"nothing ran", result.Summary{Skipped: 9}, "0 passed", "#6b7280"},
 	} {
@@ -129,11 +130,12 @@ func TestBadge(t *testing.T) {
 }
 
 // tapForm matches our TAP reports, a subset of TAP 14: the version, comments, points
-// with a directive after an unescaped #, complete YAML blocks, the plan at the end.
+// with a directive after an unescaped #, complete YAML blocks, why the run broke, the plan at the end.
 func tapForm() *regexp.Regexp {
 	const point = `(not )?ok \d+ - ([^\\#\n]|\\.)*( # (SKIP|TODO) .*)?\n`
 	const block = `(  ---\n(  .*\n)*?  \.\.\.\n)?`
-	return regexp.MustCompile(`^TAP version 14\n((#.*\n)*` + point + block + `)*(#.*\n)*1\.\.\d+\n$`)
+	const bailout = `(Bail out! .*\n)*`
+	return regexp.MustCompile(`^TAP version 14\n((#.*\n)*` + point + block + `)*(#.*\n)*` + bailout + `1\.\.\d+\n$`)
 }
 
 // tapProblem describes the first error in the syntax, numbers or points of a report,
@@ -156,7 +158,7 @@ func tapProblem(text []byte, want ...string) string {
 
 // tapProblem and junitProblem detect errors.
 func TestProblemsAreDetected(t *testing.T) {
-	points := strings.Fields("ok not_ok not_ok ok_SKIP ok_SKIP ok_SKIP ok_SKIP ok_SKIP not_ok_TODO ok ok not_ok not_ok not_ok")
+	points := strings.Fields("ok not_ok not_ok ok_SKIP ok_SKIP ok_SKIP ok_SKIP ok_SKIP not_ok_TODO ok ok not_ok not_ok")
 	for i, p := range points {
 		points[i] = strings.ReplaceAll(p, "_", " ")
 	}
@@ -165,11 +167,11 @@ func TestProblemsAreDetected(t *testing.T) {
 	for _, r := range []struct{ old, broken, problem string }{
 		{"TAP version 14", "TAP 14", "syntax"},
 		{"\nok 4 - ", "\nok 5 - ", "point 5 is out of order"},
-		{"1..14\n", "1..13\n", "the plan is not"},
+		{"1..13\n", "1..12\n", "the plan is not"},
 		{"\nok 4 ", "\nnot ok 4 ", "not ok SKIP"},
 		{"</testcase>", "", "XML syntax error"},
 		{" classname=", " class=", "syntax"},
-		{` failures="3"`, ` failures="2"`, "the document counts {13 2 "},
+		{` failures="3"`, ` failures="2"`, "the document counts {14 2 "},
 		{` skipped="6"`, ` skipped="5"`, "a suite counts {11 2 1 5}"},
 	} {
 		got := tapProblem([]byte(strings.Replace(tap, r.old, r.broken, 1)), points...) + junitProblem(strings.Replace(junit, r.old, r.broken, 1))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
@@ -18,11 +19,12 @@ type ChangeKind int
 const (
 	NewFailure   ChangeKind = iota // red now and not before, or new and red
 	OtherFailure                   // red in both, with another status (failed, broken, flaky)
+	NotRun                         // not run or missing, because the newer run broke
 	Fixed                          // passed now, red or known-failing before
 	SkipChanged                    // skipped in one of the runs, or for another reason
 	Slower                         // passed in both, slower by the threshold and at least twice as slow
 	Added                          // only in the newer run
-	Removed                        // only in the older run
+	Removed                        // only in the older run, although the newer one is complete
 )
 
 // Difference lists the changes between two runs by kind. Each list is in the
@@ -33,7 +35,7 @@ type Difference [Removed + 1][]Change
 type Change struct{ Old, New *result.Verdict }
 
 // changeNames are the kinds in JSON.
-var changeNames = [...]string{"newFailure", "otherFailure", "fixed", "skip", "slower", "added", "removed"}
+var changeNames = [...]string{"newFailure", "otherFailure", "notRun", "fixed", "skip", "slower", "added", "removed"}
 
 // JSON returns the changes as JSON Lines, in the order of the kinds.
 func (d Difference) JSON() []byte {
@@ -69,21 +71,26 @@ func (d Difference) JSON() []byte {
 	return b.Bytes()
 }
 
-// Compare compares the verdicts of two runs. It identifies tests by cell, file,
-// description, deployment and iteration. slower is the threshold of Slower.
-func Compare(before, after []*result.Verdict, slower time.Duration) (d Difference) {
-	old, now := keys(before), keys(after)
+// Compare compares two runs. It identifies tests by cell, file, description, deployment and iteration. slower is the
+// threshold of Slower.
+func Compare(before, after *SavedRun, slower time.Duration) (d Difference) {
+	old, now := keys(before.Verdicts), keys(after.Verdicts)
 	seen := map[testKey]*result.Verdict{}
 	for i, k := range old {
-		seen[k] = before[i]
+		seen[k] = before.Verdicts[i]
 	}
 	for i, k := range now {
-		d.add(Change{seen[k], after[i]}, slower)
+		d.add(Change{seen[k], after.Verdicts[i]}, slower)
 		delete(seen, k)
 	}
+	broke := after.broke()
 	for i, k := range old {
-		if seen[k] != nil {
-			d[Removed] = append(d[Removed], Change{Old: before[i]})
+		switch v := before.Verdicts[i]; {
+		case seen[k] == nil, v.SkipKind == result.SkipNotRun: // perhaps under a name without its deployment
+		case slices.ContainsFunc(broke, func(b result.Break) bool { return b.Cell == "" || b.Cell == v.Test.Cell }):
+			d[NotRun] = append(d[NotRun], Change{Old: v})
+		default:
+			d[Removed] = append(d[Removed], Change{Old: v})
 		}
 	}
 	return d
@@ -123,6 +130,12 @@ func keys(verdicts []*result.Verdict) (all []testKey) {
 func (d *Difference) add(c Change, slower time.Duration) {
 	put := func(kind ChangeKind) { d[kind] = append(d[kind], c) }
 	was, is := c.Old, c.New
+	if is.SkipKind == result.SkipNotRun {
+		if was != nil { // otherwise it is missing under the name with its deployment
+			put(NotRun)
+		}
+		return
+	}
 	if was == nil {
 		put(Added)
 		if is.Status.FailsRun() {
@@ -148,7 +161,7 @@ func (d *Difference) add(c Change, slower time.Duration) {
 // Text lists the changes by kind, and the counts at the end.
 func (d Difference) Text() []byte {
 	t := &text{}
-	heads := [len(d)]string{"new failures", "failures of another kind", "fixed", "changed skips", "slower", "added", "removed"}
+	heads := [len(d)]string{"new failures", "failures of another kind", "not run", "fixed", "changed skips", "slower", "added", "removed"}
 	for kind, changes := range d {
 		if len(changes) == 0 {
 			continue
@@ -161,9 +174,11 @@ func (d Difference) Text() []byte {
 		}
 		t.buffer.WriteByte('\n')
 	}
-	t.line(0, "%s, %d fixed, %s, %d slower, %d added, %d removed",
+	notRun := ""
+	add(&notRun, len(d[NotRun]) > 0, ", %d not run", len(d[NotRun]))
+	t.line(0, "%s, %d fixed, %s, %d slower, %d added, %d removed%s",
 		plural(len(d[NewFailure]), "new failure"), len(d[Fixed]), plural(len(d[SkipChanged]), "changed skip"),
-		len(d[Slower]), len(d[Added]), len(d[Removed]))
+		len(d[Slower]), len(d[Added]), len(d[Removed]), notRun)
 	return bytes.Clone(t.buffer.Bytes())
 }
 

@@ -32,7 +32,8 @@ func run() []result.Note {
 		result.RunStarted{Time: start, Engine: "reference 1", Total: len(past.Verdicts) + 1, Files: 1, Jobs: 2, Seed: &seed},
 		result.DeploymentReady{Name: "replicaset 8.0", Info: "3 members", Took: 12 * time.Millisecond},
 	}
-	summary := result.Summary{Duration: 2500 * time.Millisecond, Interrupted: true, Problems: []string{"--run xyz matches no test"}}
+	summary := result.Summary{Duration: 2500 * time.Millisecond, Problems: []string{"--run xyz matches no test"}}
+	summary.Interrupt("interrupted")
 	for _, v := range past.Verdicts {
 		if v.Status != result.Skipped {
 			notes = append(notes, result.TestStarted{Test: v.Test, Time: start})
@@ -78,14 +79,15 @@ func cells() []result.Note {
 		return result.TestFinished{Verdict: &result.Verdict{Status: s, Started: before, Duration: time.Second,
 			Test: result.TestID{File: "f.yml", Suite: "s", Description: test, Deployment: "single 8.0", Cell: cell}}}
 	}
+	broke := []result.Break{{Cell: "e", Reason: "exit code 3: no\x1banswer"}}
 	bad := result.Summary{Failed: 1, KnownFailing: 1, Duration: 90 * time.Second, Problems: []string{"p", "q"}}
 	return []result.Note{
 		result.RunStarted{Engine: "e", Total: 4, Files: 1},
 		verdict("a", "t", result.Passed), result.CellFinished{Cell: "a", Summary: result.Summary{Passed: 1, Duration: time.Second}},
 		verdict("b|c", "t", result.Failed), verdict("b|c", "u", result.KnownFailing), result.CellFinished{Cell: "b|c", Summary: bad},
 		verdict("d", "t", result.Skipped), result.CellFinished{Cell: "d", KeptFrom: before, Summary: result.Summary{Skipped: 1}},
-		result.CellFinished{Cell: "e", Broken: "exit code 3: no\x1banswer"},
-		result.RunFinished{Summary: result.Summary{Passed: 1, Failed: 1, KnownFailing: 1, Skipped: 1, Duration: 91 * time.Second}},
+		result.CellFinished{Cell: "e", Broken: broke[0].Reason},
+		result.RunFinished{Summary: result.Summary{Passed: 1, Failed: 1, KnownFailing: 1, Skipped: 1, Duration: 91 * time.Second, Breaks: broke}},
 	}
 }
 

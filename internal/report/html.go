@@ -51,7 +51,7 @@ type page struct {
 	trends  *trends                   // nil without earlier runs
 	numbers map[string]map[string]int // of tests and columns, by kind and key
 	details int                       // bytes of details so far
-	kept    []string                  // messages about kept cells
+	cells   []string                  // messages about kept and empty cells
 }
 
 func (h *page) head() {
@@ -75,13 +75,13 @@ func (h *page) start(n result.RunStarted) {
 }
 
 func (h *page) cell(n result.CellFinished) {
-	if !n.KeptFrom.IsZero() {
-		h.kept = append(h.kept, "cell "+n.Cell+": "+keptFrom(n))
+	if why := ran(n); why != "" {
+		h.cells = append(h.cells, "cell "+n.Cell+": "+why)
 	}
 }
 
 func (h *page) finish(s result.Summary) {
-	about := fields{"kept": h.kept, "durationMS": result.Duration(s.Duration), "interrupted": s.Interrupted, "problems": s.Problems}
+	about := fields{"cells": h.cells, "durationMS": result.Duration(s.Duration), "problems": faults(s)}
 	if h.trends != nil {
 		about["gone"] = h.trends.gone()
 	}

@@ -181,7 +181,7 @@ func TestHTMLInBrowser(t *testing.T) {
 	}{
 		{"the matrix first", "run", "",
 			[]string{"data-ready=", `data-verdicts="12"`, "<title>✘ 3 red · utr report</title>", "✘ 1 failed", "– 5 skipped", ">replicaset 8.0</span>",
-				">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "The run was interrupted."},
+				">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "the run broke: interrupted"},
 			[]string{"rerun this test"}},
 		{"what is red, by its cause", "run", "",
 			[]string{"3 causes of 3 red tests", `<b class="failed">✘ failed</b>`, `1 test in 1 column<span class="why">expectEvents[0]`}, nil},

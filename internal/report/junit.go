@@ -14,7 +14,7 @@ import (
 
 // JUnit writes an XML document at the end of the run: a testsuite for each file, deployment and cell in the order in
 // which their first tests ended, a testcase for each test. Failed and flaky tests are failures, broken tests errors,
-// and known-failing tests skipped. Problems of the run are failures of a testsuite "utr".
+// and known-failing tests skipped. Problems of the run are a failure, and breaks errors, of a testsuite "utr".
 func JUnit() Generator {
 	j := &junit{byKey: map[[2]string]*junitSuite{}}
 	return hooks{start: func(n result.RunStarted) { j.start = n.Time }, test: j.add, finish: j.document}.generator(&j.out)
@@ -140,12 +140,7 @@ func shorten(s string, limit int) string {
 }
 
 func (j *junit) document(s result.Summary) {
-	if len(s.Problems) > 0 {
-		run := &junitSuite{Name: "utr", Tests: len(s.Problems), Failures: len(s.Problems)}
-		for _, p := range s.Problems {
-			run.Cases = append(run.Cases, junitCase{Name: printable(p), Classname: "utr", Time: seconds(0),
-				Failure: &junitFault{Message: printable(p), Type: "problem"}})
-		}
+	if run := ofRun(s); len(run.Cases) > 0 {
 		j.suites = append(j.suites, run)
 	}
 	all := junitSuites{Name: "utr", Time: seconds(s.Duration), Suites: j.suites}
@@ -160,6 +155,35 @@ func (j *junit) document(s result.Summary) {
 	e.Indent("", "  ")
 	_ = e.Encode(all) // no field can fail to encode
 	j.out.WriteByte('\n')
+}
+
+// ofRun returns a suite with a case for each thing that broke, and one for all problems. The names of cases are the same
+// in every run, so that histories match: what they say of hosts is in the messages.
+func ofRun(s result.Summary) *junitSuite {
+	run := &junitSuite{Name: "utr"}
+	add := func(name, kind string, texts []string) *junitFault {
+		run.Cases = append(run.Cases, junitCase{Name: printable(name), Classname: "utr", Time: seconds(0)})
+		run.Tests++
+		return &junitFault{Message: printable(texts[0]), Type: kind, Text: printable(strings.Join(texts, "\n"))}
+	}
+	reasons := map[string][]string{}
+	for _, b := range s.Breaks {
+		reasons[b.Subject()] = append(reasons[b.Subject()], b.Reason)
+	}
+	for _, b := range s.Breaks {
+		if texts := reasons[b.Subject()]; texts != nil {
+			fault := add(b.Subject(), "broken", texts)
+			run.Cases[run.Errors].Error = fault
+			run.Errors++
+			delete(reasons, b.Subject())
+		}
+	}
+	if len(s.Problems) > 0 {
+		fault := add("problems of the run", "problem", s.Problems)
+		run.Cases[run.Errors].Failure = fault
+		run.Failures++
+	}
+	return run
 }
 
 // printable replaces characters that XML 1.0 does not allow, and invalid UTF-8.

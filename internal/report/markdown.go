@@ -65,12 +65,12 @@ func (m *markdown) write(s result.Summary) {
 	}
 	m.counts(s)
 	m.out.WriteString(cellMarkdown(m.cells))
-	if len(s.Problems) > 0 {
+	if problems := faults(s); len(problems) > 0 {
 		m.printf("\n### Problems of the run\n\n")
-		for _, p := range s.Problems[:min(len(s.Problems), markdownFailures)] {
+		for _, p := range problems[:min(len(problems), markdownFailures)] {
 			m.printf("- %s\n", markdownEscape(clip(p, markdownText)))
 		}
-		if n := len(s.Problems) - markdownFailures; n > 0 {
+		if n := len(problems) - markdownFailures; n > 0 {
 			m.printf("- and %d more\n", n)
 		}
 	}

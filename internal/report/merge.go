@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 )
 
 // Merge returns the notes of a run that consists of several, such as its shards. Tests in more than one part, missing
-// or truncated shards, and the problems of each part become problems of the run.
+// shards, and the problems of each part become problems of the run. The run is broken if a part is broken or truncated.
 func Merge(parts []*SavedRun) []result.Note {
 	var notes []result.Note
 	var s result.Summary
@@ -43,6 +44,14 @@ func Merge(parts []*SavedRun) []result.Note {
 		if shared > 0 {
 			problem("%s and %s have %s in common, such as %q", with, p.Name, plural(shared, "test"), example)
 		}
+		for _, b := range p.broke() {
+			b.Cell = cmp.Or(b.Cell, p.Cell)
+			if b.Cell != "" {
+				cells.cell(b.Cell).Broken = b.Reason
+			}
+			b.Reason = p.Name + ": " + b.Reason
+			s.Breaks = append(s.Breaks, b)
+		}
 		if p.Run == nil {
 			s.Duration = max(s.Duration, tests.duration())
 			whole.begin(tests.first)
@@ -62,12 +71,13 @@ func Merge(parts []*SavedRun) []result.Note {
 	for _, fault := range shardFaults(parts) {
 		problem("%s", fault)
 	}
+	s.RequireTests(1)
 	started.Time, started.Engine = whole.first, strings.Join(engines, " and ")
 	started.Total, started.Files = len(notes), len(files)
 	return slices.Concat([]result.Note{started}, notes, cells.notes(), []result.Note{result.RunFinished{Summary: s}})
 }
 
-// shardFaults reports incomplete, missing and duplicate shards of each cell.
+// shardFaults reports missing and duplicate shards of each cell.
 func shardFaults(parts []*SavedRun) (faults []string) {
 	of := map[string][]*SavedRun{}
 	for _, p := range parts {
@@ -96,9 +106,6 @@ func shardFaultsOf(parts []*SavedRun) (faults []string) {
 		if _, err := fmt.Sscanf(p.Shard, "%d/%d", &i, &n); err != nil || n < 1 || n > maxShards {
 			faults = append(faults, fmt.Sprintf("%s: %q is not a shard", p.Name, p.Shard))
 			continue
-		}
-		if p.Run == nil {
-			faults = append(faults, fmt.Sprintf("%s: the report of shard %s was cut off", p.Name, p.Shard))
 		}
 		if slices.Contains(names, p.Shard) {
 			faults = append(faults, fmt.Sprintf("%s: duplicate shard %s", p.Name, p.Shard))

@@ -22,17 +22,29 @@ func verdict(name string, s result.Status, more ...string) *result.Verdict {
 	return v
 }
 
+// saved is a complete report.
+func saved(verdicts ...*result.Verdict) *report.SavedRun {
+	return &report.SavedRun{Verdicts: verdicts, Run: &report.PastRun{}}
+}
+
 func TestCompare(t *testing.T) {
-	side := func(text string) []*result.Verdict {
-		words := append(strings.Fields(text), "", "")
-		if words[0] == "nothing" {
-			return nil
+	side := func(text string) *report.SavedRun {
+		words, broke := append(strings.Fields(text), "", ""), []result.Break{{Cell: "another", Reason: "no answer"}}
+		switch words[0] {
+		case "nothing":
+			return saved()
+		case "broke":
+			return &report.SavedRun{Run: &report.PastRun{Breaks: append(broke, result.Break{Reason: "interrupted"})}}
+		case "cut":
+			return &report.SavedRun{}
 		}
 		v := verdict("t", result.Status(words[0]), words[1:]...)
 		if d, err := time.ParseDuration(words[1]); err == nil {
 			v.Duration = d
 		}
-		return []*result.Verdict{v}
+		p := saved(v)
+		p.Run.Breaks = broke
+		return p
 	}
 	testkit.Transcript(t, "testdata/compare.txt", func(t *testing.T, input string) string {
 		was, is, _ := strings.Cut(input, " → ")
@@ -40,7 +52,7 @@ func TestCompare(t *testing.T) {
 		var got []string
 		for i, changes := range d {
 			if len(changes) > 0 {
-				got = append(got, []string{"new", "other", "fixed", "skips", "slower", "added", "removed"}[i])
+				got = append(got, []string{"new", "other", "not-run", "fixed", "skips", "slower", "added", "removed"}[i])
 			}
 		}
 		return cmp.Or(strings.Join(got, " "), "nothing")
@@ -52,9 +64,9 @@ func TestCompareByIdentity(t *testing.T) {
 	elsewhere, repeated := verdict("t", result.Failed), verdict("t", result.Failed)
 	elsewhere.Test.Deployment, repeated.Test.Iteration = "sharded 8.0", 2
 	old := []*result.Verdict{verdict("t", result.Passed), elsewhere, repeated, verdict("t", result.Failed)}
-	d := report.Compare(old, slices.Clone(old), 0)
+	d := report.Compare(saved(old...), saved(old...), 0)
 	testkit.Equal(t, "the same run", len(slices.Concat(d[:]...)), 0)
-	d = report.Compare(old, []*result.Verdict{verdict("t", result.Passed), verdict("t", result.Passed)}, 0)
+	d = report.Compare(saved(old...), saved(verdict("t", result.Passed), verdict("t", result.Passed)), 0)
 	testkit.Equal(t, "fixed and removed", fmt.Sprint(len(d[report.Fixed]), len(d[report.Removed])), "1 2")
 }
 
@@ -65,10 +77,10 @@ func TestDifferenceText(t *testing.T) {
 	slow := verdict("slow", result.Passed)
 	slow.Duration = 3 * time.Second
 	d := report.Compare(
-		[]*result.Verdict{verdict("a", result.Failed), verdict("b\x1b[31m", result.Passed), verdict("slow", result.Passed),
-			verdict("gone", result.Passed), verdict("s", result.Passed)},
-		[]*result.Verdict{verdict("a", result.Passed), broken, slow, verdict("fresh", result.Passed),
-			verdict("s", result.Skipped, "skipReason", "DRIVERS-1")}, 0)
+		saved(verdict("a", result.Failed), verdict("b\x1b[31m", result.Passed), verdict("slow", result.Passed),
+			verdict("gone", result.Passed), verdict("s", result.Passed), verdict("late", result.Passed)),
+		saved(verdict("a", result.Passed), broken, slow, verdict("fresh", result.Passed),
+			verdict("s", result.Skipped, "skipReason", "DRIVERS-1"), verdict("late", result.Skipped, "not-run", "interrupted")), 0)
 	golden(t, "difference.txt", d.Text())
 }
 
@@ -83,34 +95,50 @@ func TestMerge(t *testing.T) {
 	a, b, c := verdict("a", result.Passed), verdict("b", result.Failed), verdict("c", result.Passed)
 	one, two := part("1.json", "1/2", true, a), part("2.json", "2/2", true, b, c)
 	interrupted := part("2.json", "2/2", true, b)
-	interrupted.Run.Interrupted = true
+	interrupted.Run.Interrupted, interrupted.Run.Breaks = true, []result.Break{{Reason: "interrupted"}}
+	dead := part("c.json", "", true)
+	dead.Cell, dead.Run.Breaks = "c", interrupted.Run.Breaks
 	troubled, also := part("1.json", "1/2", true, a), part("2.json", "2/2", true, b)
 	troubled.Run.Problems, also.Run.Problems = []string{"stale"}, []string{"stale", "unexpected pass"}
 	for _, r := range []struct {
 		reason   string
 		parts    []*report.SavedRun
-		problems []string
+		problems []string // and breaks
 		code     int
 	}{
 		{"both shards, one of them red", []*report.SavedRun{one, two}, nil, 1},
-		{"runs that are not shards", []*report.SavedRun{part("1.json", "", false, a), part("2.json", "", false, c)}, nil, 0},
+		{"runs that are not shards", []*report.SavedRun{part("1.json", "", true, a), part("2.json", "", true, c)}, nil, 0},
+		{"a run was cut off", []*report.SavedRun{part("1.json", "", false, a), part("2.json", "", true, c)},
+			[]string{"the run: 1.json: the report was cut off: the run did not end"}, 3},
+		{"no test ran", []*report.SavedRun{part("1.json", "", true, verdict("t", result.Skipped, "requirement", "r"))}, []string{"no test ran: all 1 were skipped"}, 1},
 		{"a shard is missing", []*report.SavedRun{two}, []string{"shard 1/2 is missing"}, 1},
-		{"a shard was cut off", []*report.SavedRun{one, part("2.json", "2/2", false, c)}, []string{"2.json: the report of shard 2/2 was cut off"}, 1},
+		{"a shard was cut off", []*report.SavedRun{one, part("2.json", "2/2", false, c)}, []string{"the run: 2.json: the report was cut off: the run did not end"}, 3},
 		{"a duplicate shard", []*report.SavedRun{one, two, part("3.json", "2/2", true)}, []string{"3.json: duplicate shard 2/2"}, 1},
 		{"shards of two runs", []*report.SavedRun{one, two, part("3.json", "3/3", true)},
 			[]string{"3.json: shard 3/3 is one of 3, others are of 2", "shard 1/3 is missing", "shard 2/3 is missing"}, 1},
 		{"an invalid shard", []*report.SavedRun{part("1.json", "x", true, a)}, []string{`1.json: "x" is not a shard`}, 1},
 		{"a test is in two", []*report.SavedRun{one, part("2.json", "2/2", true, a, c)}, []string{`1.json and 2.json have 1 test in common, such as "s: a [single 8.0]"`}, 1},
 		{"problems without duplicates", []*report.SavedRun{troubled, also}, []string{"stale", "unexpected pass"}, 1},
-		{"an interruption", []*report.SavedRun{one, interrupted}, nil, 3},
+		{"an interruption", []*report.SavedRun{one, interrupted}, []string{"the run: 2.json: interrupted"}, 3},
+		{"a cell broke", []*report.SavedRun{part("1.json", "", true, a), dead}, []string{"cell c: c.json: interrupted"}, 3},
 	} {
 		notes, tests := report.Merge(r.parts), 0
 		for _, p := range r.parts {
 			tests += len(p.Verdicts)
 		}
 		end, started := notes[len(notes)-1].(result.RunFinished).Summary, notes[0].(result.RunStarted)
-		testkit.Equal(t, r.reason, fmt.Sprintf("%q %d", end.Problems, end.ExitCode()), fmt.Sprintf("%q %d", r.problems, r.code))
-		testkit.Equal(t, r.reason+": tests", fmt.Sprint(started.Total, len(notes), started.Shard), fmt.Sprint(tests, tests+2, ""))
+		reported := 0
+		for _, n := range notes {
+			if _, is := n.(result.TestFinished); is {
+				reported++
+			}
+		}
+		var breaks []string
+		for _, b := range end.Breaks {
+			breaks = append(breaks, b.Subject()+": "+b.Reason)
+		}
+		testkit.Equal(t, r.reason, fmt.Sprintf("%q %d", append(breaks, end.Problems...), end.ExitCode()), fmt.Sprintf("%q %d", r.problems, r.code))
+		testkit.Equal(t, r.reason+": tests", fmt.Sprint(started.Total, reported, started.Shard), fmt.Sprint(tests, tests, ""))
 	}
 	end := report.Merge([]*report.SavedRun{one, two})[4].(result.RunFinished).Summary
 	testkit.Equal(t, "passed, failed, took", fmt.Sprint(end.Passed, end.Failed, end.Duration), "2 1 1s")
@@ -120,6 +148,7 @@ func TestMerge(t *testing.T) {
 // the end of its last.
 func TestMergeKnowsTheTime(t *testing.T) {
 	past := read(t, generate(report.JSON(), ended(3, "pfp")))
+	past.Run = nil
 	for _, began := range []time.Time{time.Date(2026, 7, 3, 2, 0, 0, 0, time.UTC), {}} {
 		notes := report.Merge([]*report.SavedRun{past})
 		testkit.Equal(t, "it began", notes[0].(result.RunStarted).Time.UTC(), began)

@@ -18,11 +18,19 @@ type SavedRun struct {
 	Verdicts []*result.Verdict
 	Shard    string // such as "2/5"; "" for a whole run
 	Cell     string // the cell of a matrix; "" for other runs
-	// Run describes the run. It is nil unless the report is a complete report of a shard, a cell or a matrix.
+	// Run describes the run. It is nil if the run has not finished, or the report was cut off.
 	Run *PastRun
 }
 
-// PastRun is the last line of a report of a shard, a cell or a matrix.
+// broke returns why the run did, or nothing.
+func (p *SavedRun) broke() []result.Break {
+	if p.Run == nil {
+		return []result.Break{{Cell: p.Cell, Reason: "the report was cut off: the run did not end"}}
+	}
+	return p.Run.Breaks
+}
+
+// PastRun is the last line of a report.
 type PastRun struct {
 	Started     time.Time            `json:"time"`
 	Engine      string               `json:"engine"`
@@ -33,8 +41,17 @@ type PastRun struct {
 	Kept        map[string]time.Time `json:"kept,omitempty"` // cells of an earlier run → their start
 	Duration    result.Duration      `json:"durationMS"`
 	Interrupted bool                 `json:"interrupted,omitempty"`
+	Breaks      []result.Break       `json:"breaks,omitempty"`
 	Problems    []string             `json:"problems,omitempty"`
 }
+
+// Unfinished returns the report that precedes that of a run, which may be killed: it says that the run has not
+// finished. Read recognizes it.
+func Unfinished(g Generator, start result.RunStarted) []byte {
+	return append(g(start), g(result.RunFinished{Time: start.Time, Summary: result.Summary{Breaks: []result.Break{unfinished}}})...)
+}
+
+var unfinished = result.Break{Reason: "it has not finished"}
 
 // Read reads a JSON report. JSON writes the same report from the result. Errors contain the line. Records with unknown
 // fields are errors, since they come from another version.
@@ -74,7 +91,10 @@ func (p *SavedRun) add(line []byte) error {
 	}
 	switch {
 	case r.Run != nil:
-		p.Shard, p.Cell, p.Run = r.Run.Shard, r.Run.Cell, r.Run
+		p.Shard, p.Cell = r.Run.Shard, r.Run.Cell
+		if !slices.Contains(r.Run.Breaks, unfinished) {
+			p.Run = r.Run
+		}
 		return nil
 	case !slices.Contains(result.Statuses(), r.Status):
 		return fmt.Errorf("the status is %q", r.Status)

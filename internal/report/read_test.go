@@ -13,7 +13,7 @@ import (
 
 // asNotes returns notes from which JSON writes the report that was read.
 func asNotes(p *report.SavedRun) (notes []result.Note) {
-	started := result.RunStarted{Shard: p.Shard}
+	started := result.RunStarted{Shard: p.Shard, Cell: p.Cell}
 	for _, v := range p.Verdicts {
 		notes = append(notes, finished(v))
 	}
@@ -22,7 +22,7 @@ func asNotes(p *report.SavedRun) (notes []result.Note) {
 		for cell, began := range r.Kept {
 			notes = append(notes, result.CellFinished{Cell: cell, KeptFrom: began})
 		}
-		notes = append(notes, result.RunFinished{Summary: result.Summary{Duration: time.Duration(r.Duration), Interrupted: r.Interrupted, Problems: r.Problems}})
+		notes = append(notes, result.RunFinished{Summary: result.Summary{Duration: time.Duration(r.Duration), Interrupted: r.Interrupted, Breaks: r.Breaks, Problems: r.Problems}})
 	}
 	return append([]result.Note{started}, notes...)
 }

@@ -11,8 +11,7 @@ import (
 )
 
 // JSON writes a record for each test as JSON Lines. docs/records.md and record.schema.json describe the record. BSON
-// documents are in relaxed Extended JSON. The report of a shard, a matrix or a cell ends with a line about its run, by
-// which Read knows that it is complete.
+// documents are in relaxed Extended JSON. The last line is about the run; by it, Read knows that the report is complete.
 func JSON() Generator {
 	r := &records{kept: map[string]time.Time{}}
 	r.lines = json.NewEncoder(&r.out)
@@ -24,7 +23,6 @@ type records struct {
 	out     bytes.Buffer
 	lines   *json.Encoder // to out
 	started result.RunStarted
-	cells   bool // the run is a matrix
 	kept    map[string]time.Time
 }
 
@@ -38,7 +36,6 @@ func (r *records) test(v *result.Verdict) {
 }
 
 func (r *records) cell(n result.CellFinished) {
-	r.cells = true
 	if !n.KeptFrom.IsZero() {
 		r.kept[n.Cell] = n.KeptFrom
 	}
@@ -46,12 +43,10 @@ func (r *records) cell(n result.CellFinished) {
 
 func (r *records) finish(s result.Summary) {
 	at := r.started
-	if at.Shard != "" || at.Cell != "" || r.cells {
-		_ = r.lines.Encode(map[string]PastRun{"run": { // no field can fail to encode
-			Started: at.Time, Engine: at.Engine, Servers: at.Servers, Files: at.Files, Shard: at.Shard, Cell: at.Cell, Kept: r.kept,
-			Duration: result.Duration(s.Duration), Interrupted: s.Interrupted, Problems: s.Problems,
-		}})
-	}
+	_ = r.lines.Encode(map[string]PastRun{"run": { // no field can fail to encode
+		Started: at.Time, Engine: at.Engine, Servers: at.Servers, Files: at.Files, Shard: at.Shard, Cell: at.Cell, Kept: r.kept,
+		Duration: result.Duration(s.Duration), Interrupted: s.Interrupted, Breaks: s.Breaks, Problems: s.Problems,
+	}})
 }
 
 // The record consists of these types and those of package result with JSON tags.

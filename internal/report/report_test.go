@@ -71,10 +71,10 @@ func TestRecordsConformToSchema(t *testing.T) {
 		reason  string
 		notes   []result.Note
 		records int
-	}{{"a run", run(), 12}, {"a shard with a line about its run", shard("2/3", run()), 13}, {"cells", cells(), 5}} {
+	}{{"a run", run(), 13}, {"a shard", shard("2/3", run()), 13}, {"cells", cells(), 5}} {
 		records := lines(generate(report.JSON(), r.notes))
 		testkit.Equal(t, r.reason, len(records), r.records)
-		testkit.Equal(t, r.reason+": a line about the run", strings.HasPrefix(records[len(records)-1], `{"run":{`), r.records != 12)
+		testkit.Equal(t, r.reason+": a line about the run", strings.HasPrefix(records[len(records)-1], `{"run":{`), true)
 		for _, line := range records {
 			conforms(r.reason, line, true)
 		}

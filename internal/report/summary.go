@@ -40,12 +40,28 @@ func byCount(counts map[string]int) []string {
 	})
 }
 
+// faults lists what is wrong with a run apart from its tests.
+func faults(s result.Summary) (all []string) {
+	for _, b := range s.Breaks {
+		all = append(all, b.Subject()+" broke: "+b.Reason)
+	}
+	return append(all, s.Problems...)
+}
+
 // headline summarizes a run, the worst first.
 func headline(s result.Summary) string {
 	line, red := "", counted(s, result.Status.FailsRun)
 	add(&line, red != "", ", %s", red)
 	add(&line, len(s.Problems) > 0, ", %s", plural(len(s.Problems), "problem"))
 	add(&line, s.Interrupted, ", interrupted")
+	cells := 0
+	for _, b := range s.Breaks {
+		if b.Cell != "" {
+			cells++
+		}
+	}
+	add(&line, cells > 0, ", %s broke", plural(cells, "cell"))
+	add(&line, len(s.Breaks) > cells && !s.Interrupted, ", unfinished")
 	add(&line, line == "" || s.Passed > 0, ", %d passed", s.Passed)
 	return strings.TrimPrefix(line, ", ")
 }

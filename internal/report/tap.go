@@ -11,7 +11,8 @@ import (
 
 // TAP writes the Test Anything Protocol, version 14: a test point as each test ends, and the plan at the end, so that
 // readers detect truncation. Red tests are "not ok" with a YAML block of diagnostics, skipped tests SKIP,
-// known-failing tests TODO. Problems of the run are additional test points that are "not ok".
+// known-failing tests TODO. Problems of the run and broken cells are additional test points that are "not ok". If the
+// run itself broke, the report bails out.
 func TAP() Generator {
 	t := &tap{}
 	return hooks{start: t.start, test: t.verdict, cell: t.cell, finish: t.finish}.generator(&t.Buffer)
@@ -33,8 +34,8 @@ func (t *tap) start(n result.RunStarted) {
 }
 
 func (t *tap) cell(n result.CellFinished) {
-	if !n.KeptFrom.IsZero() {
-		t.comment(fmt.Sprintf("cell %s: %s", n.Cell, keptFrom(n)))
+	if why := ran(n); why != "" {
+		t.comment(fmt.Sprintf("cell %s: %s", n.Cell, why))
 	}
 }
 
@@ -42,8 +43,13 @@ func (t *tap) finish(s result.Summary) {
 	for _, p := range s.Problems {
 		t.point(false, "utr: "+p, "")
 	}
-	if s.Interrupted {
-		t.point(false, "utr: the run was interrupted", "")
+	for _, b := range s.Breaks {
+		if b.Cell == "" {
+			t.WriteString("Bail out! " + oneLine(b.Reason) + "\n")
+		} else {
+			t.point(false, "utr: "+b.Subject(), "")
+			t.diagnose(&result.Verdict{Status: result.Broken, Reason: b.Reason})
+		}
 	}
 	fmt.Fprintf(t, "1..%d\n", t.points)
 }

@@ -137,7 +137,7 @@ func (t *text) finished(v *result.Verdict) {
 		}
 		return
 	}
-	if !t.options.Verbose || v.SkipKind == result.SkipFilter { // their number at the end is enough
+	if !t.options.Verbose || !started(v) { // their number at the end is enough
 		return
 	}
 	rest := t.took(" (%s)", v.Duration)
@@ -148,6 +148,11 @@ func (t *text) finished(v *result.Verdict) {
 	}
 	t.headline(v, rest)
 	t.explainDecisions(v)
+}
+
+// started reports whether a test was started, or skipped for a reason of its own.
+func started(v *result.Verdict) bool {
+	return v.SkipKind != result.SkipFilter && v.SkipKind != result.SkipNotRun
 }
 
 func skipReason(v *result.Verdict) string { return string(v.SkipKind) + ": " + v.Reason }
@@ -353,8 +358,10 @@ func (t *text) summary(s result.Summary) {
 	for _, p := range s.Problems {
 		t.line(0, "problem: %s", p)
 	}
-	if s.Interrupted {
-		t.line(0, "interrupted: %d of %d tests ran", t.ended, t.started.Total)
+	for _, b := range s.Breaks {
+		if b.Cell == "" { // Cells has the others
+			t.line(0, "%s: %d of %d tests ran", b.Reason, t.ended, t.started.Total)
+		}
 	}
 	switch {
 	case s.Flaky > 0:

@@ -569,13 +569,12 @@ const toggle = s => {
 
 const head = () => {
   const bad = verdicts.filter(v => red(v.status)).length;
-  document.title = (bad ? '✘ ' + bad + ' red' : '✔') + ' · utr report';
   byID('about').textContent = [run.engine, run.time && new Date(run.time).toLocaleString(), run.shard && 'shard ' + run.shard, summary && milliseconds(summary.durationMS)].filter(Boolean).join(' · ');
   const problems = [...(summary ? summary.problems || [] : ['This report was cut off: the run did not end.'])];
-  if (summary && summary.interrupted) problems.push('The run was interrupted.');
-  const kept = summary && summary.kept || [];
-  byID('problems').replaceChildren(...[...problems, ...kept].map(p => make('li', {}, p)));
-  byID('problems').hidden = !problems.length && !kept.length;
+  const cells = summary && summary.cells || [];
+  document.title = (bad ? '✘ ' + bad + ' red' : problems.length ? '✘' : '✔') + ' · utr report';
+  byID('problems').replaceChildren(...[...problems, ...cells].map(p => make('li', {}, p)));
+  byID('problems').hidden = !problems.length && !cells.length;
   document.documentElement.style.setProperty('--count', Math.max(1, order.length));
   byID('columns').replaceChildren(make('span', {}, 'test', order.length < columns.length ? make('button', {type: 'button', click: unfold}, 'show all ' + columns.length + ' columns') : ''),
     ...order.map(c => make('span', {title: columns[c] || 'not run'}, columns[c] || 'not run')));

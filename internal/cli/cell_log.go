@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"strings"
+)
+
+// cellLog writes the output of a cell to a file and remembers what explains its exit, since the file may be incomplete:
+// a full disk must not end the cell, nor hide the reason.
+type cellLog struct {
+	file io.Writer
+	err  error  // of the first failed write
+	line []byte // incomplete
+	last string // the last line
+	ours string // the last message of utr
+	died string // a Go panic
+}
+
+// Write never fails.
+func (l *cellLog) Write(p []byte) (int, error) {
+	if l.err == nil {
+		_, l.err = l.file.Write(p)
+	}
+	lines := bytes.SplitAfter(append(l.line, p...), []byte("\n"))
+	for _, line := range lines[:len(lines)-1] {
+		l.note(string(line))
+	}
+	l.line = lines[len(lines)-1]
+	return len(p), nil
+}
+
+func (l *cellLog) note(line string) {
+	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+		l.died = cmp.Or(l.died, strings.TrimSpace(line))
+	}
+	message, ours := strings.CutPrefix(line, "utr: ")
+	message = strings.TrimSpace(message)
+	if ours {
+		l.ours = cmp.Or(message, l.ours)
+	}
+	l.last = cmp.Or(message, l.last)
+}
+
+// message returns the line that best explains an exit: a Go panic, the last message of utr, or the last line. A message
+// of utr that ends with a colon is followed by the last line, which is from an adapter.
+func (l *cellLog) message() string {
+	l.note(string(l.line))
+	ours := l.ours
+	if strings.HasSuffix(ours, ":") {
+		ours += " " + l.last
+	}
+	return cmp.Or(l.died, ours, l.last, "it printed nothing")
+}
