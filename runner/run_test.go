@@ -211,6 +211,34 @@ func (s *late) Acquire(context.Context, int) (deployment.Deployment, error) {
 	return nil, context.Canceled
 }
 
+// A run in which too few tests run has a problem, unless something worse happened.
+func TestFewTestsRun(t *testing.T) {
+	e, err := reference.New(reference.Options{})
+	testkit.Check(t, err)
+	defer func() { _ = e.Close() }()
+	suite, err := specs.Parse("a.yml", []byte(`{description: d, schemaVersion: "1.0", tests: [{description: a, skipReason: b, operations: []}]}`))
+	testkit.Check(t, err)
+	source := &playbackSource{deployment.Description{Name: "single 8.0", Topology: deployment.Single, Version: [3]int{8}}}
+	summary, err := Run(t.Context(), []*specs.Suite{suite}, Config{Engine: e, Source: source, MinTests: 1})
+	testkit.Check(t, err)
+	testkit.Equal(t, "no test runs", fmt.Sprint(summary.Problems, summary.ExitCode()), "[no test ran: all 1 were skipped] 1")
+	for _, r := range []struct {
+		reason  string
+		summary result.Summary
+		least   int
+		want    string
+	}{
+		{"enough", result.Summary{Passed: 1, KnownFailing: 1}, 2, "[] 0"},
+		{"too few", result.Summary{Passed: 2, Skipped: 3}, 3, "[2 tests ran, --min-tests requires 3] 1"},
+		{"none, and that is allowed", result.Summary{Skipped: 3}, 0, "[] 0"},
+		{"a failure is worse", result.Summary{Failed: 1}, 2, "[] 1"},
+		{"an interruption is worse", result.Summary{Breaks: []result.Break{{Reason: "interrupted"}}}, 1, "[] 3"},
+	} {
+		r.summary.RequireTests(r.least)
+		testkit.Equal(t, r.reason, fmt.Sprint(r.summary.Problems, r.summary.ExitCode()), r.want)
+	}
+}
+
 // A run that is interrupted while its last test waits for a deployment fails.
 func TestInterruptedWhileWaiting(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -83,30 +83,52 @@ func TestServerKilled(t *testing.T) {
 // listens matches the log line with a server's port.
 var listens = regexp.MustCompile(`"Waiting for connections".*"port":(\d+)`)
 
-// When a quota is exceeded while reports are written, the run finishes, names each report that it could not write, and
-// keeps the earlier ones.
-func TestQuotaForReports(t *testing.T) {
+// many is a suite whose reports exceed the quota of limited.
+func many() string {
 	var suite strings.Builder
 	suite.WriteString("description: many\nschemaVersion: \"1.10\"\ntests:\n")
-	for i := range 300 { // enough to exceed the quota
+	for i := range 300 {
 		fmt.Fprintf(&suite, "  - {description: \"test %d\", operations: []}\n", i)
 	}
-	dir := t.TempDir()
-	earlier, fresh, small := filepath.Join(dir, "earlier.json"), filepath.Join(dir, "fresh.tap"), filepath.Join(dir, "small.svg")
-	testkit.Check(t, os.WriteFile(earlier, []byte("earlier"), 0o600))
-	// The process may not write files of more than 8 blocks of 512 bytes.
-	end := utrtest.NewPlace(t).Launch(exec.Command("sh", "-c", `ulimit -f 8 || exit 99; exec "$@"`, "sh", utrtest.Command(t),
-		"run", "--topology", "single", "--json", earlier, "--tap", fresh, "--badge", small, suiteFile(t, suite.String()))).End()
+	return suite.String()
+}
+
+// limited runs utr, which may not write files of more than 8 blocks of 512 bytes.
+func limited(t *testing.T, args ...string) utrtest.Result {
+	t.Helper()
+	command := append([]string{"-c", `ulimit -f 8 || exit 99; exec "$@"`, "sh", utrtest.Command(t)}, args...)
+	end := utrtest.NewPlace(t).Launch(exec.Command("sh", command...)).End()
 	if end.Code == 99 {
 		t.Skip("not verified: this shell cannot limit file sizes")
 	}
+	return end
+}
+
+// When a cell of a matrix cannot write its report and its log, the matrix says why, and the other cells run.
+func TestQuotaForResults(t *testing.T) {
+	dir := t.TempDir()
+	file := suiteFile(t, "clusters: {name: c, embedded: single}\nsuites: [{name: many, paths: ["+suiteFile(t, many())+"]}, smoke]\n")
+	summary := filepath.Join(dir, "night.md")
+	end := limited(t, "matrix", file, "--results", filepath.Join(dir, "results"), "--markdown", summary)
+	end.Want(3, "1/2 ✘ c_reference_many: ", "file too large", "2/2 ✔ c_reference_smoke: 1 passed", "\nskipped 300: not-run: ")
+	testkit.Contains(t, testkit.Read(t, summary), "cell c\\_reference\\_many broke: exit code 3: writing the report to ", "file too large")
+}
+
+// When a quota is exceeded while reports are written, the run finishes and names each report that it could not write.
+// A file that had an earlier report says that this run has not finished.
+func TestQuotaForReports(t *testing.T) {
+	dir := t.TempDir()
+	earlier, fresh, small := filepath.Join(dir, "earlier.json"), filepath.Join(dir, "fresh.tap"), filepath.Join(dir, "small.svg")
+	testkit.Check(t, os.WriteFile(earlier, []byte("earlier"), 0o600))
+	end := limited(t, "run", "--topology", "single", "--json", earlier, "--tap", fresh, "--badge", small, suiteFile(t, many()))
 	end.Want(3,
-		"writing the report to "+earlier+": write "+earlier+".partial: file too large; the earlier report is unchanged",
+		"writing the report to "+earlier+": write "+earlier+".partial: file too large; it says that the run has not finished",
 		"writing the report to "+fresh+": write "+fresh+".partial: file too large")
 	testkit.Equal(t, "the text is complete", strings.HasSuffix(end.Out, "300 passed, 0 failed, 0 skipped"), true)
 	left := folder(t, dir)
-	testkit.Equal(t, "files", len(left), 2)
-	testkit.Equal(t, "the earlier report", left[earlier], "earlier")
+	testkit.Equal(t, "files", len(left), 3)
+	testkit.Contains(t, left[earlier], `"breaks":[{"reason":"it has not finished"}]`)
+	testkit.Contains(t, left[fresh], "\nBail out! it has not finished\n")
 	testkit.Equal(t, "the small report is complete", strings.HasSuffix(strings.TrimSpace(left[small]), "</svg>"), true)
 }
 

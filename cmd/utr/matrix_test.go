@@ -80,13 +80,18 @@ func child(t *testing.T, u *utrtest.Process) (pid int) {
 // A signal ends the running cell, which cleans up, and the matrix. Finished cells are kept.
 func TestNightIsInterrupted(t *testing.T) {
 	n := newNight(t)
-	u := n.begin()
+	junit := filepath.Join(t.TempDir(), "night.xml")
+	u := n.begin("--junit", junit)
+	testkit.Contains(t, testkit.Read(t, junit), `<error message="it has not finished"`)
 	u.Signal(syscall.SIGTERM)
 	u.Line("2/3 ✘ c_reference_slow: interrupted, 1 passed in ")
 	u.Line("2 passed, 0 failed, ")
 	u.End().Want(3, "1 of 3 cells are finished")
 	log := testkit.Read(t, filepath.Join(n.results, "c_reference_slow.log"))
 	testkit.Contains(t, log, "interrupted: 1 of 3 tests ran") // it was not killed
+	testkit.Contains(t, testkit.Read(t, junit), `[c_reference_again]" time="0.000">`, `<skipped message="not-run: interrupted before it began">`,
+		`<testcase name="the run" classname="utr" time="0.000">`, `<testcase name="cell c_reference_again" classname="utr" time="0.000">`,
+		`<error message="interrupted before it began" type="broken">`)
 	n.resume("smoke|again").Want(0, "2 cells, 1 of them already finished", "\n2 passed, 0 failed, 0 skipped")
 }
 
@@ -97,7 +102,7 @@ func TestCellIsKilled(t *testing.T) {
 	testkit.Check(t, syscall.Kill(child(t, u), syscall.SIGKILL))
 	u.Line("2/3 ✘ c_reference_slow: 1 passed in ", "(its process died: signal: killed)")
 	u.Line("3/3 ✔ c_reference_again: 1 passed")
-	u.Line("3 passed, 0 failed, 0 skipped")
+	u.Line("3 passed, 0 failed, 2 skipped")
 	u.End().Want(3)
 }
 

@@ -132,8 +132,9 @@ func newBench(t testing.TB) *bench {
 				cfg.Notify(n)
 			}
 			s := b.summary
-			s.Interrupted = ctx.Err() != nil
-			b.cutShort = s.Interrupted
+			if b.cutShort = ctx.Err() != nil; b.cutShort {
+				s.Interrupt(runner.Interruption(ctx))
+			}
 			cfg.Notify(result.RunFinished{Summary: s})
 			return s, b.fails
 		},

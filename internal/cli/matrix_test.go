@@ -74,7 +74,11 @@ func newNight(t *testing.T, file string) *nightBench {
 			n.Verdict.Test.Cell, n.Verdict.Test.Deployment = cell, "single 8.0"
 			notes = append(notes, n)
 		}
-		text := jsonReport(append(notes, result.RunFinished{Summary: result.Summary{Problems: p.problems, Interrupted: ctx.Err() != nil, Duration: time.Second}})...)
+		s := result.Summary{Problems: p.problems, Duration: time.Second}
+		if ctx.Err() != nil {
+			s.Interrupt("interrupted")
+		}
+		text := jsonReport(append(notes, result.RunFinished{Summary: s})...)
 		switch p.cut {
 		case "everything":
 			return 0, p.code, p.died

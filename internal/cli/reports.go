@@ -411,8 +411,8 @@ func diffCommand(c *call) *cobra.Command {
 		Short: "Compare the reports of two runs",
 		Long: `OLD and NEW are reports that utr run --json wrote. Tests are matched by file,
 description, deployment and iteration. Prints new failures, failures of another kind,
-fixed tests, changed skips, passing tests that took twice as long, added or removed tests, and
-tests that did not run because the newer run broke or was interrupted.
+fixed tests, changed skips, passing tests that took twice as long, added or removed tests,
+and tests that did not run because the newer run broke or was interrupted.
 
 Exit codes: 0 no change for the worse, 1 new failures, removed tests, or tests that did
 not run, 2 bad usage or not a report.`,

@@ -28,9 +28,6 @@ import (
 // NewEngine creates a driver under test. Only the reference engine uses the options. An error is a usage error.
 type NewEngine func(reference.Options) (engine.Engine, error)
 
-// minTestsAuto stands for the default of --min-tests.
-const minTestsAuto = -1
-
 // maxLocalShards is more than one machine can run.
 const maxLocalShards = 16
 
@@ -103,7 +100,7 @@ utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 suites/`,
 
 // newRun returns the defaults of flags, which are set before the flags are declared.
 func newRun(f *flags) *runFlags {
-	return &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1, MinTests: minTestsAuto}, lock: &lock.Options{}}
+	return &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1}, lock: &lock.Options{}}
 }
 
 func declareRun(f *flags) *runFlags {
@@ -125,7 +122,7 @@ func declareRun(f *flags) *runFlags {
 	f.duration(&r.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 	f.duration(&r.deadline, "deadline", "time limit for the whole run, which is then interrupted (default none)")
 	f.number(&r.config.MinTests, "min-tests", "N", 0,
-		"fail if fewer tests run, not counting skipped ones (default 1; 0 with --cell or --shard, which are judged together)")
+		"fail if fewer tests run, not counting skipped ones (default 1, but 0 for a part of a run, by --cell or --shard)")
 	f.toggle(&r.config.FailFast, "fail-fast", "start no more tests after the first failed or broken one")
 	f.number(&r.config.Retries, "retry-failed", "N", 0,
 		"how often to retry a failed or broken test (default 0); one that then passes is flaky, which fails the run")
@@ -211,11 +208,8 @@ func (r *runFlags) check(c *call) (err error) {
 	if cfg.Jobs == 0 {
 		cfg.Jobs = r.jobs(c.program.Machine())
 	}
-	if cfg.MinTests == minTestsAuto {
+	if !r.flags.Changed("min-tests") && cfg.Cell == "" && cfg.Shard.Count == 0 {
 		cfg.MinTests = 1
-		if cfg.Cell != "" || cfg.Shard.Count > 0 {
-			cfg.MinTests = 0
-		}
 	}
 	if r.durations != "" {
 		earlier, err := readReport(r.durations)

@@ -32,20 +32,22 @@ var testFiles = map[string]string{
 	"asking.yml": strings.NewReplacer(`"1.0"`, `"1.1"`, "tests:\n", "runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n").Replace(suite),
 	"armed.yml": `{description: x, schemaVersion: "1.0", createEntities: [{client: {id: c}}], tests: [{description: a, operations: [
 		{name: failPoint, object: testRunner, arguments: {client: c, failPoint: {configureFailPoint: hangSomewhere, mode: "off"}}}]}]}`,
-	"known.txt":    "first # a reason\n",
-	"bare.txt":     "pattern\n",
-	"good.json":    jsonReport(result.RunStarted{}, finished("a", result.Passed), result.RunFinished{}),
-	"failed.json":  jsonReport(result.RunStarted{}, finished("a", result.Failed), result.RunFinished{}),
-	"other.json":   jsonReport(result.RunStarted{}, finished("b", result.Passed), result.RunFinished{}),
-	"shard.json":   jsonReport(result.RunStarted{Shard: "1/2"}, finished("a", result.Passed), result.RunFinished{}),
-	"past.json":    jsonReport(result.RunStarted{}, finished("a", result.Passed), finished("b", result.Skipped), result.RunFinished{}),
-	"none.xml":     "<testsuites/>\n",
-	"earlier.json": "<xml>",
-	"mine.json":    minimal,
-	"half.json":    `{"password": "hunter22"}`,
-	"secure.json":  `{"members": [{}], "sslParams": {"sslCAFile": "ABSOLUTE_PATH_REPLACEMENT_TOKEN/ca.pem"}}`,
-	"failing.yml":  strings.NewReplacer("MODE", "{times: 1}", "ERROR", "errorCode: 50, errorLabels: [RetryableWriteError]").Replace(failing),
-	"night.yml":    "clusters: [{embedded: single}]\nsuites: suite.yml\n",
+	"known.txt":       "first # a reason\n",
+	"bare.txt":        "pattern\n",
+	"good.json":       jsonReport(result.RunStarted{}, finished("a", result.Passed), result.RunFinished{}),
+	"failed.json":     jsonReport(result.RunStarted{}, finished("a", result.Failed), result.RunFinished{}),
+	"other.json":      jsonReport(result.RunStarted{}, finished("b", result.Passed), result.RunFinished{}),
+	"stopped.json":    jsonReport(result.RunStarted{}, notRun("a"), result.RunFinished{Summary: result.Summary{Skipped: 1, Interrupted: true, Breaks: []result.Break{{Reason: "interrupted"}}}}),
+	"unfinished.json": string(report.Unfinished(report.JSON(), result.RunStarted{})),
+	"shard.json":      jsonReport(result.RunStarted{Shard: "1/2"}, finished("a", result.Passed), result.RunFinished{}),
+	"past.json":       jsonReport(result.RunStarted{}, finished("a", result.Passed), finished("b", result.Skipped), result.RunFinished{}),
+	"none.xml":        "<testsuites/>\n",
+	"earlier.json":    "<xml>",
+	"mine.json":       minimal,
+	"half.json":       `{"password": "hunter22"}`,
+	"secure.json":     `{"members": [{}], "sslParams": {"sslCAFile": "ABSOLUTE_PATH_REPLACEMENT_TOKEN/ca.pem"}}`,
+	"failing.yml":     strings.NewReplacer("MODE", "{times: 1}", "ERROR", "errorCode: 50, errorLabels: [RetryableWriteError]").Replace(failing),
+	"night.yml":       "clusters: [{embedded: single}]\nsuites: suite.yml\n",
 }
 
 // conditions are the settings of a run: "when …".
@@ -83,6 +85,12 @@ var conditions = map[string]func(*bench){
 			b.opened.(deployment.ClusterOptions).Lock.Lost(&lock.LostError{Hosts: []string{"h1:1"}, Holder: &far})
 		}
 	},
+}
+
+func notRun(name string) result.TestFinished {
+	n := finished(name, result.Skipped)
+	n.Verdict.SkipKind, n.Verdict.Reason = result.SkipNotRun, "interrupted"
+	return n
 }
 
 var far = lock.Holder{Host: "far", PID: 7}
