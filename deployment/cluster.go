@@ -89,7 +89,7 @@ func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 		return nil, err
 	}
 	p := newPool(nil)
-	p.add(c.description, &poolSlot{cluster: c, state: slotIdle})
+	p.add(c.description, &poolSlot{cluster: c, state: slotIdle, unique: true})
 	return p, nil
 }
 
@@ -187,6 +187,20 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 	if err != nil {
 		return nil, failed(err)
 	}
+	all := u
+	if d.Topology == Sharded && len(u.hosts) > 1 {
+		var left map[string]error
+		if u, left, err = u.answering(ctx); err != nil {
+			return nil, failed(err)
+		}
+		for _, host := range all.hosts {
+			if left[host] != nil {
+				o.Note(left[host].Error())
+			}
+		}
+		d.Hosts = u.hosts
+		c.repair = c.routes(all.withAll(o.URIOptions), o.Note)
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.cleanUp.run(context.WithoutCancel(ctx)))
@@ -209,7 +223,10 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 	if err := u.look(ctx, limit, func(ctx context.Context, run runFunc) error { return describe(ctx, run, u, d) }); err != nil {
 		return nil, failed(err)
 	}
-	single := o.URI
+	every, single := o.URI, o.URI
+	if len(u.hosts) < len(all.hosts) {
+		every = u.String()
+	}
 	switch {
 	case d.Topology == LoadBalanced && o.SingleURI == "":
 		return nil, errors.New("the deployment is load balanced: also name the load balancer for a single mongos (--single-uri)")
@@ -218,7 +235,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 	case d.Topology == Sharded && len(d.Hosts) > 0:
 		single = u.at(d.Hosts[0]).String()
 	}
-	err = c.reach(o.URI, single, o.URIOptions)
+	err = c.reach(every, single, o.URIOptions)
 	c.uri = u.withAll(o.URIOptions)
 	return c, err
 }

@@ -238,7 +238,14 @@ func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster, foun
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c, err)
 	}
+	reroute := existing.repair
 	existing.repair = func(ctx context.Context) error {
+		if reroute != nil {
+			if err := reroute(ctx); err != nil {
+				return fmt.Errorf("it is not used again: %w", err)
+			}
+			direct = direct.at(existing.description.Hosts...)
+		}
 		if err := s.repair(ctx, existing, direct); err != nil {
 			return fmt.Errorf("it is not used again: %w", err)
 		}

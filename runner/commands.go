@@ -35,7 +35,11 @@ const defaultServer = ""
 // of the Stable API unless it is "": servers with requireApiVersion require it.
 func dialer(api string) func(deployment.Deployment) (commands, error) {
 	return func(d deployment.Deployment) (commands, error) {
-		client, err := mongo.Connect(internal(d.SingleURI(), api))
+		o := internal(d.SingleURI(), api)
+		if d.Description().Topology == deployment.Sharded {
+			o = alone(o)
+		}
+		client, err := mongo.Connect(o)
 		return &clients{deployment: d, api: api, clients: map[string]*mongo.Client{defaultServer: client}}, err
 	}
 }
@@ -57,6 +61,14 @@ func internal(uri, api string) *options.ClientOptions {
 		SetReadPreference(readpref.Primary()).SetServerMonitoringMode(options.ServerMonitoringModePoll)
 	if api != "" {
 		o.SetServerAPIOptions(options.ServerAPI(options.ServerAPIVersion(api)))
+	}
+	return o
+}
+
+// alone limits the wait of a client for its only server, which no election replaces.
+func alone(o *options.ClientOptions) *options.ClientOptions {
+	if o.ServerSelectionTimeout == nil {
+		o.SetServerSelectionTimeout(5 * time.Second)
 	}
 	return o
 }
@@ -92,7 +104,7 @@ func (c *clients) clientOf(address string) (*mongo.Client, error) {
 	if client := c.clients[address]; client != nil {
 		return client, nil
 	}
-	client, err := mongo.Connect(internal(c.deployment.DirectURI(address), c.api))
+	client, err := mongo.Connect(alone(internal(c.deployment.DirectURI(address), c.api)))
 	if err == nil {
 		c.clients[address] = client
 	}

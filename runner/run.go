@@ -165,6 +165,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		return v
 	}
 	began := r.cfg.Now()
+	others := false // of the servers answer
 	d, err := r.cfg.Source.Acquire(ctx, j.offer)
 	if err == nil {
 		reusable := false
@@ -176,6 +177,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 			err = r.open(watched, s, began)
 			ctx = watched
 		}
+		others = err != nil && s != nil && s.othersAnswer(ctx)
 		if err == nil {
 			if why := r.stopped(); why != nil { // while waiting for the deployment
 				reusable = true
@@ -186,7 +188,11 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 				return skipped(&Skip{result.SkipRequirement, why})
 			}
 			r.notify(result.TestStarted{Test: j.id, Time: r.cfg.Now()})
-			if v, reusable = r.runTest(ctx, s, j); !reusable {
+			var lost bool
+			if v, lost, reusable = r.runTest(ctx, s, j); lost {
+				r.abandon(d, s.about.Name, nil)
+			}
+			if !reusable {
 				r.discard(s)
 			}
 			return v
@@ -202,7 +208,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		r.locked(func() { why = r.interrupted(ctx) })
 		return skipped(why)
 	default:
-		if d != nil {
+		if d != nil && !others {
 			r.abandon(d, r.offers[j.offer].Name, err)
 		}
 		v.Status, v.Reason = result.Broken, fmt.Sprintf("no deployment for the test (%s): %s", r.offers[j.offer].Name, err)
@@ -243,7 +249,6 @@ func (r *run) open(ctx context.Context, s *site, began time.Time) (err error) {
 }
 
 func (r *run) discard(s *site) {
-	r.abandon(s.deployment, s.about.Name, nil)
 	r.locked(func() { delete(r.sites, s.deployment) })
 	s.commands.close()
 }

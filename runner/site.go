@@ -67,13 +67,11 @@ func (s *site) diagnose(ctx context.Context, cleanupFailed, differs bool) (lost,
 	if lost = s.deployment.Dead(); lost != nil || ctx.Err() != nil {
 		return lost, nil
 	}
-	if cleanupFailed {
-		lost = s.ping(ctx)
+	if died = s.died(ctx); died != nil && s.othersAnswer(ctx) {
+		return nil, died
 	}
-	if lost == nil && differs {
-		if died = s.died(ctx); died != nil {
-			lost = s.ping(ctx) // the last server may have died
-		}
+	if cleanupFailed || died != nil { // the last server may have died
+		lost = s.ping(ctx)
 	}
 	return lost, died
 }

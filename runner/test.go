@@ -36,8 +36,9 @@ type testRun struct {
 	window       [2]time.Time // of the server log, by the wall clock
 }
 
-// runTest runs and cleans up a test and reports whether the site may run another.
-func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, reusable bool) {
+// runTest runs and cleans up a test. It reports whether the deployment stopped answering, and whether the site may run
+// another test.
+func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, gone, reusable bool) {
 	started := r.cfg.Now()
 	t := &testRun{
 		job: j, run: r, site: s, window: [2]time.Time{time.Now()},
@@ -66,7 +67,11 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, r
 	v = t.verdict(cleanup, lost, died)
 	v.Started, v.Duration = started, r.cfg.Now().Sub(started)
 	// An owned deployment is replaced unless the test and its clean-up went well.
-	return v, lost == nil && (!s.deployment.Owned() || cleanup == nil && v.Status != result.Broken)
+	if s.deployment.Owned() {
+		return v, lost != nil, lost == nil && cleanup == nil && v.Status != result.Broken
+	}
+	// The source leaves a mongos out that died.
+	return v, lost != nil, lost == nil && !(s.sharded() && died != nil)
 }
 
 // withoutDeadline returns a context that ends with ctx and its cause, but has no deadline: a driver may convert a

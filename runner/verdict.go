@@ -27,8 +27,8 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	switch {
 	case lost != nil:
 		v.Status, v.SkipKind, v.Reason = result.Broken, "", "the deployment stopped answering: "+lost.Error()
-	case died != nil && v.Status == result.Failed:
-		v.Status, v.Reason = result.Broken, died.Error()
+	case died != nil && (v.Status == result.Failed || cleanup != nil):
+		v.Status, v.SkipKind, v.Reason = result.Broken, "", died.Error()
 	case cleanup != nil:
 		if v.Status != result.Failed && v.Status != result.Broken { // which remain so
 			v.Status, v.SkipKind = result.Broken, ""

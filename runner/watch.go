@@ -35,8 +35,8 @@ func (s *site) watch(ctx context.Context) (watched context.Context, end func()) 
 			case <-watched.Done():
 				return
 			}
-			err := s.silent(watched)
-			if unanswered++; err == nil {
+			answers, err := s.ask(watched)
+			if unanswered++; answers > 0 || err == nil {
 				unanswered = 0
 			} else if unanswered == mostAsks {
 				cancel(&silentError{err})
@@ -46,8 +46,8 @@ func (s *site) watch(ctx context.Context) (watched context.Context, end func()) 
 	return watched, func() { cancel(context.Canceled); watching.Wait() }
 }
 
-// silent returns an error with the reason of each server if none answers.
-func (s *site) silent(ctx context.Context) error {
+// ask asks all servers. It returns how many answer, and why each other one does not.
+func (s *site) ask(ctx context.Context) (answers int, silent error) {
 	ctx, cancel := limited(ctx, askEvery, "the limit for an answer")
 	defer cancel()
 	errs := make([]error, len(s.about.Hosts))
@@ -59,14 +59,24 @@ func (s *site) silent(ctx context.Context) error {
 	var why []string
 	for i, err := range errs {
 		if err == nil {
-			return nil
+			answers++
+		} else {
+			why = append(why, fmt.Sprintf("%s: %s", s.about.Hosts[i], err))
 		}
-		why = append(why, fmt.Sprintf("%s: %s", s.about.Hosts[i], err))
 	}
-	if len(why) == 0 {
-		return nil // no server is known
+	if len(why) > 0 {
+		silent = errors.New(strings.Join(why, "; "))
 	}
-	return errors.New(strings.Join(why, "; "))
+	return answers, silent
+}
+
+// othersAnswer reports whether some mongoses of a cluster do not answer and others do, with which the run continues.
+func (s *site) othersAnswer(ctx context.Context) bool {
+	if !s.sharded() {
+		return false
+	}
+	answers, silent := s.ask(ctx)
+	return answers > 0 && silent != nil
 }
 
 // lostDuring returns the *silentError that ended a context, or nil.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -173,7 +174,7 @@ func TestServersInTheMiddle(t *testing.T) {
 		{"all members are killed", set, "retryReads: false", findOne, killAll, result.Broken, "the deployment stopped answering", result.Skipped},
 		{"a secondary is killed", set, "retryReads: false", findOne, kill, result.Broken, stopped, result.Passed},
 		{"a secondary is killed, and the engine retries on the other", set, "retryReads: true", findOne, kill, result.Passed, "", result.Passed},
-		{"a mongos is killed, and the engine knows no other", sharded, "retryReads: true", findOne, kill, result.Broken, "HOST", result.Skipped},
+		{"a mongos is killed, and the engine knows no other", sharded, "retryReads: true", findOne, kill, result.Broken, stopped, result.Passed},
 		{"the primary steps down, and the engine retries", set, "retryWrites: true", insertOne, stepDown, result.Passed, "", result.Passed},
 		{"the primary steps down, and the engine does not retry", set, "retryWrites: false", insertOne, stepDown,
 			result.Failed, "the primary changed during the test, from HOST to ", result.Passed},
@@ -222,6 +223,48 @@ func TestServersInTheMiddle(t *testing.T) {
 			testkit.Equal(t, "exit code", summary.ExitCode(), code)
 		})
 	}
+}
+
+// When one mongos of two dies, even the one that the runner writes initial data to, one test is broken, and the others run on
+// the other mongos, except those that require several.
+func TestMongosIsLeftOut(t *testing.T) {
+	f := start(t, embedded.Options{Topology: embedded.Sharded})
+	suite, err := specs.Parse("left.yml", []byte(`description: left
+schemaVersion: "1.10"
+createEntities:
+  - client: {id: client}
+  - database: {id: database, client: client, databaseName: db}
+  - collection: {id: collection, database: database, collectionName: coll}
+initialData: [{databaseName: db, collectionName: coll, documents: [{_id: 1}]}]
+tests:
+  - {description: breaks, operations: []}
+  - description: requires several
+    operations:
+      - {name: createEntities, object: testRunner, arguments: {entities: [{client: {id: many, useMultipleMongoses: true}}]}}
+  - {description: passes, operations: [`+findOne+`]}
+  - {description: passes again, operations: [`+insertOne+`]}
+`))
+	testkit.Check(t, err)
+	var once sync.Once
+	verdicts, summary := f.run(t.Context(), []*specs.Suite{suite}, &lock.Options{}, func(n result.Note) {
+		if _, is := n.(result.TestStarted); is {
+			once.Do(func() { f.check(f.Kill(f.Hosts()[0])) })
+		}
+	})
+	for i, want := range []struct {
+		status result.Status
+		says   string
+	}{
+		{result.Broken, "during the test, " + f.Hosts()[0] + " stopped answering"},
+		{result.Skipped, "needs several mongoses (useMultipleMongoses), the deployment has one"},
+		{result.Passed, ""},
+		{result.Passed, ""},
+	} {
+		if v := verdicts[i]; v.Status != want.status || !strings.Contains(v.Reason, want.says) {
+			t.Error(bench.Describe(v))
+		}
+	}
+	testkit.Equal(t, "exit code", summary.ExitCode(), 3)
 }
 
 // The runner's own client retries when the primary steps down before each test, and

@@ -1,0 +1,55 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// routerLimit bounds the question whether a mongos answers.
+const routerLimit = 3 * time.Second
+
+// answering returns the connection string of the mongoses that answer, and why each other one is left out: a driver
+// may choose a mongos that does not answer, and a command for each mongos would fail. The error is not nil if none
+// answers.
+func (u uri) answering(ctx context.Context) (_ uri, left map[string]error, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, routerLimit, fmt.Errorf("no answer within %s", routerLimit))
+	defer cancel()
+	_, errs := concurrently(u.hosts, func(host string) (struct{}, error) { return struct{}{}, Answers(ctx, u.direct(host).String()) })
+	var hosts []string
+	left = make(map[string]error)
+	for i, err := range errs {
+		if err == nil {
+			hosts = append(hosts, u.hosts[i])
+		} else {
+			left[u.hosts[i]] = fmt.Errorf("the mongos %s is left out, and the run continues with the others: %w", u.hosts[i], err)
+		}
+	}
+	switch {
+	case len(hosts) == 0:
+		return u, left, errors.Join(errs...)
+	case len(left) > 0:
+		u = u.at(hosts...)
+	}
+	return u, left, nil
+}
+
+// routes makes tests use the mongoses that answer when a test found one that does not. all has every mongos: one that
+// answers again is used again.
+func (c *cluster) routes(all uri, note func(string)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		now, left, err := all.answering(ctx)
+		if err != nil || slices.Equal(now.hosts, c.description.Hosts) {
+			return err
+		}
+		for _, host := range c.description.Hosts {
+			if left[host] != nil {
+				note(left[host].Error())
+			}
+		}
+		c.uri, c.all, c.single, c.description.Hosts = now, now, now.at(now.hosts[0]), now.hosts
+		return nil
+	}
+}
