@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -14,7 +15,7 @@ import (
 type findCommand struct {
 	s                                                *call
 	name, ns                                         string
-	filter, sort                                     bson.D
+	filter, sort, min, max                           bson.D
 	skip, limit, batchSize                           int64
 	single, tailable, await, returnKey, showRecordID bool
 	hint                                             any
@@ -40,6 +41,8 @@ func find(s *call, a *args) action {
 	q.returnKey, q.showRecordID = a.flag("returnKey"), a.flag("showRecordId")
 	opts := query.Options{Let: a.let(), Collation: a.collation(), Scripts: s.scripts()}
 	q.filter, q.sort = a.document("filter"), a.document("sort")
+	q.min, q.max = a.document("min"), a.document("max")
+	a.Refuse(len(q.min)+len(q.max) > 0 && q.hint == nil, 51173, "When using min()/max() a hint of which index to use must be provided")
 	projection := a.document("projection")
 	a.Refuse(q.await && !q.tailable, fault.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
 	var err error
@@ -84,7 +87,7 @@ func (q *findCommand) run() (bson.D, error) {
 
 // search returns the matching records in order.
 func (q *findCommand) search(c *store.Collection) ([]*store.Record, error) {
-	if id, ok := q.match.ID(); ok && c.FindsByID() && q.concern.at == nil {
+	if id, ok := q.match.ID(); ok && c.FindsByID() && q.concern.at == nil && len(q.min)+len(q.max) == 0 {
 		// Looking up one record needs only the read lock.
 		var one []*store.Record
 		q.s.View(func(tx *store.Tx) { one = c.WithID(id) })
@@ -95,12 +98,29 @@ func (q *findCommand) search(c *store.Collection) ([]*store.Record, error) {
 		return nil, err
 	}
 	stop := int64(0)
+	if len(q.min)+len(q.max) > 0 {
+		records = slices.DeleteFunc(slices.Clone(records), func(r *store.Record) bool {
+			return compareFields(r.Document(), q.min) < 0 || len(q.max) > 0 && compareFields(r.Document(), q.max) >= 0
+		})
+	}
 	if q.order == nil && q.limit > 0 {
 		stop = q.skip + q.limit
 	}
 	hits, err := search(nil, records, q.match, stop)
 	query.Sort(hits, q.order, (*store.Record).Document)
 	return hits, err
+}
+
+// compareFields compares the fields of a document with those of a bound, in the order of the bound.
+func compareFields(doc, bound bson.D) int {
+	for _, e := range bound {
+		var v any
+		query.Leaves(doc, strings.Split(e.Key, "."), func(leaf any) { v = leaf })
+		if n := value.Compare(value.OrNull(v), e.Value); n != 0 {
+			return n
+		}
+	}
+	return 0
 }
 
 // result returns the projection of a record.
