@@ -8,6 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
@@ -17,7 +18,7 @@ import (
 
 // row is a supported operation.
 type row struct {
-	kind  operations.Kind
+	kind  entities.Kind
 	name  string
 	lacks string                           // unsupported arguments of the format
 	run   func(*call) (any, *result.Error) // the result is ignored if there is an error
@@ -28,7 +29,7 @@ func rows() []row {
 }
 
 // noResult returns a row for an operation without a result.
-func noResult(kind operations.Kind, name, lacks string, run func(*call) *result.Error) row {
+func noResult(kind entities.Kind, name, lacks string, run func(*call) *result.Error) row {
 	return row{kind, name, lacks, func(c *call) (any, *result.Error) { return enginekit.Nothing{}, run(c) }}
 }
 
@@ -43,7 +44,7 @@ func (r row) Accepts(name string) bool {
 }
 
 // Arguments lists the supported arguments of an operation. It returns false if the operation is not supported.
-func Arguments(kind operations.Kind, name string) ([]string, bool) {
+func Arguments(kind entities.Kind, name string) ([]string, bool) {
 	return enginekit.NewTable(rows()).Arguments(kind, name)
 }
 
@@ -93,12 +94,12 @@ func (c *call) prepare() *result.Error {
 	c.limit = c.scope.timeout
 	switch {
 	case c.Has("session"):
-		named, err := c.Test.Entities.Named(c.Given, "session", operations.Session)
+		named, err := enginekit.Named(&c.Test.Entities, c.Given, "session", entities.Session)
 		if err != nil {
 			return argument(err.Error())
 		}
 		c.session = named.(*clientSession)
-	case c.Kind != operations.Cursor && c.Kind != operations.Session:
+	case c.Kind != entities.Cursor && c.Kind != entities.Session:
 		c.session = c.client.newSession(true)
 	}
 	switch s := c.inCallback(); {
@@ -131,7 +132,7 @@ func (c *call) prepare() *result.Error {
 // Operations Timeout, "Convenient Transactions API").
 func (c *call) inCallback() *clientSession {
 	s := c.session
-	if c.Kind == operations.Session {
+	if c.Kind == entities.Session {
 		s = c.Entity.(*clientSession)
 	}
 	if s == nil || s.callback == nil {

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
@@ -244,11 +244,11 @@ func cursorRows() []row {
 		}
 	}
 	return []row{
-		noResult(operations.Cursor, "close", "", func(c *call) *result.Error {
+		noResult(entities.Cursor, "close", "", func(c *call) *result.Error {
 			c.Entity.(iterator).close(c.ctx, c.limit, &c.trace)
 			return nil
 		}),
-		{operations.Cursor, "iterateOnce", "", iterate(false)},
-		{operations.Cursor, "iterateUntilDocumentOrError", "", iterate(true)},
+		{entities.Cursor, "iterateOnce", "", iterate(false)},
+		{entities.Cursor, "iterateUntilDocumentOrError", "", iterate(true)},
 	}
 }

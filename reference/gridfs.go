@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -43,8 +43,8 @@ func bucketRows() []row {
 	byID := func(c *call) bson.D { return document("_id", exactly(c.Arg("id"))) }
 	byName := func(c *call) bson.D { return document("filename", exactly(c.Arg("filename"))) }
 	return []row{
-		noResult(operations.Bucket, "delete", "", func(c *call) *result.Error { return c.deleteFiles([]bson.RawValue{c.Arg("id")}) }),
-		noResult(operations.Bucket, "deleteByName", "", func(c *call) *result.Error {
+		noResult(entities.Bucket, "delete", "", func(c *call) *result.Error { return c.deleteFiles([]bson.RawValue{c.Arg("id")}) }),
+		noResult(entities.Bucket, "deleteByName", "", func(c *call) *result.Error {
 			files, err := c.files(byName(c), bson.E{Key: "projection", Value: byOne("_id")})
 			var ids []bson.RawValue
 			for _, f := range files {
@@ -55,8 +55,8 @@ func bucketRows() []row {
 			}
 			return c.deleteFiles(ids)
 		}),
-		{operations.Bucket, "download", "", func(c *call) (any, *result.Error) { return c.download(c.files(byID(c), one()...)) }},
-		{operations.Bucket, "downloadByName", "", func(c *call) (any, *result.Error) {
+		{entities.Bucket, "download", "", func(c *call) (any, *result.Error) { return c.download(c.files(byID(c), one()...)) }},
+		{entities.Bucket, "downloadByName", "", func(c *call) (any, *result.Error) {
 			order, skip := int32(1), c.Number("revision")
 			if !c.Has("revision") {
 				skip = -1
@@ -67,7 +67,7 @@ func bucketRows() []row {
 			revision := document("sort", document("uploadDate", order), "skip", skip)
 			return c.download(c.files(byName(c), append(revision, one()...)...))
 		}},
-		noResult(operations.Bucket, "drop", "", func(c *call) *result.Error {
+		noResult(entities.Bucket, "drop", "", func(c *call) *result.Error {
 			for _, part := range []string{"files", "chunks"} {
 				if err := c.perform(document("drop", c.part(part)), codes.NamespaceNotFound); err != nil {
 					return err
@@ -75,16 +75,16 @@ func bucketRows() []row {
 			}
 			return nil
 		}),
-		{operations.Bucket, "find", "", func(c *call) (any, *result.Error) {
+		{entities.Bucket, "find", "", func(c *call) (any, *result.Error) {
 			return c.query("files", c.copyArgs(c.options(document("filter", c.filter()), "filter"), "batchSize"))
 		}},
-		noResult(operations.Bucket, "rename", "", func(c *call) *result.Error { return c.renameFiles(byID(c), false) }),
-		noResult(operations.Bucket, "renameByName", "", func(c *call) *result.Error { return c.renameFiles(byName(c), true) }),
-		{operations.Bucket, "upload", "", func(c *call) (any, *result.Error) {
+		noResult(entities.Bucket, "rename", "", func(c *call) *result.Error { return c.renameFiles(byID(c), false) }),
+		noResult(entities.Bucket, "renameByName", "", func(c *call) *result.Error { return c.renameFiles(byName(c), true) }),
+		{entities.Bucket, "upload", "", func(c *call) (any, *result.Error) {
 			id := bson.NewObjectID()
 			return id, c.upload(id)
 		}},
-		noResult(operations.Bucket, "uploadWithId", "", func(c *call) *result.Error { return c.upload(c.Arg("id")) }),
+		noResult(entities.Bucket, "uploadWithId", "", func(c *call) *result.Error { return c.upload(c.Arg("id")) }),
 	}
 }
 

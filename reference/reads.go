@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -29,44 +29,44 @@ func readRows() []row {
 		return n
 	}
 	return []row{
-		cursorRow(operations.Collection, "find", "maxScan modifiers snapshot", find, documents),
-		cursorRow(operations.Collection, "createFindCursor", "maxScan modifiers snapshot", find, nil),
-		cursorRow(operations.Collection, "findOne", "batchSize cursorType limit maxAwaitTimeMS maxScan modifiers oplogReplay snapshot timeoutMode", findOne, first),
-		cursorRow(operations.Collection, "aggregate", "", aggregate, documents),
-		cursorRow(operations.Database, "aggregate", "", aggregate, documents),
-		cursorRow(operations.Collection, "countDocuments", "", countDocuments, count),
-		cursorRow(operations.Collection, "listSearchIndexes", "", listSearchIndexes, documents),
-		cursorRow(operations.Database, "listCollectionNames", "maxAwaitTimeMS", listCollections, names),
-		cursorRow(operations.Database, "listCollectionObjects", "maxAwaitTimeMS", listCollections, documents),
-		cursorRow(operations.Database, "listCollections", "maxAwaitTimeMS", listCollections, documents),
-		cursorRow(operations.Collection, "listIndexNames", "maxAwaitTimeMS", listIndexes, names),
-		cursorRow(operations.Collection, "listIndexes", "maxAwaitTimeMS", listIndexes, documents),
-		cursorRow(operations.Database, "createCommandCursor", "", cursorCommand, nil),
-		cursorRow(operations.Database, "runCursorCommand", "", cursorCommand, documents),
-		{operations.Client, "listDatabaseNames", "rawData", listDatabases},
-		{operations.Client, "listDatabaseObjects", "rawData", listDatabases},
-		{operations.Client, "listDatabases", "rawData", listDatabases},
-		{operations.Database, "runCommand", "writeConcern", runCommand},
-		{operations.Collection, "count", "", func(c *call) (any, *result.Error) {
+		cursorRow(entities.Collection, "find", "maxScan modifiers snapshot", find, documents),
+		cursorRow(entities.Collection, "createFindCursor", "maxScan modifiers snapshot", find, nil),
+		cursorRow(entities.Collection, "findOne", "batchSize cursorType limit maxAwaitTimeMS maxScan modifiers oplogReplay snapshot timeoutMode", findOne, first),
+		cursorRow(entities.Collection, "aggregate", "", aggregate, documents),
+		cursorRow(entities.Database, "aggregate", "", aggregate, documents),
+		cursorRow(entities.Collection, "countDocuments", "", countDocuments, count),
+		cursorRow(entities.Collection, "listSearchIndexes", "", listSearchIndexes, documents),
+		cursorRow(entities.Database, "listCollectionNames", "maxAwaitTimeMS", listCollections, names),
+		cursorRow(entities.Database, "listCollectionObjects", "maxAwaitTimeMS", listCollections, documents),
+		cursorRow(entities.Database, "listCollections", "maxAwaitTimeMS", listCollections, documents),
+		cursorRow(entities.Collection, "listIndexNames", "maxAwaitTimeMS", listIndexes, names),
+		cursorRow(entities.Collection, "listIndexes", "maxAwaitTimeMS", listIndexes, documents),
+		cursorRow(entities.Database, "createCommandCursor", "", cursorCommand, nil),
+		cursorRow(entities.Database, "runCursorCommand", "", cursorCommand, documents),
+		{entities.Client, "listDatabaseNames", "rawData", listDatabases},
+		{entities.Client, "listDatabaseObjects", "rawData", listDatabases},
+		{entities.Client, "listDatabases", "rawData", listDatabases},
+		{entities.Database, "runCommand", "writeConcern", runCommand},
+		{entities.Collection, "count", "", func(c *call) (any, *result.Error) {
 			return c.runCount(c.options(document("count", c.coll, "query", c.filter()), "filter"))
 		}},
-		{operations.Collection, "estimatedDocumentCount", "", func(c *call) (any, *result.Error) {
+		{entities.Collection, "estimatedDocumentCount", "", func(c *call) (any, *result.Error) {
 			return c.runCount(c.options(document("count", c.coll)))
 		}},
-		{operations.Collection, "distinct", "", func(c *call) (any, *result.Error) {
+		{entities.Collection, "distinct", "", func(c *call) (any, *result.Error) {
 			d := document("distinct", c.coll, "key", c.Arg("fieldName"), "query", c.filter())
 			return c.replyField(c.read(c.options(d, "fieldName", "filter")), "values")
 		}},
-		{operations.Client, "createChangeStream", "", openStream},
-		{operations.Collection, "createChangeStream", "", openStream},
-		{operations.Database, "createChangeStream", "", openStream},
-		{operations.Collection, "mapReduce", "bypassDocumentValidation comment rawData writeConcern", mapReduce},
+		{entities.Client, "createChangeStream", "", openStream},
+		{entities.Collection, "createChangeStream", "", openStream},
+		{entities.Database, "createChangeStream", "", openStream},
+		{entities.Collection, "mapReduce", "bypassDocumentValidation comment rawData writeConcern", mapReduce},
 	}
 }
 
 // cursorRow returns a row for an operation whose command opens a cursor. If documents is nil, the cursor becomes an
 // entity; otherwise documents converts all its documents to the result.
-func cursorRow(kind operations.Kind, name, lacks string, prepare func(*call) (*command, *result.Error),
+func cursorRow(kind entities.Kind, name, lacks string, prepare func(*call) (*command, *result.Error),
 	documents func([]bson.Raw) any) row {
 	return row{kind, name, lacks, func(c *call) (any, *result.Error) {
 		if err := c.readCursorOptions(); err != nil {
@@ -82,7 +82,7 @@ func cursorRow(kind operations.Kind, name, lacks string, prepare func(*call) (*c
 			if err != nil {
 				return nil, err
 			}
-			return enginekit.Nothing{}, c.Save(c.ctx, operations.Cursor, k)
+			return enginekit.Nothing{}, c.Save(c.ctx, entities.Cursor, k)
 		}
 		docs, err := c.documentsOf(cmd, c.cursor)
 		return documents(docs), err
@@ -179,7 +179,7 @@ func aggregate(c *call) (*command, *result.Error) {
 
 // aggregateValue returns the value of the field aggregate: a collection, or 1.
 func (c *call) aggregateValue() any {
-	if c.Kind == operations.Collection {
+	if c.Kind == entities.Collection {
 		return c.coll
 	}
 	return int32(1)

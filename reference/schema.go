@@ -5,57 +5,57 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // schemaRows lists the operations on collections, indexes and databases.
 func schemaRows() []row {
 	return []row{
-		{operations.Collection, "createIndex", "", createIndex},
-		noResult(operations.Collection, "dropIndex", "", func(c *call) *result.Error {
+		{entities.Collection, "createIndex", "", createIndex},
+		noResult(entities.Collection, "dropIndex", "", func(c *call) *result.Error {
 			d := document("dropIndexes", c.coll, "index", c.Arg("name"))
 			return c.perform(c.options(d, "name"), codes.NamespaceNotFound)
 		}),
-		noResult(operations.Collection, "dropIndexes", "", func(c *call) *result.Error {
+		noResult(entities.Collection, "dropIndexes", "", func(c *call) *result.Error {
 			return c.perform(c.options(document("dropIndexes", c.coll, "index", "*")), codes.NamespaceNotFound)
 		}),
-		noResult(operations.Collection, "rename", "", func(c *call) *result.Error {
+		noResult(entities.Collection, "rename", "", func(c *call) *result.Error {
 			d := document("renameCollection", c.db+"."+c.coll, "to", c.db+"."+c.Text("to"))
 			c.db = "admin"
 			return c.perform(c.options(d, "to"), 0)
 		}),
-		noResult(operations.Database, "createCollection", "", func(c *call) *result.Error {
+		noResult(entities.Database, "createCollection", "", func(c *call) *result.Error {
 			err := c.perform(c.options(document("create", c.Arg("collection")), "collection"), 0)
 			if err != nil || c.Operation.SaveAs == "" {
 				return err
 			}
 			created := c.namespace
 			created.coll = c.Text("collection")
-			return c.Save(c.ctx, operations.Collection, created)
+			return c.Save(c.ctx, entities.Collection, created)
 		}),
-		noResult(operations.Database, "dropCollection", "encryptedFields", func(c *call) *result.Error {
+		noResult(entities.Database, "dropCollection", "encryptedFields", func(c *call) *result.Error {
 			return c.perform(c.options(document("drop", c.Arg("collection")), "collection"), codes.NamespaceNotFound)
 		}),
-		noResult(operations.Client, "dropDatabase", "", func(c *call) *result.Error {
+		noResult(entities.Client, "dropDatabase", "", func(c *call) *result.Error {
 			c.db = c.Text("database")
 			return c.perform(document("dropDatabase", int32(1)), 0)
 		}),
-		{operations.Database, "modifyCollection", "", func(c *call) (any, *result.Error) {
+		{entities.Database, "modifyCollection", "", func(c *call) (any, *result.Error) {
 			return c.runWrite(c.options(document("collMod", c.Arg("collection")), "collection"))
 		}},
-		{operations.Collection, "createSearchIndex", "", func(c *call) (any, *result.Error) {
+		{entities.Collection, "createSearchIndex", "", func(c *call) (any, *result.Error) {
 			return c.searchIndexes(bson.A{c.Arg("model")}, true)
 		}},
-		{operations.Collection, "createSearchIndexes", "", func(c *call) (any, *result.Error) {
+		{entities.Collection, "createSearchIndexes", "", func(c *call) (any, *result.Error) {
 			return c.searchIndexes(c.Arg("models"), false)
 		}},
-		noResult(operations.Collection, "dropSearchIndex", "", func(c *call) *result.Error {
+		noResult(entities.Collection, "dropSearchIndex", "", func(c *call) *result.Error {
 			return c.perform(c.options(document("dropSearchIndex", c.coll)), codes.NamespaceNotFound)
 		}),
-		noResult(operations.Collection, "updateSearchIndex", "", func(c *call) *result.Error {
+		noResult(entities.Collection, "updateSearchIndex", "", func(c *call) *result.Error {
 			return c.perform(c.options(document("updateSearchIndex", c.coll)), 0)
 		}),
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -40,13 +40,13 @@ func openStream(c *call) (any, *result.Error) {
 	if err := s.open(c.ctx, &c.trace, false); err != nil {
 		return nil, err
 	}
-	return enginekit.Nothing{}, c.Save(c.ctx, operations.Cursor, s)
+	return enginekit.Nothing{}, c.Save(c.ctx, entities.Cursor, s)
 }
 
 // stage returns the $changeStream stage.
 func (s *changeStream) stage(resume bool) bson.D {
 	c := s.call
-	d := c.copyArgs(addIf(bson.D{}, c.Kind == operations.Client, "allChangesForCluster", true),
+	d := c.copyArgs(addIf(bson.D{}, c.Kind == entities.Client, "allChangesForCluster", true),
 		"fullDocument", "fullDocumentBeforeChange", "showExpandedEvents")
 	switch {
 	case !resume:

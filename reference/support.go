@@ -6,18 +6,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // clientRows lists other operations of clients, and the runner's internal operations.
 func clientRows() []row {
 	return []row{
-		noResult(operations.Client, "appendMetadata", "", appendMetadata),
-		noResult(operations.Client, "close", "", func(c *call) *result.Error { c.client.close(); return nil }),
-		{operations.Client, "$topology", "", func(c *call) (any, *result.Error) {
+		noResult(entities.Client, "appendMetadata", "", appendMetadata),
+		noResult(entities.Client, "close", "", func(c *call) *result.Error { c.client.close(); return nil }),
+		{entities.Client, "$topology", "", func(c *call) (any, *result.Error) {
 			t := c.client.describe()
 			s := result.TopologyState{Type: string(t.Type), Servers: []result.ServerState{}}
 			for _, v := range t.Servers {
@@ -25,7 +25,7 @@ func clientRows() []row {
 			}
 			return s, nil
 		}},
-		{operations.Client, "$configureFailPoint", "", func(c *call) (any, *result.Error) {
+		{entities.Client, "$configureFailPoint", "", func(c *call) (any, *result.Error) {
 			cmd, err := c.generic()
 			if err != nil {
 				return nil, err

@@ -7,9 +7,9 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -60,8 +60,8 @@ type iterator interface {
 
 func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, error) {
 	given := enginekit.NewArguments(e.Options)
-	switch operations.Kind(e.Kind) {
-	case operations.Client:
+	switch entities.Kind(e.Kind) {
+	case entities.Client:
 		c, err := newClient(d, e.URI, e.Options)
 		if err != nil {
 			return nil, err
@@ -73,15 +73,15 @@ func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, er
 			}
 		}
 		return c, nil
-	case operations.Database:
+	case entities.Database:
 		c := parent.(*client)
 		o, err := c.settings.scope.with("databaseOptions", e.Options.Lookup("databaseOptions"))
 		return namespace{client: c, scope: o, db: given.Text("databaseName")}, err
-	case operations.Collection:
+	case entities.Collection:
 		n := parent.(namespace)
 		o, err := n.scope.with("collectionOptions", e.Options.Lookup("collectionOptions"))
 		return namespace{client: n.client, scope: o, db: n.db, coll: given.Text("collectionName")}, err
-	case operations.Bucket:
+	case entities.Bucket:
 		return newBucket(parent.(namespace), e.Options.Lookup("bucketOptions"))
 	default:
 		s, err := openSession(parent.(*client), e)

@@ -4,14 +4,14 @@ import (
 	"context"
 	"slices"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 func sessionRows() []row {
-	const on = operations.Session
+	const on = entities.Session
 	given := func(value func(*clientSession) any) func(*call) (any, *result.Error) {
 		return func(c *call) (any, *result.Error) { return value(c.Entity.(*clientSession)), nil }
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -26,12 +26,12 @@ func writeRows() []row {
 		single("replaceOne", "", updated),
 		single("updateMany", "", updated),
 		single("updateOne", "", updated),
-		{operations.Collection, "bulkWrite", "", bulkWrite},
-		{operations.Collection, "insertMany", "", insertMany},
-		{operations.Client, "clientBulkWrite", "", clientBulkWrite},
-		{operations.Collection, "findOneAndDelete", "bypassDocumentValidation", findAndModify},
-		{operations.Collection, "findOneAndReplace", "", findAndModify},
-		{operations.Collection, "findOneAndUpdate", "", findAndModify},
+		{entities.Collection, "bulkWrite", "", bulkWrite},
+		{entities.Collection, "insertMany", "", insertMany},
+		{entities.Client, "clientBulkWrite", "", clientBulkWrite},
+		{entities.Collection, "findOneAndDelete", "bypassDocumentValidation", findAndModify},
+		{entities.Collection, "findOneAndReplace", "", findAndModify},
+		{entities.Collection, "findOneAndUpdate", "", findAndModify},
 	}
 }
 
@@ -45,7 +45,7 @@ func withFirst(d bson.D, key string, values bson.D) bson.D {
 
 // single returns a row for an operation with one write.
 func single(kind, lacks string, answer func(*tally) bson.D) row {
-	return row{operations.Collection, kind, lacks, func(c *call) (any, *result.Error) {
+	return row{entities.Collection, kind, lacks, func(c *call) (any, *result.Error) {
 		args := bson.D{}
 		for _, a := range modelArgs("bulkWrite", kind) {
 			args = c.copyArgs(args, a.Name)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -22,10 +23,10 @@ func Missing(s *specs.Suite, t *specs.Test, about engine.Description) (names []s
 	}
 	need(incompatible(s, about) == nil, "a newer schema version")
 	for _, e := range t.Entities {
-		need(operations.Kind(e.Kind) != operations.ClientEncryption || slices.Contains(about.Features, engine.FeatureEncryption), "clientEncryption entities")
+		need(entities.Kind(e.Kind) != entities.ClientEncryption || slices.Contains(about.Features, engine.FeatureEncryption), "clientEncryption entities")
 	}
 	for _, o := range t.Steps {
-		need(!o.Known || o.Kind == operations.TestRunner || about.Supports(string(o.Kind), o.Name), fmt.Sprintf("%s.%s", o.Kind, o.Name))
+		need(!o.Known || o.Kind == entities.TestRunner || about.Supports(string(o.Kind), o.Name), fmt.Sprintf("%s.%s", o.Kind, o.Name))
 	}
 	need(len(t.ExpectLogMessages) == 0 || slices.Contains(about.Features, engine.FeatureLogging), "log messages")
 	need(len(t.ExpectTracing) == 0, "tracing spans")
@@ -47,7 +48,7 @@ func monitors(t *specs.Test) (all []result.Monitor) {
 	}
 	for _, s := range t.Steps {
 		switch event := s.Arguments.Get("event"); {
-		case s.Kind != operations.TestRunner:
+		case s.Kind != entities.TestRunner:
 		case s.Name == "assertNumberConnectionsCheckedOut":
 			all = append(all, result.MonitorCMAP)
 		case s.Name == "waitForPrimaryChange":
@@ -74,12 +75,12 @@ func incompatible(s *specs.Suite, about engine.Description) *result.Mismatch {
 func setsFailPoints(t *specs.Test, client string) bool {
 	var sessions []string
 	for _, e := range t.Entities {
-		if operations.Kind(e.Kind) == operations.Session && e.Value.Get("client").Text() == client {
+		if entities.Kind(e.Kind) == entities.Session && e.Value.Get("client").Text() == client {
 			sessions = append(sessions, e.ID)
 		}
 	}
 	return slices.ContainsFunc(t.Steps, func(s specs.Step) bool {
-		return s.Kind == operations.TestRunner && (s.Name == "failPoint" && s.Arguments.Get("client").Text() == client ||
+		return s.Kind == entities.TestRunner && (s.Name == "failPoint" && s.Arguments.Get("client").Text() == client ||
 			s.Name == "targetedFailPoint" && slices.Contains(sessions, s.Arguments.Get("session").Text()))
 	})
 }
@@ -112,7 +113,7 @@ func FailPoints(suites []*specs.Suite) (names []string) {
 	for _, s := range suites {
 		for _, t := range s.Tests {
 			for _, step := range t.Steps {
-				if name := step.Arguments.Get("failPoint").Get("configureFailPoint").Text(); step.Kind == operations.TestRunner && name != "" {
+				if name := step.Arguments.Get("failPoint").Get("configureFailPoint").Text(); step.Kind == entities.TestRunner && name != "" {
 					names = append(names, name)
 				}
 			}

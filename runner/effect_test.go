@@ -13,6 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
@@ -51,7 +52,7 @@ func TestEffects(t *testing.T) {
 		for step := range strings.SplitSeq(steps, " | ") {
 			words := strings.SplitN(step, " ", 3)
 			save := ""
-			if slices.ContainsFunc(operations.KindsWith(words[1]), func(k operations.Kind) bool {
+			if slices.ContainsFunc(operations.KindsWith(words[1]), func(k entities.Kind) bool {
 				row, _ := operations.Lookup(k, words[1])
 				return row.Result == operations.NewCursor
 			}) {
@@ -95,7 +96,7 @@ func TestEffects(t *testing.T) {
 	testkit.Check(t, err)
 	for _, row := range operations.All() {
 		effect := proved[key(row)] // Anything without a case
-		if row.Kind == operations.TestRunner {
+		if row.Kind == entities.TestRunner {
 			effect = operations.Reads // the runner disables fail points
 		}
 		if row.Effect != effect {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
@@ -58,16 +58,16 @@ func (n named) entities(all []specs.Entity) map[string]string {
 	databases := map[string]string{}
 	for _, e := range all {
 		database := databases[e.Value.Get("database").Text()]
-		switch operations.Kind(e.Kind) {
-		case operations.Client:
+		switch entities.Kind(e.Kind) {
+		case entities.Client:
 			n.full(e.Value.Get("autoEncryptOpts").Get("keyVaultNamespace"))
-		case operations.ClientEncryption:
+		case entities.ClientEncryption:
 			n.full(e.Value.Get("clientEncryptionOpts").Get("keyVaultNamespace"))
-		case operations.Database:
+		case entities.Database:
 			database = e.Value.Get("databaseName").Text()
-		case operations.Collection:
+		case entities.Collection:
 			n.add(database, e.Value.Get("collectionName").Text())
-		case operations.Bucket:
+		case entities.Bucket:
 			name := e.Value.Get("bucketOptions").Get("bucketName").Text()
 			if name == "" {
 				name = "fs"

@@ -10,10 +10,10 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -30,18 +30,19 @@ func (t *testRun) create(ctx context.Context, path string, list []specs.Entity) 
 }
 
 func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *fault {
-	kind := operations.Kind(e.Kind)
-	if kind == operations.Thread {
-		if err := t.entities.add(e.ID, entity{kind: kind, content: new(thread)}); err != nil {
+	kind := entities.Kind(e.Kind)
+	if kind == entities.Thread {
+		if err := t.entities.Add(entities.Entity{ID: e.ID, Kind: kind, Value: new(entities.Queue)}); err != nil {
 			return failf(path, e.Position, "%s", err)
 		}
 		return nil
 	}
+	container, _ := kind.Parent()
 	parent := e.Value
-	for _, key := range operations.Parents[kind].Keys {
+	for _, key := range container.Keys {
 		parent = parent.Get(key)
 	}
-	err := t.entities.addObject(kind, e.ID, parent.Text())
+	err := t.entities.AddObject(kind, e.ID, parent.Text())
 	if err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
@@ -49,12 +50,12 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	value := e.Value
 	var f *fault
 	switch kind {
-	case operations.Client:
+	case entities.Client:
 		request.URI = t.uriFor(e)
 		// The runner itself waits for the pools, to ignore their events.
 		value = t.withServerAPI(t.withHeartbeat(e.ID, value).With("awaitMinPoolSizeMS", nil))
 		t.locked(func() { t.observations[e.ID], t.uris[e.ID] = &observation{client: value}, request.URI })
-	case operations.Session:
+	case entities.Session:
 		request.ClusterTime = t.site.sessionTime()
 		if value, err = t.withSnapshotTime(value); err != nil {
 			return failf(path+".sessionOptions.snapshotTime", e.Position, "%s", err)
@@ -68,7 +69,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	}
 	_, err = guarded(ctx, "opening "+e.ID, func(ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.Open(ctx, request) })
 	if err != nil {
-		t.entities.remove(e.ID)
+		t.entities.Remove(e.ID)
 		var call *callError
 		var raised *result.Error // by the driver
 		switch late := ended(ctx, path, e.Position, "entity "+e.ID+" to open"); {
@@ -81,7 +82,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 			return breakf("%s %s could not be opened: %w", e.Kind, e.ID, err)
 		}
 	}
-	if kind == operations.Client {
+	if kind == entities.Client {
 		return t.awaitPools(ctx, path, e)
 	}
 	return nil
@@ -158,7 +159,7 @@ func (t *testRun) withSnapshotTime(session *source.Value) (*source.Value, error)
 	if name == nil || name.Kind != source.String {
 		return session, nil
 	}
-	saved, err := contentOf[bson.RawValue](&t.entities, name.String, operations.SavedValue)
+	saved, err := entities.Value[bson.RawValue](&t.entities, name.String, entities.SavedValue)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
@@ -35,13 +36,13 @@ func (t *testRun) perform(test, ctx context.Context, path string, op specs.Opera
 		// It returns no result ("Special Test Operations").
 		return t.conclude(test, path, op, operations.Operation{}, result.Outcome{})
 	}
-	object, err := t.entities.get(op.Object)
+	object, err := t.entities.Get(op.Object)
 	if err != nil {
 		return result.Outcome{}, failf(path+".object", op.Position, "%s", err)
 	}
-	row, known := operations.Lookup(object.kind, op.Name)
+	row, known := operations.Lookup(object.Kind, op.Name)
 	if !known {
-		return result.Outcome{}, failf(path+".name", op.Position, "unsupported operation: a %s has no operation %q", object.kind, op.Name)
+		return result.Outcome{}, failf(path+".name", op.Position, "unsupported operation: a %s has no operation %q", object.Kind, op.Name)
 	}
 	request, f := t.request(test, path, op, row)
 	if f != nil {
@@ -56,7 +57,7 @@ func (t *testRun) perform(test, ctx context.Context, path string, op specs.Opera
 	if request.Callback != nil && t.hasFault() {
 		return outcome, nil // recorded by the callback
 	}
-	if object.kind == operations.Cursor && op.Name == "close" {
+	if object.Kind == entities.Cursor && op.Name == "close" {
 		outcome = result.Outcome{} // "close": errors are suppressed
 	}
 	if op.IgnoreResultAndError {
@@ -85,10 +86,10 @@ func (t *testRun) conclude(
 func (t *testRun) request(ctx context.Context, path string, op specs.Operation, row operations.Operation) (engine.Operation, *fault) {
 	request := engine.Operation{Object: op.Object, Name: op.Name}
 	if op.SaveResultAsEntity != "" {
-		if old, err := t.entities.get(op.SaveResultAsEntity); err == nil {
-			return request, failf(path+".saveResultAsEntity", op.Position, "%s", duplicate(op.SaveResultAsEntity, old))
+		if old, err := t.entities.Get(op.SaveResultAsEntity); err == nil {
+			return request, failf(path+".saveResultAsEntity", op.Position, "%s", entities.Duplicate(old))
 		}
-		if row.Result.Makes() != operations.SavedValue {
+		if row.Result.Makes() != entities.SavedValue {
 			request.SaveAs = op.SaveResultAsEntity
 		}
 	}
@@ -138,10 +139,10 @@ func (t *testRun) save(path string, op specs.Operation, row operations.Operation
 		return nil
 	}
 	var err error
-	if kind := row.Result.Makes(); kind != operations.SavedValue {
-		err = t.entities.addObject(kind, op.SaveResultAsEntity, op.Object)
+	if kind := row.Result.Makes(); kind != entities.SavedValue {
+		err = t.entities.AddObject(kind, op.SaveResultAsEntity, op.Object)
 	} else if err = errors.New("the operation returned nothing to be saved"); outcome.Value.Type != 0 {
-		err = t.entities.add(op.SaveResultAsEntity, entity{kind: operations.SavedValue, content: outcome.Value.RawValue})
+		err = t.entities.Add(entities.Entity{ID: op.SaveResultAsEntity, Kind: entities.SavedValue, Value: outcome.Value.RawValue})
 	}
 	if err != nil {
 		return failf(path+".saveResultAsEntity", op.Position, "%s", err)
@@ -184,10 +185,10 @@ func (t *testRun) recordFailPoint(name, object string, outcome result.Outcome) {
 	if f.address == "" && outcome.Err != nil {
 		f.address = outcome.Err.Server
 	}
-	of, _ := t.entities.get(object)
+	of, _ := t.entities.Get(object)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f.uri = t.uris[of.client]
+	f.uri = t.uris[of.Client]
 	t.failPoints = append(t.failPoints, f)
 }
 
@@ -201,11 +202,11 @@ type entityView struct {
 }
 
 func (v entityView) BSON(name string) (bson.RawValue, error) {
-	return contentOf[bson.RawValue](&v.t.entities, name, operations.SavedValue)
+	return entities.Value[bson.RawValue](&v.t.entities, name, entities.SavedValue)
 }
 
 func (v entityView) LSID(name string) (bson.RawValue, error) {
-	if _, err := v.t.entities.get(name); err != nil {
+	if _, err := v.t.entities.Get(name); err != nil {
 		return bson.RawValue{}, err
 	}
 	outcome, f := v.t.query(v.ctx, "", source.Position{}, name, engine.OpLSID, nil)

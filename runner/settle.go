@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -45,7 +45,7 @@ func (t *testRun) settle(ctx context.Context) {
 	sessions := make(map[string][]bson.RawValue)
 	var logs map[string][]result.Event
 	t.locked(func() { logs = maps.Clone(t.logs) })
-	for _, client := range t.entities.of(operations.Client) {
+	for _, client := range t.entities.Of(entities.Client) {
 		for address, ids := range unanswered(logs[client]) {
 			sessions[address] = append(sessions[address], ids...)
 		}

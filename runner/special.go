@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
@@ -120,7 +120,7 @@ func createEntities(ctx context.Context, t *testRun, c call) *fault {
 
 // runOnThread queues an operation on a thread ("runOnThread").
 func runOnThread(ctx context.Context, t *testRun, c call) *fault {
-	thread, err := contentOf[*thread](&t.entities, c.text("thread"), operations.Thread)
+	thread, err := entities.Value[*entities.Queue](&t.entities, c.text("thread"), entities.Thread)
 	if err != nil {
 		return c.failf("%s", err)
 	}
@@ -129,7 +129,7 @@ func runOnThread(ctx context.Context, t *testRun, c call) *fault {
 	if op.Object == testRunner {
 		return failf(path+".object", op.Position, "a thread runs operations of entities, not special test operations")
 	}
-	err = thread.do(func() {
+	err = thread.Do(func() {
 		t.add(protect("an operation of thread "+c.text("thread"), func() *fault {
 			_, f := t.perform(ctx, ctx, path, op)
 			return f

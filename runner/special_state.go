@@ -8,9 +8,9 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -89,14 +89,14 @@ func recordTopology(ctx context.Context, t *testRun, c call) *fault {
 	if f != nil {
 		return f
 	}
-	if err := t.entities.add(c.text("id"), entity{kind: operations.Topology, content: state}); err != nil {
+	if err := t.entities.Add(entities.Entity{ID: c.text("id"), Kind: entities.Topology, Value: state}); err != nil {
 		return failf(c.path+".arguments.id", c.value("id").Position, "%s", err)
 	}
 	return nil
 }
 
 func assertTopologyType(_ context.Context, t *testRun, c call) *fault {
-	state, err := contentOf[result.TopologyState](&t.entities, c.text("topologyDescription"), operations.Topology)
+	state, err := entities.Value[result.TopologyState](&t.entities, c.text("topologyDescription"), entities.Topology)
 	if err != nil {
 		return c.failf("%s", err)
 	}
@@ -114,7 +114,7 @@ func primaryOf(t result.TopologyState) string {
 
 // waitForPrimaryChange checks the topology after each event of the client ("waitForPrimaryChange").
 func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
-	prior, err := contentOf[result.TopologyState](&t.entities, c.text("priorTopologyDescription"), operations.Topology)
+	prior, err := entities.Value[result.TopologyState](&t.entities, c.text("priorTopologyDescription"), entities.Topology)
 	if err != nil {
 		return c.failf("%s", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
@@ -22,7 +23,7 @@ type testRun struct {
 	run      *run
 	site     *site
 	engine   engine.Test
-	entities entityMap
+	entities entities.Map
 
 	mu           sync.Mutex
 	observations map[string]*observation   // by client
@@ -125,7 +126,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 		return f
 	}
 	observed := make(map[string][]result.Event)
-	for _, client := range t.entities.of(operations.Client) {
+	for _, client := range t.entities.Of(entities.Client) {
 		events, err := t.observed(ctx, client)
 		if err != nil {
 			return broken(err)
@@ -195,7 +196,7 @@ func (t *testRun) operate(ctx context.Context) *fault {
 			return nil // of a thread or a callback, or about a value
 		}
 	}
-	for _, id := range t.entities.of(operations.Thread) {
+	for _, id := range t.entities.Of(entities.Thread) {
 		if f := t.join(ctx, "operations", t.test.Position, id, "the wait for a thread"); f != nil {
 			return f
 		}
@@ -208,14 +209,14 @@ func (t *testRun) operate(ctx context.Context) *fault {
 
 // join stops a thread and waits for its operations, which record their own faults.
 func (t *testRun) join(ctx context.Context, path string, at source.Position, id, limit string) *fault {
-	thread, err := contentOf[*thread](&t.entities, id, operations.Thread)
+	thread, err := entities.Value[*entities.Queue](&t.entities, id, entities.Thread)
 	if err != nil {
 		return broken(err)
 	}
-	thread.stop()
+	thread.Stop()
 	ctx, cancel := limited(ctx, patience, limit)
 	defer cancel()
-	t.whileWaiting(func() { _ = thread.wait(ctx) })
+	t.whileWaiting(func() { _ = thread.Wait(ctx) })
 	return ended(ctx, path, at, "the operations of "+id)
 }
 
@@ -274,12 +275,12 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 	effect := operations.Anything // also after a panic
 	defer func() { t.site.record(effect) }()
 	failures := []error{t.failPointsOff(ctx)}
-	for _, id := range t.entities.of(operations.Thread) {
-		thread, _ := contentOf[*thread](&t.entities, id, operations.Thread)
-		thread.stop()
+	for _, id := range t.entities.Of(entities.Thread) {
+		thread, _ := entities.Value[*entities.Queue](&t.entities, id, entities.Thread)
+		thread.Stop()
 	}
 	if t.engine != nil {
-		for _, client := range t.entities.of(operations.Client) {
+		for _, client := range t.entities.Of(entities.Client) {
 			_, _ = t.log(ctx, client) // for the report
 		}
 		_, err := guarded(ctx, "the end of a test", func(ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.End(ctx) })
@@ -287,9 +288,9 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 			failures = append(failures, fmt.Errorf("the engine could not end the test: %w", err))
 		}
 	}
-	for _, id := range t.entities.of(operations.Thread) {
-		thread, _ := contentOf[*thread](&t.entities, id, operations.Thread)
-		if err := thread.wait(ctx); err != nil {
+	for _, id := range t.entities.Of(entities.Thread) {
+		thread, _ := entities.Value[*entities.Queue](&t.entities, id, entities.Thread)
+		if err := thread.Wait(ctx); err != nil {
 			failures = append(failures, fmt.Errorf("%s is still busy: %w", id, err))
 		}
 	}

@@ -3,8 +3,8 @@ package runner
 import (
 	"strings"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // verdict returns the verdict of a test. cleanup is why the clean-up failed, lost why the deployment no longer
@@ -80,7 +80,7 @@ func (r *run) expectFailure(v *result.Verdict, subject string) {
 // clientLogs returns the logs of all clients in order of creation.
 func (t *testRun) clientLogs() []result.ClientLog {
 	var logs []result.ClientLog
-	for _, client := range t.entities.of(operations.Client) {
+	for _, client := range t.entities.Of(entities.Client) {
 		logs = append(logs, result.ClientLog{Client: client, Events: t.logs[client]})
 	}
 	return logs

@@ -8,7 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
@@ -97,8 +97,8 @@ func (i *inspection) checkMatched(matched place) {
 func (i *inspection) checkEntitiesOfOperators(matched place, s scope) {
 	walk(matched, func(p place) bool {
 		if len(p.Fields) == 1 {
-			i.refer(p.get("$$matchesEntity"), s, string(operations.SavedValue))
-			i.refer(p.get("$$sessionLsid"), s, string(operations.Session))
+			i.refer(p.get("$$matchesEntity"), s, string(entities.SavedValue))
+			i.refer(p.get("$$sessionLsid"), s, string(entities.Session))
 		}
 		return true
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
 )
@@ -22,7 +23,7 @@ func (i *inspection) checkOperationName(s step) {
 	switch {
 	case s.Name == "loop":
 		i.report("unknown-operation", name, "the loop operation is not supported: it is deprecated and only for Atlas tests, which a signal ends")
-	case s.Kind == operations.Thread || s.Kind == operations.Topology || s.Kind == operations.SavedValue:
+	case s.Kind == entities.Thread || s.Kind == entities.Topology || s.Kind == entities.SavedValue:
 		i.report("unknown-operation", name, "entity %q is a %s, on which no operation can be performed", s.Object, s.Kind)
 	case others != nil:
 		i.report("unknown-operation", name, "operation %s does not exist on a %s, only on: %s", s.Name, s.Kind, strings.Join(others, ", "))
@@ -61,7 +62,7 @@ func (i *inspection) checkArguments(s step, sc scope) {
 		i.report("argument-value", v, "argument returnDocument must be one of Before, After")
 	}
 	// upload and uploadWithId.
-	if bytes := arguments.get("source"); s.Kind == operations.Bucket && bytes.exists() {
+	if bytes := arguments.get("source"); s.Kind == entities.Bucket && bytes.exists() {
 		if v := bytes.Value.Get("$$hexBytes"); v == nil || len(bytes.Fields) != 1 || !isHexBytes(v) {
 			i.report("argument-value", bytes, "source must be {$$hexBytes: an even number of hexadecimal digits}")
 		}

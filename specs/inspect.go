@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/schema"
 	"github.com/unified-test-runner/utr/specs/source"
@@ -176,7 +177,7 @@ func (i *inspection) create(list place, s scope) {
 	list.each(func(element place) {
 		for _, f := range element.Fields {
 			entity := element.get(f.Key)
-			if parent, has := operations.Parents[operations.Kind(f.Key)]; has {
+			if parent, has := entities.Kind(f.Key).Parent(); has {
 				name := entity
 				for _, key := range parent.Keys {
 					name = name.get(key)
@@ -210,17 +211,17 @@ type step struct {
 func (i *inspection) operation(o place, s scope) {
 	st := step{o, Step{Operation: DecodeOperation(o.Value)}}
 	arguments := o.get("arguments")
-	if st.Object == string(operations.TestRunner) {
-		st.Kind = operations.TestRunner
+	if st.Object == string(entities.TestRunner) {
+		st.Kind = entities.TestRunner
 	} else {
 		i.refer(o.get("object"), s, "")
-		st.Kind = operations.Kind(s.kinds[st.Object])
+		st.Kind = entities.Kind(s.kinds[st.Object])
 	}
 	st.Row, st.Known = operations.Lookup(st.Kind, st.Name)
 	s.test.Steps = append(s.test.Steps, st.Step)
 	i.checkOperationName(st)
 	i.checkArguments(st, s)
-	if st.Kind == operations.TestRunner {
+	if st.Kind == entities.TestRunner {
 		i.checkSpecialOperation(st, s)
 	}
 	for _, key := range []string{"expectResult", "expectError"} {
@@ -233,7 +234,7 @@ func (i *inspection) operation(o place, s scope) {
 	case "createEntities":
 		i.create(arguments.get("entities"), s)
 	case "recordTopologyDescription":
-		i.define(arguments.get("id"), s, string(operations.Topology))
+		i.define(arguments.get("id"), s, string(entities.Topology))
 	case "withTransaction":
 		arguments.get("callback").each(func(inner place) { i.operation(inner, s) })
 	case "runOnThread":

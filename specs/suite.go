@@ -6,6 +6,7 @@ package specs
 import (
 	"crypto/sha256"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
 )
@@ -91,7 +92,7 @@ type Operation struct {
 // Step is an operation with its row in the table of operations.
 type Step struct {
 	Operation
-	Kind  operations.Kind // of the object; "" if it is not defined
+	Kind  entities.Kind // of the object; "" if it is not defined
 	Row   operations.Operation
 	Known bool // whether Row is set
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -22,7 +22,7 @@ func rows() []row {
 
 // Arguments lists the arguments of an operation that the driver supports. It
 // returns false if the driver does not have the operation.
-func Arguments(kind operations.Kind, name string) ([]string, bool) {
+func Arguments(kind entities.Kind, name string) ([]string, bool) {
 	return enginekit.NewTable(rows()).Arguments(kind, name)
 }
 
@@ -61,7 +61,7 @@ func (c *call) perform(ctx context.Context) (any, error) {
 	defer cancel()
 	c.ctx = timed
 	if c.Has("session") {
-		s, err := c.Test.Entities.Named(c.Given, "session", operations.Session)
+		s, err := enginekit.Named(&c.Test.Entities, c.Given, "session", entities.Session)
 		if err != nil {
 			return nil, enginekit.Argument("%v", err)
 		}

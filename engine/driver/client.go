@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -92,7 +92,7 @@ func (c *client) close() {
 func (c *client) Events() *enginekit.EventLog { return c.log }
 
 func clientRows() []row {
-	const on = operations.Client
+	const on = entities.Client
 	return []row{
 		one(on, "createChangeStream", "pipeline", (*mongo.Client).Watch),
 		one(on, "listDatabaseNames", "filter", (*mongo.Client).ListDatabaseNames),

@@ -4,14 +4,14 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/entities"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 func collectionRows() []row {
-	const on = operations.Collection
+	const on = entities.Collection
 	return []row{
 		one(on, "aggregate", "pipeline"+readConcerns+writeConcerns, (*mongo.Collection).Aggregate),
 		one(on, "countDocuments", "filter"+readConcerns, (*mongo.Collection).CountDocuments),

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/entities"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -51,7 +51,7 @@ func (k *entityCursor) close(ctx context.Context) error {
 func (k *entityCursor) owner() *client { return k.client }
 
 // save stores an entity that the operation created.
-func (c *call) save(kind operations.Kind, entity any) (any, error) {
+func (c *call) save(kind entities.Kind, entity any) (any, error) {
 	if err := c.Save(c.ctx, kind, entity); err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func cursorRows() []row {
 		}
 	}
 	return []row{
-		silently(operations.Cursor, "close", "", func(c *call) error { return c.Entity.(*entityCursor).close(c.ctx) }),
-		plainly(operations.Cursor, "iterateOnce", "", next(false)),
-		plainly(operations.Cursor, "iterateUntilDocumentOrError", "", next(true)),
+		silently(entities.Cursor, "close", "", func(c *call) error { return c.Entity.(*entityCursor).close(c.ctx) }),
+		plainly(entities.Cursor, "iterateOnce", "", next(false)),
+		plainly(entities.Cursor, "iterateUntilDocumentOrError", "", next(true)),
 	}
 }

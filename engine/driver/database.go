@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/entities"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 func databaseRows() []row {
-	const on = operations.Database
+	const on = entities.Database
 	const cursorCommand = "command commandName batchSize comment maxTimeMS"
 	return []row{
 		one(on, "aggregate", "pipeline"+readConcerns+writeConcerns, (*mongo.Database).Aggregate),
@@ -72,7 +72,7 @@ func createCollection(c *call, o *filled[options.CreateCollectionOptions]) (any,
 	}
 	if c.Operation.SaveAs != "" {
 		db := c.Entity.(*database)
-		return c.save(operations.Collection, &collection{Collection: db.Collection(name), db: db})
+		return c.save(entities.Collection, &collection{Collection: db.Collection(name), db: db})
 	}
 	return enginekit.Nothing{}, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/entities"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/version"
@@ -69,16 +69,16 @@ type bucket struct {
 
 func (d *driver) make(_ context.Context, e engine.Entity, parent any) (any, error) {
 	text := func(field string) string { s, _ := e.Options.Lookup(field).StringValueOK(); return s }
-	switch operations.Kind(e.Kind) {
-	case operations.Client:
+	switch entities.Kind(e.Kind) {
+	case entities.Client:
 		return newClient(d, e.URI, e.Options)
-	case operations.Session:
+	case entities.Session:
 		return openSession(parent.(*client), e)
-	case operations.Database:
+	case entities.Database:
 		c := parent.(*client)
 		o, err := section[options.DatabaseOptions](e.Options, "databaseOptions")
 		return &database{Database: c.Database(text("databaseName"), given(o)), client: c, options: o}, err
-	case operations.Collection:
+	case entities.Collection:
 		db := parent.(*database)
 		o, err := section[options.CollectionOptions](e.Options, "collectionOptions")
 		return &collection{Collection: db.Collection(text("collectionName"), given(o)), db: db}, err

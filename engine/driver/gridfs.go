@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/entities"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -13,7 +13,7 @@ import (
 
 // bucketRows lacks deleteByName and renameByName, which the driver does not have.
 func bucketRows() []row {
-	const on = operations.Bucket
+	const on = entities.Bucket
 	type uploading = *filled[options.GridFSUploadOptions]
 	of := func(c *call) *bucket { return c.Entity.(*bucket) }
 	return []row{

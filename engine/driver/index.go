@@ -2,7 +2,7 @@ package driver
 
 import (
 	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/entities"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -14,7 +14,7 @@ const indexArguments = "name expireAfterSeconds sparse storageEngine unique vers
 
 // indexRows lacks listIndexNames, which the driver does not have.
 func indexRows() []row {
-	const on = operations.Collection
+	const on = entities.Collection
 	type creating = *filled[options.CreateIndexesOptions]
 	type dropping = *filled[options.DropIndexesOptions]
 	return []row{

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -27,10 +28,10 @@ func (c *call) result(value any, err error) (any, error) {
 	}
 	switch r := value.(type) {
 	case *mongo.ChangeStream:
-		return c.save(operations.Cursor, &entityCursor{stepper: r, client: c.client})
+		return c.save(entities.Cursor, &entityCursor{stepper: r, client: c.client})
 	case *mongo.Cursor:
 		if op, _ := operations.Lookup(c.Row.kind, c.Row.name); op.Result == operations.NewCursor {
-			return c.save(operations.Cursor, &entityCursor{stepper: r, client: c.client})
+			return c.save(entities.Cursor, &entityCursor{stepper: r, client: c.client})
 		}
 		docs := []bson.Raw{}
 		return docs, r.All(c.ctx, &docs)

@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/entities"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // row is an operation of the driver.
 type row struct {
-	kind operations.Kind
+	kind entities.Kind
 	name string
 	// args are the arguments that run reads itself, separated by spaces.
 	args string
@@ -34,7 +34,7 @@ func (r row) Accepts(name string) bool {
 	}
 	switch name {
 	case "session":
-		return slices.Contains([]operations.Kind{operations.Client, operations.Database, operations.Collection}, r.kind)
+		return slices.Contains([]entities.Kind{entities.Client, entities.Database, entities.Collection}, r.kind)
 	case "timeoutMS":
 		return !slices.Contains([]string{"close", "endSession", "getSnapshotTime", "startTransaction", "appendMetadata"}, r.name) &&
 			!strings.HasPrefix(r.name, "$")
@@ -47,17 +47,17 @@ func (r row) Accepts(name string) bool {
 }
 
 // plainly returns a row for an operation without options.
-func plainly(kind operations.Kind, name, args string, run func(*call) (any, error)) row {
+func plainly(kind entities.Kind, name, args string, run func(*call) (any, error)) row {
 	return row{kind: kind, name: name, args: args, run: run}
 }
 
 // silently returns a row for an operation without options or result.
-func silently(kind operations.Kind, name, args string, run func(*call) error) row {
+func silently(kind entities.Kind, name, args string, run func(*call) error) row {
 	return plainly(kind, name, args, func(c *call) (any, error) { return enginekit.Nothing{}, run(c) })
 }
 
 // with returns a row for an operation with options of type T.
-func with[T any](kind operations.Kind, name, args string, run func(*call, *filled[T]) (any, error)) row {
+func with[T any](kind entities.Kind, name, args string, run func(*call, *filled[T]) (any, error)) row {
 	return row{kind, name, args, reflect.TypeFor[T](), func(c *call) (any, error) {
 		var o T
 		if err := fill(&o, name, c.rest()); err != nil {
@@ -74,7 +74,7 @@ type (
 )
 
 // one returns a row for a method with one argument, the first in args.
-func one[E, T, R any](kind operations.Kind, name, args string, method oneArgument[E, T, R]) row {
+func one[E, T, R any](kind entities.Kind, name, args string, method oneArgument[E, T, R]) row {
 	return with(kind, name, args, func(c *call, o *filled[T]) (any, error) {
 		r, err := method(receiver[E](c), c.ctx, c.any(strings.Fields(args)[0]), o)
 		return c.result(r, err)
@@ -82,7 +82,7 @@ func one[E, T, R any](kind operations.Kind, name, args string, method oneArgumen
 }
 
 // two returns a row for a method with two arguments, the first in args.
-func two[E, T, R any](kind operations.Kind, name, args string, method twoArguments[E, T, R]) row {
+func two[E, T, R any](kind entities.Kind, name, args string, method twoArguments[E, T, R]) row {
 	return with(kind, name, args, func(c *call, o *filled[T]) (any, error) {
 		names := strings.Fields(args)
 		r, err := method(receiver[E](c), c.ctx, c.any(names[0]), c.any(names[1]), o)

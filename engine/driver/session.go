@@ -7,8 +7,8 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
@@ -55,7 +55,7 @@ func (e callbackError) HasErrorLabel(label string) bool { return e.err.HasLabel(
 var _ mongo.LabeledError = callbackError{}
 
 func sessionRows() []row {
-	const on = operations.Session
+	const on = entities.Session
 	type transaction = *filled[options.TransactionOptions]
 	return []row{
 		silently(on, "abortTransaction", "", func(c *call) error { return c.session().AbortTransaction(c.ctx) }),

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -40,7 +40,7 @@ func (e *Engine) Close() error { return nil }
 // method is called. Methods may be called concurrently.
 type Test struct {
 	// Entities are the entities that the test has opened.
-	Entities Entities
+	Entities entities.Map
 	// ClientFields lists fields of client documents that the engine supports, in
 	// addition to those that all engines support.
 	ClientFields []string
@@ -59,14 +59,14 @@ type Client interface{ Events() *EventLog }
 // fields lists the supported fields of entities of a kind. Fields of a client that
 // only the runner uses (such as observeEvents) have no effect here.
 func (t *Test) fields(kind string) []string {
-	return map[operations.Kind][]string{
-		operations.Client: append(strings.Fields("awaitMinPoolSizeMS id ignoreCommandMonitoringEvents observeEvents "+
+	return map[entities.Kind][]string{
+		entities.Client: append(strings.Fields("awaitMinPoolSizeMS id ignoreCommandMonitoringEvents observeEvents "+
 			"observeSensitiveCommands serverApi storeEventsAsEntities uriOptions useMultipleMongoses"), t.ClientFields...),
-		operations.Database:   {"client", "databaseName", "databaseOptions", "id"},
-		operations.Collection: {"collectionName", "collectionOptions", "database", "id"},
-		operations.Session:    {"client", "id", "sessionOptions"},
-		operations.Bucket:     {"bucketOptions", "database", "id"},
-	}[operations.Kind(kind)]
+		entities.Database:   {"client", "databaseName", "databaseOptions", "id"},
+		entities.Collection: {"collectionName", "collectionOptions", "database", "id"},
+		entities.Session:    {"client", "id", "sessionOptions"},
+		entities.Bucket:     {"bucketOptions", "database", "id"},
+	}[entities.Kind(kind)]
 }
 
 // Open creates an entity.
@@ -85,9 +85,9 @@ func (t *Test) Open(ctx context.Context, e engine.Entity) error {
 		}
 	}
 	var parent, created any
-	for _, kind := range []operations.Kind{operations.Client, operations.Database} {
+	for _, kind := range []entities.Kind{entities.Client, entities.Database} {
 		if err == nil && slices.Contains(known, string(kind)) {
-			parent, err = t.Entities.Named(e.Options, string(kind), kind)
+			parent, err = Named(&t.Entities, e.Options, string(kind), kind)
 		}
 	}
 	if err == nil {
@@ -100,7 +100,7 @@ func (t *Test) Open(ctx context.Context, e engine.Entity) error {
 	case err != nil:
 		return Argument("entity %q: %v", e.ID, err)
 	}
-	if err := t.Entities.Put(e.ID, operations.Kind(e.Kind), created); err != nil {
+	if err := t.Entities.Add(entities.Entity{ID: e.ID, Kind: entities.Kind(e.Kind), Value: created}); err != nil {
 		t.CloseEntity(ctx, created)
 		return err
 	}
@@ -109,11 +109,11 @@ func (t *Test) Open(ctx context.Context, e engine.Entity) error {
 
 // Client returns the client with an id.
 func (t *Test) Client(id string) (Client, error) {
-	_, entity, err := t.Entities.Get(id)
+	entity, err := t.Entities.Get(id)
 	if err != nil {
 		return nil, err
 	}
-	client, ok := entity.(Client)
+	client, ok := entity.Value.(Client)
 	if !ok {
 		return nil, fmt.Errorf("entity %q is not a client", id)
 	}
@@ -131,11 +131,11 @@ func (t *Test) Events(ctx context.Context, id string, after int64, wait time.Dur
 
 // Close implements engine.Test.
 func (t *Test) Close(ctx context.Context, id string) error {
-	_, e, err := t.Entities.Get(id)
+	e, err := t.Entities.Get(id)
 	if err != nil {
 		return err
 	}
-	t.CloseEntity(ctx, e)
+	t.CloseEntity(ctx, e.Value)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 )
@@ -15,7 +16,7 @@ const SchemaVersion = "1.28"
 
 // Key names an operation.
 type Key struct {
-	Kind operations.Kind
+	Kind entities.Kind
 	Name string
 }
 
@@ -50,7 +51,7 @@ func (t Table[R]) Names() []string {
 
 // Arguments returns the arguments in the format that an operation accepts, and false
 // if the operation is not supported.
-func (t Table[R]) Arguments(kind operations.Kind, name string) ([]string, bool) {
+func (t Table[R]) Arguments(kind entities.Kind, name string) ([]string, bool) {
 	r, found := t[Key{kind, name}]
 	if !found {
 		return nil, false
@@ -70,7 +71,7 @@ type Call[R Row] struct {
 	Arguments
 	Operation engine.Operation
 	Row       R
-	Kind      operations.Kind // of the entity
+	Kind      entities.Kind // of the entity
 	Entity    any
 	Test      *Test
 }
@@ -79,10 +80,11 @@ type Call[R Row] struct {
 // entity, or for something that the engine does not support.
 func (t Table[R]) Call(test *Test, op engine.Operation) (Call[R], *result.Error) {
 	c := Call[R]{Arguments: NewArguments(op.Arguments), Operation: op, Test: test}
-	var err error
-	if c.Kind, c.Entity, err = test.Entities.Get(op.Object); err != nil {
+	object, err := test.Entities.Get(op.Object)
+	if err != nil {
 		return c, Argument("%v", err)
 	}
+	c.Kind, c.Entity = object.Kind, object.Value
 	var supported bool
 	if c.Row, supported = t[Key{c.Kind, op.Name}]; !supported {
 		return c, test.Unsupported(fmt.Sprintf("operation %s.%s", c.Kind, op.Name))
@@ -101,8 +103,8 @@ func (t Table[R]) Call(test *Test, op engine.Operation) (Call[R], *result.Error)
 
 // Save stores an entity that the operation created under its SaveAs. Without one,
 // the entity is kept until the test ends.
-func (c *Call[R]) Save(ctx context.Context, kind operations.Kind, entity any) *result.Error {
-	if err := c.Test.Entities.Put(c.Operation.SaveAs, kind, entity); err != nil {
+func (c *Call[R]) Save(ctx context.Context, kind entities.Kind, entity any) *result.Error {
+	if err := c.Test.Entities.Add(entities.Entity{ID: c.Operation.SaveAs, Kind: kind, Value: entity}); err != nil {
 		c.Test.CloseEntity(ctx, entity)
 		return Argument("%v", err)
 	}

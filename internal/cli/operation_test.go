@@ -3,6 +3,7 @@ package cli
 import (
 	"testing"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
@@ -16,7 +17,7 @@ func TestOperationsOfSuites(t *testing.T) {
 	}
 	for _, o := range operations.All() {
 		switch o.Kind {
-		case operations.TestRunner, operations.ClientEncryption, operations.Bucket: // most of these send several commands
+		case entities.TestRunner, entities.ClientEncryption, entities.Bucket: // most of these send several commands
 			continue
 		}
 		if _, err := operationNamed(o.Name); (err == nil) == (except[o.Name] != "") {

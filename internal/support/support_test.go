@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -29,7 +30,7 @@ func TestPageIsFresh(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(text + marker + "\n| operation | reference | driver |\n|---|---|---|\n")
 	for _, o := range operations.All() {
-		if o.Kind != operations.TestRunner {
+		if o.Kind != entities.TestRunner {
 			fmt.Fprintf(&b, "| %s.%s | %s | %s |\n", o.Kind, o.Name, cell(o, reference.Arguments), cell(o, driver.Arguments))
 		}
 	}
@@ -37,7 +38,7 @@ func TestPageIsFresh(t *testing.T) {
 }
 
 // cell returns "yes", "without" the unsupported arguments, or "" for an unsupported operation.
-func cell(o operations.Operation, of func(operations.Kind, string) ([]string, bool)) string {
+func cell(o operations.Operation, of func(entities.Kind, string) ([]string, bool)) string {
 	arguments, supported := of(o.Kind, o.Name)
 	if !supported {
 		return ""

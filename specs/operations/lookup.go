@@ -3,10 +3,12 @@ package operations
 import (
 	"cmp"
 	"slices"
+
+	"github.com/unified-test-runner/utr/entities"
 )
 
 // Lookup returns the row of an operation on a kind of entity. Callers must not modify it.
-func Lookup(kind Kind, name string) (Operation, bool) {
+func Lookup(kind entities.Kind, name string) (Operation, bool) {
 	rows := all()
 	i, found := slices.BinarySearchFunc(rows, Operation{Kind: kind, Name: name}, compare)
 	if !found {
@@ -19,8 +21,8 @@ func Lookup(kind Kind, name string) (Operation, bool) {
 func All() []Operation { return slices.Clone(all()) }
 
 // KindsWith returns the kinds that have an operation.
-func KindsWith(name string) []Kind {
-	var kinds []Kind
+func KindsWith(name string) []entities.Kind {
+	var kinds []entities.Kind
 	for _, row := range all() {
 		if row.Name == name {
 			kinds = append(kinds, row.Kind)

@@ -2,45 +2,9 @@
 // arguments and the shape of their results. The semantic checks, the runner and all engines use it.
 package operations
 
+import "github.com/unified-test-runner/utr/entities"
+
 //go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestDocsAreFresh$ .
-
-// Kind is a kind of entity that operations are performed on.
-type Kind string
-
-// The kinds. A Cursor is a find cursor, a command cursor or a change stream. TestRunner is the object of
-// special test operations.
-const (
-	Client           Kind = "client"
-	ClientEncryption Kind = "clientEncryption"
-	Database         Kind = "database"
-	Collection       Kind = "collection"
-	Session          Kind = "session"
-	Bucket           Kind = "bucket"
-	Cursor           Kind = "cursor"
-	TestRunner       Kind = "testRunner"
-)
-
-// Kinds of entities without operations.
-const (
-	Thread     Kind = "thread"
-	Topology   Kind = "topologyDescription"
-	SavedValue Kind = "BSON value"
-)
-
-// Parent is the entity from which another is created.
-type Parent struct {
-	Kind Kind
-	Keys []string // path to the name of the parent in the entity's document
-}
-
-// Parents maps kinds to their parents. The parent of a cursor is the object that created it.
-var Parents = map[Kind]Parent{
-	ClientEncryption: {Client, []string{"clientEncryptionOpts", "keyVaultClient"}},
-	Database:         {Client, []string{"client"}},
-	Collection:       {Database, []string{"database"}},
-	Session:          {Client, []string{"client"}},
-	Bucket:           {Database, []string{"database"}},
-}
 
 // Shape is how a result is matched.
 type Shape uint8
@@ -56,14 +20,14 @@ const (
 )
 
 // Makes returns the kind of entity that a saved result becomes.
-func (s Shape) Makes() Kind {
+func (s Shape) Makes() entities.Kind {
 	switch s {
 	case NewCursor:
-		return Cursor
+		return entities.Cursor
 	case NewCollection:
-		return Collection
+		return entities.Collection
 	default:
-		return SavedValue
+		return entities.SavedValue
 	}
 }
 
@@ -90,7 +54,7 @@ func (e Effect) And(other Effect) Effect {
 
 // Operation is a row of the table.
 type Operation struct {
-	Kind      Kind
+	Kind      entities.Kind
 	Name      string
 	Arguments []Argument // sorted by name
 	Effect    Effect
@@ -105,7 +69,7 @@ type Argument struct {
 	// Type and Entity are set for arguments that the test runner reads itself: sessions, and all
 	// arguments of special test operations.
 	Type   Type
-	Entity Kind // of the entity that the argument names; "" for other arguments
+	Entity entities.Kind // of the entity that the argument names; "" for other arguments
 }
 
 // Type is the type of an argument, with the name of JSON Schema. A Count is a non-negative integer.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -35,21 +36,21 @@ func TestTableIsSortedAndUnique(t *testing.T) {
 
 func TestLookup(t *testing.T) {
 	for _, tt := range []struct {
-		kind   Kind
+		kind   entities.Kind
 		name   string
 		found  bool
 		result Shape
 		reason string
 	}{
-		{Collection, "find", true, RootDocuments, "iterated results are root-level"},
-		{Collection, "distinct", true, Value, "distinct returns values, not root-level documents"},
-		{Collection, "insertOne", true, RootDocument, "model objects become documents"},
-		{Collection, "createFindCursor", true, NewCursor, "creates an entity"},
-		{Bucket, "download", true, Value, "a string"},
-		{Cursor, "iterateOnce", true, RootDocument, "listed in the format"},
-		{TestRunner, "failPoint", true, Nothing, "special operations return nothing"},
-		{Database, "find", false, 0, "only exists for another kind"},
-		{Collection, "Find", false, 0, "names are case-sensitive"},
+		{entities.Collection, "find", true, RootDocuments, "iterated results are root-level"},
+		{entities.Collection, "distinct", true, Value, "distinct returns values, not root-level documents"},
+		{entities.Collection, "insertOne", true, RootDocument, "model objects become documents"},
+		{entities.Collection, "createFindCursor", true, NewCursor, "creates an entity"},
+		{entities.Bucket, "download", true, Value, "a string"},
+		{entities.Cursor, "iterateOnce", true, RootDocument, "listed in the format"},
+		{entities.TestRunner, "failPoint", true, Nothing, "special operations return nothing"},
+		{entities.Database, "find", false, 0, "only exists for another kind"},
+		{entities.Collection, "Find", false, 0, "names are case-sensitive"},
 		{"", "find", false, 0, "no kind"},
 	} {
 		got, found := Lookup(tt.kind, tt.name)
@@ -57,10 +58,10 @@ func TestLookup(t *testing.T) {
 			t.Errorf("Lookup(%s, %s) = %v, %v: %s", tt.kind, tt.name, got.Result, found, tt.reason)
 		}
 	}
-	if got := KindsWith("aggregate"); !slices.Equal(got, []Kind{Collection, Database}) {
+	if got := KindsWith("aggregate"); !slices.Equal(got, []entities.Kind{entities.Collection, entities.Database}) {
 		t.Errorf("KindsWith(aggregate) = %v", got)
 	}
-	find, _ := Lookup(Collection, "find")
+	find, _ := Lookup(entities.Collection, "find")
 	if _, ok := find.Argument("documents"); ok {
 		t.Error("find has an argument documents")
 	}
@@ -117,7 +118,7 @@ func markdown() string {
 		"expects; a document inside a value may not. What an operation can change decides whether `utr run` recreates\n" +
 		"initial data ([suites.md](suites.md)); a transaction changes what its operations change.\n" +
 		"`go generate ./specs/operations` writes this page.\n")
-	var kind Kind
+	var kind entities.Kind
 	for _, o := range all() {
 		if o.Kind != kind {
 			kind = o.Kind
@@ -152,6 +153,6 @@ func TestDocsAreFresh(t *testing.T) {
 
 func BenchmarkLookup(b *testing.B) {
 	for b.Loop() {
-		Lookup(Collection, "updateOne")
+		Lookup(entities.Collection, "updateOne")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/unified-test-runner/utr/entities"
 )
 
 // all returns the table, sorted by kind and name as the rows below are, with arguments sorted by name.
@@ -14,7 +16,7 @@ var all = sync.OnceValue(func() []Operation {
 		for _, r := range kind.rows {
 			arguments := r.parse()
 			for i := range arguments {
-				if a := &arguments[i]; kind.kind == TestRunner || a.Name == "session" {
+				if a := &arguments[i]; kind.kind == entities.TestRunner || a.Name == "session" {
 					of := special[a.Name]
 					a.Type, a.Entity = cmp.Or(of.Type, Text), of.Entity
 				}
@@ -82,16 +84,16 @@ const (
 var special = map[string]Argument{
 	"connections": {Type: Count}, "count": {Type: Count}, "ms": {Type: Count}, "timeoutMS": {Type: Count},
 	"event": {Type: Document}, "failPoint": {Type: Document}, "operation": {Type: Document}, "entities": {Type: List},
-	"client": {Entity: Client}, "session": {Entity: Session}, "thread": {Entity: Thread},
-	"topologyDescription": {Entity: Topology}, "priorTopologyDescription": {Entity: Topology},
+	"client": {Entity: entities.Client}, "session": {Entity: entities.Session}, "thread": {Entity: entities.Thread},
+	"topologyDescription": {Entity: entities.Topology}, "priorTopologyDescription": {Entity: entities.Topology},
 }
 
 // tables are the rows by kind, sorted.
 var tables = []struct {
-	kind Kind
+	kind entities.Kind
 	rows []row
 }{
-	{Bucket, []row{
+	{entities.Bucket, []row{
 		{"delete", Writes, Nothing, gridfs + "File deletion", "id! timeoutMS"},
 		{"deleteByName", Writes, Nothing, gridfs + "File deletion", "filename! timeoutMS"},
 		{"download", Reads, Value, utf + "download and downloadByName", "id! timeoutMS"},
@@ -103,7 +105,7 @@ var tables = []struct {
 		{"upload", Anything, Value, utf + "upload and uploadWithId", "filename! source! chunkSizeBytes contentType disableMD5 metadata timeoutMS"},
 		{"uploadWithId", Anything, Nothing, utf + "upload and uploadWithId", "id! filename! source! chunkSizeBytes contentType disableMD5 metadata timeoutMS"},
 	}},
-	{Client, []row{
+	{entities.Client, []row{
 		{"appendMetadata", Reads, Nothing, utf + "appendMetadata", "driverInfoOptions!"},
 		{"clientBulkWrite", Writes, RootDocument, utf + "clientBulkWrite", write + "models! let ordered verboseResults"},
 		{"close", Reads, Nothing, utf + "close", ""},
@@ -113,7 +115,7 @@ var tables = []struct {
 		{"listDatabaseObjects", Reads, RootDocuments, "Enumerating Databases, Enumerating MongoDatabase Objects", timed + "authorizedDatabases filter"},
 		{"listDatabases", Reads, RootDocuments, "Enumerating Databases, Enumerating Full Database Information", timed + "authorizedDatabases filter nameOnly"},
 	}},
-	{ClientEncryption, []row{
+	{entities.ClientEncryption, []row{
 		{"addKeyAltName", Anything, RootDocument, csfle + "ClientEncryption", "id! keyAltName!"},
 		{"createDataKey", Anything, Value, csfle + "ClientEncryption", "kmsProvider! opts"},
 		{"createEncryptedCollection", Anything, RootDocument, csfle + "ClientEncryption", "database! collection! opts"},
@@ -127,7 +129,7 @@ var tables = []struct {
 		{"removeKeyAltName", Anything, RootDocument, csfle + "ClientEncryption", "id! keyAltName!"},
 		{"rewrapManyDataKey", Anything, RootDocument, csfle + "ClientEncryption", "filter! opts"},
 	}},
-	{Collection, []row{
+	{entities.Collection, []row{
 		{"aggregate", Anything, RootDocuments, utf + "aggregate", aggregateOptions + "pipeline!"},
 		{"bulkWrite", Writes, RootDocument, utf + "bulkWrite", write + "requests! let ordered"},
 		{"count", Reads, Value, crud + "Read (deprecated)", timed + "filter collation hint limit readConcern readPreference skip"},
@@ -163,12 +165,12 @@ var tables = []struct {
 		{"updateOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", updateOptions + "filter! update! sort"},
 		{"updateSearchIndex", Anything, Nothing, utf + "updateSearchIndex", each + "definition! name!"},
 	}},
-	{Cursor, []row{
+	{entities.Cursor, []row{
 		{"close", Reads, Nothing, utf + "close", "timeoutMS"},
 		{"iterateOnce", Reads, RootDocument, utf + "iterateOnce", ""},
 		{"iterateUntilDocumentOrError", Reads, RootDocument, utf + "iterateUntilDocumentOrError", ""},
 	}},
-	{Database, []row{
+	{entities.Database, []row{
 		{"aggregate", Anything, RootDocuments, utf + "aggregate", aggregateOptions + "pipeline!"},
 		{"createChangeStream", Reads, NewCursor, utf + "createChangeStream", watchOptions + "pipeline!"},
 		{"createCollection", Anything, NewCollection, "Collection Management; create command", each + "collection! capped changeStreamPreAndPostImages clusteredIndex " +
@@ -184,7 +186,7 @@ var tables = []struct {
 		{"runCommand", Anything, RootDocument, utf + "runCommand", each + "command! commandName readConcern readPreference writeConcern"},
 		{"runCursorCommand", Anything, RootDocuments, utf + "runCursorCommand", each + "batchSize command! commandName comment cursorType maxTimeMS readPreference timeoutMode"},
 	}},
-	{Session, []row{
+	{entities.Session, []row{
 		{"abortTransaction", Reads, Nothing, transactions, "timeoutMS"},
 		{"commitTransaction", Reads, Nothing, transactions, "timeoutMS"},
 		{"endSession", Reads, Nothing, "Driver Sessions, ClientSession", ""},
@@ -192,7 +194,7 @@ var tables = []struct {
 		{"startTransaction", Reads, Nothing, transactions, transactionOptions},
 		{"withTransaction", Reads, Nothing, utf + "withTransaction", transactionOptions + "callback! timeoutMS"},
 	}},
-	{TestRunner, []row{
+	{entities.TestRunner, []row{
 		{"assertCollectionExists", Reads, Nothing, specialSection, "collectionName! databaseName!"},
 		{"assertCollectionNotExists", Reads, Nothing, specialSection, "collectionName! databaseName!"},
 		{"assertDifferentLsidOnLastTwoCommands", Reads, Nothing, specialSection, "client!"},
