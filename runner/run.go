@@ -241,10 +241,13 @@ func (r *run) open(ctx context.Context, s *site, began time.Time) (err error) {
 	}
 	r.locked(func() { r.sites[s.deployment] = s })
 	about := s.about
-	r.notify(result.DeploymentReady{
-		Name: about.Name, Took: r.cfg.Now().Sub(began),
-		Info: fmt.Sprintf("%s %d.%d.%d on %d hosts", about.Topology, about.Version[0], about.Version[1], about.Version[2], len(about.Hosts)),
-	})
+	info := fmt.Sprintf("%s %d.%d.%d on %d hosts", about.Topology, about.Version[0], about.Version[1], about.Version[2], len(about.Hosts))
+	for _, host := range about.Hosts {
+		if s.before[host].err != nil {
+			info += fmt.Sprintf("; %s does not answer, so tests may take ten times as long", host)
+		}
+	}
+	r.notify(result.DeploymentReady{Name: about.Name, Took: r.cfg.Now().Sub(began), Info: info})
 	return nil
 }
 

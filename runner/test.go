@@ -89,6 +89,9 @@ const cleanupLimit = 15 * time.Second
 // responding deployment needs a fraction of it.
 const InterruptedCleanUp = 3 * time.Second
 
+// InterruptedEnd bounds the end of Run after an interruption, if the engine returns when it is cancelled.
+const InterruptedEnd = InterruptedCleanUp + closeLimit
+
 // cleanupContext returns the context of a clean-up. It outlives ctx and ends after
 // a time limit, which is shorter once the run is interrupted.
 func cleanupContext(ctx context.Context, limit, interrupted time.Duration) (context.Context, context.CancelFunc) {

@@ -71,8 +71,11 @@ func (d *Document) run(ctx context.Context, database string, command bson.D) (re
 	return reply, err
 }
 
+// closeLimit bounds Close.
+const closeLimit = time.Second
+
 func (d *Document) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	_ = d.client.Disconnect(ctx) // the deployment may be unreachable
 }

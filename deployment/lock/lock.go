@@ -274,6 +274,9 @@ func (l *Lock) Release() error {
 // releaseLimit bounds the removal of a lock: a user who interrupts a run must not wait for an unreachable deployment.
 const releaseLimit = 3 * time.Second
 
+// ReleaseLimit bounds Release.
+const ReleaseLimit = releaseLimit + closeLimit
+
 // Clear removes the lock of a deployment if it is stale or its run has certainly ended. It returns the holder, or nil,
 // and whether it removed the lock.
 func Clear(ctx context.Context, store Store) (holder *Holder, removed bool, err error) {

@@ -267,6 +267,20 @@ tests:
 	testkit.Equal(t, "exit code", summary.ExitCode(), 3)
 }
 
+// A run on a set with a member that does not answer says so where durations are printed.
+func TestSlowMember(t *testing.T) {
+	f := start(t, embedded.Options{Topology: embedded.ReplicaSet})
+	down := f.Hosts()[2]
+	f.check(f.Kill(down))
+	var info string
+	f.run(t.Context(), load(t, "middle", "OPTIONS", "retryReads: true", "PREFERENCE", "primary", "COMMAND", findOne), nil, func(n result.Note) {
+		if ready, is := n.(result.DeploymentReady); is {
+			info = ready.Info
+		}
+	})
+	testkit.Contains(t, info, "on 3 hosts; "+down+" does not answer, so tests may take ten times as long")
+}
+
 // The runner's own client retries when the primary steps down before each test, and
 // when servers reject its commands once or twice. If they always do, the test is
 // broken, with the reason.

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/internal/matrix"
 	"github.com/unified-test-runner/utr/internal/processgroup"
 	"github.com/unified-test-runner/utr/internal/report"
@@ -302,7 +303,7 @@ type Child struct {
 type RunChild func(ctx context.Context, c Child) (pid, code int, err error)
 
 // ChildGrace is the time for an interrupted child to clean up: the running test, what it created, and all else.
-const ChildGrace = runner.InterruptedCleanUp + deployment.CloseLimit + 15*time.Second
+const ChildGrace = runner.InterruptedEnd + lock.ReleaseLimit + deployment.CloseLimit + 15*time.Second
 
 func runChild(ctx context.Context, c Child) (pid, code int, err error) {
 	self, err := os.Executable()

@@ -360,7 +360,7 @@ func (c *call) announceInterruption(ctx context.Context) (stop func()) {
 	cancel := context.AfterFunc(ctx, func() {
 		defer close(printed)
 		c.note(fmt.Sprintf("%s: cleaning up (fail points, sessions, clients); this takes up to %s if a deployment does not answer, "+
-			"and up to %s if a service removes clusters; a second signal quits at once", runner.Interruption(ctx), runner.InterruptedCleanUp, deployment.CloseLimit))
+			"and up to %s if a service removes clusters; a second signal quits at once", runner.Interruption(ctx), runner.InterruptedEnd+lock.ReleaseLimit, deployment.CloseLimit))
 	})
 	return func() {
 		if !cancel() {
