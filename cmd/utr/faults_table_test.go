@@ -156,7 +156,7 @@ var faults = []fault{
 		}},
 	{"the user may not run what suites need", "nothing runs, and the error names the right", 10 * time.Second, 3, "", "",
 		func(s *faultScene) {
-			server := s.Serve("--topology", "single", "--auth", "on")
+			server := utrtest.NewPlace(s.T, "UTR_PASSWORD="+testkit.Secret).Serve("--topology", "single", "--user", "ann")
 			_, hosts, _ := strings.Cut(server.URI, "@")
 			s.start(reads, "--uri", "mongodb://"+hosts)
 		}},
@@ -261,7 +261,9 @@ func (f fault) check(t *testing.T, dir, output string) {
 	}
 	testkit.Equal(t, "verdicts in report.json, of a run that says "+output, strings.Join(statuses, " "), f.tests)
 	junit := testkit.Read(t, filepath.Join(dir, "report.junit"))
-	testkit.Equal(t, "test cases in report.junit", strings.Count(junit, "<testcase "), 3)
+	for _, name := range []string{"first", "second", "third"} {
+		testkit.Contains(t, junit, name)
+	}
 	for _, kind := range []string{"json", "junit", "tap", "markdown", "html"} {
 		testkit.Contains(t, testkit.Read(t, filepath.Join(dir, "report."+kind)), f.says)
 	}

@@ -121,9 +121,9 @@ func (t *tap) diagnose(v *result.Verdict) {
 	t.WriteString("  ...\n")
 }
 
-// firstFault is the first mismatch and the number of others, or else the reason.
+// firstFault is why a test broke, or the first mismatch and the number of others, or else the reason.
 func firstFault(v *result.Verdict) string {
-	if len(v.Mismatches) == 0 {
+	if len(v.Mismatches) == 0 || v.Status == result.Broken && v.Reason != "" {
 		return v.Reason
 	}
 	m := v.Mismatches[0]
