@@ -44,7 +44,7 @@ type serverState struct {
 	due       bool      // the monitor must pause
 	late      error     // of a check that timed out; repeated, if the next check has failed with it
 	rechecked time.Time // last or scheduled immediate check
-	measured  bool      // see refuseFirstRTT
+	measured  bool      // see delayFirstRTT
 
 	waiting []*patience     // check-outs in progress
 	failed  map[string]bool // messages of the errors that closed connections since the first of these check-outs began
@@ -118,7 +118,7 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 	case pooled:
 		err = s.awaitFirstCheck(ctx, address)
 	default:
-		err = s.refuseFirstRTT(address)
+		err = s.delayFirstRTT(ctx, address)
 	}
 	if err != nil {
 		return nil, err
@@ -161,19 +161,24 @@ func dialedFor() (monitor, pooled bool) {
 	return monitor, pooled
 }
 
-// errFirstRTT makes the topology open the connection that measures round trip times one heartbeat interval later.
-var errFirstRTT = errors.New("the handshake of the monitor has measured the first round trip time")
+// rttDelay is longer than most tests take, and shorter than heartbeatFrequencyMS can be.
+const rttDelay = 100 * time.Millisecond
 
-// refuseFirstRTT refuses the first connection that measures the round trip times of a server. The handshake of the
+// delayFirstRTT delays the first connection that measures the round trip times of a server. The handshake of the
 // monitor is the first measurement, and the next one is due after heartbeatFrequencyMS (Server Monitoring, "Measuring
 // RTT"). The clients of most tests are closed earlier, and are spared a third of their connections to each server.
-func (s *sockets) refuseFirstRTT(address string) (err error) {
-	s.change(address, func(w *serverState) {
-		if !w.measured {
-			w.measured, err = true, errFirstRTT
-		}
-	})
-	return err
+func (s *sockets) delayFirstRTT(ctx context.Context, address string) error {
+	first := false
+	s.change(address, func(w *serverState) { first, w.measured = !w.measured, true })
+	if !first {
+		return nil
+	}
+	select {
+	case <-time.After(rttDelay):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // handle holds the server's stream while the topology handles an error. If the server becomes Unknown, which handling

@@ -29,24 +29,30 @@ func TestSockets(t *testing.T) {
 	})
 }
 
-// TestFirstRTT checks that only the second connection that measures round trip times is dialled: until then, the
+// TestFirstRTT checks that the first connection to a server that measures round trip times is delayed: until then, the
 // handshake of the monitor is the only measurement.
 func TestFirstRTT(t *testing.T) {
-	dials := 0
-	s := newSockets(func(context.Context, string, string) (net.Conn, error) { dials++; return nil, os.ErrDeadlineExceeded })
-	for i, c := range []struct {
-		reason, address string
-		err             error
-		dials           int
-	}{
-		{"the monitor has just measured", "a:1", errFirstRTT, 0},
-		{"an interval later", "a:1", os.ErrDeadlineExceeded, 1},
-		{"each server has its own monitor", "b:1", errFirstRTT, 1},
-		{"a failed connection does not count as the first one again", "a:1", os.ErrDeadlineExceeded, 2},
-	} {
-		_, err := s.DialContext(t.Context(), "tcp", c.address)
-		testkit.Equal(t, fmt.Sprintf("dial %d, %s", i+1, c.reason), []any{errors.Is(err, c.err), dials}, []any{true, c.dials})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ended, end := context.WithCancel(t.Context())
+		end()
+		dials := 0
+		s := newSockets(func(context.Context, string, string) (net.Conn, error) { dials++; return nil, os.ErrDeadlineExceeded })
+		for _, c := range []struct {
+			reason, address string
+			ctx             context.Context
+			dials           int
+			after           time.Duration
+		}{
+			{"the monitor has just measured", "a:1", t.Context(), 1, rttDelay},
+			{"a failed connection is replaced without a delay", "a:1", t.Context(), 2, 0},
+			{"each server has its own monitor", "b:1", t.Context(), 3, rttDelay},
+			{"a client that is closed does not wait", "c:1", ended, 3, 0},
+		} {
+			began := time.Now()
+			_, err := s.DialContext(c.ctx, "tcp", c.address)
+			testkit.Equal(t, c.reason, []any{err != nil, dials, time.Since(began)}, []any{true, c.dials, c.after})
+		}
+	})
 }
 
 func playSockets(t *testing.T, script string) string {
