@@ -136,8 +136,8 @@ func CheckFields(req *Request) error {
 }
 
 // CheckDocument checks the fields of a document in a command.
-func CheckDocument(req *Request, name string, doc bson.Raw) error {
-	return checkFields(req, name, name, value.Must(doc))
+func CheckDocument(req *Request, name string, doc bson.D) error {
+	return checkFields(req, name, name, doc)
 }
 
 type checker struct {

@@ -13,6 +13,15 @@ import (
 // unstableStages are not in version 1 of the stable API.
 var unstableStages = []string{"$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats"}
 
+// apiParameters returns the parameters of the stable API in a command, for tests.
+func (x *exchange) apiParameters() (reply bson.D, _ error) {
+	for _, name := range []string{"apiVersion", "apiStrict", "apiDeprecationErrors"} {
+		given, err := x.request.Body.LookupErr(name)
+		reply = value.AddIf(reply, err == nil, name, given)
+	}
+	return reply, nil
+}
+
 // apiVersion checks apiVersion, apiStrict and apiDeprecationErrors, which servers before 4.9 ignore.
 func (x *exchange) apiVersion() error {
 	if !x.has(stableAPI) {

@@ -59,7 +59,7 @@ func (x *exchange) readWriteConcern() error {
 		return fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
 	}
 	if x.row.Name != "aggregate" {
-		if err := commands.CheckDocument(&x.request, "writeConcern", concern); err != nil {
+		if err := commands.CheckDocument(&x.request, "writeConcern", value.Must(concern)); err != nil {
 			return err
 		}
 	}

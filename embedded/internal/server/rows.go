@@ -43,11 +43,11 @@ func protocolRows() []entry {
 		{commands.Row{Name: "configureFailPoint", AdminOnly: true, BeforeAuth: true}, (*exchange).configureFailPoint},
 
 		// For tests of the stable API.
-		{commands.Row{Name: "testDeprecationInVersion2", MinWire: stableAPI.since, API: "12", Deprecated: "2"}, (*exchange).ping},
-		{commands.Row{Name: "testVersions1And2", MinWire: stableAPI.since, API: "12"}, (*exchange).ping},
-		{commands.Row{Name: "testDeprecation", MinWire: stableAPI.since, API: "1", Deprecated: "1"}, (*exchange).ping},
-		{commands.Row{Name: "testRemoval", MinWire: stableAPI.since, API: "1"}, (*exchange).ping},
-		{commands.Row{Name: "testVersion2", MinWire: stableAPI.since, API: "2"}, (*exchange).ping},
+		{commands.Row{Name: "testDeprecationInVersion2", MinWire: stableAPI.since, API: "12", Deprecated: "2"}, (*exchange).apiParameters},
+		{commands.Row{Name: "testVersions1And2", MinWire: stableAPI.since, API: "12"}, (*exchange).apiParameters},
+		{commands.Row{Name: "testDeprecation", MinWire: stableAPI.since, API: "1", Deprecated: "1"}, (*exchange).apiParameters},
+		{commands.Row{Name: "testRemoval", MinWire: stableAPI.since, API: "1"}, (*exchange).apiParameters},
+		{commands.Row{Name: "testVersion2", MinWire: stableAPI.since, API: "2"}, (*exchange).apiParameters},
 
 		// Sessions.
 		{commands.Row{Name: "startSession"}, (*exchange).startSession},
@@ -70,7 +70,7 @@ func protocolRows() []entry {
 		{commands.Row{Name: "addShard", AdminOnly: true, LocalhostException: true, Topologies: onMongos}, (*exchange).addShard},
 	}
 	for i := range rows {
-		rows[i].OnSecondary, rows[i].NoTransaction = true, true
+		rows[i].OnSecondary, rows[i].NoTransaction = true, rows[i].Name != "killSessions"
 	}
 	return rows
 }

@@ -14,7 +14,14 @@ import (
 // session reads lsid and the fields of retryable writes and transactions.
 func (x *exchange) session() error {
 	body, r := x.request.Body, &x.request
-	if err := commands.CheckDocument(r, "OperationSessionInfo", body); err != nil {
+	var info bson.D
+	for _, name := range []string{"lsid", "txnNumber", "autocommit", "startTransaction"} {
+		if given, err := body.LookupErr(name); err == nil {
+			v, _ := value.FromRaw(given)
+			info = append(info, bson.E{Key: name, Value: v})
+		}
+	}
+	if err := commands.CheckDocument(r, "OperationSessionInfo", info); err != nil {
 		return err
 	}
 	r.LSID, _ = body.Lookup("lsid").DocumentOK()

@@ -20,12 +20,13 @@ const (
 // take effect at the commit. The records it has written are locked: a write by another transaction is a conflict, a
 // write outside of transactions waits.
 type transaction struct {
-	number int64
-	state  state
-	server string // address of the server that began it; another mongos cannot continue it
-	api    string
-	silent bool // a mongos knows it only from a commit
-	wrote  bool // there is an outcome to recover from the shard
+	number   int64
+	state    state
+	server   string // address of the server that began it; another mongos cannot continue it
+	api      string
+	silent   bool // a mongos knows it only from a commit
+	rootless bool // it was silent once: the mongos does not know its shard
+	wrote    bool // there is an outcome to recover from the shard
 	// collections are the snapshots by namespace, and the copies of those that it has written to.
 	collections map[string]*Collection
 	created     []*Collection
@@ -114,7 +115,7 @@ func (s *Store) recover(c Claim, known *session, current bool) (*transaction, er
 	switch {
 	case !c.Recovers && !current && c.Number > known.number:
 		if t, err := s.start(c, known); err == nil {
-			t.silent = true // later commands continue the transaction
+			t.silent, t.rootless = true, true // later commands continue the transaction
 		}
 		fallthrough
 	case !c.Recovers:
@@ -227,7 +228,7 @@ func (w *Work) Complete(failed, wrote bool) error {
 func (w *Work) Wrote() bool {
 	w.store.mu.RLock()
 	defer w.store.mu.RUnlock()
-	return w.txn.wrote
+	return w.txn.wrote && !w.txn.rootless
 }
 
 // TxnNumber returns the number of the transaction or of the retryable write.
