@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -57,24 +58,20 @@ type bench struct {
 	uri    string
 	// collection is the unique name of the collection on the server.
 	collection string
-	armed      bool // the fail point was set
+	armed      bool   // the fail point was set
+	failed     *error // of the behavior; shared with other tests on the engine
 }
 
-// failure is a failed check. A behavior panics with it, and try recovers.
-type failure struct{ error }
-
-func (k *bench) try(check func(*bench)) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			failed, ok := p.(failure)
-			if !ok {
-				panic(p)
-			}
-			err = failed.error
-		}
+// try checks a behavior in a goroutine, which failIf may end as in package testing, and waits for it.
+func (k *bench) try(check func(*bench)) error {
+	k.failed = new(error)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		check(k)
 	}()
-	check(k)
-	return nil
+	<-done
+	return *k.failed
 }
 
 // with returns a bench for another test on the same engine.
@@ -90,7 +87,8 @@ func (k *bench) check(err error) { k.failIf(err != nil, "%w", err) }
 // failIf fails the behavior if a condition holds.
 func (k *bench) failIf(holds bool, format string, args ...any) {
 	if holds {
-		panic(failure{fmt.Errorf(format, args...)})
+		*k.failed = fmt.Errorf(format, args...)
+		runtime.Goexit()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -34,21 +35,17 @@ func (k *stage) failed() error {
 	return k.err
 }
 
-// over is the panic value by which check ends a test or hook. try recovers it.
-type over struct{}
-
-// try calls a function, which check may end.
+// try calls a function in a goroutine, which check may end as in package testing, and waits for it.
 func (k *stage) try(do func()) {
-	defer func() {
-		why := recover()
-		if _, is := why.(over); why != nil && !is {
-			panic(why)
-		}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
 	}()
-	do()
+	<-done
 }
 
-// check ends the test if the caller or a concurrent hook has an error.
+// check ends the function that try calls if its caller or a concurrent hook has an error.
 func (k *stage) check(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,7 +53,7 @@ func (k *stage) check(err error) {
 		k.err = err
 	}
 	if k.err != nil {
-		panic(over{})
+		runtime.Goexit()
 	}
 }
 
