@@ -149,16 +149,20 @@ type checker struct {
 
 func (c *checker) document(name, of string, doc bson.D, command bool) {
 	s := shapes[name]
-	seen := map[string]bool{}
 	for i, e := range doc {
 		f, known := s.fields[e.Key]
-		c.Refuse(seen[e.Key], fault.IDLDuplicateField, "BSON field '%s.%s' is a duplicate field", of, e.Key)
-		seen[e.Key] = true
+		if slices.ContainsFunc(doc[:i], func(earlier bson.E) bool { return earlier.Key == e.Key }) {
+			c.Fail(fault.IDLDuplicateField, "BSON field '%s.%s' is a duplicate field", of, e.Key)
+		}
 		switch {
 		case known && c.wire >= f.since:
 			c.field(f, of, e)
-			c.Refuse(f.loose && c.strict, fault.APIStrictError, "BSON field '%s.%s' is not allowed with apiStrict:true.", of, e.Key)
-			c.Refuse(f.later && value.Truthy(e.Value), fault.NotImplemented, "%s.%s is not implemented by the embedded deployment", of, e.Key)
+			if f.loose && c.strict {
+				c.Fail(fault.APIStrictError, "BSON field '%s.%s' is not allowed with apiStrict:true.", of, e.Key)
+			}
+			if f.later && value.Truthy(e.Value) {
+				c.Fail(fault.NotImplemented, "%s.%s is not implemented by the embedded deployment", of, e.Key)
+			}
 		case s.open, command && i == 0, command && !known && generic[e.Key]:
 		default:
 			c.unknown(name, of, e.Key)
@@ -168,7 +172,9 @@ func (c *checker) document(name, of string, doc bson.D, command bool) {
 		}
 	}
 	for _, key := range s.required {
-		c.Refuse(value.Get(doc, key) == nil, fault.IDLFailedToParse, "BSON field '%s.%s' is missing but a required field", of, key)
+		if value.Get(doc, key) == nil {
+			c.Fail(fault.IDLFailedToParse, "BSON field '%s.%s' is missing but a required field", of, key)
+		}
 	}
 }
 
@@ -195,10 +201,13 @@ func (c *checker) oldComment(name string, e bson.E) {
 
 // field checks the type of a field. Null is like a missing field, except for flags.
 func (c *checker) field(f field, of string, e bson.E) {
-	path := of + "." + e.Key
 	if f.kind == "any" || e.Value == nil && f.kind != "flag" {
 		return
 	}
+	if types := fieldTypes[f.kind]; !f.list && len(types) > 0 && types[0] != "binData" && slices.Contains(types, value.TypeName(e.Value)) {
+		return // without a path
+	}
+	path := of + "." + e.Key
 	if !f.list {
 		c.value(f, path, e)
 		return
@@ -209,16 +218,18 @@ func (c *checker) field(f field, of string, e bson.E) {
 	}
 	f.list = false
 	for i, v := range list {
-		at := path + "." + strconv.Itoa(i)
-		if f.plain {
-			at = f.kind + "." + strconv.Itoa(i)
-		}
-		if shapes[f.kind] == nil {
-			c.value(f, at, bson.E{Key: e.Key, Value: v})
-		} else if _, ok := v.(bson.D); !ok {
-			c.wrong(at, bson.E{Key: e.Key, Value: v}, "object")
-		} else {
-			c.value(f, path, bson.E{Key: e.Key, Value: v})
+		_, isDocument := v.(bson.D)
+		e.Value = v
+		switch {
+		case isDocument && f.kind == "object":
+		case isDocument && shapes[f.kind] != nil:
+			c.value(f, path, e)
+		case f.plain:
+			c.wrong(f.kind+"."+strconv.Itoa(i), e, "object")
+		case shapes[f.kind] != nil:
+			c.wrong(path+"."+strconv.Itoa(i), e, "object")
+		default:
+			c.value(f, path+"."+strconv.Itoa(i), e)
 		}
 	}
 }
@@ -252,6 +263,9 @@ func (c *checker) typed(kind, path string, e bson.E) {
 		c.wrong(path, e, types...)
 	}
 	b, _ := e.Value.(bson.Binary)
+	if b.Data == nil {
+		return
+	}
 	c.Refuse(kind == "uuid" && b.Subtype != bson.TypeBinaryUUID, fault.TypeMismatch,
 		"BSON field '%s' is the wrong bindData type '%s', expected type 'UUID'", path, subtypes[b.Subtype])
 	c.Refuse(kind == "uuid" && len(b.Data) != 16, fault.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")

@@ -41,7 +41,9 @@ func (x *exchange) apiVersion() error {
 		v, _ := value.FromRaw(given)
 		params = append(params, bson.E{Key: name, Value: v})
 	}
-	x.request.API = value.Text(params)
+	if x.request.API = "{}"; len(params) > 0 {
+		x.request.API = value.Text(params)
+	}
 	strict, hasStrict := body.Lookup("apiStrict").BooleanOK()
 	errs, hasErrs := body.Lookup("apiDeprecationErrors").BooleanOK()
 	given, missing := body.LookupErr("apiVersion")
