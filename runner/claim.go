@@ -37,7 +37,13 @@ func Claim(ctx context.Context, suites []*specs.Suite, cfg Config, overwrite boo
 	if len(all) == 0 {
 		return nil
 	}
-	return eachExisting(ctx, cfg, func(s *site) error { return s.claim(ctx, all, overwrite) })
+	return eachExisting(ctx, cfg, func(s *site) error {
+		fresh, err := s.claim(ctx, all, overwrite)
+		if err != nil {
+			return err
+		}
+		return s.use(ctx, fresh)
+	})
 }
 
 // eachExisting calls a function with each deployment of the source that already exists.
@@ -75,16 +81,17 @@ func (r *run) onExisting(d deployment.Deployment, do func(*site) error) error {
 	return do(&site{deployment: d, about: d.Description(), commands: c})
 }
 
-func (s *site) claim(ctx context.Context, namespaces []string, overwrite bool) error {
+// claim returns the namespaces that no run has used yet. It changes nothing.
+func (s *site) claim(ctx context.Context, namespaces []string, overwrite bool) (fresh []string, err error) {
 	used, err := s.listed(ctx, lock.Database, bson.D{{Key: "find", Value: usedCollection}})
 	if err != nil && direct.CodeOf(err) != codeUnauthorized {
-		return err
+		return nil, err
 	}
-	var foreign, fresh []string
+	var foreign []string
 	for database, collections := range byDatabase(namespaces) {
 		existing, err := s.listed(ctx, database, bson.D{{Key: "listCollections", Value: 1}, {Key: "nameOnly", Value: true}})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, name := range existing {
 			namespace := database + "." + name
@@ -93,7 +100,7 @@ func (s *site) claim(ctx context.Context, namespaces []string, overwrite bool) e
 				continue
 			}
 			if found, err := s.holdsDocuments(ctx, database, name); err != nil {
-				return err
+				return nil, err
 			} else if found {
 				foreign = append(foreign, namespace)
 			}
@@ -105,10 +112,10 @@ func (s *site) claim(ctx context.Context, namespaces []string, overwrite bool) e
 		}
 	}
 	if slices.Sort(foreign); len(foreign) > 0 && !overwrite {
-		return &ForeignError{Hosts: s.about.Hosts, Namespaces: foreign}
+		return nil, &ForeignError{Hosts: s.about.Hosts, Namespaces: foreign}
 	}
 	slices.Sort(fresh)
-	return s.use(ctx, slices.Compact(slices.Concat(fresh, foreign)))
+	return slices.Compact(slices.Concat(fresh, foreign)), nil
 }
 
 // byDatabase returns the collections of namespaces by database.

@@ -15,14 +15,16 @@ import (
 const rightsCollection = "utr.doctor"
 
 // CheckRights tries what a run of the suites requires of the user of an existing deployment: to read whether test
-// commands are enabled, and to drop collections in each database that they name, or without suites in any one. It
-// changes nothing, so that another run may use the deployment. The error names the missing right.
-func CheckRights(ctx context.Context, suites []*specs.Suite, cfg Config) error {
+// commands are enabled, and to drop collections in each database that they name, or without suites in any one. The
+// error names the missing right. It is a *ForeignError if Claim would return one. CheckRights changes nothing, so
+// that another run may use the deployment.
+func CheckRights(ctx context.Context, suites []*specs.Suite, cfg Config, overwrite bool) error {
 	return eachExisting(ctx, cfg, func(s *site) error {
 		if err := s.checkRights(ctx, suites); err != nil {
 			return fmt.Errorf("the deployment (%s) cannot be used: %w", s.about.Name, err)
 		}
-		return nil
+		_, err := s.claim(ctx, Namespaces(suites), overwrite)
+		return err
 	})
 }
 

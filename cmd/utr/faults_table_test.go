@@ -3,14 +3,16 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,8 +32,8 @@ type fault struct {
 	happens string
 	within  time.Duration // from the fault to the end of the run
 	code    int
-	tests   string // the verdicts of the three tests in each report, or ""
-	says    string // in each report that exists
+	tests   string // their verdicts in each report, or "" if it says that the run has not finished
+	says    string // in each report but the badge
 	scene   func(*faultScene)
 }
 
@@ -39,9 +41,32 @@ type fault struct {
 type faultScene struct {
 	*testing.T
 	*utrtest.Place
-	dir string
-	run *utrtest.Process
-	end func() // checks what is left
+	dir   string
+	kinds []string // the reports
+	run   *utrtest.Process
+	end   func() // checks what is left
+}
+
+// quick is armed without what takes minutes.
+var quick = strings.Replace(armed, "ms: 90000", "ms: 1", 1)
+
+// embedded starts a deployment in this process, which can kill single servers of it.
+func (s *faultScene) embedded(o embedded.Options) *embedded.Deployment {
+	s.Helper()
+	d, err := embedded.Start(testkit.Context(s.T), o)
+	testkit.Check(s.T, err)
+	s.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// kills starts a run whose second test waits for an answer of a deployment, and kills one of the servers.
+func (s *faultScene) kills(topology embedded.Topology, server func(*embedded.Deployment) string) {
+	s.Helper()
+	d := s.embedded(embedded.Options{Topology: topology})
+	s.start(blocked, "--uri", d.URI())
+	s.run.Line("passed blocked: first")
+	triggered(s.T, d.Hosts()...)
+	testkit.Check(s.T, d.Kill(server(d)))
 }
 
 // start starts the run of a suite with all reports.
@@ -125,13 +150,21 @@ var faults = []fault{
 			triggered(s.T, "127.0.0.1:"+listens.FindStringSubmatch(testkit.Read(s.T, strings.Join(logs, "")))[1])
 			testkit.Check(s.T, syscall.Kill(pids[0], syscall.SIGKILL))
 		}},
-	{"nothing listens", "nothing runs", 10 * time.Second, 3, "", "",
-		func(s *faultScene) { s.start(reads, "--uri", "mongodb://127.0.0.1:1/") }},
-	{"another run uses the deployment", "nothing runs, and the other run continues", 10 * time.Second, 3, "", "",
+	{"one member of a replica set is killed, whose fail point is on", "the test is broken; the rest runs on the others", 25 * time.Second, 3, "passed broken passed",
+		"could not be turned off",
+		func(s *faultScene) { s.kills(embedded.ReplicaSet, (*embedded.Deployment).Primary) }},
+	{"one router of several is killed", "the test is broken; the rest runs on the others", 25 * time.Second, 3, "passed broken passed", "stopped answering",
+		func(s *faultScene) {
+			s.kills(embedded.Sharded, func(d *embedded.Deployment) string { return d.Hosts()[0] })
+		}},
+	{"nothing listens", "nothing runs", 10 * time.Second, 3, none, "nothing listens there",
+		func(s *faultScene) { s.start(blocked, "--uri", "mongodb://127.0.0.1:1/") }},
+	{"another run uses the deployment", "nothing runs, and the other run continues", 10 * time.Second, 3, none, "is in use by a run on host",
 		func(s *faultScene) {
 			server := s.onSet()
 			other := s.run
-			s.start(reads, "--uri", server.URI)
+			s.dir = s.TempDir()
+			s.start(blocked, "--uri", server.URI)
 			free := s.end
 			s.end = func() {
 				other.Signal(syscall.SIGINT)
@@ -139,7 +172,7 @@ var faults = []fault{
 				free()
 			}
 		}},
-	{"a collection that a suite names contains documents that `utr` did not write", "nothing runs, and nothing is changed", 10 * time.Second, 3, "", "",
+	{"a collection that a suite names contains documents that `utr` did not write", "nothing runs, and nothing is changed", 10 * time.Second, 3, none, "documents that utr did not write",
 		func(s *faultScene) {
 			server := s.Serve("--topology", "replicaset")
 			w := newWitness(s.T, server.URI)
@@ -154,15 +187,18 @@ var faults = []fault{
 				w.free()
 			}
 		}},
-	{"the user may not run what suites need", "nothing runs, and the error names the right", 10 * time.Second, 3, "", "",
-		func(s *faultScene) {
-			server := utrtest.NewPlace(s.T, "UTR_PASSWORD="+testkit.Secret).Serve("--topology", "single", "--user", "ann")
-			_, hosts, _ := strings.Cut(server.URI, "@")
-			s.start(reads, "--uri", "mongodb://"+hosts)
+	// The embedded deployment has no roles: a fail point plays the missing one.
+	{"the user may not run what suites need", "nothing runs, and the error names the right", 10 * time.Second, 3, "broken skipped skipped",
+		"not authorized to read enableTestCommands", func(s *faultScene) {
+			d := s.embedded(embedded.Options{Users: []embedded.User{{Name: "ann", Password: testkit.Secret}}})
+			_, err := newWitness(s.T, d.URI()).run(bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
+				{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"getParameter"}}, {Key: "errorCode", Value: 13}}}})
+			testkit.Check(s.T, err)
+			s.start(blocked, "--uri", d.URI())
 		}},
-	{"the orchestration service does not answer", "nothing runs", 10 * time.Second, 3, "", "",
-		func(s *faultScene) { s.start(reads, "--orchestration", "http://127.0.0.1:1", "--cluster", "single") }},
-	{"the orchestration service fails to create the first cluster, once", "it is asked again", 60 * time.Second, 0, "", "",
+	{"the orchestration service does not answer", "nothing runs", 10 * time.Second, 3, none, "connection refused",
+		func(s *faultScene) { s.start(blocked, "--orchestration", "http://127.0.0.1:1", "--cluster", "single") }},
+	{"the orchestration service fails to create the first cluster, once", "it is asked again", 60 * time.Second, 0, "passed passed passed", "",
 		func(s *faultScene) {
 			service, failed := twin.Start(s.T), false
 			service.Misbehave(func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
@@ -173,7 +209,7 @@ var faults = []fault{
 				twin.Raise(w, "Error: once")
 				return true
 			})
-			s.start(reads, "--orchestration", service.URL, "--cluster", "single")
+			s.start(quick, "--orchestration", service.URL, "--cluster", "single")
 			s.end = func() { testkit.Equal(s.T, "remaining clusters", service.Clusters(), "[]") }
 		}},
 	{"the orchestration service does not delete a cluster", "the run names it, `utr clean` removes it later", 60 * time.Second, 3, "passed skipped skipped", "interrupted",
@@ -204,13 +240,30 @@ var faults = []fault{
 			triggered(s.T, utrtest.Hosts(uriOf(s.T, service, "a"))...)
 			service.Kill("servers/a")
 		}},
-	{"the disk of a report is full", "the run finishes; the error names the report", 10 * time.Second, 3, "", "",
+	{"the disk of a report is full", "the run finishes; the error names that report, which is incomplete", 10 * time.Second, 3, "passed passed passed", "",
 		func(s *faultScene) {
 			if _, err := os.Stat("/dev/full"); err != nil {
 				s.Skip("not verified: no /dev/full")
 			}
-			s.run = s.Start("run", "--topology", "single", "--json", "/dev/full", suiteFile(s.T, reads))
-			s.end = func() { testkit.Contains(s.T, s.run.Errors(), "no space left on device") }
+			s.start(quick, "--topology", "single", "--json", "/dev/full")
+			s.kinds = s.kinds[1:]
+			s.end = func() {
+				testkit.Contains(s.T, s.run.Errors(), "writing the report to /dev/full: write /dev/full: no space left on device")
+			}
+		}},
+	{"the disk of `--results` is full for a cell of a matrix", "its tests do not count; the other cells run", 20 * time.Second, 3,
+		"skipped skipped skipped passed", "file too large", func(s *faultScene) {
+			long := strings.NewReplacer("first", strings.Repeat("first ", 900), "ms: 90000", "ms: 1").Replace(armed)
+			file := suiteFile(s.T, "clusters: {name: c, embedded: single}\nsuites: [{name: long, paths: ["+suiteFile(s.T, long)+"]}, smoke]\n")
+			s.kinds = []string{"markdown"} // others of this cell do not fit
+			s.run = s.Launch(exec.Command("sh", "-c", `ulimit -f 8 && exec "$@"`, "sh", utrtest.Command(s.T), "matrix", file,
+				"--results", filepath.Join(s.dir, "results"), "--markdown", filepath.Join(s.dir, "report.markdown")))
+		}},
+	{"the process of a cell of a matrix is killed", "its other tests are skipped; the other cells run", 20 * time.Second, 3,
+		"passed passed skipped skipped passed", "its process died: signal: killed", func(s *faultScene) {
+			n := nightAt(s.T, s.Place)
+			s.run = n.begin(everyReport(s.dir)[:12]...)
+			testkit.Check(s.T, syscall.Kill(child(s.T, s.run), syscall.SIGKILL))
 		}},
 	{"the network to the deployment blocks", "the test is broken; the rest does not run", 60 * time.Second, 3, "passed broken skipped", "stopped answering",
 		func(s *faultScene) {
@@ -222,6 +275,9 @@ var faults = []fault{
 		}},
 }
 
+// none are the verdicts of a run that ends before its first test.
+const none = "skipped skipped skipped"
+
 // Each row of the table in docs/faults.md is what happens: the run ends within the time, with the exit code, its reports
 // have the verdicts and the reason, and nothing else is left. UTR_UPDATE=1 writes the table.
 func TestFaults(t *testing.T) {
@@ -229,6 +285,7 @@ func TestFaults(t *testing.T) {
 		t.Run(f.fault, func(t *testing.T) {
 			t.Parallel()
 			s := &faultScene{T: t, Place: utrtest.NewPlace(t), dir: t.TempDir(), end: func() {}}
+			s.kinds = []string{"json", "junit", "tap", "markdown", "html", "badge"}
 			f.scene(s)
 			ended := make(chan utrtest.Result, 1)
 			go func() { ended <- s.run.End() }()
@@ -239,47 +296,85 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("the run has not ended after %s", f.within)
 			}
 			testkit.Equal(t, "exit code of a run that says "+end.All(), end.Code, f.code)
-			if f.tests != "" {
-				f.check(t, s.dir, end.All())
+			for _, kind := range s.kinds {
+				f.check(t, kind, testkit.Read(t, filepath.Join(s.dir, "report."+kind)))
 			}
+			if f.code < 0 {
+				testkit.Read(t, filepath.Join(s.dir, "report.json.partial"))
+			}
+			testkit.Contains(t, end.All(), f.says)
 			s.end()
 		})
 	}
 	testkit.Check(t, keepTable(filepath.Join("..", "..", "docs", "faults.md")))
 }
 
-// check checks the verdicts and the reason in each report.
-func (f fault) check(t *testing.T, dir, output string) {
+// check checks the verdicts and the reason in a report.
+func (f fault) check(t *testing.T, kind, text string) {
 	t.Helper()
-	var statuses []string
-	for line := range strings.Lines(testkit.Read(t, filepath.Join(dir, "report.json"))) {
-		var r record
-		testkit.Check(t, json.Unmarshal([]byte(line), &r))
-		if r.Test != "" {
-			statuses = append(statuses, r.Status)
+	if kind == "badge" {
+		unfinished := regexp.MustCompile("unfinished|interrupted|1 cell broke").MatchString(text)
+		testkit.Equal(t, "the badge is unfinished", unfinished, f.tests == "" || strings.Contains(f.tests, "skipped"))
+		for _, status := range []string{"passed", "broken"} {
+			n := strings.Count(f.tests, status)
+			testkit.Equal(t, "the badge has "+status, strings.Contains(text, fmt.Sprint(n, " ", status)), n > 0)
 		}
+		return
 	}
-	testkit.Equal(t, "verdicts in report.json, of a run that says "+output, strings.Join(statuses, " "), f.tests)
-	junit := testkit.Read(t, filepath.Join(dir, "report.junit"))
-	for _, name := range []string{"first", "second", "third"} {
-		testkit.Contains(t, junit, name)
+	want := strings.Fields(f.tests)
+	if kind == "markdown" {
+		slices.Sort(want)
 	}
-	for _, kind := range []string{"json", "junit", "tap", "markdown", "html"} {
-		testkit.Contains(t, testkit.Read(t, filepath.Join(dir, "report."+kind)), f.says)
+	testkit.Equal(t, "verdicts in the "+kind+" report", strings.Join(readers[kind](text), " "), strings.Join(want, " "))
+	if f.code < 0 {
+		f.says = "it has not finished"
 	}
-	testkit.Contains(t, output, f.says)
+	testkit.Contains(t, text, f.says)
+}
+
+// readers return the verdicts in a report: in order, or sorted if the report has only counts.
+var readers = map[string]func(text string) []string{
+	"json": matches(`(?m)^{"file":.*?"status":"(\w+)"`, nil),
+	"junit": matches(`(?s)<testcase name="[^"]*" classname="(?:[^u"]|u[^t"])[^"]*" time="[^"]*">\s*<(/testcase|\w+)`,
+		map[string]string{"/testcase": "passed", "error": "broken", "failure": "failed"}),
+	"tap":  matches(`(?m)^((?:not )?ok) \d+ - (?:[^u]|u[^t]).*?(# SKIP|$)`, map[string]string{"ok": "passed", "ok# SKIP": "skipped", "not ok": "broken"}),
+	"html": matches(`{"verdict":\[\d+,\d+,"(\w+)"`, nil),
+	"markdown": func(text string) (all []string) {
+		m := regexp.MustCompile(`(?m)^\| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|`).FindStringSubmatch(text)
+		for i, status := range []string{"failed", "broken", "flaky", "passed", "known-failing", "skipped"} {
+			for range number(m, i+1) {
+				all = append(all, status)
+			}
+		}
+		slices.Sort(all)
+		return all
+	},
+}
+
+// matches returns a function that finds verdicts by the groups of a pattern, which have other names in the report.
+func matches(pattern string, names map[string]string) func(string) []string {
+	return func(text string) (all []string) {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			found := strings.Join(m[1:], "")
+			all = append(all, cmp.Or(names[found], found))
+		}
+		return all
+	}
+}
+
+func number(groups []string, i int) int {
+	if i >= len(groups) {
+		return 0
+	}
+	n, _ := strconv.Atoi(groups[i])
+	return n
 }
 
 // row returns the row of the table.
 func (f fault) row() string {
-	code, reports := fmt.Sprint(f.code), "none of them has tests"
+	code, reports := fmt.Sprint(f.code), strings.ReplaceAll(f.tests, " ", ", ")
 	if f.code < 0 {
-		code, reports = "none", "they are `FILE.partial`"
-	} else if f.code == 0 && f.tests == "" {
-		reports = "as without the fault"
-	}
-	if f.tests != "" {
-		reports = strings.ReplaceAll(f.tests, " ", ", ")
+		code, reports = "none", "none; `it has not finished`, and `FILE.partial` is left"
 	}
 	if f.says != "" {
 		reports += fmt.Sprintf("; `%s`", f.says)
@@ -289,7 +384,7 @@ func (f fault) row() string {
 
 // keepTable compares the table in a page with the rows, or writes it.
 func keepTable(page string) error {
-	table := "| fault | what happens | within | exit code | three tests, in each report |\n|---|---|---|---|---|\n"
+	table := "| fault | what happens | within | exit code | verdicts in each report |\n|---|---|---|---|---|\n"
 	for _, f := range faults {
 		table += f.row()
 	}

@@ -28,7 +28,12 @@ type night struct {
 func newNight(t *testing.T) *night {
 	t.Helper()
 	t.Parallel()
-	n := &night{utrtest.NewPlace(t), t, "", filepath.Join(t.TempDir(), "results")}
+	return nightAt(t, utrtest.NewPlace(t))
+}
+
+func nightAt(t *testing.T, p *utrtest.Place) *night {
+	t.Helper()
+	n := &night{p, t, "", filepath.Join(t.TempDir(), "results")}
 	n.file = suiteFile(t, "defaults: {jobs: 1}\nclusters: [{name: c, embedded: single}]\nsuites:\n- smoke\n- {name: slow, paths: ["+suiteFile(t, armed)+"]}\n"+
 		"- {name: again, paths: [smoke], retry-failed: 1}\n")
 	return n

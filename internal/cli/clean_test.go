@@ -211,6 +211,31 @@ func TestDoctorRights(t *testing.T) {
 	}
 }
 
+// Documents that utr did not write are refused by each command that a run with them would refuse, and allowed by --overwrite.
+func TestForeignDocuments(t *testing.T) {
+	for line, r := range map[string]struct{ collection, reason string }{
+		"doctor --uri URI suite.yml":             {"db.coll", "documents that utr did not write, in collections that the suites name: db.coll … --overwrite"},
+		"doctor --overwrite --uri URI suite.yml": {"db.coll", ""},
+		"doctor --uri URI":                       {"db.coll", ""},
+		"prose --uri URI writes-3":               {"utr-prose.documents", "in collections that the suites name: utr-prose.documents … --overwrite"},
+		"prose --overwrite --uri URI writes-3":   {"utr-prose.documents", ""},
+	} {
+		d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
+		testkit.Check(t, err)
+		t.Cleanup(func() { _ = d.Close() })
+		c, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
+		testkit.Check(t, err)
+		database, collection, _ := strings.Cut(r.collection, ".")
+		_, err = c.Database(database).Collection(collection).InsertOne(t.Context(), bson.D{{Key: "_id", Value: "mine"}})
+		testkit.Check(t, errors.Join(err, c.Disconnect(t.Context())))
+		code := ExitBroken
+		if r.reason == "" {
+			code = 0
+		}
+		realBench(t).expect(t, line, strings.ReplaceAll(line, "URI", d.URI()), code, r.reason)
+	}
+}
+
 // --older-than removes old clusters of any machine, except those of live runs and those with other ids.
 func TestSweep(t *testing.T) {
 	s := twin.Start(t)

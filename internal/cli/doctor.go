@@ -20,8 +20,9 @@ func doctorCommand(c *call) *cobra.Command {
 		Short: "Describe a deployment, and count the tests it would skip",
 		Long: `Describes the deployment and the engine. With suites, also counts the tests that would
 run there, and by reason those that would be skipped. It runs no tests. With --uri it
-tries the rights that a run requires. It changes no data and takes no lock, so that
-another run may use the deployment.
+tries the rights that a run requires, and refuses collections that contain documents that
+utr did not write, as a run does without --overwrite. It changes no data and takes no
+lock, so that another run may use the deployment.
 
 Exit codes: 0 the deployment can be used, 2 bad usage or invalid suites, 3 it cannot.`,
 		Example: `# what is this cluster, and which of our tests can it run?
@@ -89,7 +90,7 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 	skips, unusable := runner.Plan(ctx, suites, cfg)
 	if unusable == nil && d.run.usesExistingCluster() {
 		cfg.ServerAPI = d.run.config.ServerAPI
-		unusable = runner.CheckRights(ctx, suites, cfg)
+		unusable = overwritable(runner.CheckRights(ctx, suites, cfg, d.run.overwrite))
 	}
 	found.count(skips)
 	text := jsonPage(found)

@@ -124,7 +124,9 @@ func (p *proseFlags) runAll(ctx context.Context, c *call, _ []*specs.Suite, cfg 
 		}
 	}()
 	if p.run.usesExistingCluster() {
-		c.note("utr drops the collection utr-prose.documents of the deployment")
+		if err := p.run.claim(ctx, c, []*specs.Suite{prose.Uses()}, cfg); err != nil {
+			return err
+		}
 	}
 	for _, t := range p.tests {
 		if err := p.runTest(ctx, c, cfg.Source, t); err != nil {

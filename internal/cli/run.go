@@ -306,7 +306,11 @@ func (r *runFlags) claim(ctx context.Context, c *call, suites []*specs.Suite, cf
 		_, _ = fmt.Fprintf(c.errors, "utr drops or changes these collections of the deployment at %s: %s\n",
 			strings.Join(hosts, ","), strings.Join(all, ", "))
 	}
-	err := c.program.Claim(ctx, suites, cfg, r.overwrite)
+	return overwritable(c.program.Claim(ctx, suites, cfg, r.overwrite))
+}
+
+// overwritable adds to an error how to allow what Claim refuses.
+func overwritable(err error) error {
 	if foreign := new(runner.ForeignError); errors.As(err, &foreign) {
 		return fmt.Errorf("%w\nnothing was changed; --overwrite allows utr to replace them, from now on", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/interpose"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs"
 )
 
 // stage is the state of a running test. The first error ends the test. Proxy hooks may use it concurrently.
@@ -93,8 +94,13 @@ type client struct {
 	test  engine.Test
 }
 
-// collectionName is the collection in the database utr-prose.
-const collectionName = "documents"
+// The collection of the tests.
+const databaseName, collectionName = "utr-prose", "documents"
+
+// Uses returns a suite without tests that names the collection of the tests, which they drop.
+func Uses() *specs.Suite {
+	return &specs.Suite{InitialData: []specs.CollectionData{{DatabaseName: databaseName, CollectionName: collectionName}}}
+}
 
 // client opens a client with a connection string and uriOptions.
 func (k *stage) client(uri, uriOptions string) *client { return k.jittered(nil, uri, uriOptions) }
@@ -112,7 +118,7 @@ func (k *stage) jittered(jitter *float64, uri, uriOptions string) *client {
 		k.dropping.Do(func() { c.atEnd("database", "dropCollection", `{"collection": "`+collectionName+`"}`) })
 	}
 	c.open("client", "client", `{"uriOptions": {`+uriOptions+`}}`)
-	c.open("database", "database", `{"client": "client", "databaseName": "utr-prose"}`)
+	c.open("database", "database", `{"client": "client", "databaseName": "`+databaseName+`"}`)
 	c.open("collection", "collection", `{"database": "database", "collectionName": "`+collectionName+`"}`)
 	return c
 }
