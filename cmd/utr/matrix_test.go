@@ -100,17 +100,6 @@ func TestNightIsInterrupted(t *testing.T) {
 	n.resume("smoke|again").Want(0, "2 cells, 1 of them already finished", "\n2 passed, 0 failed, 0 skipped")
 }
 
-// A cell whose process is killed is broken; the other cells run.
-func TestCellIsKilled(t *testing.T) {
-	n := newNight(t)
-	u := n.begin()
-	testkit.Check(t, syscall.Kill(child(t, u), syscall.SIGKILL))
-	u.Line("2/3 ✘ c_reference_slow: 1 passed in ", "(its process died: signal: killed)")
-	u.Line("3/3 ✔ c_reference_again: 1 passed")
-	u.Line("3 passed, 0 failed, 2 skipped")
-	u.End().Want(3)
-}
-
 // Cells end with a matrix that is killed. While they clean up, the next matrix waits.
 func TestNightIsKilled(t *testing.T) {
 	n := newNight(t)
