@@ -124,7 +124,8 @@ func (p *proseFlags) runAll(ctx context.Context, c *call, _ []*specs.Suite, cfg 
 		}
 	}()
 	if p.run.usesExistingCluster() {
-		if err := p.run.claim(ctx, c, []*specs.Suite{prose.Uses()}, cfg); err != nil {
+		uses := &specs.Suite{InitialData: []specs.CollectionData{{DatabaseName: prose.DatabaseName, CollectionName: prose.CollectionName}}}
+		if err := p.run.claim(ctx, c, []*specs.Suite{uses}, cfg); err != nil {
 			return err
 		}
 	}

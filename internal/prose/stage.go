@@ -15,7 +15,6 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/interpose"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs"
 )
 
 // stage is the state of a running test. The first error ends the test. Proxy hooks may use it concurrently.
@@ -94,13 +93,11 @@ type client struct {
 	test  engine.Test
 }
 
-// The collection of the tests.
-const databaseName, collectionName = "utr-prose", "documents"
-
-// Uses returns a suite without tests that names the collection of the tests, which they drop.
-func Uses() *specs.Suite {
-	return &specs.Suite{InitialData: []specs.CollectionData{{DatabaseName: databaseName, CollectionName: collectionName}}}
-}
+// The collection of the tests, which they drop.
+const (
+	DatabaseName   = "utr-prose"
+	CollectionName = "documents"
+)
 
 // client opens a client with a connection string and uriOptions.
 func (k *stage) client(uri, uriOptions string) *client { return k.jittered(nil, uri, uriOptions) }
@@ -115,11 +112,11 @@ func (k *stage) jittered(jitter *float64, uri, uriOptions string) *client {
 	c := &client{k, uri, test}
 	k.atEnd(test.End)
 	if k.setting.Deployment != nil {
-		k.dropping.Do(func() { c.atEnd("database", "dropCollection", `{"collection": "`+collectionName+`"}`) })
+		k.dropping.Do(func() { c.atEnd("database", "dropCollection", `{"collection": "`+CollectionName+`"}`) })
 	}
 	c.open("client", "client", `{"uriOptions": {`+uriOptions+`}}`)
-	c.open("database", "database", `{"client": "client", "databaseName": "`+databaseName+`"}`)
-	c.open("collection", "collection", `{"database": "database", "collectionName": "`+collectionName+`"}`)
+	c.open("database", "database", `{"client": "client", "databaseName": "`+DatabaseName+`"}`)
+	c.open("collection", "collection", `{"database": "database", "collectionName": "`+CollectionName+`"}`)
 	return c
 }
 
