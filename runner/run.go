@@ -69,7 +69,7 @@ type run struct {
 	stalls stalls
 
 	mu      sync.Mutex // guards the following fields
-	next    int        // index of the next job
+	next    int        // number of jobs that were taken
 	stop    *Skip      // why the remaining tests are skipped
 	err     error
 	sites   map[deployment.Deployment]*site
@@ -121,10 +121,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func (r *run) work(ctx context.Context, jobs []job) {
+	order := execution(jobs, &r.cfg)
 	var workers sync.WaitGroup
 	for range min(r.cfg.Jobs, len(jobs)) {
 		workers.Go(func() {
-			for j, found := r.take(ctx, jobs); found; j, found = r.take(ctx, jobs) {
+			for j, found := r.take(ctx, jobs, order); found; j, found = r.take(ctx, jobs, order) {
 				r.finish(j.index, r.attempt(ctx, j))
 			}
 		})
@@ -133,14 +134,15 @@ func (r *run) work(ctx context.Context, jobs []job) {
 }
 
 // take returns the next job, as a skip if no further test may start.
-func (r *run) take(ctx context.Context, jobs []job) (job, bool) {
+func (r *run) take(ctx context.Context, jobs []job, order []int) (job, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.next == len(jobs) {
 		return job{}, false
 	}
-	j := jobs[r.next]
-	j.index = r.next
+	index := order[r.next]
+	j := jobs[index]
+	j.index = index
 	r.next++
 	if j.skip == nil && ctx.Err() != nil {
 		j.skip = r.interrupted(ctx)

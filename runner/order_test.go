@@ -1,0 +1,42 @@
+package runner
+
+import (
+	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/source"
+)
+
+// Tests that can wait long begin first, where that can shorten a run.
+func TestExecution(t *testing.T) {
+	waiting := func(text string) job {
+		v, err := source.ParseJSON("f", []byte(text))
+		testkit.Check(t, err)
+		return job{suite: &specs.Suite{}, test: &specs.Test{Operations: []specs.Operation{{Arguments: v}}}}
+	}
+	short, long := waiting(`{"ms": 20}`), waiting(`{"failPoint": {"data": {"blockTimeMS": 1500}}}`)
+	longer := job{suite: &specs.Suite{CreateEntities: []specs.Entity{{Value: waiting(`{"uriOptions": {"serverSelectionTimeoutMS": 2000}}`).test.Operations[0].Arguments}}},
+		test: &specs.Test{}}
+	skipped, elsewhere, later := longer, long, longer
+	skipped.skip, elsewhere.offer, later.id = &Skip{}, 1, result.TestID{Iteration: 1}
+	seed := int64(1)
+	for _, tt := range []struct {
+		why  string
+		cfg  Config
+		jobs []job
+		want []int
+	}{
+		{"the longest begins first", Config{Jobs: 2}, []job{short, long, longer, short}, []int{2, 1, 0, 3}},
+		{"waits below a second change nothing", Config{Jobs: 2}, []job{short, waiting(`{"ms": 900}`)}, []int{0, 1}},
+		{"a skipped test does not wait", Config{Jobs: 2}, []job{short, skipped}, []int{0, 1}},
+		{"one worker keeps the order", Config{Jobs: 1}, []job{short, long}, []int{0, 1}},
+		{"a random order stays", Config{Jobs: 2, Shuffle: &seed}, []job{short, long}, []int{0, 1}},
+		{"topologies follow each other", Config{Jobs: 2, AllTopologies: true}, []job{short, elsewhere}, []int{0, 1}},
+		{"one topology for each test: any order", Config{Jobs: 2}, []job{short, elsewhere}, []int{1, 0}},
+		{"iterations follow each other", Config{Jobs: 2}, []job{short, later}, []int{0, 1}},
+	} {
+		testkit.Equal(t, tt.why, execution(tt.jobs, &tt.cfg), tt.want)
+	}
+}
