@@ -96,7 +96,7 @@ func (s *site) claim(ctx context.Context, namespaces []string, overwrite bool) (
 		for _, name := range existing {
 			namespace := database + "." + name
 			touched := slices.Contains(collections, name) || slices.Contains(collections, wholeDatabase)
-			if !touched || slices.Contains(used, namespace) || strings.HasPrefix(name, "system.") || strings.HasPrefix(name, "enxcol_.") {
+			if !touched || slices.Contains(used, namespace) || serverOwned(name) {
 				continue
 			}
 			if found, err := s.holdsDocuments(ctx, database, name); err != nil {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -36,9 +37,14 @@ func Namespaces(suites []*specs.Suite) []string {
 type named map[string]bool
 
 func (n named) add(database, collection string) {
-	if database != "" && collection != "" && !strings.HasPrefix(collection, "system.") && !strings.HasPrefix(collection, "enxcol_.") {
+	if database != "" && collection != "" && !serverOwned(collection) {
 		n[database+"."+collection] = true
 	}
+}
+
+// serverOwned reports whether the server, or queryable encryption, maintains a collection.
+func serverOwned(collection string) bool {
+	return strings.HasPrefix(collection, "system.") || strings.HasPrefix(collection, "enxcol_.")
 }
 
 // full adds the namespace in a value.
@@ -68,10 +74,7 @@ func (n named) entities(all []specs.Entity) map[string]string {
 		case entities.Collection:
 			n.add(database, e.Value.Get("collectionName").Text())
 		case entities.Bucket:
-			name := e.Value.Get("bucketOptions").Get("bucketName").Text()
-			if name == "" {
-				name = "fs"
-			}
+			name := cmp.Or(e.Value.Get("bucketOptions").Get("bucketName").Text(), "fs")
 			n.add(database, name+".files")
 			n.add(database, name+".chunks")
 		}
@@ -92,11 +95,9 @@ func (n named) operation(database, name string, arguments *source.Value) {
 	case "aggregate":
 		n.pipeline(database, arguments.Get("pipeline"))
 	case "clientBulkWrite":
-		if models := arguments.Get("models"); models != nil {
-			for _, model := range models.Items {
-				for _, f := range model.Fields {
-					n.full(f.Value.Get("namespace"))
-				}
+		for _, model := range arguments.Get("models").Elements() {
+			for _, f := range model.Fields {
+				n.full(f.Value.Get("namespace"))
 			}
 		}
 	case "dropDatabase":
@@ -108,10 +109,7 @@ func (n named) operation(database, name string, arguments *source.Value) {
 
 // pipeline adds the targets of $out and $merge, which are last.
 func (n named) pipeline(database string, stages *source.Value) {
-	if stages == nil {
-		return
-	}
-	for _, stage := range stages.Items {
+	for _, stage := range stages.Elements() {
 		n.target(database, stage.Get("$out"), "coll")
 		n.target(database, stage.Get("$merge"), "into")
 	}
@@ -152,10 +150,8 @@ func (n named) command(database string, command *source.Value) {
 	case "dropDatabase":
 		n.add(database, wholeDatabase)
 	case "bulkWrite":
-		if about := command.Get("nsInfo"); about != nil {
-			for _, one := range about.Items {
-				n.full(one.Get("ns"))
-			}
+		for _, one := range command.Get("nsInfo").Elements() {
+			n.full(one.Get("ns"))
 		}
 	}
 }

@@ -425,7 +425,7 @@ utr diff --allow-removed yesterday.json today.json`,
 		var slower time.Duration
 		f.duration(&slower, "slower", "smallest increase that counts as slower (default "+slowerBy.String()+")")
 		asJSON, allowed := false, false
-		f.toggle(&allowed, "allow-removed", "removed tests are no change for the worse")
+		f.toggle(&allowed, "allow-removed", "do not fail because of removed tests")
 		f.toggle(&asJSON, "json", "print a JSON line for each change")
 		return func(_ context.Context, c *call) error {
 			reports, err := readReports(c.paths)
