@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -19,21 +21,68 @@ type comparison struct {
 	step  step
 	diff  []string
 	minor []string // differences in the order of fields and in messages
+	// symptoms are the first difference and the first minor one, briefly.
+	symptom, minorSymptom string
 }
 
 func (p *player) compare(s step, got, want bson.D) []string {
 	c := comparison{p: p, step: s}
 	c.document("", got, want)
-	p.minor = c.minor
+	p.minor, p.symptom = c.minor, cmp.Or(c.symptom, c.minorSymptom)
+	if g, w := outcome(got), outcome(want); g != w {
+		p.symptom = fmt.Sprintf("%s for %s", g, w)
+	} else if p.symptom == ".errmsg" {
+		p.symptom += " of " + g
+	}
 	return append(c.diff, c.minor...)
 }
 
+// outcome returns ok, the code of the reply, or that of its first error.
+func outcome(reply bson.D) string {
+	if errs := value.As[bson.A](reply, "writeErrors"); len(errs) > 0 {
+		reply = errs[0].(bson.D)
+	}
+	code := value.Get(reply, "code")
+	if code == nil && value.Get(reply, "errmsg") != nil {
+		return "no code"
+	}
+	return fmt.Sprint(cmp.Or(code, any("ok")))
+}
+
+var index = regexp.MustCompile(`\.\d+`)
+
 func (c *comparison) differ(path string, got, want any) {
-	list := &c.diff
+	list, first := &c.diff, &c.symptom
 	if strings.HasSuffix(path, ".errmsg") || strings.HasSuffix(path, "~") {
-		list = &c.minor
+		list, first = &c.minor, &c.minorSymptom
+	}
+	if *first == "" {
+		*first = index.ReplaceAllString(path, ".N") + symptom(got, want)
 	}
 	*list = append(*list, fmt.Sprintf("%s: got %T %v, want %T %v", strings.TrimSuffix(path, "~"), got, got, want, want))
+}
+
+// symptom describes the difference of two values: the fields that only one document has, or the types.
+func symptom(got, want any) (out string) {
+	g, isDocument := got.(bson.D)
+	w, _ := want.(bson.D)
+	if !isDocument {
+		if reflect.TypeOf(got) != reflect.TypeOf(want) {
+			return fmt.Sprintf(" %T for %T", got, want)
+		}
+		return ""
+	}
+	for _, e := range g {
+		if value.Get(w, e.Key) == nil {
+			out += " +" + e.Key
+		}
+	}
+	for _, e := range w {
+		if value.Get(g, e.Key) == nil {
+			out += " -" + e.Key
+		}
+	}
+	return out
 }
 
 func (c *comparison) document(path string, got, want bson.D) {

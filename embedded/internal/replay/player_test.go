@@ -86,7 +86,9 @@ type player struct {
 	same map[any]any
 	// behind is the difference between the recorded count of a fail point and ours.
 	behind map[string]int32
-	minor  []string // of the latest comparison
+	// Of the latest comparison.
+	minor   []string
+	symptom string
 	// These may be nil.
 	scenario func(p *player, first step)         // called before the first step of each scenario
 	rewrite  func(step, bson.D) bson.D           // changes a request
