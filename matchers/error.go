@@ -21,24 +21,24 @@ var errorFields = map[string]func(*Matcher, *source.Value, raised){
 	"isError": func(*Matcher, *source.Value, raised) {}, // always true here
 	"isClientError": func(m *Matcher, want *source.Value, err raised) {
 		if err.Client != want.Bool {
-			m.reject(want, describeError(err.Error), "%s", either(want.Bool, "expected a client-side error", "expected a server-side error"))
+			m.reject(want, strconv.FormatBool(err.Client), "%s", either(want.Bool, "expected a client-side error", "expected a server-side error"))
 		}
 	},
 	"isTimeoutError": func(m *Matcher, want *source.Value, err raised) {
 		if err.Timeout != want.Bool {
-			m.reject(want, describeError(err.Error), "%s", either(want.Bool, "expected a timeout", "expected an error other than a timeout"))
+			m.reject(want, strconv.FormatBool(err.Timeout), "%s", either(want.Bool, "expected a timeout", "expected an error other than a timeout"))
 		}
 	},
 	"errorContains": func(m *Matcher, want *source.Value, err raised) {
 		contains := func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(want.String)) }
 		if !err.has("errmsg", err.Message, contains) {
-			m.reject(want, describeError(err.Error), "the error message does not contain this")
+			m.reject(want, abridge(source.Quote(err.Message)), "the error message does not contain this")
 		}
 	},
 	"errorCode": matchErrorCode,
 	"errorCodeName": func(m *Matcher, want *source.Value, err raised) {
 		if !err.has("codeName", err.CodeName, func(s string) bool { return s != "" && strings.EqualFold(s, want.String) }) {
-			m.reject(want, describeError(err.Error), "%s", either(err.CodeName == "", "the error has no code name", "the code names differ"))
+			m.reject(want, quotedOrNothing(err.CodeName), "%s", either(err.CodeName == "", "the error has no code name", "the code names differ"))
 		}
 	},
 	"errorLabelsContain": labels(true, "the error lacks this label"),
@@ -80,9 +80,9 @@ func matchErrorCode(m *Matcher, want *source.Value, err raised) {
 	code, whole := want.Integer()
 	switch {
 	case err.Code == 0:
-		m.reject(want, describeError(err.Error), "the error has no code")
+		m.reject(want, nothing, "the error has no code")
 	case !whole || code != int64(err.Code):
-		m.reject(want, describeError(err.Error), "the codes differ: got %d", err.Code)
+		m.reject(want, joined([]string{strconv.Itoa(int(err.Code)), err.CodeName}), "the codes differ")
 	}
 }
 
@@ -90,7 +90,7 @@ func labels(must bool, otherwise string) func(*Matcher, *source.Value, raised) {
 	return func(m *Matcher, want *source.Value, err raised) {
 		for i, label := range want.Items {
 			if err.HasLabel(label.String) != must {
-				m.atIndex(i, func() { m.reject(label, describeError(err.Error), "%s", otherwise) })
+				m.atIndex(i, func() { m.reject(label, "["+strings.Join(mapped(err.Labels, source.Quote), ",")+"]", "%s", otherwise) })
 			}
 		}
 	}
@@ -124,6 +124,20 @@ func matchWriteConcernErrors(m *Matcher, want *source.Value, err raised) {
 	if len(err.WriteConcernErrors) != len(want.Items) {
 		m.reject(want, describeError(err.Error), "expected %s, got %d", count(len(want.Items), "write concern error"), len(err.WriteConcernErrors))
 	}
+}
+
+func quotedOrNothing(s string) string {
+	if s == "" {
+		return nothing
+	}
+	return source.Quote(s)
+}
+
+func mapped(list []string, convert func(string) string) (all []string) {
+	for _, s := range list {
+		all = append(all, convert(s))
+	}
+	return all
 }
 
 func describeError(err *result.Error) string {

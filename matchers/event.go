@@ -2,6 +2,7 @@ package matchers
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -140,6 +141,40 @@ func describeEvent(e *result.Event) string {
 		parts = append(parts, "at", e.Address)
 	}
 	return abridge(strings.Join(parts, " "))
+}
+
+// wantedEvent and observedEvent describe events in a few words, for comparing lists of them.
+func wantedEvent(want *source.Value) string {
+	for _, f := range want.Fields {
+		words := []string{f.Key, f.Value.Get("commandName").Text(), f.Value.Get("reason").Text(), f.Value.Get("newDescription").Get("type").Text()}
+		if command := f.Value.Get("command"); words[1] == "" && command != nil && len(command.Fields) > 0 {
+			words[1] = command.Fields[0].Key
+		}
+		return joined(words)
+	}
+	return want.JSON()
+}
+
+func observedEvent(e *result.Event) string {
+	words := []string{string(e.Type), e.CommandName, e.Reason}
+	if e.New != nil {
+		words = append(words, e.New.Type)
+	}
+	return joined(words)
+}
+
+func wantedLog(want *source.Value) string {
+	data := want.Get("data")
+	return joined([]string{want.Get("level").Text(), want.Get("component").Text(), data.Get("message").Text(), data.Get("commandName").Text()})
+}
+
+func observedLog(l *result.LogMessage) string {
+	of := func(key string) string { s, _ := l.Data.Lookup(key).StringValueOK(); return s }
+	return joined([]string{l.Level, l.Component, of("message"), of("commandName")})
+}
+
+func joined(words []string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
 var logFields = map[string]func(*Matcher, *source.Value, *result.LogMessage){

@@ -120,8 +120,9 @@ func (m *Matcher) Events(path string, expected *source.Value, actual []result.Ev
 			}
 		}
 		matchList(m, list[*result.Event]{
-			what: "event", at: events.Position, want: events.Items, got: got, allowExtra: expected.Get("ignoreExtraEvents").IsTrue(),
-			match: m.matchEvent, alike: alikeEvents, describe: describeEvent,
+			what: "event", of: expected.Get("client").Text(), at: events.Position, want: events.Items, got: got,
+			allowExtra: expected.Get("ignoreExtraEvents").IsTrue(),
+			match:      m.matchEvent, alike: alikeEvents, describe: describeEvent, wanted: wantedEvent, observed: observedEvent,
 		})
 	})
 }
@@ -151,8 +152,9 @@ func (m *Matcher) LogMessages(path string, expected *source.Value, actual []resu
 			}
 		}
 		matchList(m, list[*result.LogMessage]{
-			what: "log message", at: messages.Position, want: messages.Items, got: got, allowExtra: expected.Get("ignoreExtraMessages").IsTrue(),
-			match: m.matchLog, alike: m.alikeLogs, describe: describeLog,
+			what: "log message", of: expected.Get("client").Text(), at: messages.Position, want: messages.Items, got: got,
+			allowExtra: expected.Get("ignoreExtraMessages").IsTrue(),
+			match:      m.matchLog, alike: m.alikeLogs, describe: describeLog, wanted: wantedLog, observed: observedLog,
 		})
 	})
 }
@@ -164,13 +166,15 @@ func (m *Matcher) Collection(path string, at source.Position, expected []*source
 	m.exact = true
 	return m.found(path, "", func() {
 		matchList(m, list[bson.Raw]{
-			what: "document", at: at, want: expected, got: actual,
+			what: "document", of: "the collection", at: at, want: expected, got: actual,
 			match: func(want *source.Value, got bson.Raw) { m.match(want, document(got), Nested) },
 			alike: func(want *source.Value, got bson.Raw) bool {
 				id := want.Get("_id")
 				return id != nil && m.holds(func() { m.match(id, got.Lookup("_id"), Nested) })
 			},
 			describe: func(got bson.Raw) string { return abridge(ExtendedJSON(document(got), false)) },
+			wanted:   (*source.Value).JSON,
+			observed: func(got bson.Raw) string { return ExtendedJSON(document(got), false) },
 		})
 	})
 }

@@ -1,14 +1,18 @@
 package matchers
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // list pairs an ordered list of expectations with an ordered list of actual events, log messages or documents.
 type list[T any] struct {
 	what       string // "event"
+	of         string // client or collection
 	at         source.Position
 	want       []*source.Value
 	got        []T
@@ -16,41 +20,86 @@ type list[T any] struct {
 	match      func(want *source.Value, got T)
 	alike      func(want *source.Value, got T) bool // worth comparing even if they differ
 	describe   func(T) string                       // on one line
+	wanted     func(*source.Value) string           // the same of an expectation, for result.List
+	observed   func(T) string
 }
 
 // matchList compares the lists by index. If their lengths do not fit, it aligns
 // them instead, so that a missing item does not make all later ones differ.
 func matchList[T any](m *Matcher, s list[T]) {
-	if len(s.want) == len(s.got) || s.allowExtra && len(s.want) < len(s.got) {
-		for i := range s.want {
-			m.atIndex(i, func() { s.match(s.want[i], s.got[i]) })
-		}
-		return
+	before := len(m.mismatches)
+	rows := pairs(m, s)
+	if len(m.mismatches) > before && !m.quiet {
+		m.mismatches[before].List = &result.List{Name: strings.TrimSpace(s.what + "s of " + s.of), Rows: around(rows)}
 	}
-	want := count(len(s.want), s.what)
-	m.say(s.at, want, count(len(s.got), s.what), "expected %s%s, got %d", either(s.allowExtra, "at least ", ""), want, len(s.got))
+}
+
+func pairs[T any](m *Matcher, s list[T]) (rows []result.Row) {
+	same := len(s.want) == len(s.got) || s.allowExtra && len(s.want) < len(s.got)
+	if !same {
+		m.say(s.at, "", "", "expected %s%s, got %d", either(s.allowExtra, "at least ", ""), count(len(s.want), s.what), len(s.got))
+	}
 	j := 0
 	extra := func(until int) {
 		for ; j < until; j++ {
-			m.say(s.at, nothing, s.describe(s.got[j]), "unexpected: the observed %s %d has no counterpart", s.what, j)
+			unexpected := !s.allowExtra || until < len(s.got)
+			rows = append(rows, result.Row{Got: s.observed(s.got[j]), Differs: unexpected})
+			if unexpected {
+				m.say(s.at, nothing, s.describe(s.got[j]), "unexpected: the observed %s %d has no counterpart", s.what, j)
+			}
 		}
 	}
-	for i, partner := range align(m, s) {
+	partners := byPosition(len(s.want), len(s.got))
+	if !same {
+		partners = align(m, s)
+	}
+	for i, partner := range partners {
 		if partner >= 0 {
 			extra(partner)
 			j = partner + 1
 		}
+		row, before := result.Row{Want: s.wanted(s.want[i])}, len(m.mismatches)
 		m.atIndex(i, func() {
 			if partner >= 0 {
+				row.Got = s.observed(s.got[partner])
 				s.match(s.want[i], s.got[partner])
 			} else {
 				m.say(s.want[i].Position, abridge(s.want[i].JSON()), nothing, "missing: the expected %s %d has no counterpart", s.what, i)
 			}
 		})
+		row.Differs = len(m.mismatches) > before
+		rows = append(rows, row)
 	}
-	if !s.allowExtra {
-		extra(len(s.got))
+	extra(len(s.got))
+	return rows
+}
+
+// mostRows bounds the rows of a list in a report.
+const mostRows, rowsBefore = 20, 5
+
+// around returns the rows near the first difference.
+func around(rows []result.Row) []result.Row {
+	if len(rows) <= mostRows {
+		return rows
 	}
+	first := slices.IndexFunc(rows, func(r result.Row) bool { return r.Differs })
+	from := max(0, min(first-rowsBefore, len(rows)-mostRows))
+	note := func(n int) []result.Row {
+		if n == 0 {
+			return nil
+		}
+		text := fmt.Sprintf("… %d more", n)
+		return []result.Row{{Want: text, Got: text}}
+	}
+	return slices.Concat(note(from), rows[from:from+mostRows], note(len(rows)-from-mostRows))
+}
+
+func byPosition(wants, gots int) []int {
+	partner := slices.Repeat([]int{-1}, wants)
+	for i := range min(wants, gots) {
+		partner[i] = i
+	}
+	return partner
 }
 
 // Costs of an alignment. A pair of alike items that differ costs less than a missing and an extra one.
@@ -66,13 +115,10 @@ const (
 // the least edit distance. It pairs very long lists by index.
 func align[T any](m *Matcher, s list[T]) []int {
 	wants, gots := len(s.want), len(s.got)
-	partner := slices.Repeat([]int{-1}, wants)
 	if wants*gots > maxAlignment {
-		for i := range min(wants, gots) {
-			partner[i] = i
-		}
-		return partner
+		return byPosition(wants, gots)
 	}
+	partner := slices.Repeat([]int{-1}, wants)
 	// best[i][j] is the least cost of aligning want[i:] with got[j:], paired[i][j]
 	// that of doing so with want[i] and got[j] as a pair.
 	best, paired := make([][]int, wants+1), make([][]int, wants+1)

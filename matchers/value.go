@@ -3,7 +3,6 @@ package matchers
 import (
 	"math"
 	"math/big"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,7 +150,7 @@ func sameScalar(a, b bson.RawValue) bool {
 	case bson.TypeCodeWithScope:
 		c, s, okX := a.CodeWithScopeOK()
 		d, t, okY := b.CodeWithScopeOK()
-		return okX && okY && c == d && reflect.DeepEqual(tree(document(s)), tree(document(t)))
+		return okX && okY && c == d && alike(tree(document(s)), tree(document(t)))
 	default:
 		return a.Equal(b)
 	}

@@ -1,7 +1,8 @@
 package matchers
 
 import (
-	"regexp"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -120,17 +121,46 @@ func TestCanonicalWhereItMatters(t *testing.T) {
 	}
 }
 
+// A difference is in Extended JSON, and marks what differs: not what an operator accepts, nor extra keys that are allowed.
 func TestDiff(t *testing.T) {
-	got := New(nil).Value("", yaml(t, `{a: {$$type: int}, b: [1, 2], c: {d: 1}}`), seen(t, `{"a":5,"b":[1,2,3],"c":{"d":1},"e":1}`), RootDocument)
-	if len(got) != 1 || got[0].Path != "b" || !strings.Contains(got[0].Diff, `+ `) || strings.Contains(got[0].Diff, "\u00a0") {
-		t.Fatalf("got%s\n%s", show(got), got[0].Diff)
+	transcriptOf := func(t *testing.T, in string) string {
+		expected, actual, _ := strings.Cut(in, " against ")
+		shape := Nested
+		for word, s := range map[string]Shape{" as a root document": RootDocument, " as root documents": RootDocuments} {
+			if before, is := strings.CutSuffix(actual, word); is {
+				actual, shape = before, s
+			}
+		}
+		var all []string
+		for _, m := range New(nil).Value("", yaml(t, expected), seen(t, actual), shape) {
+			all = append(all, strings.TrimSpace(m.Path+" "+m.Message), m.Diff)
+		}
+		return strings.Join(all, "\n")
 	}
-	got = New(nil).Value("", yaml(t, `[{x: 1}]`), seen(t, `[{"x":3,"y":1},{"x":2}]`), RootDocuments)
-	if len(got) != 1 || regexp.MustCompile(`(?m)^[-+].*"y"`).MatchString(got[0].Diff) || !strings.Contains(got[0].Diff, `"3"`) {
-		t.Errorf("the diff contains an allowed extra key:%s\n%s", show(got), got[0].Diff)
-	}
-	got = New(nil).Value("", yaml(t, `{a: {$$type: int}, b: 1}`), seen(t, `{"a":5,"b":1,"extra":true}`), Nested)
-	if len(got) != 1 || !strings.Contains(got[0].Diff, `"extra"`) || strings.Contains(got[0].Diff, "$$type") {
-		t.Errorf("the diff lacks a difference or contains a matching operator:%s\n%s", show(got), got[0].Diff)
-	}
+	testkit.Transcript(t, "testdata/diffs.txt", transcriptOf)
+}
+
+// The first mismatch of a list has its rows.
+func TestLists(t *testing.T) {
+	testkit.Transcript(t, "testdata/lists.txt", func(t *testing.T, in string) string {
+		client, got, _ := strings.Cut(in, " against ")
+		var events []result.Event
+		for name := range strings.FieldsSeq(strings.TrimSuffix(got, "nothing")) {
+			name, times, _ := strings.Cut(name, "*")
+			n, _ := strconv.Atoi(times)
+			for range max(1, n) {
+				events = append(events, result.Event{Type: result.CommandStarted, CommandName: name, DatabaseName: "db"})
+			}
+		}
+		var out strings.Builder
+		for _, m := range New(nil).Events("e", yaml(t, client), events) {
+			if m.List != nil {
+				fmt.Fprintf(&out, "%s\n", m.List.Name)
+				for _, r := range m.List.Rows {
+					fmt.Fprintf(&out, "%t | %s | %s\n", r.Differs, r.Want, r.Got)
+				}
+			}
+		}
+		return out.String()
+	})
 }

@@ -47,7 +47,22 @@ type Mismatch struct {
 	Message  string          `json:"message"`
 	Want     string          `json:"want,omitempty"` // rendered expected value, "" if not applicable
 	Got      string          `json:"got,omitempty"`  // rendered actual value, "" if not applicable
-	Diff     string          `json:"diff,omitempty"` // go-cmp difference, "" if it adds nothing
+	// Diff are lines of Extended JSON: "- " is expected, "+ " actual, two spaces equal. It is "" if it adds nothing.
+	Diff string `json:"diff,omitempty"`
+	List *List  `json:"list,omitempty"` // in the first mismatch of a list of events, log messages or documents
+}
+
+// List aligns what was observed with what was expected.
+type List struct {
+	Name string `json:"name"` // such as "events of client0"
+	Rows []Row  `json:"rows"`
+}
+
+// Row is an expected item with its counterpart.
+type Row struct {
+	Want    string `json:"want,omitempty"` // in a few words; "" if it is not expected
+	Got     string `json:"got,omitempty"`  // "" if it is missing
+	Differs bool   `json:"differs,omitempty"`
 }
 
 // TestID identifies a test of a run.
@@ -89,6 +104,7 @@ type Verdict struct {
 // Evidence is what a test observed. The gaps are what Limits omitted from the lists before them.
 type Evidence struct {
 	Mismatches        []Mismatch     `json:"mismatches,omitempty"`
+	Warnings          []string       `json:"warnings,omitempty"` // of utr validate for the test, if it failed
 	OmittedMismatches Gap            `json:"omittedMismatches,omitzero"`
 	Operations        []OperationLog `json:"operations,omitempty"` // of failed tests, or on request
 	OmittedOperations Gap            `json:"omittedOperations,omitzero"`

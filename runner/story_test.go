@@ -140,6 +140,9 @@ func tell(say func(string, ...any), n result.Note) {
 		for _, m := range v.Mismatches {
 			say("%s", strings.TrimSuffix(fmt.Sprintf("        %s: %s: %s (want %s, got %s)", m.Position, m.Path, m.Message, m.Want, m.Got), " (want , got )"))
 		}
+		for _, w := range v.Warnings {
+			say("        warning: %s", w)
+		}
 	case result.RunFinished:
 		s := n.Summary
 		line := fmt.Sprintf("%d passed, %d failed, %d skipped, %d broken, %d known failing, %d flaky; exit %d",

@@ -1,10 +1,13 @@
 package runner
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs"
 )
 
 // verdict returns the verdict of a test. cleanup is why the clean-up failed, lost why the deployment no longer
@@ -48,6 +51,7 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 		v.Clients, v.Operations = logs, t.operations
 	}
 	if v.Status.FailsRun() {
+		v.Warnings = warnings(t.suite, t.test, v.Mismatches)
 		for _, l := range t.site.deployment.Log(t.window[0], t.window[1]) {
 			v.ServerLog = append(v.ServerLog, result.LogLine(l))
 		}
@@ -59,6 +63,21 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 		v.Rerun = t.run.cfg.Rerun(v.Test)
 	}
 	return v
+}
+
+// warnings returns the warnings of a suite that concern a test, without those that are mismatches.
+func warnings(s *specs.Suite, test *specs.Test, mismatches []result.Mismatch) (all []string) {
+	own := fmt.Sprintf("tests[%d]", slices.Index(s.Tests, test))
+	for _, w := range s.Warnings {
+		inTest, _, _ := strings.Cut(w.Path, ".")
+		if inTest != own && strings.HasPrefix(w.Path, "tests[") || slices.ContainsFunc(mismatches, func(m result.Mismatch) bool {
+			return m.Position == w.Position && m.Message == w.Message
+		}) {
+			continue
+		}
+		all = append(all, w.Position.String()+": "+w.Message)
+	}
+	return all
 }
 
 // expectFailure applies the list of known failures.
