@@ -104,8 +104,8 @@ type Verdict struct {
 // Evidence is what a test observed. The gaps are what Limits omitted from the lists before them.
 type Evidence struct {
 	Mismatches        []Mismatch     `json:"mismatches,omitempty"`
-	Warnings          []string       `json:"warnings,omitempty"` // of utr validate for the test, if it failed
 	OmittedMismatches Gap            `json:"omittedMismatches,omitzero"`
+	Warnings          []string       `json:"warnings,omitempty"` // of utr validate for the test, if it failed
 	Operations        []OperationLog `json:"operations,omitempty"` // of failed tests, or on request
 	OmittedOperations Gap            `json:"omittedOperations,omitzero"`
 	Clients           []ClientLog    `json:"clients,omitempty"`   // in order of creation; of failed tests, or on request

@@ -23,7 +23,7 @@ func TestBackoffInReports(t *testing.T) {
 	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 462, errorLabels: [SystemOverloadedError, RetryableError]").Replace(failing))
 	const line = `attempt \d: back off \S+ [\d.]+ ms \[[^\]]*B6\]`
 	for _, backoff := range []string{"real", "none"} {
-		b.expect(t, backoff, "run --run not --backoff "+backoff+" --json json --junit junit x.yml", 1, "")
+		b.expect(t, backoff, "run -v --run not --backoff "+backoff+" --json json --junit junit x.yml", 1, "")
 		for _, r := range []struct {
 			report, text, want string
 			times              int

@@ -97,7 +97,8 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 }
 
 func (m *matrixRun) act(ctx context.Context, c *call) error {
-	m.verbose, m.reports.Verbose, m.reports.past = m.reports.Verbose, false, true
+	m.verbose, m.reports.Past = m.reports.Verbose, true
+	m.reports.Verbose, m.reports.allCells = false, m.verbose
 	if m.durations != "" {
 		if _, err := readReport(m.durations); err != nil {
 			return err

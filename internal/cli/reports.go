@@ -25,13 +25,13 @@ type reportKind struct {
 	generate      func() report.Generator
 }
 
-// reportKinds is the table of report files, each with its flag. The HTML page shows trends since earlier reports.
+// reportKinds is the table of report files, each with its flag. Some compare with earlier runs.
 func reportKinds(earlier ...*report.EarlierRun) []reportKind {
 	return []reportKind{
 		{"json", "write a JSON line for each test; - writes a report to standard output", report.JSON},
 		{"junit", "write a JUnit XML report", report.JUnit},
 		{"tap", "write a report in the Test Anything Protocol", report.TAP},
-		{"markdown", "write a Markdown summary, for the page of a CI job", report.Markdown},
+		{"markdown", "write a Markdown summary, for the page of a CI job", func() report.Generator { return report.Markdown(earlier...) }},
 		{"html", "write a self-contained HTML page", func() report.Generator { return report.HTML(earlier...) }},
 		{"badge", "write an SVG badge with the counts", report.Badge},
 	}
@@ -42,7 +42,7 @@ type reportFlags struct {
 	report.TextOptions
 	flags       *flags
 	annotations bool
-	past        bool     // the run has ended: show no progress
+	allCells    bool     // list every cell, however many there are
 	files       []string // in the order of reportKinds
 	earlier     []string
 }
@@ -53,7 +53,7 @@ func (f *flags) reports(r *reportFlags, verbose string) {
 	r.flags, r.files = f, make([]string, len(kinds))
 	f.group = "Output"
 	f.toggle(&r.Verbose, "verbose", verbose)
-	f.toggle(&r.Quiet, "quiet", "print only problems and the counts")
+	f.toggle(&r.Quiet, "quiet", "print only the list of failures, problems and the counts")
 	f.toggle(&r.Timings, "timings", "print durations and where the time went")
 	f.number(&r.Slowest, "slowest", "N", 0, "print the N slowest tests at the end (default 5 with --timings, else 0)")
 	f.toggle(&r.annotations, "annotations", "annotate failures for GitHub Actions (default if $"+envActions+" is true)")
@@ -66,7 +66,7 @@ func (f *flags) reports(r *reportFlags, verbose string) {
 			return fileName(s, ".yml", ".yaml")
 		})
 	}
-	f.texts(&r.earlier, "earlier", "FILE|DIR", "with --html: JSON reports of earlier runs, for trends")
+	f.texts(&r.earlier, "earlier", "FILE|DIR", "JSON reports of earlier runs: new failures come first, and --html shows trends")
 	f.checks = append(f.checks, r.check)
 }
 
@@ -103,7 +103,7 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 	if err != nil {
 		return nil, err
 	}
-	o := &outputs{call: c, all: []*report.Reporter{report.New("standard output", c.textReport(r), c.out())}}
+	o := &outputs{call: c, all: []*report.Reporter{report.New("standard output", c.textReport(r, earlier), c.out())}}
 	for i, k := range reportKinds(earlier...) {
 		name := r.files[i]
 		if name == "" {
@@ -224,16 +224,16 @@ func filesOf(suites []*specs.Suite) []string {
 }
 
 // textReport returns the report on standard output, with color and a status line on a terminal.
-func (c *call) textReport(p *reportFlags) report.Generator {
+func (c *call) textReport(p *reportFlags, earlier []*report.EarlierRun) report.Generator {
 	o := p.TextOptions
 	columns, terminal := c.program.Terminal()
 	terminal = terminal && c.env(envTerminal) != "dumb"
 	o.Color = terminal && c.env(envNoColor) == ""
-	text := report.Cells(report.Text(o))
+	text := report.Cells(report.Text(o, earlier...), o.Verbose || p.allCells)
 	if p.annotations || c.env(envActions) == "true" && !p.flags.Changed("annotations") {
-		text = report.Annotated(text)
+		text = report.Annotated(text, earlier...)
 	}
-	if p.past || p.Quiet {
+	if p.Past || p.Quiet {
 		return text
 	}
 	if !terminal {
@@ -457,7 +457,7 @@ Exit codes: as for utr run.`,
 utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 		Args: arguments(1, unlimited, "at least one report"),
 	}, func(f *flags) action {
-		var reports reportFlags
+		reports := reportFlags{TextOptions: report.TextOptions{Past: true}}
 		f.reports(&reports, "print a line for every test")
 		return func(_ context.Context, c *call) (err error) {
 			parts, err := readReports(c.paths)

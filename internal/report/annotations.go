@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -11,19 +10,24 @@ import (
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// Annotated adds workflow commands of GitHub Actions to a report in a job log: an
-// "::error file=…,line=…,col=…,title=…::message" for every red test, at the position of its first mismatch, and for
-// every problem and break of the run. They precede the text of inner, whose last line stays last. Text of inner that looks like a
-// command, for instance because it comes from a server, is altered.
-func Annotated(inner Generator) Generator {
+// Annotated adds workflow commands of GitHub Actions to a report in a job log, at its end: an
+// "::error file=…,line=…,col=…,title=…::message" for each cause of failures, at the position of a first mismatch, and
+// for every problem and break of the run. A job shows ten of them, so new causes come first, then those with the most
+// tests. They precede the text of inner, whose last line stays last. Text of inner that looks like a command, for
+// instance because it comes from a server, is altered.
+func Annotated(inner Generator, earlier ...*EarlierRun) Generator {
+	causes := newCauses(earlier)
 	return func(n result.Note) []byte {
 		var out bytes.Buffer
 		switch n := n.(type) {
 		case result.TestFinished:
-			if v := n.Verdict; v.Status.FailsRun() {
-				out.WriteString(Annotation("error", placeOf(v), string(v.Status)+" "+title(v.Test), messageOf(v)))
-			}
+			causes.add(n.Verdict)
 		case result.RunFinished:
+			for _, c := range causes.sorted() {
+				heading := string(c.Status) + " " + c.Name
+				add(&heading, c.tests > 1, " (%s)", c.scope())
+				out.WriteString(Annotation("error", c.At, heading, strings.Join(c.lines(), "\n")))
+			}
 			for _, p := range faults(n.Summary) {
 				out.WriteString(Annotation("error", source.Position{}, "utr", p))
 			}
@@ -32,30 +36,6 @@ func Annotated(inner Generator) Generator {
 		out.Write(leadingColons.ReplaceAll(text, []byte("${1}: :")))
 		return out.Bytes()
 	}
-}
-
-// placeOf is the position of the first mismatch that has one, or of the test.
-func placeOf(v *result.Verdict) source.Position {
-	for _, m := range v.Mismatches {
-		if !m.Position.IsZero() {
-			return m.Position
-		}
-	}
-	return v.Position
-}
-
-// messageOf is the reason of a verdict and a line for each mismatch.
-func messageOf(v *result.Verdict) string {
-	var lines []string
-	if v.Reason != "" {
-		lines = append(lines, clip(v.Reason, briefWidth))
-	}
-	for _, m := range v.Mismatches {
-		line := m.Path + ": " + m.Message
-		add(&line, m.Want != "" || m.Got != "", " (want %s, got %s)", cmp.Or(m.Want, nothing), cmp.Or(m.Got, nothing))
-		lines = append(lines, clip(line, briefWidth))
-	}
-	return strings.Join(lines, "\n")
 }
 
 // Annotation returns a line with a workflow command of GitHub Actions. The level is

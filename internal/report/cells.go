@@ -1,8 +1,10 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -10,15 +12,20 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Cells adds a table of cells and their total before the summary of a report. Without cells it adds nothing.
-func Cells(inner Generator) Generator {
+// Cells adds a table of cells and their total before the summary of a report. Without cells it adds nothing. Of many
+// cells, it has only some red ones unless all is set.
+func Cells(inner Generator, all bool) Generator {
 	var cells []result.CellFinished
 	return func(n result.Note) []byte {
 		switch n := n.(type) {
 		case result.CellFinished:
 			cells = append(cells, n)
 		case result.RunFinished:
-			return append(cellText(cells, n.Summary), inner(n)...)
+			table, text := cellText(cells, n.Summary, all), inner(n)
+			if bytes.HasPrefix(text, []byte("\n")) {
+				table = bytes.TrimSuffix(table, []byte("\n"))
+			}
+			return append(table, text...)
 		}
 		return inner(n)
 	}
@@ -67,16 +74,24 @@ func sign(c result.CellFinished) string {
 	return "✔"
 }
 
+// manyCells are too many for a table on a terminal, which then has shownCells red ones.
+const manyCells, shownCells = 12, 6
+
 // cellText returns the table for a terminal.
-func cellText(cells []result.CellFinished, all result.Summary) []byte {
+func cellText(cells []result.CellFinished, sum result.Summary, all bool) []byte {
 	if len(cells) == 0 {
 		return nil
 	}
+	shown := cells
+	if len(cells) > manyCells && !all {
+		shown = slices.DeleteFunc(slices.Clone(cells), func(c result.CellFinished) bool { return sign(c) != "✘" })
+		shown = shown[:min(len(shown), shownCells)]
+	}
 	rows := [][]string{cellHead}
-	for _, c := range cells {
+	for _, c := range shown {
 		rows = append(rows, cellRow(sign(c)+" "+c.Cell, c.Summary, oneLine(remark(c))))
 	}
-	rows = append(rows, cellRow("total", all, ""))
+	rows = append(rows, cellRow("total", sum, ""))
 	last := len(rows[0]) - 1
 	width := make([]int, last)
 	for _, row := range rows {
@@ -92,6 +107,9 @@ func cellText(cells []result.CellFinished, all result.Summary) []byte {
 			line += fmt.Sprintf("  %*s", width[i+1], word)
 		}
 		t.line(0, "%s  %s", line, row[last])
+	}
+	if n := len(cells) - len(shown); n > 0 {
+		t.line(0, "… %s (-v shows all)", plural(n, "more cell"))
 	}
 	t.buffer.WriteByte('\n')
 	return t.buffer.Bytes()

@@ -48,7 +48,7 @@ func (d Difference) JSON() []byte {
 		if v == nil {
 			return nil
 		}
-		return &ending{v.Status, firstFault(v), result.Duration(v.Duration)}
+		return &ending{v.Status, failureOf(v).Why, result.Duration(v.Duration)}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -203,7 +203,7 @@ func outcome(v *result.Verdict) string {
 	case v.Status == result.Skipped:
 		why = skipReason(v)
 	case v.Status.FailsRun():
-		why = firstFault(v)
+		why = failureOf(v).Why
 	}
 	add(&s, why != "", " (%s)", clip(why, briefWidth))
 	return s

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
@@ -107,6 +108,21 @@ const mostEarlier = 16
 type trends struct {
 	runs []*EarlierRun
 	seen map[testKey]bool // tests of this run
+}
+
+// newTrends returns nil without earlier runs. Of more than mostEarlier runs it keeps the last ones.
+func newTrends(earlier []*EarlierRun) *trends {
+	if len(earlier) == 0 {
+		return nil
+	}
+	runs := slices.SortedStableFunc(slices.Values(earlier), func(a, b *EarlierRun) int { return a.began.Compare(b.began) })
+	return &trends{runs: runs[max(0, len(runs)-mostEarlier):], seen: map[testKey]bool{}}
+}
+
+// newlyRed reports whether a red test with this history was not red in the last run that had it.
+func newlyRed(t *trends, history string) bool {
+	last := strings.TrimRight(history, "-")
+	return t != nil && (last == "" || !result.Statuses()[last[len(last)-1]-'0'].FailsRun())
 }
 
 // history returns a character for each earlier run: the number of the test's

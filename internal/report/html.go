@@ -31,11 +31,7 @@ var pageJS string
 // With earlier runs, in any order, it shows the history of each test and compares
 // the runs. Of more than sixteen, it shows the last ones.
 func HTML(earlier ...*EarlierRun) Generator {
-	h := &page{numbers: map[string]map[string]int{"test": {}, "column": {}}}
-	if len(earlier) > 0 {
-		runs := slices.SortedStableFunc(slices.Values(earlier), func(a, b *EarlierRun) int { return a.began.Compare(b.began) })
-		h.trends = &trends{runs: runs[max(0, len(runs)-mostEarlier):], seen: map[testKey]bool{}}
-	}
+	h := &page{causes: newCauses(earlier), numbers: map[string]map[string]int{"test": {}, "column": {}}}
 	h.head()
 	head := bytes.Clone(h.Bytes())
 	lines := hooks{start: h.start, test: h.verdict, cell: h.cell, finish: h.finish}.generator(&h.Buffer)
@@ -48,7 +44,7 @@ func HTML(earlier ...*EarlierRun) Generator {
 
 type page struct {
 	bytes.Buffer
-	trends  *trends                   // nil without earlier runs
+	causes  *causes
 	numbers map[string]map[string]int // of tests and columns, by kind and key
 	details int                       // bytes of details so far
 	cells   []string                  // messages about kept and empty cells
@@ -58,8 +54,8 @@ func (h *page) head() {
 	hash := sha256.Sum256([]byte(pageJS))
 	script := base64.StdEncoding.EncodeToString(hash[:])
 	h.WriteString(strings.NewReplacer("{{.Style}}", pageCSS, "{{.Script}}", pageJS, "{{.ScriptHash}}", script).Replace(pageHTML))
-	if h.trends != nil {
-		for _, r := range h.trends.runs {
+	if h.causes.trends != nil {
+		for _, r := range h.causes.trends.runs {
 			h.line("earlier", fields{"name": filepath.Base(r.name), "time": r.began.UTC().Format(time.RFC3339),
 				"durationMS": result.Duration(r.duration), "counts": r.counts})
 		}
@@ -82,8 +78,8 @@ func (h *page) cell(n result.CellFinished) {
 
 func (h *page) finish(s result.Summary) {
 	about := fields{"cells": h.cells, "durationMS": result.Duration(s.Duration), "problems": faults(s)}
-	if h.trends != nil {
-		about["gone"] = h.trends.gone()
+	if h.causes.trends != nil {
+		about["gone"] = h.causes.trends.gone()
 	}
 	h.line("end", about)
 	h.WriteString("</script>\n</body>\n</html>\n")
@@ -114,30 +110,23 @@ func (h *page) number(kind, key string, about any) int {
 	return n
 }
 
-// causeWidth limits the actual value in a cause, in characters.
-const causeWidth = 120
-
 // verdict writes a verdict and, on a separate line, its details, which page.js parses on demand.
 func (h *page) verdict(v *result.Verdict) {
 	id := v.Test
-	reason, cause, history := v.Reason, "", ""
-	switch {
-	case v.Status == result.Skipped:
+	var why any = ""
+	reason := v.Reason
+	if v.Status == result.Skipped {
 		reason = skipReason(v)
-	case v.Status.FailsRun():
-		cause = oneLine(firstFault(v))
-		if len(v.Mismatches) > 0 {
-			add(&cause, v.Mismatches[0].Got != "", ", got %s", clip(oneLine(v.Mismatches[0].Got), causeWidth))
-		}
 	}
-	if h.trends != nil {
-		history = h.trends.history(id)
+	its, history := h.causes.add(v)
+	if its != nil {
+		why = its.number
 	}
 	test := h.number("test", id.File+"\n"+id.Suite+"\n"+id.Description, fields{
 		"file": id.File, "suite": id.Suite, "test": id.Description, "line": v.Position.Line, "column": v.Position.Column})
 	// A cell has one verdict per test, whatever the deployment.
 	on := cmp.Or(id.Cell, id.Deployment)
-	values := []any{test, h.number("column", on, on), v.Status, result.Duration(v.Duration), history, reason, cause}
+	values := []any{test, h.number("column", on, on), v.Status, result.Duration(v.Duration), history, reason, why}
 	if id.Iteration > 1 {
 		values = append(values, id.Iteration)
 	}
@@ -147,10 +136,15 @@ func (h *page) verdict(v *result.Verdict) {
 	_ = h.line("verdict", values) // plain data
 	before := h.Len()
 	d := pageDetail{Evidence: h.evidence(v)}
+	if its != nil {
+		f := failureOf(v)
+		d.Why, d.Rerun, f.Rerun = f.Why, f.Rerun, ""
+		d.Failure = f.lines()
+	}
 	for _, a := range v.Attempts {
 		d.Attempts = append(d.Attempts, attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: result.Duration(a.Duration), Evidence: h.evidence(a)})
 	}
-	if len(v.Rerun) > 0 && (v.Status.FailsRun() || v.Status == result.KnownFailing) {
+	if len(v.Rerun) > 0 && v.Status == result.KnownFailing {
 		d.Rerun = Quote(v.Rerun)
 	}
 	if h.line("detail", d) != nil { // a number that JSON cannot write
@@ -176,6 +170,8 @@ func (h *page) limits() result.Limits {
 }
 
 type pageDetail struct {
+	Why     string   `json:"why,omitempty"`
+	Failure []string `json:"failure,omitempty"` // lines of the failure, as in the other reports
 	result.Evidence
 	Attempts []attemptRecord `json:"attempts,omitempty"`
 	Rerun    string          `json:"rerun,omitempty"`

@@ -117,7 +117,7 @@ func (j *junit) fault(v *result.Verdict) *junitFault {
 	}
 	explained := printable(shorten(t.buffer.String(), limit))
 	j.held += len(explained)
-	return &junitFault{Message: printable(firstFault(v)), Type: string(v.Status), Text: explained}
+	return &junitFault{Message: printable(failureOf(v).Why), Type: string(v.Status), Text: explained}
 }
 
 // The limits of the text of a fault. All texts are in memory until the run ends, so

@@ -12,18 +12,18 @@ import (
 
 // The limits of a job summary. GitHub Actions accepts 1 MiB.
 const (
-	markdownFailures = 50
-	markdownFault    = 8 << 10 // bytes of one failure
-	markdownText     = 2000    // characters of one text
-	markdownCells    = 500     // of a matrix
-	markdownBytes    = 700_000 // after which failures are omitted
+	markdownCauses = 50
+	markdownFault  = 8 << 10 // bytes of one failure
+	markdownText   = 2000    // characters of one text
+	markdownCells  = 500     // of a matrix
+	markdownBytes  = 700_000 // after which failures are omitted
 )
 
-// Markdown writes a CI job summary at the end of the run: the counts, the cells of a matrix, the first 50 failures
-// with their positions, mismatches and rerun commands, the reasons of skipped tests, and the slowest tests. Suites and
-// servers cannot add markup.
-func Markdown() Generator {
-	m := &markdown{skips: map[string]int{}, slowest: slowest{limit: slowestTests}}
+// Markdown writes a CI job summary at the end of the run: the counts, the cells of a matrix, 50 causes of failures with
+// their first test, mismatches and rerun command, new ones first, the reasons of skipped tests, and the slowest tests.
+// Suites and servers cannot add markup.
+func Markdown(earlier ...*EarlierRun) Generator {
+	m := &markdown{causes: newCauses(earlier), skips: map[string]int{}, slowest: slowest{limit: slowestTests}}
 	return hooks{
 		start: func(n result.RunStarted) { m.started = n }, test: m.add,
 		cell: func(n result.CellFinished) { m.cells = append(m.cells, n) }, finish: m.write,
@@ -32,8 +32,7 @@ func Markdown() Generator {
 
 type markdown struct {
 	started result.RunStarted
-	red     []*result.Verdict // the first red tests
-	more    int               // number of other red tests
+	causes  *causes
 	skips   map[string]int
 	slowest slowest
 	cells   []result.CellFinished
@@ -41,13 +40,8 @@ type markdown struct {
 }
 
 func (m *markdown) add(v *result.Verdict) {
-	switch {
-	case v.Status == result.Skipped:
+	if m.causes.add(v); v.Status == result.Skipped {
 		m.skips[skipReason(v)]++
-	case v.Status.FailsRun() && len(m.red) < markdownFailures:
-		m.red = append(m.red, slim(v))
-	case v.Status.FailsRun():
-		m.more++
 	}
 	m.slowest.add(v)
 }
@@ -67,26 +61,14 @@ func (m *markdown) write(s result.Summary) {
 	m.out.WriteString(cellMarkdown(m.cells))
 	if problems := faults(s); len(problems) > 0 {
 		m.printf("\n### Problems of the run\n\n")
-		for _, p := range problems[:min(len(problems), markdownFailures)] {
+		for _, p := range problems[:min(len(problems), markdownCauses)] {
 			m.printf("- %s\n", markdownEscape(clip(p, markdownText)))
 		}
-		if n := len(problems) - markdownFailures; n > 0 {
+		if n := len(problems) - markdownCauses; n > 0 {
 			m.printf("- and %d more\n", n)
 		}
 	}
-	if len(m.red) > 0 {
-		m.printf("\n### What went wrong\n")
-	}
-	for i, v := range m.red {
-		if m.out.Len() > markdownBytes {
-			m.more += len(m.red) - i
-			break
-		}
-		m.explain(v)
-	}
-	if m.more > 0 {
-		m.printf("\nand %d more, which the other reports have.\n", m.more)
-	}
+	m.explain(m.causes.sorted())
 	m.skipped()
 	if len(m.slowest.verdicts) > 0 {
 		m.printf("\n### Slowest tests\n\n| time | test |\n| ---: | --- |\n")
@@ -106,15 +88,24 @@ func (m *markdown) counts(s result.Summary) {
 	m.printf("%s| time |\n%s|\n%s| %s |\n", head, rule, row, round(s.Duration.Round(time.Millisecond)))
 }
 
-func (m *markdown) explain(v *result.Verdict) {
-	m.printf("\n<details open><summary><b>%s</b> %s</summary>\n", v.Status, html.EscapeString(oneLine(clip(title(v.Test), markdownText))))
-	var t text
-	t.mismatches(v)
-	m.block("text", shorten(t.buffer.String(), markdownFault))
-	if len(v.Rerun) > 0 {
-		m.block("sh", Quote(v.Rerun))
+func (m *markdown) explain(causes []*cause) {
+	if len(causes) > 0 {
+		m.printf("\n### What went wrong\n\n%s, %s\n", plural(m.causes.tests, "failure"), plural(len(causes), "cause"))
 	}
-	m.printf("\n</details>\n")
+	for i, c := range causes {
+		if i == markdownCauses || m.out.Len() > markdownBytes {
+			m.printf("\nand %s, which the other reports have.\n", plural(len(causes)-i, "more cause"))
+			break
+		}
+		f := c.failure
+		f.Rerun = ""
+		m.printf("\n<details open><summary><b>%s</b> %s<br>%s</summary>\n", c.Status, html.EscapeString(oneLine(clip(c.Name, markdownText))), c.scope())
+		m.block("text", shorten(strings.Join(f.lines(), "\n")+"\n", markdownFault))
+		if c.Rerun != "" {
+			m.block("sh", c.Rerun)
+		}
+		m.printf("\n</details>\n")
+	}
 }
 
 // block writes a fenced block. The fence is longer than any in the text.

@@ -204,7 +204,7 @@ func TestReportsNameKeptCells(t *testing.T) {
 	}) {
 		t.Error("a merged report does not report that cell d was kept")
 	}
-	for name, g := range map[string]report.Generator{"text": report.Cells(report.Text(report.TextOptions{})), "markdown": report.Markdown(),
+	for name, g := range map[string]report.Generator{"text": report.Cells(report.Text(report.TextOptions{}), false), "markdown": report.Markdown(),
 		"JUnit": report.JUnit(), "TAP": report.TAP(), "HTML": report.HTML(), "JSON": report.JSON()} {
 		if text := string(generate(g, cells())); !regexp.MustCompile(`2026-07-02[ T]22:00:04`).MatchString(text) {
 			t.Errorf("%s does not contain the time of cell d\n%.3000s", name, text[max(0, len(text)-3000):])

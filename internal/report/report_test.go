@@ -43,7 +43,7 @@ func TestGolden(t *testing.T) {
 	} {
 		golden(t, file, generate(g, run()))
 	}
-	golden(t, "cells.txt", generate(report.Cells(report.Text(report.TextOptions{})), cells()))
+	golden(t, "cells.txt", generate(report.Cells(report.Text(report.TextOptions{}), false), cells()))
 	golden(t, "cells.md", generate(report.Markdown(), cells()))
 	var each strings.Builder
 	for _, n := range cells() {
@@ -52,7 +52,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	golden(t, "cell-lines.txt", []byte(each.String()))
-	testkit.Same(t, "without cells", plain(report.TextOptions{}, ended(1, "")...), string(generate(report.Cells(report.Text(report.TextOptions{})), ended(1, ""))))
+	testkit.Same(t, "without cells", plain(report.TextOptions{}, ended(1, "")...), string(generate(report.Cells(report.Text(report.TextOptions{}), false), ended(1, ""))))
 }
 
 //go:embed record.schema.json

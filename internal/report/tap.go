@@ -9,7 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// TAP writes the Test Anything Protocol, version 14: a test point as each test ends, and the plan at the end, so that
+// TAP writes the Test Anything Protocol, version 13, which every harness reads: a test point as each test ends, and the plan at the end, so that
 // readers detect truncation. Red tests are "not ok" with a YAML block of diagnostics, skipped tests SKIP,
 // known-failing tests TODO. Problems of the run and broken cells are additional test points that are "not ok". If the
 // run itself broke, the report bails out.
@@ -24,7 +24,7 @@ type tap struct {
 }
 
 func (t *tap) start(n result.RunStarted) {
-	t.WriteString("TAP version 14\n")
+	t.WriteString("TAP version 13\n")
 	if n.Engine != "" {
 		t.comment(fmt.Sprintf("%s: %d tests of %d files", n.Engine, n.Total, n.Files))
 	}
@@ -97,40 +97,20 @@ func (t *tap) diagnose(v *result.Verdict) {
 		severity = "fail" // as TAP calls it
 	}
 	line(2, "severity", severity)
-	line(2, "message", oneLine(firstFault(v)))
-	if p := v.Position; !p.IsZero() {
+	f := failureOf(v)
+	line(2, "message", oneLine(f.Why))
+	if p := f.At; !p.IsZero() {
 		t.WriteString("  at:\n")
 		line(4, "file", p.File)
 		fmt.Fprintf(t, "    line: %d\n    column: %d\n", p.Line, p.Column)
 	}
 	fmt.Fprintf(t, "  duration_ms: %v\n", result.Duration(v.Duration).Milliseconds())
-	if len(v.Mismatches) > 0 {
-		t.WriteString("  mismatches:\n")
+	t.WriteString("  failure:\n")
+	for _, l := range f.lines() {
+		fmt.Fprintf(t, "    - %s\n", quoted(l))
 	}
-	for _, m := range v.Mismatches {
-		fmt.Fprintf(t, "    - message: %s\n", quoted(m.Message))
-		line(6, "path", m.Path)
-		line(6, "at", m.Position.String())
-		line(6, "wanted", m.Want)
-		line(6, "found", m.Got)
-		line(6, "diff", m.Diff)
-	}
-	if len(v.Rerun) > 0 {
-		line(2, "rerun", Quote(v.Rerun))
-	}
+	line(2, "rerun", f.Rerun)
 	t.WriteString("  ...\n")
-}
-
-// firstFault is why a test broke, or the first mismatch and the number of others, or else the reason.
-func firstFault(v *result.Verdict) string {
-	if len(v.Mismatches) == 0 || v.Status == result.Broken && v.Reason != "" {
-		return v.Reason
-	}
-	m := v.Mismatches[0]
-	s := m.Path + ": " + m.Message
-	more := len(v.Mismatches) - 1 + v.OmittedMismatches.Count
-	add(&s, more > 0, " (and %d more)", more)
-	return s
 }
 
 // oneLine puts a text on one line and replaces control characters.

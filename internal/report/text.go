@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -18,23 +17,26 @@ import (
 type TextOptions struct {
 	// Verbose adds a line for every test and every deployment.
 	Verbose bool
-	// Quiet leaves only the problems and counts at the end.
+	// Quiet leaves only the list of failures, the problems and the counts at the end.
 	Quiet bool
 	// Timings adds durations, totals by phase, and the slowest tests. Without it, equal runs have equal reports.
 	Timings bool
 	// Slowest is the number of slowest tests to list at the end; 0 means five with Timings and none without.
 	Slowest int
-	// Color colors verdicts with ANSI escape sequences.
+	// Color colors verdicts and differences with ANSI escape sequences.
 	Color bool
+	// Past is for a run that has ended: its failures are explained at the end, the most frequent causes first.
+	Past bool
 }
 
-// Text writes every failure with its evidence and, at the end, the counts. The last line is exactly
-// "N passed, N failed, N skipped". A separate line before it counts broken and known-failing tests.
-func Text(o TextOptions) Generator {
+// Text explains a failure of each cause, up to some, with Verbose all of them with their evidence. At the end it lists
+// the failures, by cause if there are many, new ones first if earlier runs are given, and the counts. The last line is
+// exactly "N passed, N failed, N skipped". A separate line before it counts broken and known-failing tests.
+func Text(o TextOptions, earlier ...*EarlierRun) Generator {
 	if o.Timings && o.Slowest == 0 {
 		o.Slowest = slowestTests
 	}
-	t := &text{options: o, skips: map[string]int{}, slowest: slowest{limit: o.Slowest}}
+	t := &text{options: o, causes: newCauses(earlier), skips: map[string]int{}, slowest: slowest{limit: o.Slowest}}
 	return hooks{start: t.start, ready: t.ready, test: t.finished, finish: t.summary}.generator(&t.buffer)
 }
 
@@ -44,6 +46,12 @@ const (
 	slowestTests    = 5
 	skipReasons     = 10
 	shownHeartbeats = 2 // consecutive heartbeat events
+
+	explainedCauses     = 10 // of a run
+	explainedPastCauses = 3  // of a run that has ended
+	listedFailures      = 10 // more are listed by cause
+	listedCauses        = 10
+	skipReasonsIfRed    = 3 // so that the failures stay on the screen
 )
 
 type text struct {
@@ -52,7 +60,9 @@ type text struct {
 	started result.RunStarted
 	skips   map[string]int // reason → tests
 	slowest slowest
-	ended   int // tests that ended and were not skipped
+	causes  *causes
+	red     []failure // the first ones
+	ended   int       // tests that ended and were not skipped
 }
 
 // line writes one or more lines with the same indentation. It replaces control
@@ -85,12 +95,16 @@ func (t *text) took(format string, d time.Duration) string {
 }
 
 func (t *text) headline(v *result.Verdict, rest string) {
-	if t.options.Color {
-		fmt.Fprintf(&t.buffer, "\x1b[%dm%s\x1b[0m ", colors[v.Status], v.Status)
-	} else {
-		fmt.Fprintf(&t.buffer, "%s ", v.Status)
-	}
+	t.status(v.Status)
 	t.line(0, "%s%s", title(v.Test), rest)
+}
+
+func (t *text) status(s result.Status) {
+	if t.options.Color {
+		fmt.Fprintf(&t.buffer, "\x1b[%dm%s\x1b[0m ", colors[s], s)
+	} else {
+		fmt.Fprintf(&t.buffer, "%s ", s)
+	}
 }
 
 // title returns the name of a test on one line.
@@ -131,8 +145,11 @@ func (t *text) finished(v *result.Verdict) {
 		t.ended++
 		t.slowest.add(v)
 	}
-	if v.Status.FailsRun() {
-		if !t.options.Quiet {
+	if its, _ := t.causes.add(v); its != nil {
+		if len(t.red) <= listedFailures {
+			t.red = append(t.red, failureOf(v))
+		}
+		if t.options.Verbose || !t.options.Quiet && !t.options.Past && its.tests == 1 && its.number < explainedCauses {
 			t.explain(v)
 		}
 		return
@@ -155,13 +172,33 @@ func started(v *result.Verdict) bool {
 	return v.SkipKind != result.SkipFilter && v.SkipKind != result.SkipNotRun
 }
 
-func skipReason(v *result.Verdict) string { return string(v.SkipKind) + ": " + v.Reason }
+func skipReason(v *result.Verdict) string {
+	if v.SkipKind == result.SkipNotRun {
+		return "not run: " + v.Reason
+	}
+	return string(v.SkipKind) + ": " + v.Reason
+}
 
-// explain writes all the evidence of a failure and the command that reruns it.
+// explain writes a failure. If verbose, all its mismatches and its evidence follow.
 func (t *text) explain(v *result.Verdict) {
 	t.buffer.WriteByte('\n')
 	t.headline(v, t.took(" (%s)", v.Duration))
-	t.mismatches(v)
+	f := failureOf(v)
+	if !t.options.Verbose {
+		t.failure(&f)
+		return
+	}
+	rerun := f.Rerun
+	f.Mismatches, f.Gap, f.More, f.Operations, f.Rerun = v.Mismatches, v.OmittedMismatches, 0, nil, ""
+	t.failure(&f)
+	t.evidence(v)
+	if rerun != "" {
+		t.head("rerun: " + rerun)
+	}
+}
+
+// evidence writes operations, events and logs of a test.
+func (t *text) evidence(v *result.Verdict) {
 	t.explainDecisions(v)
 	for _, c := range v.Clients {
 		t.head("events of " + c.Client)
@@ -173,7 +210,7 @@ func (t *text) explain(v *result.Verdict) {
 			t.line(4, "none")
 		}
 	}
-	if t.options.Verbose && len(v.ServerLog) > 0 {
+	if len(v.ServerLog) > 0 {
 		t.head("the servers' logs")
 		withGap(t, 4, v.ServerLog, v.OmittedLog, "line", func(l result.LogLine) {
 			stamp := ""
@@ -181,32 +218,53 @@ func (t *text) explain(v *result.Verdict) {
 			t.line(4, "%s%s %s", stamp, l.Server, l.Text)
 		})
 	}
-	if len(v.Rerun) > 0 {
-		t.head("rerun this test: " + Quote(v.Rerun))
-	}
 }
 
-// mismatches writes the position, reason and mismatches of a test.
-func (t *text) mismatches(v *result.Verdict) {
-	t.line(2, "%s", v.Position)
-	if v.Reason != "" {
-		t.line(2, "%s", v.Reason)
+// failures lists the failures at the end of a run, by cause if there are many.
+func (t *text) failures() {
+	all := t.causes.sorted()
+	if len(all) == 0 {
+		return
 	}
-	for i, m := range v.Mismatches {
-		if i == v.OmittedMismatches.After && v.OmittedMismatches.Count > 0 {
+	if t.options.Past && !t.options.Quiet && !t.options.Verbose {
+		for _, c := range all[:min(len(all), explainedPastCauses)] {
 			t.buffer.WriteByte('\n')
-			t.omitted(2, v.OmittedMismatches, "mismatch")
+			t.status(c.Status)
+			t.line(0, "%s", c.Name)
+			t.failure(&c.failure)
 		}
-		t.head(strings.TrimSpace(m.Path + "  " + m.Position.String()))
-		t.line(4, "%s", m.Message)
-		if m.Want != "" || m.Got != "" {
-			t.line(4, "want %s", cmp.Or(m.Want, nothing))
-			t.line(4, "got  %s", cmp.Or(m.Got, nothing))
+	}
+	t.buffer.WriteByte('\n')
+	if t.causes.tests <= listedFailures {
+		t.line(0, "%s:", plural(t.causes.tests, "failure"))
+		for _, f := range t.red {
+			t.listed(&f, "")
 		}
-		if m.Diff != "" {
-			t.line(4, "difference (- want, + got)")
-			t.line(6, "%s", m.Diff)
+	} else {
+		t.line(0, "%s, %s:", plural(t.causes.tests, "failure"), plural(len(all), "cause"))
+		most := listedCauses
+		if t.options.Verbose {
+			most = len(all)
 		}
+		for _, c := range all[:min(len(all), most)] {
+			before := ""
+			add(&before, c.tests > 1 || c.fresh > 0, "%s, such as ", c.scope())
+			t.listed(&c.failure, before)
+		}
+		if n := len(all) - most; n > 0 {
+			t.line(2, "… %s (-v lists all)", plural(n, "more cause"))
+		}
+	}
+	t.buffer.WriteByte('\n')
+}
+
+// listed writes a failure in two lines.
+func (t *text) listed(f *failure, before string) {
+	t.buffer.WriteString("  ")
+	t.status(f.Status)
+	t.line(0, "%s", before+strings.TrimSpace(f.At.String()+"  "+clip(f.Name, briefWidth)))
+	if f.Why != "" {
+		t.line(6, "%s", clip(f.Why, briefWidth))
 	}
 }
 
@@ -275,14 +333,22 @@ func (t *text) explainDecisions(v *result.Verdict) {
 	withGap(t, 4, v.Operations, v.OmittedOperations, "operation", func(o result.OperationLog) {
 		t.line(4, "%s on %s  %s%s", o.Name, o.Object, o.Position, t.took("  (%s)", time.Duration(o.Duration)))
 		withGap(t, 6, o.Decisions, o.Omitted, "decision", func(d result.Decision) { t.line(6, "%s", decisionLine(d)) })
-		switch {
-		case o.Err != nil:
-			t.line(6, "→ error %s", errorLine(o.Err))
-		case o.Value.Type != 0:
-			value, _ := o.Value.MarshalJSON() // never fails
-			t.line(6, "→ %s", clip(string(value), briefWidth))
+		if line := outcomeLine(o); line != "" {
+			t.line(6, "→ %s", line)
 		}
 	})
+}
+
+// outcomeLine is the error or the result of an operation, "" without either.
+func outcomeLine(o result.OperationLog) string {
+	switch {
+	case o.Err != nil:
+		return "error " + errorLine(o.Err)
+	case o.Value.Type != 0:
+		value, _ := o.Value.MarshalJSON() // never fails
+		return clip(string(value), briefWidth)
+	}
+	return ""
 }
 
 func decisionLine(d result.Decision) string {
@@ -355,6 +421,7 @@ func (t *text) summary(s result.Summary) {
 	for _, v := range t.slowest.verdicts {
 		t.line(2, "slow: %s %s", round(v.Duration), title(v.Test))
 	}
+	t.failures()
 	for _, p := range s.Problems {
 		t.line(0, "problem: %s", p)
 	}
@@ -376,14 +443,18 @@ func (t *text) summary(s result.Summary) {
 func (t *text) skipped() {
 	reasons := byCount(t.skips)
 	shown := reasons
+	most := skipReasons
+	if t.causes.tests > 0 {
+		most = skipReasonsIfRed
+	}
 	if !t.options.Verbose {
-		shown = reasons[:min(len(reasons), skipReasons)]
+		shown = reasons[:min(len(reasons), most)]
 	}
 	for _, r := range shown {
 		t.line(0, "skipped %d: %s", t.skips[r], r)
 	}
 	if n := len(reasons) - len(shown); n > 0 {
-		t.line(0, "skipped for %d other reasons (-v shows them)", n)
+		t.line(0, "skipped for %s (-v shows them)", plural(n, "other reason"))
 	}
 }
 

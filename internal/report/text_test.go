@@ -23,7 +23,7 @@ func TestHeartbeatsAreCounted(t *testing.T) {
 		}
 		events = append(events, e)
 	}
-	text := plain(report.TextOptions{}, finished(&result.Verdict{Status: result.Failed, Evidence: result.Evidence{Clients: []result.ClientLog{{Client: "c", Events: events}}}}))
+	text := plain(report.TextOptions{Verbose: true}, finished(&result.Verdict{Status: result.Failed, Evidence: result.Evidence{Clients: []result.ClientLog{{Client: "c", Events: events}}}}))
 	_, text, _ = strings.Cut(text, "events of c\n")
 	testkit.Equal(t, "the events", regexp.MustCompile(`\s+`).ReplaceAllString(text, " "), " 1 serverHeartbeatStartedEvent 2 poolReadyEvent "+
 		"3 serverHeartbeatStartedEvent 4 serverHeartbeatStartedEvent 5 poolReadyEvent … 4 heartbeat events 10 poolReadyEvent … 3 heartbeat events ")

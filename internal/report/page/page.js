@@ -180,14 +180,14 @@ const trends = () => {
   byID('trends').open = innerHeight > 700 && innerWidth > 760;
 };
 
-// ---- causes: red tests with equal messages, except for ports, ids and indexes
+// ---- causes: red tests with the same number
 
 const mostCards = 12;
 const causes = () => {
   const known = new Map();
   for (const v of verdicts) {
     if (!red(v.status)) continue;
-    const key = v.status + ' ' + v.cause.replace(/ \(and \d+ more\)/, '').replace(/:\d{4,5}\b|[0-9a-f]{24}|\[\d+\]|\d{6,}/g, '#');
+    const key = v.cause;
     const c = known.get(key) || {first: v, tests: 0, on: new Set(), fresh: 0};
     if (newlyRed(v) && !c.fresh) c.first = v;
     c.tests++;
@@ -204,7 +204,7 @@ const showCauses = () => {
   byID('cause').textContent = some(all.length, 'cause') + ' of ' + some(all.reduce((n, c) => n + c.tests, 0), 'red test');
   byID('cards').replaceChildren(...all.slice(0, mostCards).map(c => make('button', {class: 'card', type: 'button', click: () => open(c.first)},
     make('b', {class: c.first.status}, signs[c.first.status] + ' ' + c.first.status), ' ', c.fresh ? make('span', {class: 'is-new'}, c.fresh === c.tests ? 'new' : c.fresh + ' new') : '',
-    (c.fresh ? ' ' : '') + some(c.tests, 'test') + (columns.length > 1 ? ' in ' + some(c.on.size, 'column') : ''), make('span', {class: 'why'}, c.first.cause))),
+    (c.fresh ? ' ' : '') + some(c.tests, 'test') + (columns.length > 1 ? ' in ' + some(c.on.size, 'column') : ''), make('span', {class: 'why'}, details(c.first).why))),
   all.length > mostCards ? make('span', {class: 'faint'}, 'and ' + some(all.length - mostCards, 'more cause')) : '');
   byID('causes').hidden = false;
 };
