@@ -139,7 +139,6 @@ func aggregate(s *call, a *args) action {
 	c := a.part("cursor")
 	a.Note(checkFields(s.req, "cursor", "cursor", c.doc))
 	g.batchSize = c.number("batchSize", firstBatch)
-	a.Refuse(g.batchSize < 0, fault.ValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize)
 	g.opts = query.Options{Let: a.let(), Collation: a.collation()}
 	if a.Err == nil {
 		a.Note(pipeline.CheckNames(g.list))
@@ -179,7 +178,7 @@ func (g *aggregation) run() (bson.D, error) {
 		}
 	}
 	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0, at: g.concern.time(now)}
-	return s.open(g.ns, src, cursorOptions{size: g.batchSize, idFirst: mongos(s.req) && p.Writes != ""})
+	return s.open(g.ns, src, cursorOptions{size: g.batchSize, idFirst: mongos(s.req) && p.Writes != "", openFirst: mongos(s.req)})
 }
 
 // allowed returns an error if a pipeline cannot run here.

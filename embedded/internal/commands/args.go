@@ -62,14 +62,6 @@ func (a *args) number(key string, fallback int64) int64 {
 	return n
 }
 
-// count returns a number that must not be negative. what is its name in messages.
-func (a *args) count(s *call, key, what string, fallback int64) int64 {
-	n := a.number(key, fallback)
-	a.Refuse(n < 0 && s.old(), fault.BadValue, "%s value must be non-negative, but received: %d", what, n)
-	a.Refuse(n < 0, fault.ValueTooSmall, "BSON field '%s' value must be >= 0, actual value '%d'", key, n)
-	return n
-}
-
 // let returns the variables of a command: those of the field let and NOW, which is constant during the command.
 func (a *args) let() bson.D {
 	out := bson.D{{Key: "NOW", Value: bson.NewDateTimeFromTime(time.Now())}}

@@ -3,15 +3,14 @@ package commands
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
-	"github.com/unified-test-runner/utr/embedded/internal/query"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -59,10 +58,11 @@ func take(docs []bson.Raw, n int64) (batch, rest []bson.Raw) {
 }
 
 type cursorOptions struct {
-	size    int64 // of the first batch
-	single  bool  // only one batch
-	await   bool  // getMore waits for data
-	idFirst bool  // id and ns precede the batch in the reply
+	size      int64 // of the first batch
+	single    bool  // only one batch
+	await     bool  // getMore waits for data
+	idFirst   bool  // id and ns precede the batch in the reply
+	openFirst bool  // likewise, if the cursor stays open
 }
 
 // open returns a reply with the first batch of a source and registers the cursor unless it is exhausted.
@@ -80,7 +80,7 @@ func (s *call) open(ns string, src source, o cursorOptions) (bson.D, error) {
 	if !done && !o.single {
 		s.d.cursors.keep(c)
 	}
-	return cursorReply(c, "firstBatch", docs, extra, o.idFirst), nil
+	return cursorReply(c, "firstBatch", docs, extra, o.idFirst || o.openFirst && c.id != 0), nil
 }
 
 // cursorReply returns the reply with a batch, with the fields in the server's order.
@@ -114,7 +114,7 @@ func (s *call) notFound(id int64, ns string) error {
 func getMore(s *call, a *args) action {
 	id := a.number("getMore", 0)
 	coll, size, maxTime, d := a.str("collection"), a.number("batchSize", -1), a.number("maxTimeMS", 0), s.d
-	a.Refuse(a.has("batchSize") && size < 0, fault.ValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
+	a.Refuse(coll == "", fault.InvalidNamespace, "Collection names cannot be empty")
 	if size == 0 {
 		size = -1
 	}
@@ -125,13 +125,13 @@ func getMore(s *call, a *args) action {
 		}
 		ended := true // on an error
 		defer func() { d.cursors.checkIn(c, ended) }()
-		_, s.req.IsChangeStream = c.source.(*stream)
+		s.req.IsChangeStream = c.isStream()
 		if f, hit := s.req.FailPoint(failpoint.FailGetMoreAfterCursorCheckout); hit {
 			return nil, fault.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
 		}
 		docs, done, err := d.next(s.req.Context, c, size, maxTime)
 		if ended = done; err != nil {
-			return nil, err
+			return nil, s.onShardHost(c, err)
 		}
 		reply := &cursor{id: c.id, ns: c.ns}
 		if done {
@@ -159,7 +159,7 @@ func (d *Deployment) next(ctx context.Context, c *cursor, size, maxTime int64) (
 		case <-timeout:
 			return nil, false, nil
 		case <-c.killed:
-			return nil, true, fault.Errorf(fault.CursorKilled, "operation was interrupted because a client disconnected or the cursor was killed")
+			return nil, true, c.cause
 		case <-ctx.Done():
 			return nil, false, store.Interrupted()
 		}
@@ -167,21 +167,26 @@ func (d *Deployment) next(ctx context.Context, c *cursor, size, maxTime int64) (
 }
 
 func killCursors(s *call, a *args) action {
-	ids, ns, d := a.array("cursors"), s.req.DB+"."+a.name(), s.d
+	name, isName := a.doc[0].Value.(string)
+	a.Refuse(!isName, fault.BadValue, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
+	ids, ns, all := a.array("cursors"), s.req.DB+"."+name, &s.d.cursors
+	a.Refuse(ids == nil, 10065, "invalid parameter: expected an object (cursors)") // null
 	return func() (bson.D, error) {
 		killed, missing := bson.A{}, bson.A{}
-		all := &d.cursors
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		for _, v := range ids {
 			c := all.open[v.(int64)]
-			if c == nil || c.server != address(s.req) || c.ns != ns {
+			if c == nil || c.server != address(s.req) || mongos(s.req) && c.ns != ns {
 				missing = append(missing, v)
 				continue
 			}
-			delete(all.open, c.id)
-			close(c.killed)
 			killed = append(killed, v)
+			if c.busy && c.isStream() { // its getMore ends in its own time
+				delete(all.open, c.id)
+				continue
+			}
+			all.kill(errCursorKilled(), func(x *cursor) bool { return x == c })
 		}
 		return bson.D{
 			{Key: "cursorsKilled", Value: killed}, {Key: "cursorsNotFound", Value: missing},
@@ -190,48 +195,137 @@ func killCursors(s *call, a *args) action {
 	}
 }
 
+// isStream reports whether the cursor is that of a change stream.
+func (c *cursor) isStream() bool {
+	_, ok := c.source.(*stream)
+	return ok
+}
+
+// onShardHost converts an error of a source: a mongos says which shard has failed.
+func (s *call) onShardHost(c *cursor, err error) error {
+	e, ok := err.(*fault.Error)
+	if !ok || !mongos(s.req) || c.isStream() || e.Code == fault.CursorKilled {
+		return err
+	}
+	_, host, _ := strings.Cut(s.d.opts.ShardHost, "/")
+	return prefixed("Error on remote shard "+host, e)
+}
+
+// scan is the source of a find: it reads the collection as it is at each batch.
+type scan struct {
+	q       *findCommand
+	c       *store.Collection
+	read    []*store.Record // of the collection, when planned was found; nil if changes are not seen
+	planned []*store.Record // not returned yet
+	last    *store.Record   // returned
+	opened  bool
+	left    int64 // the number of documents up to the limit, if there is one
+	known   bool  // as in results
+	at      bson.D
+}
+
+func (c *scan) extra() bson.D { return c.at }
+
+func (c *scan) batch(n int64) ([]bson.Raw, bool, error) {
+	if c.opened && c.read != nil {
+		if err := c.refresh(); err != nil {
+			return nil, true, err
+		}
+	}
+	c.opened = true
+	if c.q.limit > 0 {
+		c.planned = c.planned[:min(c.left, int64(len(c.planned)))]
+	}
+	docs, size := []bson.Raw{}, 0
+	for _, r := range c.planned {
+		if n >= 0 && int64(len(docs)) >= n {
+			break
+		}
+		doc, err := c.q.result(r)
+		if err != nil {
+			return nil, true, err
+		}
+		if size += len(doc); len(docs) > 0 && size > store.MaxDocument {
+			break
+		}
+		docs, c.last = append(docs, doc), r
+	}
+	c.planned, c.left = c.planned[len(docs):], c.left-int64(len(docs))
+	return docs, len(c.planned) == 0 && (n < 0 || c.known || int64(len(docs)) < n), nil
+}
+
+// refresh plans the rest of the scan again, if the collection has changed. A sort that no index provides has read
+// everything.
+func (c *scan) refresh() error {
+	records, err := reread(c.q.s.d, c.c)
+	if err != nil || c.q.blocking || len(records) == len(c.read) && (len(records) == 0 || &records[0] == &c.read[0]) {
+		return err
+	}
+	c.read = records
+	if c.planned, err = c.q.plan(records); c.last == nil {
+		return err
+	}
+	after := func(r *store.Record) bool {
+		return cmp.Or(c.q.order.Compare(r.Document(), c.last.Document()), cmp.Compare(r.ID, c.last.ID)) > 0
+	}
+	for len(c.planned) > 0 && !after(c.planned[0]) {
+		c.planned = c.planned[1:]
+	}
+	return err
+}
+
+// reread returns the current records of a collection. It fails if the collection was dropped or renamed.
+func reread(d *Deployment, c *store.Collection) ([]*store.Record, error) {
+	w := d.NewWork(context.Background(), time.Time{}, 0)
+	if now, records := w.Records(c.DB, c.Name); now != nil && value.Equal(now.UUID, c.UUID) {
+		return records, nil
+	}
+	id := value.UUIDText(c.UUID.Data)
+	if now := w.WithUUID(c.DB, c.UUID); now != nil {
+		return nil, fault.Errorf(fault.QueryPlanKilled, "collection renamed from '%s' to '%s'. UUID %s", c.NS(), now.NS(), id)
+	}
+	return nil, fault.Errorf(fault.NamespaceNotFound, "collection dropped: '%s' :: caused by :: Unable to resolve %s", c.NS(), id)
+}
+
 // tail is the source of a tailable cursor on a capped collection.
 type tail struct {
-	d        *Deployment
-	db, name string
-	uuid     bson.Binary
-	filter   *query.Filter
-	proj     *query.Projection
-	last     int64 // ID of the last returned record
-	old      bool  // before 5.0
+	q    *findCommand
+	c    *store.Collection
+	skip int64 // the number of documents to skip
+	last int64 // ID of the last returned record
 }
 
 func (t *tail) extra() bson.D { return nil }
 
 func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
-	var unread []*store.Record
-	dropped, overrun := false, false
-	_ = t.d.NewWork(context.Background(), time.Time{}, math.MaxInt64).Try(func(tx *store.Tx) error {
-		c := tx.Main(t.db, t.name)
-		if dropped = c == nil || !value.Equal(c.UUID, t.uuid); !dropped {
-			unread = c.After(t.last)
-			overrun = t.last > 0 && c.Find(t.last) == nil && !t.old
-		}
-		return nil
-	})
+	records, err := reread(t.q.s.d, t.c)
+	i, found := slices.BinarySearchFunc(records, t.last, func(r *store.Record, id int64) int { return cmp.Compare(r.ID, id) })
+	e, gone := err.(*fault.Error)
 	switch {
-	case overrun:
-		return nil, true, fault.Errorf(fault.CappedPositionLost, "Executor error during getMore :: caused by :: CollectionScan died due to failure to restore tailable cursor position. "+
-			"Last seen record id: RecordId(%d)", t.last)
-	case dropped && !t.old:
-		return nil, true, fault.Errorf(fault.NamespaceNotFound, "Executor error during getMore :: caused by :: collection dropped: '%s.%s'", t.db, t.name)
-	case dropped:
+	case gone && t.q.s.old():
 		return nil, true, fault.Errorf(fault.QueryPlanKilled, "collection dropped between getMore calls")
-	}
-	if n == 0 {
+	case gone:
+		return nil, true, prefixed("Executor error during getMore", e)
+	case t.last > 0 && !found && !t.q.s.old():
+		return nil, true, fault.Errorf(fault.CappedPositionLost, "Executor error during getMore :: caused by :: "+
+			"CollectionScan died due to failure to restore tailable cursor position.")
+	case n == 0:
 		return nil, false, nil
+	case found:
+		i++
 	}
-	found, err := search(nil, unread, t.filter, n)
-	out := make([]bson.Raw, len(found))
-	for i, r := range found {
-		doc, failed := t.proj.Apply(r.Document())
+	limit := int64(0)
+	if n > 0 {
+		limit = n + t.skip
+	}
+	hits, err := search(nil, records[i:], t.q.match, limit)
+	passed := min(t.skip, int64(len(hits)))
+	hits, t.skip = hits[passed:], t.skip-passed
+	out := make([]bson.Raw, len(hits))
+	for i, r := range hits {
+		doc, failed := t.q.result(r)
 		err = cmp.Or(err, failed)
-		out[i], t.last = value.Encode(doc), r.ID
+		out[i], t.last = doc, r.ID
 	}
 	return out, err != nil, err
 }

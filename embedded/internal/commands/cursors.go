@@ -26,6 +26,7 @@ type cursor struct {
 	source  source
 
 	killed    chan struct{} // closed when the cursor is killed, to end a waiting getMore
+	cause     error         // why it was killed; set before killed is closed
 	busy      bool          // guarded by cursors.mu
 	await     bool
 	noTimeout bool
@@ -53,59 +54,98 @@ func (all *cursors) keep(c *cursor) {
 	}
 	if now := time.Now(); now.Sub(all.checked) >= cursorTimeout/10 {
 		all.checked = now
-		all.kill(func(c *cursor) bool { return !c.busy && !c.noTimeout && now.Sub(c.used) > cursorTimeout })
+		all.kill(errCursorKilled(), func(c *cursor) bool { return !c.busy && !c.noTimeout && now.Sub(c.used) > cursorTimeout })
 	}
 	all.open[c.id] = c
 }
 
-// kill kills chosen cursors. The caller holds mu.
-func (all *cursors) kill(chosen func(*cursor) bool) {
+// kill kills chosen cursors. A getMore that waits on one fails with cause. The caller holds mu.
+func (all *cursors) kill(cause error, chosen func(*cursor) bool) {
 	for id, c := range all.open {
 		if chosen(c) {
 			delete(all.open, id)
+			c.cause = cause
 			close(c.killed)
 		}
 	}
+}
+
+func errCursorKilled() error {
+	return fault.Errorf(fault.CursorKilled, "operation was interrupted because a client disconnected or the cursor was killed")
 }
 
 // endSessions kills the cursors of chosen sessions.
 func (all *cursors) endSessions(chosen func(key string) bool, forget bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.kill(func(c *cursor) bool { return c.session != "" && chosen(c.session) })
+	all.kill(store.Interrupted(), func(c *cursor) bool { return c.session != "" && chosen(c.session) })
 	maps.DeleteFunc(all.recent, func(k recentKey, _ time.Time) bool { return forget && chosen(k.session) })
 }
 
-// checkOut marks a cursor as busy for a getMore, if the request may use it.
+// checkOut marks a cursor as busy for a getMore, if the request may use it. A mongos has its cursors by namespace.
 func (all *cursors) checkOut(s *call, id int64, ns string, limited bool) (*cursor, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	c := all.open[id]
 	switch {
-	case c == nil || c.server != address(s.req):
+	case c == nil, c.server != address(s.req), mongos(s.req) && c.ns != ns:
 		return nil, s.notFound(id, ns)
 	case c.ns != ns:
 		return nil, fault.Errorf(fault.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
+	case c.busy && mongos(s.req):
+		return nil, fault.Errorf(fault.CursorInUse, "Cursor already in use (namespace: '%s', id: %d).", ns, id)
 	case c.busy:
 		return nil, fault.Errorf(fault.CursorInUse, "cursor id %d is already in use", id)
-	case c.session != "" && s.req.LSID == nil:
-		return nil, fault.Errorf(50738, "Cannot run getMore on cursor %d, which was created in session %s, without an lsid", id, store.SessionText(c.session))
-	case c.session != "" && store.SessionKey(s.req.LSID) != c.session:
-		return nil, fault.Errorf(50739, "Cannot run getMore on cursor %d, which was created in session %s, in session %s", id, store.SessionText(c.session), store.SessionText(store.SessionKey(s.req.LSID)))
-	case c.session == "" && s.req.LSID != nil:
-		return nil, fault.Errorf(50737, "Cannot run getMore on cursor %d, which was not created in a session, in session %s", id, store.SessionText(store.SessionKey(s.req.LSID)))
-	case c.txn >= 0 && !s.InTransaction():
-		return nil, fault.Errorf(50740, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", id, c.txn)
-	case limited && !c.await && mongos(s.req) && !s.old():
-		return nil, fault.Errorf(fault.BadValue, "maxTimeMS can only be used with getMore for tailable, awaitData cursors")
-	case limited && !c.await && (wire(s.req) < wire44 || !s.old()): // those between accept it, according to recordings
-		return nil, fault.Errorf(fault.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
-	if c.api != s.req.API {
-		return nil, fault.Errorf(fault.APIMismatchError, "API parameter mismatch: getMore used params %s, the cursor-creating command used %s", s.req.API, c.api)
+	if err := c.belongs(s); err != nil {
+		return nil, err
+	}
+	if err := c.accepts(s, limited); err != nil {
+		if mongos(s.req) { // it has checked the cursor out, and kills it
+			all.kill(errCursorKilled(), func(x *cursor) bool { return x == c })
+		}
+		return nil, err
 	}
 	c.busy = true
 	return c, nil
+}
+
+// belongs returns an error if the getMore is not in the session and transaction of the cursor.
+func (c *cursor) belongs(s *call) error {
+	var p fault.First
+	code := int32(50736) // the first of six: those of a mongos are others
+	if mongos(s.req) {
+		code = 50799
+	}
+	refuse := func(when bool, n int32, format string, args ...any) {
+		p.Refuse(when, code+n, "Cannot run getMore on cursor %d, which was "+format, append([]any{c.id}, args...)...)
+	}
+	session, txn := store.SessionKey(s.req.LSID), int64(-1)
+	if s.InTransaction() {
+		txn = s.TxnNumber()
+	}
+	if c.session != session {
+		mine, given := store.SessionText(c.session), store.SessionText(session)
+		refuse(c.session == "", 0, "not created in a session, in session %s", given)
+		refuse(session == "", 1, "created in session %s, without an lsid", mine)
+		refuse(true, 2, "created in session %s, in session %s", mine, given)
+	}
+	refuse(c.txn < 0 && txn >= 0, 3, "not created in a transaction, in transaction %d", txn)
+	refuse(c.txn >= 0 && txn < 0, 4, "created in transaction %d, without a txnNumber", c.txn)
+	refuse(c.txn != txn, 5, "created in transaction %d, in transaction %d", c.txn, txn)
+	return p.Err
+}
+
+// accepts returns an error if the getMore limits its time although the cursor does not await data, or has another API
+// version.
+func (c *cursor) accepts(s *call, limited bool) error {
+	var p fault.First
+	p.Refuse(limited && !c.await && mongos(s.req) && !s.old(), fault.BadValue, "maxTimeMS can only be used with getMore for tailable, awaitData cursors")
+	p.Refuse(limited && !c.await && (wire(s.req) < wire44 || !s.old()), fault.BadValue, // those between accept it, according to recordings
+		"cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+	p.Refuse(c.api != s.req.API, fault.APIMismatchError,
+		"API parameter mismatch: getMore used params %s, the cursor-creating command used %s", s.req.API, c.api)
+	return p.Err
 }
 
 // checkIn ends the use of a cursor and deletes it if it has ended.

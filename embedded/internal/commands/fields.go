@@ -2,6 +2,7 @@ package commands
 
 import (
 	_ "embed" // for fields.txt
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,7 +88,7 @@ func parseShapes(text string) map[string]*shape {
 var fieldTypes = map[string][]string{
 	"string": {"string"}, "object": {"object"}, "array": {"array"}, "timestamp": {"timestamp"}, "int": {"int"}, "long": {"long"},
 	"bool": {"bool", "long", "int", "decimal", "double"}, "number": {"long", "int", "decimal", "double"}, "flag": {"bool"},
-	"name": {"string", "object"}, "objectId": {"objectId"}, "uuid": {"binData"}, "digest": {"binData"}, "w": {"string", "int", "decimal", "double", "long"},
+	"size": {"long", "int", "decimal", "double"}, "ignored": {"bool"}, "hint": {"string", "object"}, "name": {"string", "object"}, "objectId": {"objectId"}, "uuid": {"binData"}, "digest": {"binData"}, "w": {"string", "int", "decimal", "double", "long"},
 }
 
 // subtypes are the names of binary subtypes in messages.
@@ -201,10 +202,10 @@ func (c *checker) oldComment(name string, e bson.E) {
 
 // field checks the type of a field. Null is like a missing field, except for flags.
 func (c *checker) field(f field, of string, e bson.E) {
-	if f.kind == "any" || e.Value == nil && f.kind != "flag" {
+	if f.kind == "any" || e.Value == nil && f.kind != "flag" && f.kind != "ignored" {
 		return
 	}
-	if types := fieldTypes[f.kind]; !f.list && len(types) > 0 && types[0] != "binData" && slices.Contains(types, value.TypeName(e.Value)) {
+	if types := fieldTypes[f.kind]; !f.list && f.kind != "size" && len(types) > 0 && types[0] != "binData" && slices.Contains(types, value.TypeName(e.Value)) {
 		return // without a path
 	}
 	path := of + "." + e.Key
@@ -259,8 +260,16 @@ func (c *checker) typed(kind, path string, e bson.E) {
 	if kind == "w" && c.wire >= wire60 {
 		types = append(slices.Clip(types), "object") // tags
 	}
-	if !slices.Contains(types, value.TypeName(e.Value)) {
+	if found := value.TypeName(e.Value); !slices.Contains(types, found) {
+		c.Refuse(kind == "hint" && c.wire >= wire50, fault.FailedToParse, "Hint must be a string or an object")
+		c.Refuse(kind == "hint", fault.FailedToParse, "Failed to parse: hint must be a string or an object")
+		c.Refuse(kind == "ignored" && c.wire >= wire50, fault.TypeMismatch, "Expected field %sto be of type object", e.Key) // sic
 		c.wrong(path, e, types...)
+	}
+	if n := value.Float(e.Value); kind == "size" && n < 0 {
+		c.Refuse(c.req.Row.Name == "find" && c.wire < wire50, fault.BadValue, "%s value must be non-negative, but received: %.0f",
+			strings.ToUpper(e.Key[:1])+e.Key[1:], n)
+		c.Fail(fault.ValueTooSmall, "BSON field '%s' value must be >= 0, actual value '%.0f'", e.Key, math.Trunc(n))
 	}
 	b, _ := e.Value.(bson.Binary)
 	if b.Data == nil {

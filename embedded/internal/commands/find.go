@@ -13,17 +13,21 @@ import (
 )
 
 type findCommand struct {
-	s                                                *call
-	name, ns                                         string
+	s         *call
+	name      string
+	canonical canonical
+
 	filter, sort, min, max                           bson.D
 	skip, limit, batchSize                           int64
 	single, tailable, await, returnKey, showRecordID bool
 	hint                                             any
 	concern                                          readConcern
 
-	match *query.Filter
-	order *query.Order
-	proj  *query.Projection
+	match    *query.Filter
+	order    *query.Order // of the results
+	proj     *query.Projection
+	index    *store.Index // that a server would scan, or nil
+	blocking bool         // the sort has to read everything first
 }
 
 func find(s *call, a *args) action {
@@ -34,69 +38,97 @@ func find(s *call, a *args) action {
 		a.Fail(fault.InvalidNamespace, "Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
 	}
 	a.checkName(s.req.DB, q.name)
-	q.ns = s.req.DB + "." + q.name
-	q.skip, q.limit, q.batchSize = a.count(s, "skip", "Skip", 0), a.count(s, "limit", "Limit", 0), a.count(s, "batchSize", "BatchSize", firstBatch)
+	q.skip, q.limit = a.number("skip", 0), a.number("limit", 0)
+	q.batchSize = a.number("batchSize", a.number("ntoreturn", firstBatch))
+	a.Refuse(a.has("ntoreturn") && (a.has("batchSize") || a.has("limit")), fault.BadValue,
+		"'limit' or 'batchSize' fields can not be set with 'ntoreturn' field.")
 	s.noTimeout = a.flag("noCursorTimeout")
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
 	q.returnKey, q.showRecordID = a.flag("returnKey"), a.flag("showRecordId")
 	opts := query.Options{Let: a.let(), Collation: a.collation(), Scripts: s.scripts()}
 	q.filter, q.sort = a.document("filter"), a.document("sort")
 	q.min, q.max = a.document("min"), a.document("max")
-	a.Refuse(len(q.min)+len(q.max) > 0 && q.hint == nil, 51173, "When using min()/max() a hint of which index to use must be provided")
+	a.Refuse(len(q.min) > 0 && len(q.max) > 0 && !slices.EqualFunc(q.min, q.max, func(a, b bson.E) bool { return a.Key == b.Key }), 51176,
+		"min and max must have the same field names")
 	projection := a.document("projection")
 	a.Refuse(q.await && !q.tailable, fault.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
+	a.Refuse(q.tailable && len(q.sort) > 0 && !value.Equal(q.sort, bson.D{{Key: "$natural", Value: int32(1)}}), fault.BadValue,
+		"cannot use tailable option with a sort other than {$natural: 1}")
+	a.Refuse(q.tailable && q.single, fault.BadValue, "cannot use tailable option with the 'singleBatch' option")
+	q.canonical = canonical{s.req.DB + "." + q.name, a.number("batchSize", 0), q.limit, q.skip, q.filter, q.sort, projection}
 	var err error
 	q.match, err = query.Compile(q.filter, opts)
-	a.Note(q.onShard(err))
+	if _, where := value.Field(q.filter, "$where"); where {
+		err = q.onShard(err)
+	}
+	a.Note(err)
 	q.order, err = query.CompileOrder(q.sort, opts.Collation)
 	a.Note(err)
 	q.proj, err = query.CompileProjection(projection, opts)
 	a.Note(err)
-	return q.run
+	return func() (bson.D, error) {
+		reply, err := q.run()
+		return reply, q.onShard(err)
+	}
 }
 
 func (q *findCommand) run() (bson.D, error) {
 	now := q.s.d.Now()
-	c, err := q.s.hinted(q.name, q.hint)
+	c, err := q.s.hinted(q.name, q.hint, q.canonical)
 	switch {
 	case err != nil:
 		return nil, err
 	case q.tailable:
 		return q.runTailable(c)
-	}
-	hits, err := q.search(c)
-	if err != nil {
-		return nil, q.onShard(err)
-	}
-	hits = hits[min(q.skip, int64(len(hits))):]
-	limited := q.limit > 0 && int64(len(hits)) >= q.limit
-	if limited {
-		hits = hits[:q.limit]
-	}
-	docs := make([]bson.Raw, len(hits))
-	for i, h := range hits {
-		if docs[i], err = q.result(c, h); err != nil {
-			return nil, err
-		}
+	case len(q.min)+len(q.max) > 0 && q.hint == nil:
+		return nil, fault.Errorf(51173, "When using min()/max() a hint of which index to use must be provided")
 	}
 	_, byID := q.match.ID()
-	src := &results{docs: docs, at: q.concern.time(now),
-		known: limited && wire(q.s.req) != wire50 || byID || c == nil || q.sort != nil && q.sort[0].Key != "_id" && q.sort[0].Key != "$natural"}
-	return q.s.open(q.ns, src, cursorOptions{size: q.batchSize, single: q.single, idFirst: c == nil && !mongos(q.s.req)})
-}
-
-// search returns the matching records in order.
-func (q *findCommand) search(c *store.Collection) ([]*store.Record, error) {
-	if id, ok := q.match.ID(); ok && c.FindsByID() && q.concern.at == nil && len(q.min)+len(q.max) == 0 {
-		// Looking up one record needs only the read lock.
-		var one []*store.Record
-		q.s.View(func(tx *store.Tx) { one = c.WithID(id) })
-		return search(nil, one, q.match, 0)
+	q.s.View(func(tx *store.Tx) { q.index = q.choose(c) })
+	q.blocking = q.order != nil && !q.sortedBy(q.index) && natural(q.sort) == 0
+	if q.order == nil && !byID {
+		q.order = q.scanOrder()
 	}
-	records, err := q.s.recordsOf(q.s.req.DB, q.name, q.concern.at, 0)
+	src := &scan{q: q, c: c, left: q.limit, at: q.concern.time(now)}
+	records, err := q.records(c)
+	if err == nil {
+		src.planned, err = q.plan(records)
+	}
 	if err != nil {
 		return nil, err
 	}
+	if c != nil && !c.IsView() && !q.s.InTransaction() && !q.concern.snapshot && natural(q.hint) >= 0 && natural(q.sort) >= 0 {
+		src.read = records
+	}
+	limited := q.limit > 0 && int64(len(src.planned)) >= q.limit
+	src.known = limited && wire(q.s.req) != wire50 || byID || q.blocking || c == nil && !(mongos(q.s.req) && q.batchSize == 0)
+	return q.s.open(q.canonical.ns, src, cursorOptions{size: q.batchSize, single: q.single, idFirst: c == nil && !mongos(q.s.req)})
+}
+
+// scanOrder returns the order in which a server finds the documents without a sort, nil if it is that of the records.
+func (q *findCommand) scanOrder() *query.Order {
+	if q.index != nil {
+		return query.IndexOrder(q.index.Key)
+	}
+	key, _ := q.hint.(bson.D)
+	if natural(key) == 0 {
+		return nil
+	}
+	return query.IndexOrder(key)
+}
+
+// records returns the records to search.
+func (q *findCommand) records(c *store.Collection) (out []*store.Record, err error) {
+	if id, ok := q.match.ID(); ok && c.FindsByID() && q.concern.at == nil && len(q.min)+len(q.max) == 0 {
+		// Looking up one record needs only the read lock.
+		q.s.View(func(tx *store.Tx) { out = c.WithID(id) })
+		return out, nil
+	}
+	return q.s.recordsOf(q.s.req.DB, q.name, q.concern.at, 0)
+}
+
+// plan returns the matching records in order, after skip.
+func (q *findCommand) plan(records []*store.Record) ([]*store.Record, error) {
 	stop := int64(0)
 	if len(q.min)+len(q.max) > 0 {
 		records = slices.DeleteFunc(slices.Clone(records), func(r *store.Record) bool {
@@ -108,7 +140,7 @@ func (q *findCommand) search(c *store.Collection) ([]*store.Record, error) {
 	}
 	hits, err := search(nil, records, q.match, stop)
 	query.Sort(hits, q.order, (*store.Record).Document)
-	return hits, err
+	return hits[min(q.skip, int64(len(hits))):], err
 }
 
 // compareFields compares the fields of a document with those of a bound, in the order of the bound.
@@ -124,10 +156,10 @@ func compareFields(doc, bound bson.D) int {
 }
 
 // result returns the projection of a record.
-func (q *findCommand) result(c *store.Collection, r *store.Record) (bson.Raw, error) {
+func (q *findCommand) result(r *store.Record) (bson.Raw, error) {
 	switch {
 	case q.returnKey:
-		return q.indexKey(c, r.Document()), nil
+		return q.indexKey(r.Document()), nil
 	case q.proj == nil && !q.showRecordID:
 		return r.Raw, nil
 	}
@@ -139,45 +171,37 @@ func (q *findCommand) result(c *store.Collection, r *store.Record) (bson.Raw, er
 }
 
 func (q *findCommand) runTailable(c *store.Collection) (bson.D, error) {
-	switch {
-	case c == nil:
-		return cursorReply(&cursor{ns: q.ns}, "firstBatch", nil, nil, true), nil
-	case q.single:
-		return nil, fault.Errorf(fault.BadValue, "cannot use tailable option with the 'singleBatch' option")
-	case q.sort != nil && !value.Equal(q.sort, bson.D{{Key: "$natural", Value: int32(1)}}):
-		return nil, fault.Errorf(fault.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
-	case !c.Capped:
-		return nil, fault.Errorf(fault.BadValue, "error processing query: ns=%s: tailable cursor requested on non capped collection", q.ns)
+	if c == nil {
+		return cursorReply(&cursor{ns: q.canonical.ns}, "firstBatch", nil, nil, !mongos(q.s.req)), nil
 	}
-	if _, records := q.s.Records(c.DB, c.Name); len(records) == 0 && !q.s.old() { // there is no position to continue from
-		return cursorReply(&cursor{ns: q.ns}, "firstBatch", nil, nil, mongos(q.s.req)), nil
+	if !c.Capped {
+		return nil, fault.Errorf(fault.BadValue, "error processing query: %s tailable cursor requested on non capped collection", q.canonical)
 	}
-	t := &tail{d: q.s.d, old: q.s.old(), db: c.DB, name: c.Name, uuid: c.UUID, filter: q.match, proj: q.proj}
-	return q.s.open(q.ns, t, cursorOptions{size: q.batchSize, single: q.single, await: q.await})
+	size := q.batchSize
+	if q.limit > 0 {
+		size = min(size, q.limit)
+	}
+	if _, records := q.s.Records(c.DB, c.Name); len(records) == 0 && !q.s.old() && !(mongos(q.s.req) && size == 0) { // there is no position to continue from
+		return cursorReply(&cursor{ns: q.canonical.ns}, "firstBatch", nil, nil, false), nil
+	}
+	return q.s.open(q.canonical.ns, &tail{q: q, c: c, skip: q.skip}, cursorOptions{size: size, await: q.await})
 }
 
 // indexKey returns the result of returnKey: the fields of the index that the query uses, or an empty document.
-func (q *findCommand) indexKey(c *store.Collection, doc bson.D) bson.Raw {
+func (q *findCommand) indexKey(doc bson.D) bson.Raw {
 	out := bson.D{}
-	q.s.View(func(tx *store.Tx) {
-		used := c.Index(q.hint)
-		if _, byID := q.match.ID(); used == nil && (byID || q.sort != nil && q.sort[0].Key == "_id") {
-			used = c.IDIndex()
-		}
-		if used == nil {
-			return
-		}
-		for _, k := range used.Key {
+	if q.index != nil {
+		for _, k := range q.index.Key {
 			query.Leaves(doc, strings.Split(k.Key, "."), func(v any) { out = append(out, bson.E{Key: k.Key, Value: v}) })
 		}
-	})
+	}
 	return value.Encode(out)
 }
 
-// onShard converts the error of a filter with $where: a mongos reports it as an error of the shard.
+// onShard converts an error of the search, and of parsing $where: a mongos reports it as an error of the shard.
 func (q *findCommand) onShard(err error) error {
 	e, ok := err.(*fault.Error)
-	if _, where := value.Field(q.filter, "$where"); !ok || !where || !mongos(q.s.req) {
+	if !ok || !mongos(q.s.req) {
 		return err
 	}
 	return prefixed("Encountered non-retryable error during query", e)
@@ -185,7 +209,13 @@ func (q *findCommand) onShard(err error) error {
 
 func count(s *call, a *args) action {
 	name, skip, limit := a.collection(s.req.DB), a.number("skip", 0), a.number("limit", 0)
-	a.Refuse(skip < 0, fault.BadValue, "Skip value is negative in the count query")
+	for _, key := range []string{"limit", "skip"} {
+		v := a.any(key)
+		n, whole := value.Int64(v)
+		a.Refuse(v != nil && !value.IsNumber(v), fault.BadValue, "%s value is not a valid number", key)
+		a.Refuse(v != nil && !whole, fault.FailedToParse, "Expected an integer: %s: %s", key, value.Text(v))
+		a.Refuse(key == "skip" && n < 0, fault.FailedToParse, "Expected a non-negative number in: %s: %s", key, value.Text(v))
+	}
 	f := a.filter("query", query.Options{Collation: a.collation(), Scripts: s.scripts()})
 	return func() (bson.D, error) {
 		docs, err := s.documents(name, a.any("hint"), nil, f)
@@ -227,6 +257,7 @@ func distinct(s *call, a *args) action {
 				}
 			})
 		}
+		slices.SortFunc(values, collation.Compare)
 		return append(bson.D{{Key: "values", Value: values}}, concern.time(now)...), nil
 	}
 }
@@ -267,7 +298,7 @@ func (s *call) documentsOf(db, name string, at *bson.Timestamp, depth int) ([]bs
 
 // documents returns the documents of a collection or a view that match a filter, or all if it is nil.
 func (s *call) documents(name string, hint any, at *bson.Timestamp, f *query.Filter) ([]bson.D, error) {
-	if _, err := s.hinted(name, hint); err != nil {
+	if _, err := s.hinted(name, hint, canonical{}); err != nil {
 		return nil, err
 	}
 	docs, err := s.documentsOf(s.req.DB, name, at, 0)
@@ -275,27 +306,4 @@ func (s *call) documents(name string, hint any, at *bson.Timestamp, f *query.Fil
 		return nil, err
 	}
 	return f.Select(docs)
-}
-
-// hinted returns a collection or view, or nil, and checks the hint.
-func (s *call) hinted(name string, hint any) (c *store.Collection, err error) {
-	s.View(func(tx *store.Tx) {
-		c = tx.Collection(s.req.DB, name)
-		err = hintExists(c, hint)
-	})
-	return c, err
-}
-
-// hintExists returns an error if a hint does not name an index.
-func hintExists(c *store.Collection, hint any) error {
-	_, isName := hint.(string)
-	key, isKey := hint.(bson.D)
-	natural := hint == any("$natural") || isKey && (len(key) == 0 || key[0].Key == "$natural")
-	switch {
-	case c == nil, hint == nil, natural, c.Index(hint) != nil:
-		return nil
-	case !isName && !isKey:
-		return fault.Errorf(fault.FailedToParse, "Failed to parse: hint must be a string or an object")
-	}
-	return fault.Errorf(fault.BadValue, "error processing query: ns=%s planner returned error :: caused by :: hint provided does not correspond to an existing index", c.NS())
 }

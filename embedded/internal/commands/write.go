@@ -105,7 +105,7 @@ func (w *write) find(c *store.Collection) ([]*store.Record, error) {
 	if c == nil {
 		return nil, nil
 	}
-	if err := hintExists(c, w.hint); err != nil {
+	if err := hintExists(c, w.hint, canonical{}); err != nil {
 		return nil, err
 	}
 	hits, err := search(c, c.Current(), w.filter, w.limit())

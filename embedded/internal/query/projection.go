@@ -85,7 +85,7 @@ func (p *projector) field(parts []string, v any) {
 	d, isDoc := v.(bson.D)
 	_, isBool := v.(bool)
 	switch {
-	case isDoc && len(d) > 0 && !isOperators(d):
+	case isDoc && len(d) > 0 && !IsOperators(d):
 		p.each(parts, d)
 	case p.computes:
 		p.compute(parts, v)

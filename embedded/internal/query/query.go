@@ -51,7 +51,7 @@ func Required(condition any) (any, bool) {
 	switch in := value.As[bson.A](d, "$in"); {
 	case isRegex:
 		return nil, false
-	case !isOperators(d):
+	case !IsOperators(d):
 		return condition, true
 	case len(in) == 1:
 		return Required(in[0])
@@ -147,7 +147,8 @@ func (p predicate) find(v any, parts []string) bool {
 	return p(value.Missing{})
 }
 
-func isOperators(d bson.D) bool {
+// IsOperators reports whether a document in a filter is a list of operators, such as {$gt: 1}.
+func IsOperators(d bson.D) bool {
 	return len(d) > 0 && strings.HasPrefix(d[0].Key, "$") && d[0].Key != "$ref" && d[0].Key != "$id" && d[0].Key != "$db"
 }
 
@@ -222,7 +223,7 @@ func (p *parser) expr(v any) node {
 // field parses the condition on a field: a value or a document of operators.
 func (p *parser) field(parts []string, v any) node {
 	d, ok := v.(bson.D)
-	if !ok || !isOperators(d) {
+	if !ok || !IsOperators(d) {
 		return at(parts, p.equal(v))
 	}
 	var nodes []node
@@ -340,7 +341,7 @@ func (p *parser) in(e bson.E) predicate {
 	alternatives := make([]predicate, len(list))
 	for i, item := range list {
 		d, _ := item.(bson.D)
-		p.Refuse(isOperators(d), fault.BadValue, "cannot nest $ under %s", e.Key)
+		p.Refuse(IsOperators(d), fault.BadValue, "cannot nest $ under %s", e.Key)
 		alternatives[i] = p.equal(item)
 	}
 	return func(v any) bool {

@@ -40,6 +40,35 @@ func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
 	return o, p.Err
 }
 
+// IndexOrder returns the order of an index.
+func IndexOrder(key bson.D) *Order {
+	o := &Order{}
+	for _, e := range key {
+		o.keys = append(o.keys, orderKey{strings.Split(e.Key, "."), value.Compare(e.Value, int32(0)) < 0, e.Key == "$natural"})
+	}
+	return o
+}
+
+// Compare compares two documents by a sort specification other than $natural.
+func (o *Order) Compare(a, b bson.D) int {
+	if o == nil {
+		return 0
+	}
+	for _, k := range o.keys {
+		if k.natural {
+			return 0
+		}
+		c := o.collation.Compare(sortKey(a, k, o.collation), sortKey(b, k, o.collation))
+		if k.down {
+			c = -c
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
 // Sort sorts in place and stably. doc returns the document of an item.
 func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
 	if o == nil {

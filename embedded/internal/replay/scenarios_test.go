@@ -150,11 +150,14 @@ func matches(pattern, symptom string) bool {
 	return true
 }
 
-// scenario reads a recording of scenarios. In it, the shard's replica set has another name.
+// scenario reads a recording of scenarios. In it, the shard's replica set has another name and
+// address, and the machine is called host.
 func scenario(t *testing.T, name string) (steps []step) {
 	text, err := os.ReadFile(filepath.Join(testkit.Recordings(t), "5.0", "scenarios", name+".jsonl"))
 	testkit.Check(t, err)
-	text = bytes.ReplaceAll(text, []byte("rs0s/127.0.0.1:28340"), []byte("rs0/localhost:27310"))
+	for recorded, ours := range map[string]string{"rs0s/": "rs0/", "127.0.0.1:28340": "localhost:27310", `"host:28340"`: `"localhost:27310"`, `"host:283`: `"127.0.0.1:283`} {
+		text = bytes.ReplaceAll(text, []byte(recorded), []byte(ours))
+	}
 	in := bufio.NewScanner(bytes.NewReader(text))
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {

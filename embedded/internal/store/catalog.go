@@ -46,6 +46,18 @@ func (tx *Tx) Collection(db, name string) *Collection {
 // Main returns a collection of the deployment, even in a transaction, or nil.
 func (tx *Tx) Main(db, name string) *Collection { return tx.store.collection(db, name) }
 
+// WithUUID returns the collection of a database with a UUID, or nil.
+func (w *Work) WithUUID(db string, uuid bson.Binary) *Collection {
+	w.store.mu.RLock()
+	defer w.store.mu.RUnlock()
+	for _, c := range w.store.databases[db] {
+		if value.Equal(c.UUID, uuid) {
+			return c
+		}
+	}
+	return nil
+}
+
 // Records returns a collection and its current records, which may be read without the lock.
 func (w *Work) Records(db, name string) (*Collection, []*Record) {
 	w.store.mu.Lock()

@@ -23,6 +23,17 @@ type Index struct {
 	entries   map[string][]*Record // by key
 }
 
+// Ordinary reports whether the index serves every query on its first field, unlike sparse, partial and hidden ones and those
+// of special types.
+func (x *Index) Ordinary() bool {
+	for _, e := range x.Spec {
+		if e.Key == "sparse" || e.Key == "partialFilterExpression" || e.Key == "hidden" {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(x.Key, func(k bson.E) bool { return !value.IsNumber(k.Value) })
+}
+
 // Empty returns a copy of the index without entries.
 func (x *Index) Empty() *Index {
 	y := *x

@@ -1,0 +1,156 @@
+package commands
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// choose returns the index that a server would scan, or nil if it would scan the collection. Queries here always scan:
+// the index determines the order of the results, and whether a sort has to read everything first.
+func (q *findCommand) choose(c *store.Collection) *store.Index {
+	if c == nil || c.IsView() || natural(q.hint) != 0 || q.sort != nil && q.sort[0].Key == "$natural" {
+		return nil
+	}
+	if q.hint != nil {
+		return c.Index(q.hint)
+	}
+	var filtered, sorted *store.Index
+	for _, x := range c.Indexes {
+		if !x.Ordinary() {
+			continue
+		}
+		constrained, provides := constrains(q.filter, x.Key[0].Key), q.sortedBy(x)
+		switch {
+		case constrained && (q.sort == nil || provides):
+			return x
+		case constrained && filtered == nil:
+			filtered = x
+		case provides && sorted == nil:
+			sorted = x
+		}
+	}
+	if filtered != nil {
+		return filtered
+	}
+	return sorted
+}
+
+// sortedBy reports whether an index has the order of the sort, forward or backward.
+func (q *findCommand) sortedBy(x *store.Index) bool {
+	if x == nil || len(q.sort) == 0 || len(q.sort) > len(x.Key) {
+		return false
+	}
+	same := 0
+	for i, e := range q.sort {
+		if e.Key != x.Key[i].Key {
+			return false
+		}
+		same += value.Compare(e.Value, int32(0)) * value.Compare(x.Key[i].Value, int32(0))
+	}
+	return same == len(q.sort) || same == -len(q.sort)
+}
+
+// constrains reports whether a filter has a condition on a field that bounds the scan of an index.
+func constrains(filter bson.D, field string) bool {
+	for _, e := range filter {
+		list, _ := e.Value.(bson.A)
+		if e.Key == "$and" && slices.ContainsFunc(list, func(v any) bool { d, _ := v.(bson.D); return constrains(d, field) }) {
+			return true
+		}
+		if d, _ := e.Value.(bson.D); e.Key == field && (len(d) == 0 || d[0].Key != "$size" && d[0].Key != "$type") {
+			return true
+		}
+	}
+	return false
+}
+
+// natural returns 1 or -1 if a hint or sort is $natural, and else 0.
+func natural(spec any) int {
+	d, _ := spec.(bson.D)
+	switch {
+	case spec == any("$natural"):
+		return 1
+	case len(d) > 0 && d[0].Key == "$natural":
+		return value.Compare(d[0].Value, int32(0))
+	}
+	return 0
+}
+
+// canonical is a query as messages show it.
+type canonical struct {
+	ns                       string
+	batchSize, limit, skip   int64
+	filter, sort, projection bson.D
+}
+
+func (q canonical) String() string {
+	var b strings.Builder
+	b.WriteString("ns=" + q.ns)
+	for _, f := range []struct {
+		name string
+		n    int64
+	}{{"batchSize", q.batchSize}, {"limit", q.limit}, {"skip", q.skip}} {
+		if f.n > 0 {
+			fmt.Fprintf(&b, " %s=%d", f.name, f.n)
+		}
+	}
+	b.WriteString("Tree: ")
+	tree(&b, q.filter, "")
+	fmt.Fprintf(&b, "Sort: %s\nProj: %s\n", value.Text(orEmpty(q.sort)), value.Text(orEmpty(q.projection)))
+	return b.String()
+}
+
+func orEmpty(d bson.D) bson.D { return append(bson.D{}, d...) }
+
+// tree writes the conditions of a filter, one a line.
+func tree(b *strings.Builder, filter bson.D, indent string) {
+	var leaves []string
+	for _, e := range filter {
+		d, _ := e.Value.(bson.D)
+		if !query.IsOperators(d) {
+			d = bson.D{{Key: "$eq", Value: e.Value}}
+		}
+		for _, op := range d {
+			leaves = append(leaves, fmt.Sprintf("%s %s %s\n", e.Key, op.Key, value.Text(op.Value)))
+		}
+	}
+	if len(leaves) != 1 {
+		b.WriteString(indent + "$and\n")
+		indent += "    "
+	}
+	for _, l := range leaves {
+		b.WriteString(indent + l)
+	}
+}
+
+// hinted returns a collection or view, or nil, and checks the hint. The query is for the message.
+func (s *call) hinted(name string, hint any, q canonical) (c *store.Collection, err error) {
+	s.View(func(tx *store.Tx) {
+		c = tx.Collection(s.req.DB, name)
+		err = hintExists(c, hint, q)
+	})
+	return c, err
+}
+
+// hintExists returns an error if a hint does not name an index.
+func hintExists(c *store.Collection, hint any, q canonical) error {
+	_, isName := hint.(string)
+	key, isKey := hint.(bson.D)
+	switch {
+	case c == nil, hint == nil, isKey && len(key) == 0, natural(hint) != 0, c.Index(hint) != nil:
+		return nil
+	case !isName && !isKey:
+		return fault.Errorf(fault.FailedToParse, "Failed to parse: hint must be a string or an object")
+	}
+	q.ns = c.NS()
+	return fault.Errorf(fault.BadValue, "error processing query: %s planner returned error :: caused by :: "+
+		"hint provided does not correspond to an existing index", q)
+}
