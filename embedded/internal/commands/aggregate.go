@@ -36,6 +36,10 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 			p.Refuse(!ok, 40228, "$documents must be an array of objects")
 		}
 		return out, p.Err
+	case "$indexStats":
+		return h.s.indexStats(h.db, h.coll), nil
+	case "$planCacheStats": // there are no plans
+		return nil, nil
 	case "$listLocalSessions":
 		return h.s.d.cursors.localSessions(address(h.s.req)), nil
 	case "$listSearchIndexes":
@@ -178,7 +182,7 @@ func (g *aggregation) run() (bson.D, error) {
 		}
 	}
 	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0, at: g.concern.time(now)}
-	return s.open(g.ns, src, cursorOptions{size: g.batchSize, idFirst: mongos(s.req) && p.Writes != "", openFirst: mongos(s.req)})
+	return s.open(g.ns, src, cursorOptions{size: g.batchSize, idFirst: mongos(s.req) && (p.Writes != "" || p.Source == "$planCacheStats"), openFirst: mongos(s.req)})
 }
 
 // allowed returns an error if a pipeline cannot run here.
@@ -192,14 +196,13 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 		"%s cannot be used in a transaction", p.Writes)
 	f.Refuse(s.InTransaction() && slices.Contains([]string{"$collStats", "$currentOp", "$listLocalSessions"}, p.Source), fault.OperationNotSupportedInTransaction,
 		"Operation not permitted in transaction :: caused by :: Aggregation stage %s cannot run within a multi-document transaction", p.Source)
-	f.Refuse(p.Writes != "" && g.concern.level == "linearizable", fault.InvalidOptions,
-		"%s cannot be used with a 'linearizable' read concern level", p.Writes)
-	f.Refuse(database && p.Source == "", fault.InvalidNamespace,
-		"{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
-	f.Refuse(database && p.Source == "$collStats", fault.InvalidNamespace,
-		"%s is not valid for {aggregate: 1}", p.Source)
-	f.Refuse(!database && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"), fault.InvalidNamespace,
-		"%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
+	independent := slices.Contains([]string{"$currentOp", "$listLocalSessions", "$documents"}, p.Source)
+	f.Refuse(database && len(g.list) == 0, fault.InvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline.")
+	if len(g.list) > 0 {
+		first := g.list[0].(bson.D)[0].Key
+		f.Refuse(database && !independent, fault.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", first)
+		f.Refuse(!database && independent, fault.InvalidNamespace, "'%s' can only be run with {aggregate: 1}", first)
+	}
 	f.Refuse(p.Source == "$currentOp" && s.req.DB != "admin", fault.InvalidNamespace,
 		"$currentOp must be run against the 'admin' database with {aggregate: 1}")
 	f.Refuse(p.Source == "$documents" && wire(s.req) < wire50, 40324, "Unrecognized pipeline stage name: '$documents'")

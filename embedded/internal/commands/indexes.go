@@ -2,7 +2,9 @@ package commands
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -16,57 +18,164 @@ func createIndexes(s *call, a *args) action {
 	name, list := a.collection(s.req.DB), a.array("indexes")
 	a.Refuse(len(list) == 0, fault.BadValue, "Must specify at least one index to create")
 	a.Refuse(a.has("commitQuorum") && !s.d.Logged(), fault.BadValue, "Standalones can't specify commitQuorum")
-	specs := make([]*store.Index, len(list))
+	specs, invalid := make([]*store.Index, len(list)), new(fault.First) // the shard finds what is invalid
 	for i, v := range list {
-		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: v.(bson.D), First: a.First}, wire(s.req))
+		p := &indexParser{args: &args{of: "createIndexes.indexes", doc: v.(bson.D), First: invalid}, wire: wire(s.req), strict: a.flag("apiStrict")}
+		specs[i] = p.parse()
+	}
+	if !mongos(s.req) {
+		a.Note(invalid.Err)
 	}
 	return func() (bson.D, error) {
+		if invalid.Err != nil {
+			return s.onShard(nil, invalid.Err)
+		}
 		reply, err := s.buildIndexes(name, specs)
 		return s.onShard(reply, err)
 	}
 }
 
-// indexOptions maps the options of an index to the wire versions that added them.
-var indexOptions = map[string]int{"v": 0, "key": 0, "name": 0, "unique": 0, "background": 0, "expireAfterSeconds": 0,
-	"collation": 0, "hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
+// indexOption describes an option of an index: its type, "bool" also for a number, and the wire version that added it.
+type indexOption struct {
+	kind  string
+	since int
+	only  string // the type of index that has the option
+}
 
-func parseIndex(a *args, wire int) *store.Index {
-	x := &store.Index{Key: a.document("key"), Name: a.str("name"), Unique: a.flag("unique"), Collation: a.collation(),
-		Prepared: a.flag("prepareUnique") && !a.flag("unique"), Clustered: a.flag("clustered")}
-	refuse := func(when bool, code int32, format string, values ...any) {
-		a.Refuse(when, code,
-			"Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
+var indexOptions = map[string]indexOption{
+	"v": {kind: "number"}, "key": {kind: "object"}, "name": {kind: "string"}, "ns": {}, "dropDups": {}, "unique": {kind: "bool"},
+	"background": {kind: "bool"}, "sparse": {kind: "bool"}, "hidden": {kind: "bool", since: wire44}, "expireAfterSeconds": {},
+	"partialFilterExpression": {kind: "object"}, "collation": {kind: "object"}, "storageEngine": {kind: "object"}, "wildcardProjection": {kind: "object"},
+	"weights": {only: "text"}, "default_language": {kind: "string", only: "text"}, "language_override": {kind: "string", only: "text"},
+	"textIndexVersion": {kind: "number", only: "text"}, "2dsphereIndexVersion": {kind: "number", only: "2dsphere"},
+	"bits": {kind: "number", only: "2d"}, "min": {kind: "number", only: "2d"}, "max": {kind: "number", only: "2d"}, "bucketSize": {kind: "number"},
+	"clustered": {kind: "bool", since: wire60}, "prepareUnique": {kind: "bool", since: wire60},
+}
+
+// indexTypes are the types of indexes other than an ascending or a descending one, with the fields that complete a spec.
+var indexTypes = map[string]bson.D{
+	"text": {{Key: "weights", Value: nil}, {Key: "default_language", Value: "english"}, {Key: "language_override", Value: "language"},
+		{Key: "textIndexVersion", Value: int32(3)}},
+	"2dsphere": {{Key: "2dsphereIndexVersion", Value: int32(3)}}, "2d": {}, "hashed": {},
+}
+
+type indexParser struct {
+	*args
+	wire   int
+	strict bool // apiStrict
+}
+
+func (p *indexParser) refuse(when bool, code int32, format string, values ...any) {
+	p.Refuse(when, code, "Error in specification %s :: caused by :: %s", value.Text(p.doc), fmt.Sprintf(format, values...))
+}
+
+func (p *indexParser) parse() *store.Index {
+	for _, e := range p.doc {
+		p.option(e)
 	}
-	refuse(!a.has("key"), fault.FailedToParse, "The 'key' field is a required property of an index specification")
-	refuse(len(x.Key) == 0, fault.CannotCreateIndex, "Index keys cannot be an empty object")
-	refuse(!a.has("name"), fault.FailedToParse,
-		"The 'name' field is a required property of an index specification")
+	p.refuse(!p.has("key"), fault.FailedToParse, "The 'key' field is a required property of an index specification")
+	p.refuse(!p.has("name"), fault.FailedToParse, "The 'name' field is a required property of an index specification")
+	x := &store.Index{Key: p.document("key"), Name: p.str("name"), Unique: p.flag("unique"), Sparse: p.flag("sparse"), Collation: p.collation(),
+		Prepared: p.flag("prepareUnique") && !p.flag("unique"), Clustered: p.flag("clustered")}
+	p.refuse(len(x.Key) == 0, fault.CannotCreateIndex, "Index keys cannot be an empty object")
+	p.refuse(x.Name == "*", fault.BadValue, "The index name '*' is not valid.")
 	for _, k := range x.Key {
-		_, plugin := k.Value.(string)
-		refuse(k.Value == "", fault.CannotCreateIndex, "Index key plugin can't be empty")
-		refuse(!plugin && !value.IsNumber(k.Value), fault.CannotCreateIndex,
-			"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.TypeName(k.Value))
-		refuse(value.Equal(k.Value, int32(0)), fault.CannotCreateIndex,
-			"Values in the index key pattern cannot be 0.")
+		p.key(k)
 	}
-	x.Spec = bson.D{{Key: "v", Value: int32(2)}}
-	x.Spec = value.AddIf(x.Spec, x.Unique, "unique", true)
-	x.Spec = append(x.Spec, bson.E{Key: "key", Value: x.Key}, bson.E{Key: "name", Value: x.Name})
-	for _, e := range a.doc {
-		since, known := indexOptions[e.Key]
-		refuse(!known || wire > 0 && wire < since, fault.InvalidIndexSpecificationOption,
-			"The field '%s' is not valid for an index specification. Specification: %s", e.Key, value.Text(a.doc))
-		switch e.Key {
-		case "v", "key", "name", "unique":
-		case "background", "hidden":
-			if value.Truthy(e.Value) {
-				x.Spec = append(x.Spec, e)
-			}
-		default:
-			x.Spec = append(x.Spec, e)
+	if p.has("partialFilterExpression") {
+		x.Partial = p.filter("partialFilterExpression", query.Options{Collation: x.Collation})
+		p.refuse(x.Sparse, fault.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
+	}
+	p.expiry(x)
+	if isID := len(x.Key) == 1 && x.Key[0].Key == "_id" && value.IsNumber(x.Key[0].Value); isID && !x.Clustered {
+		for _, e := range p.doc {
+			p.refuse(e.Key == "sparse" || e.Key == "unique" || e.Key == "partialFilterExpression" || e.Key == "expireAfterSeconds" || e.Key == "hidden",
+				fault.InvalidIndexSpecificationOption, "The field '%s' is not valid for an _id index specification. Specification: %s", e.Key, value.Text(p.doc))
 		}
 	}
+	x.Spec = p.spec(x)
 	return x
+}
+
+// option checks an option of an index. The type of a collation is not checked here.
+func (p *indexParser) option(e bson.E) {
+	o, known := indexOptions[e.Key]
+	found := value.TypeName(e.Value)
+	p.refuse(!known || p.wire > 0 && p.wire < o.since, fault.InvalidIndexSpecificationOption,
+		"The field '%s' is not valid for an index specification. Specification: %s", e.Key, value.Text(p.doc))
+	switch number := value.IsNumber(e.Value); o.kind {
+	case "bool":
+		p.refuse(found != "bool" && !number, fault.TypeMismatch, "The field '%s' has value %s: %s, which is not convertible to bool",
+			e.Key, e.Key, value.Text(e.Value))
+	case "number":
+		p.refuse(!number, fault.TypeMismatch, "The field '%s' must be a number, but got %s", e.Key, found)
+	case "object", "string":
+		p.refuse(found != o.kind, fault.TypeMismatch, "The field '%s' must be %s %s, but got %s", e.Key,
+			map[string]string{"object": "an", "string": "a"}[o.kind], o.kind, found)
+	}
+}
+
+func (p *indexParser) key(k bson.E) {
+	name, plugin := k.Value.(string)
+	p.refuse(plugin && name == "", fault.CannotCreateIndex, "Index key plugin can't be empty")
+	p.refuse(!plugin && !value.IsNumber(k.Value), fault.CannotCreateIndex,
+		"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.TypeName(k.Value))
+	p.refuse(value.Equal(k.Value, int32(0)), fault.CannotCreateIndex, "Values in the index key pattern cannot be 0.")
+	p.refuse(plugin && name != "" && indexTypes[name] == nil, fault.CannotCreateIndex, "Unknown index plugin '%s'", name)
+	p.refuse(name == "text" && p.strict, fault.APIStrictError, "text indexes cannot be created with apiStrict: true")
+	p.refuse(k.Key == "", fault.CannotCreateIndex, "Index keys cannot be an empty field.")
+}
+
+// expiry checks expireAfterSeconds.
+func (p *indexParser) expiry(x *store.Index) {
+	if !p.has("expireAfterSeconds") {
+		return
+	}
+	v, spec := p.any("expireAfterSeconds"), value.Text(p.doc)
+	p.refuse(!value.IsNumber(v), fault.CannotCreateIndex,
+		"TTL index 'expireAfterSeconds' option must be numeric, but received a type of '%s'. Index spec: %s", value.TypeName(v), spec)
+	p.refuse(value.Float(v) < 0, fault.CannotCreateIndex, "TTL index 'expireAfterSeconds' option cannot be less than 0. Index spec: %s", spec)
+	p.refuse(value.Float(v) > math.MaxInt32, fault.CannotCreateIndex,
+		"TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower number. Index spec: %s", spec)
+	p.refuse(len(x.Key) != 1, fault.CannotCreateIndex,
+		"TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: %s", spec)
+}
+
+// spec returns the index as listIndexes shows it.
+func (p *indexParser) spec(x *store.Index) bson.D {
+	key, rest := bson.D{}, bson.D{}
+	weights, text := bson.D{}, false
+	for _, k := range x.Key {
+		name, _ := k.Value.(string)
+		if name != "text" {
+			key = append(key, k)
+		} else if weights = append(weights, bson.E{Key: k.Key, Value: int32(1)}); !text {
+			text = true
+			key = append(key, bson.E{Key: "_fts", Value: "text"}, bson.E{Key: "_ftsx", Value: int32(1)})
+		}
+		for _, e := range indexTypes[name] {
+			if !p.has(e.Key) {
+				rest = value.Set(rest, e.Key, e.Value)
+			}
+		}
+	}
+	if _, unset := value.Field(rest, "weights"); unset {
+		slices.SortFunc(weights, func(a, b bson.E) int { return strings.Compare(a.Key, b.Key) })
+		rest = value.Set(rest, "weights", weights)
+	}
+	x.Key = key
+	spec := bson.D{{Key: "v", Value: int32(2)}}
+	spec = value.AddIf(spec, x.Unique, "unique", true)
+	spec = value.AddIf(spec, p.flag("hidden"), "hidden", true)
+	spec = append(spec, bson.E{Key: "key", Value: key}, bson.E{Key: "name", Value: x.Name})
+	for _, e := range p.doc {
+		switch e.Key {
+		case "v", "key", "name", "unique", "hidden", "ns", "dropDups":
+		default:
+			spec = append(spec, e)
+		}
+	}
+	return append(spec, rest...)
 }
 
 func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
@@ -84,6 +193,11 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 			exists, err := hasIndex(c, x)
 			if err != nil {
 				return err
+			}
+			for _, y := range added { // in the same command
+				if e, conflict := hasName(y, x).(*fault.Error); conflict {
+					return prefixed(fmt.Sprintf("Index build failed: %s: Collection %s ( %s )", value.UUIDText(value.NewUUID().Data), c.NS(), value.UUIDText(c.UUID.Data)), e)
+				}
 			}
 			if !exists {
 				x = x.Empty()
@@ -104,7 +218,10 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 			reply = append(counts, bson.E{Key: "note", Value: "all indexes already exist"})
 			return nil
 		}
-		reply = append(bson.D{{Key: "createdCollectionAutomatically", Value: created}}, counts...)
+		automatically := bson.D{{Key: "createdCollectionAutomatically", Value: created}}
+		if reply = slices.Concat(automatically, counts); !s.old() {
+			reply = slices.Concat(counts, automatically)
+		}
 		if !s.InTransaction() {
 			reply = value.AddIf(reply, s.d.Logged(), "commitQuorum", "votingMembers")
 			tx.Log(store.Entry{Kind: store.CreateIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID, Detail: bson.D{{Key: "indexes", Value: list}}})
@@ -117,7 +234,8 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 // hasIndex reports whether an index exists. An existing index that conflicts with it is an error.
 func hasIndex(c *store.Collection, x *store.Index) (bool, error) {
 	for _, y := range c.Indexes {
-		sameKey := value.Equal(x.Key, y.Key) && sameOption(x.Spec, y.Spec, "collation")
+		// Since 5.0, indexes that differ in sparse or the filter are different.
+		sameKey := value.Equal(x.Key, y.Key) && sameOption(x.Spec, y.Spec, "collation") && x.Sparse == y.Sparse && sameOption(x.Spec, y.Spec, "partialFilterExpression")
 		sameRest := x.Unique == y.Unique && sameOption(x.Spec, y.Spec, "expireAfterSeconds")
 		switch {
 		case sameKey && (x.Name == y.Name && sameRest || y == c.IDIndex()):
@@ -129,10 +247,18 @@ func hasIndex(c *store.Collection, x *store.Index) (bool, error) {
 		case sameKey:
 			return false, fault.Errorf(fault.IndexOptionsConflict, "Index already exists with a different name: %s", y.Name)
 		case x.Name == y.Name:
-			return false, fault.Errorf(fault.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", value.Text(x.Spec), value.Text(y.Spec))
+			return false, hasName(y, x)
 		}
 	}
 	return false, nil
+}
+
+// hasName returns an error if an index has the name of another one.
+func hasName(y, x *store.Index) error {
+	if x.Name != y.Name {
+		return nil
+	}
+	return fault.Errorf(fault.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", value.Text(x.Spec), value.Text(y.Spec))
 }
 
 func sameOption(a, b bson.D, key string) bool {

@@ -124,6 +124,10 @@ func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 	out = append(out, bson.E{Key: "host", Value: host}, bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())})
 	for _, e := range doc {
 		switch {
+		case e.Key == "latencyStats":
+			none := bson.D{{Key: "latency", Value: int64(0)}, {Key: "ops", Value: int64(0)}}
+			out = append(out, bson.E{Key: e.Key, Value: bson.D{{Key: "reads", Value: none}, {Key: "writes", Value: none}, {Key: "commands", Value: none},
+				{Key: "transactions", Value: none}}})
 		case e.Key != "count" && e.Key != "storageStats":
 			return nil, fault.Errorf(fault.IDLUnknownField, "BSON field '$collStats.%s' is an unknown field.", e.Key)
 		case c == nil:
@@ -139,6 +143,26 @@ func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 	return []bson.D{out}, nil
 }
 
+// indexStats returns the output of $indexStats. Uses of indexes are not counted.
+func (s *call) indexStats(db, name string) (out []bson.D) {
+	host := address(s.req)
+	if mongos(s.req) {
+		_, host, _ = strings.Cut(s.d.opts.ShardHost, "/")
+	}
+	s.View(func(tx *store.Tx) {
+		c := tx.Collection(db, name)
+		if c == nil {
+			return
+		}
+		for _, x := range c.Indexes {
+			out = append(out, bson.D{{Key: "name", Value: x.Name}, {Key: "key", Value: x.Key}, {Key: "host", Value: host},
+				{Key: "accesses", Value: bson.D{{Key: "ops", Value: int64(0)}, {Key: "since", Value: bson.NewDateTimeFromTime(time.Now())}}},
+				{Key: "spec", Value: x.Spec}})
+		}
+	})
+	return out
+}
+
 func storageStats(c *store.Collection, records []*store.Record) bson.D {
 	size, n := int64(0), int64(len(records))
 	for _, r := range records {
@@ -146,38 +170,50 @@ func storageStats(c *store.Collection, records []*store.Record) bson.D {
 	}
 	out := bson.D{{Key: "size", Value: value.Int(size)}, {Key: "count", Value: value.Int(n)}}
 	out = value.AddIf(out, n > 0, "avgObjSize", value.Int(size/max(n, 1)))
-	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)}, bson.E{Key: "capped", Value: c.Capped})
+	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)}, bson.E{Key: "freeStorageSize", Value: int32(0)}, bson.E{Key: "capped", Value: c.Capped})
 	out = value.AddIf(out, c.Capped, "max", value.Int(c.MaxDocs))
 	out = value.AddIf(out, c.Capped, "maxSize", value.Int(c.MaxSize))
 	sizes := bson.D{}
 	for _, x := range c.Indexes {
 		sizes = append(sizes, bson.E{Key: x.Name, Value: int32(4096)})
 	}
-	return append(out, bson.E{Key: "nindexes", Value: int32(len(c.Indexes))}, bson.E{Key: "totalIndexSize", Value: int32(4096 * len(c.Indexes))},
-		bson.E{Key: "indexSizes", Value: sizes})
+	total := int64(4096 * len(c.Indexes))
+	return append(out, bson.E{Key: "nindexes", Value: int32(len(c.Indexes))}, bson.E{Key: "indexBuilds", Value: bson.A{}},
+		bson.E{Key: "totalIndexSize", Value: value.Int(total)}, bson.E{Key: "totalSize", Value: value.Int(4096 + size + total)},
+		bson.E{Key: "indexSizes", Value: sizes}, bson.E{Key: "scaleFactor", Value: int32(1)})
 }
 
 func collStats(s *call, a *args) action {
 	name := a.collection(s.req.DB)
 	return func() (bson.D, error) {
 		c, records := s.Records(s.req.DB, name)
+		reply := bson.D{{Key: "ns", Value: s.req.DB + "." + name}}
 		switch {
 		case c == nil:
-			c = &store.Collection{}
+			for _, key := range []string{"size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
+				reply = append(reply, bson.E{Key: key, Value: int32(0)})
+			}
+			return append(reply, bson.E{Key: "indexDetails", Value: bson.D{}}, bson.E{Key: "indexSizes", Value: bson.D{}},
+				bson.E{Key: "scaleFactor", Value: int32(1)}), nil
 		case c.IsView():
 			return nil, store.OnView(c)
 		}
-		return append(bson.D{{Key: "ns", Value: s.req.DB + "." + name}}, storageStats(c, records)...), nil
+		return append(reply, storageStats(c, records)...), nil
 	}
 }
 
-func dbStats(s *call, _ *args) action {
+func dbStats(s *call, a *args) action {
+	scale := a.number("scale", 1)
+	a.Refuse(scale <= 0, fault.BadValue, "scale has to be a number > 0")
 	return func() (bson.D, error) {
 		var colls, views, objects, size, indexes int64
 		s.View(func(tx *store.Tx) {
 			for _, c := range tx.Collections(s.req.DB) {
-				if c.IsView() {
+				if c.IsView() || c.TimeSeries {
 					views++
+					objects++ // a document in system.views
+				}
+				if c.IsView() {
 					continue
 				}
 				colls++
@@ -186,8 +222,25 @@ func dbStats(s *call, _ *args) action {
 				indexes += int64(len(c.Indexes))
 			}
 		})
-		return bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)}, {Key: "views", Value: value.Int(views)},
-			{Key: "objects", Value: value.Int(objects)}, {Key: "dataSize", Value: float64(size)}, {Key: "storageSize", Value: float64(size)},
-			{Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: float64(4096 * indexes)}}, nil
+		share := func(n int64) any { return float64(n / scale) }
+		storage, indexSize := 4096*colls, 4096*indexes
+		reply := bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)}, {Key: "views", Value: value.Int(views)},
+			{Key: "objects", Value: value.Int(objects)}, {Key: "avgObjSize", Value: float64(size) / float64(max(objects, 1))},
+			{Key: "dataSize", Value: share(size)}, {Key: "storageSize", Value: share(storage)}, {Key: "freeStorageSize", Value: 0.0},
+			{Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: share(indexSize)}, {Key: "indexFreeStorageSize", Value: 0.0},
+			{Key: "totalSize", Value: share(storage + indexSize)}, {Key: "totalFreeStorageSize", Value: 0.0}, {Key: "scaleFactor", Value: float64(scale)},
+			{Key: "fsUsedSize", Value: float64(1 << 36)}, {Key: "fsTotalSize", Value: float64(1 << 38)}}
+		if !mongos(s.req) {
+			return reply, nil
+		}
+		raw := bson.D{{Key: "raw", Value: bson.D{{Key: s.d.opts.ShardHost, Value: append(reply, bson.E{Key: "ok", Value: 1.0})}}}}
+		for _, key := range []string{"objects", "avgObjSize", "dataSize", "storageSize", "totalSize", "indexes", "indexSize", "scaleFactor"} {
+			n := int64(value.Float(value.Get(reply, key)))
+			raw = append(raw, bson.E{Key: key, Value: value.Int(n)})
+			if key == "avgObjSize" {
+				raw[len(raw)-1].Value = float64(n)
+			}
+		}
+		return append(raw, bson.E{Key: "fileSize", Value: int32(0)}), nil
 	}
 }

@@ -110,14 +110,14 @@ func keys(doc bson.D) (names []string) {
 	return names
 }
 
-// uuids are those of collections in messages.
-var uuids = regexp.MustCompile(`(resolve|UUID) [0-9a-f-]{36}`)
+// random matches UUIDs of collections and index builds, and times of the clock, in messages.
+var random = regexp.MustCompile(`(resolve|UUID|failed:|Collection \S+ \() [0-9a-f-]{36}|Timestamp\(\d+, \d+\)`)
 
 // volatile are fields whose values differ between runs. Only their types are compared.
 var volatile = map[string]bool{
 	"localTime": true, "connectionId": true, "processId": true, "counter": true, "you": true, "pid": true,
 	"uptime": true, "hash": true, "collectionUUID": true, "uuid": true, "_data": true, "totalSize": true,
-	"sizeOnDisk": true, "storageSize": true, "indexSize": true, "fsUsedSize": true, "fsTotalSize": true, "since": true, "current": true, "totalCreated": true, "command": true, "commands": true, "ui": true,
+	"sizeOnDisk": true, "storageSize": true, "indexSize": true, "fsUsedSize": true, "fsTotalSize": true, "since": true, "ops": true, "latency": true, "current": true, "totalCreated": true, "command": true, "commands": true, "ui": true,
 }
 
 func (c *comparison) value(path string, got, want any) {
@@ -179,7 +179,7 @@ func (c *comparison) value(path string, got, want any) {
 				w = strings.ReplaceAll(w, fmt.Sprint(id), fmt.Sprint(ours))
 			}
 		}
-		want, got = uuids.ReplaceAllString(w, "$1"), uuids.ReplaceAllString(got.(string), "$1")
+		want, got = random.ReplaceAllString(w, "$1"), random.ReplaceAllString(got.(string), "$1")
 	case bson.ObjectID: // may be random
 		if _, known := same[want]; !known && name != "electionId" || volatile[name] {
 			same[want] = got

@@ -179,8 +179,8 @@ func (x *exchange) readConcern() (err error) {
 	if err := r.parse(concern); err != nil {
 		return err
 	}
-	if r.hasLevel && !slices.Contains(x.readLevels(), r.level) {
-		return fault.Errorf(fault.InvalidOptions, "Command %s does not support %s :: caused by :: read concern not supported", x.request.Name, r.text())
+	if reason := x.refusesLevel(&r); reason != "" {
+		return fault.Errorf(fault.InvalidOptions, "Command %s does not support %s :: caused by :: %s", x.request.Name, r.text(), reason)
 	}
 	if x.view.Role == commands.Mongos && !x.row.ReadsShard() {
 		return nil
@@ -193,11 +193,10 @@ func (x *exchange) readConcern() (err error) {
 func (x *exchange) readTimes(r *readConcern) error {
 	var p fault.First
 	alone, now := x.view.Role == commands.Standalone, x.conn.server.clusterTime(bson.Timestamp{})
+	p.Refuse(alone && (r.level == "linearizable" || r.afterOpTime), fault.NotAReplicaSet, "node needs to be a replica set member to use read concern")
+	p.Refuse(alone && r.level == "snapshot", fault.NotAReplicaSet, "node needs to be a replica set member to use readConcern: snapshot")
 	p.Refuse(x.row.NoAfterClusterTime && r.after != nil, fault.InvalidOptions, "afterClusterTime is not allowed for this command")
-	p.Refuse(alone && (r.level == "linearizable" || r.level == "snapshot"), fault.NotAReplicaSet,
-		"node needs to be a replica set member to use readConcern: %s", r.level)
-	p.Refuse(alone && r.afterOpTime, fault.NotAReplicaSet, "node needs to be a replica set member to use read concern")
-	p.Refuse(alone && r.after != nil, fault.IllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
+	p.Refuse(alone && r.after != nil, fault.IllegalOperation, "Cannot specify afterClusterTime readConcern without replication enabled")
 	for name, t := range map[string]*bson.Timestamp{"afterClusterTime": r.after, "atClusterTime": r.at} {
 		if t != nil {
 			p.Refuse(t.After(now), fault.InvalidOptions, "readConcern %s value must not be greater than the current clusterTime. "+
@@ -207,18 +206,42 @@ func (x *exchange) readTimes(r *readConcern) error {
 	return p.Err
 }
 
+// stageLevels are the levels of readConcern that aggregation stages require.
+var stageLevels = map[string]string{"$changeStream": "majority", "$currentOp": "local", "$listLocalSessions": "local"}
+
+// refusesLevel returns why the command does not support the level of a read concern, "" if it does.
+func (x *exchange) refusesLevel(r *readConcern) string {
+	pipeline := value.Elements(x.request.Body.Lookup("pipeline"))
+	for _, stage := range pipeline {
+		doc, _ := stage.DocumentOK()
+		name := firstKey(doc)
+		level := stageLevels[name]
+		switch {
+		case !r.hasLevel || x.row.Name != "aggregate" || x.request.InTransaction:
+		case level != "" && r.level != level:
+			return fmt.Sprintf("Aggregation stage %s cannot run with a readConcern other than '%s'. Current readConcern: %s", name, level, r.level)
+		case (name == "$out" || name == "$merge") && r.level == "linearizable":
+			return name + " cannot be used with a 'linearizable' read concern level"
+		}
+	}
+	switch {
+	case !r.hasLevel || slices.Contains(x.readLevels(), r.level):
+		return ""
+	case x.row.Name == "count" && r.level == "snapshot":
+		return "read concern snapshot not supported"
+	}
+	return "read concern not supported"
+}
+
 // readLevels returns the levels of readConcern that the command accepts: in a transaction all, except for create and
 // createIndexes.
 func (x *exchange) readLevels() []string {
 	auto, ok := x.request.Body.Lookup("autocommit").BooleanOK()
-	stage, _ := x.request.Body.Lookup("pipeline", "0").DocumentOK()
 	switch {
 	case ok && !auto && x.row.Name != "create" && x.row.Name != "createIndexes":
 		return commands.ReadConcernLevels
 	case x.row.RoutedReadConcern && x.view.Role == commands.Mongos:
 		return commands.ReadConcernLevels
-	case x.row.Name == "aggregate" && firstKey(stage) == "$changeStream":
-		return []string{"majority"}
 	case x.row.ReadConcern != nil:
 		return x.row.ReadConcern
 	}

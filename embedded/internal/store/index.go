@@ -12,10 +12,12 @@ import (
 
 // Index is an index. Only indexes that reject duplicates have entries: collections are small, so queries scan.
 type Index struct {
-	Name   string
-	Key    bson.D
-	Spec   bson.D // as in listIndexes
-	Unique bool
+	Name    string
+	Key     bson.D
+	Spec    bson.D // as in listIndexes
+	Unique  bool
+	Sparse  bool          // has no keys of documents without its fields
+	Partial *query.Filter // has only keys of documents that match; nil: of all
 
 	Prepared  bool // prepareUnique: rejects new duplicates but keeps existing ones
 	Clustered bool // the _id index of a clustered collection
@@ -44,8 +46,23 @@ func (x *Index) Empty() *Index {
 	return &y
 }
 
+// covers reports whether a document has keys in the index.
+func (x *Index) covers(doc bson.D) bool {
+	if x.Partial != nil {
+		ok, _ := x.Partial.Matches(doc) // cannot fail without scripts
+		return ok
+	}
+	return !x.Sparse || slices.ContainsFunc(x.Key, func(k bson.E) (found bool) {
+		query.Leaves(doc, strings.Split(k.Key, "."), func(v any) { found = found || v != any(value.Missing{}) })
+		return found
+	})
+}
+
 // keys returns the keys of a document.
 func (x *Index) keys(doc bson.D) [][]any {
+	if !x.covers(doc) {
+		return nil
+	}
 	out := [][]any{{}}
 	for _, k := range x.Key {
 		var values []any
