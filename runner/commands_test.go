@@ -111,7 +111,7 @@ func TestSeedWithoutAMajority(t *testing.T) {
 	} {
 		_, err := s.run(ctx, defaultServer, "admin", document(t, `{"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": `+r.fails+`}}`))
 		testkit.Check(t, err)
-		if err := s.seed(ctx, data, ReseedAlways); (err == nil) != r.ok {
+		if err := s.seed(ctx, &specs.Suite{InitialData: data}, &specs.Test{}, ReseedAlways); (err == nil) != r.ok {
 			t.Errorf("%s: %v", r.reason, err)
 		}
 		if found, err := s.documents(ctx, "db", "c"); r.ok && (err != nil || len(found) != 2) {

@@ -67,12 +67,12 @@ func TestEffects(t *testing.T) {
 	proved := make(map[string]operations.Effect) // by row
 	var before state
 	done := 0
-	_, err := Run(testkit.Context(t), []*specs.Suite{suite}, Config{Engine: withoutBackoff(t), Source: source, Notify: func(n result.Note) {
-		switch n := n.(type) {
-		case result.TestStarted:
-			populate(t, client)
-			before = stateOf(t, client)
-		case result.TestFinished:
+	begin := func() {
+		populate(t, client)
+		before = stateOf(t, client)
+	}
+	_, err := Run(testkit.Context(t), []*specs.Suite{suite}, Config{Engine: observer{withoutBackoff(t), begin}, Source: source, Notify: func(n result.Note) {
+		if n, ok := n.(result.TestFinished); ok {
 			test, want := suite.Tests[done], stated[done]
 			done++
 			if n.Verdict.Status != result.Passed {

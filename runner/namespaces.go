@@ -8,6 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
@@ -23,18 +24,33 @@ func Namespaces(suites []*specs.Suite) []string {
 	for _, s := range suites {
 		n.data(s.InitialData)
 		for _, t := range s.Tests {
-			n.data(t.Outcome)
-			databases := n.entities(t.Entities)
-			for _, step := range t.Steps {
-				n.operation(databases[step.Object], step.Name, step.Arguments)
-			}
+			n.test(t)
 		}
 	}
-	return slices.Sorted(maps.Keys(n))
+	return n.sorted()
+}
+
+// unfilled returns the sorted collections that a test names, without those of initialData and of the server's own
+// databases.
+func unfilled(t *specs.Test, initial []specs.CollectionData) (all []*collection) {
+	n := named{}
+	n.test(t)
+	for _, d := range initial {
+		delete(n, d.DatabaseName+"."+d.CollectionName)
+	}
+	for _, namespace := range n.sorted() {
+		database, name, _ := strings.Cut(namespace, ".")
+		if name != wholeDatabase && !slices.Contains([]string{"admin", "config", "local"}, database) {
+			all = append(all, &collection{database: database, name: name, absent: true, changed: operations.Reads})
+		}
+	}
+	return all
 }
 
 // named is a set of namespaces.
 type named map[string]bool
+
+func (n named) sorted() []string { return slices.Sorted(maps.Keys(n)) }
 
 func (n named) add(database, collection string) {
 	if database != "" && collection != "" && !serverOwned(collection) {
@@ -56,6 +72,14 @@ func (n named) full(v *source.Value) {
 func (n named) data(all []specs.CollectionData) {
 	for _, d := range all {
 		n.add(d.DatabaseName, d.CollectionName)
+	}
+}
+
+func (n named) test(t *specs.Test) {
+	n.data(t.Outcome)
+	databases := n.entities(t.Entities)
+	for _, step := range t.Steps {
+		n.operation(databases[step.Object], step.Name, step.Arguments)
 	}
 }
 

@@ -13,35 +13,32 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// collection is an element of initialData.
+// collection is an element of initialData, or one that a test names and that is not in it: it is absent before the test,
+// since a test of another suite may have left documents there.
 //
-// The format drops and creates every collection before each test. Unless a difference could be observed, the runner
-// keeps a collection that tests cannot have changed (operations.Effect), and replaces the documents of one in which
-// they can have changed nothing else. It always drops collections that it did not create itself, those with
+// The format drops and creates every collection of initialData before each test. Unless a difference could be observed,
+// the runner keeps a collection that tests cannot have changed (operations.Effect), and replaces the documents of one in
+// which they can have changed nothing else. It always drops collections that it did not create itself, those with
 // createOptions, and all after a test that did not complete or can have changed anything else.
 type collection struct {
 	database, name string
 	options        bson.D // nil if absent
 	documents      []bson.Raw
-	written        bool // tests can have changed documents
+	absent         bool
+	changed        operations.Effect // what tests can have changed
 }
 
 // record updates the state of the collections after a test.
 func (s *site) record(e operations.Effect) {
-	switch e {
-	case operations.Anything:
-		clear(s.seeded)
-	case operations.Writes:
-		for _, c := range s.seeded {
-			c.written = true
-		}
+	for _, c := range s.seeded {
+		c.changed = c.changed.And(e)
 	}
 }
 
 func (c *collection) namespace() string { return c.database + "." + c.name }
 
 func collectionOf(d specs.CollectionData) (*collection, error) {
-	c := &collection{database: d.DatabaseName, name: d.CollectionName}
+	c := &collection{database: d.DatabaseName, name: d.CollectionName, changed: operations.Reads}
 	options, err := d.CreateOptions.Raw()
 	if options != nil {
 		err = bson.Unmarshal(options, &c.options)
@@ -60,28 +57,37 @@ func collectionOf(d specs.CollectionData) (*collection, error) {
 }
 
 // seed creates the initial data of a test ("Executing a Test"), except for collections that already have it.
-func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Reseed) error {
-	for _, d := range data {
+func (s *site) seed(ctx context.Context, suite *specs.Suite, t *specs.Test, mode Reseed) error {
+	all := unfilled(t, suite.InitialData)
+	for _, d := range suite.InitialData {
 		c, err := collectionOf(d)
 		if err != nil {
 			return err
 		}
+		all = append(all, c)
+	}
+	for _, c := range all {
 		was := s.seeded[c.namespace()]
-		reuse := mode != ReseedAlways && c.options == nil
+		if was == nil && c.absent && s.deployment.Owned() { // it is new
+			was = c
+		}
 		same := func(a, b bson.Raw) bool { return bytes.Equal(a, b) }
-		if reuse && was != nil && !was.written && slices.EqualFunc(was.documents, c.documents, same) {
+		again := c.options != nil || mode == ReseedAlways && !c.absent
+		if !again && was != nil && was.changed == operations.Reads && was.absent == c.absent && slices.EqualFunc(was.documents, c.documents, same) {
+			s.seeded[c.namespace()] = was
 			continue
 		}
 		delete(s.seeded, c.namespace())
-		if !reuse || was == nil || s.refill(ctx, c) != nil {
+		if again || was == nil || was.changed == operations.Anything || c.absent || was.absent || s.refill(ctx, c) != nil {
 			_, err := retriedAfter(ctx, passingForSeed, func() (any, error) { return nil, s.create(ctx, c) })
 			if err != nil {
 				return fmt.Errorf("initial data of %s: %w", c.namespace(), err)
 			}
 		}
-		if reuse {
-			s.seeded[c.namespace()] = c
+		if again {
+			c.changed = operations.Anything
 		}
+		s.seeded[c.namespace()] = c
 	}
 	return nil
 }
@@ -108,7 +114,7 @@ func passingForSeed(err error) bool {
 	return direct.Transient(err) || mongo.IsDuplicateKeyError(err) || direct.CodeOf(err) == codeNamespaceExists
 }
 
-// create drops a collection and its state collections of queryable encryption,
+// create drops a collection and its state collections of queryable encryption. Unless it is absent before a test, it
 // creates it and inserts the documents, with majority write concern.
 func (s *site) create(ctx context.Context, c *collection) error {
 	db := c.database
@@ -117,6 +123,9 @@ func (s *site) create(ctx context.Context, c *collection) error {
 		if err != nil && direct.CodeOf(err) != codeNamespaceNotFound {
 			return err
 		}
+	}
+	if c.absent {
+		return nil
 	}
 	if c.options != nil || len(c.documents) == 0 {
 		create := append(bson.D{{Key: "create", Value: c.name}}, c.options...)
