@@ -23,11 +23,14 @@ var dated = map[string]int{
 // it: nil for the oldest version. Its rule is "schema", or "changelog" for what no JSON schema checks.
 // If the file is valid at no version, the error is an *InvalidError.
 func Lowest(file string, root *source.Value) (lowest Version, because *Problem, err error) {
-	version, demand, wrong := schema.Lowest(root)
+	version, demand, wrong, err := schema.Lowest(root)
 	if wrong != nil {
 		return lowest, nil, &InvalidError{File: file, Problems: bySchema(wrong...)}
 	}
-	if lowest, err = ParseVersion(version); err != nil {
+	if err == nil {
+		lowest, err = ParseVersion(version)
+	}
+	if err != nil {
 		return lowest, nil, err
 	}
 	if demand != nil {

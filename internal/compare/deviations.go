@@ -340,10 +340,12 @@ func topology(name string) condition { return func(s shown) bool { return s.Topo
 
 // writes reports whether errors are raised as those of a write, which runCommand is in this respect (Client
 // Backpressure, "Overload retry policy").
-func (s Schedule) writes() bool { return operations[s.Operation].Write || s.Operation == "runCommand" }
-func (s Schedule) reads() bool  { return !s.writes() }
-func (s shown) alone() bool     { return len(s.differences) == 1 }
-func (s Schedule) timed() bool  { return s.Options["timeoutMS"] != nil }
+func (s Schedule) writes() bool {
+	return parts().Operations[s.Operation].Write || s.Operation == "runCommand"
+}
+func (s Schedule) reads() bool { return !s.writes() }
+func (s shown) alone() bool    { return len(s.differences) == 1 }
+func (s Schedule) timed() bool { return s.Options["timeoutMS"] != nil }
 
 // fault holds if a function holds for one of the faults.
 func fault(holds func(Fault) bool) condition {

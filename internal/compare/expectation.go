@@ -25,7 +25,7 @@ func anything(n int) *expectation {
 
 // expect converts the verdict of a schedule to expectations.
 func expect(s Schedule, v *result.Verdict) (*expectation, error) {
-	op := operations[s.Operation]
+	op := parts().Operations[s.Operation]
 	performed, logs := len(op.Operations), v.Operations
 	e := &expectation{}
 	if !op.Blind && len(logs) > 0 {

@@ -103,7 +103,7 @@ func NewGenerator(seed int64, topologies ...string) *Generator {
 	g := &Generator{
 		random:     rand.New(rand.NewPCG(uint64(seed), 0x7574725f)),
 		topologies: topologies,
-		names:      slices.Sorted(maps.Keys(operations)),
+		names:      slices.Sorted(maps.Keys(parts().Operations)),
 	}
 	for _, k := range kindsOfFaults {
 		g.faults = append(g.faults, slices.Repeat([]func(*rand.Rand) Fault{k.make}, k.weight)...)
@@ -116,7 +116,7 @@ func (g *Generator) Next() Schedule {
 	r := g.random
 	s := Schedule{Operation: pick(r, g.names), Options: Options{}}
 	if len(g.topologies) > 0 {
-		if s.Topology = pick(r, g.topologies); s.Topology == "single" && operations[s.Operation].Replicated {
+		if s.Topology = pick(r, g.topologies); s.Topology == "single" && parts().Operations[s.Operation].Replicated {
 			s.Operation = "insertOne"
 		}
 	}
@@ -128,7 +128,7 @@ func (g *Generator) Next() Schedule {
 	for range 1 + r.IntN(4) {
 		f := pick(r, g.faults)(r)
 		// Other operations have no write concern errors.
-		for f.WriteConcernError != 0 && !operations[s.Operation].Write {
+		for f.WriteConcernError != 0 && !parts().Operations[s.Operation].Write {
 			f = pick(r, g.faults)(r)
 		}
 		s.Faults = append(s.Faults, f)

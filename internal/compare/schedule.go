@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/unified-test-runner/utr/specs/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -114,12 +115,15 @@ type operation struct {
 	Before, Operations       []bson.D
 }
 
-// parts are the parts of the suites of schedules.
-var parts = func() (p struct {
+// A partition has the parts of the suites of schedules.
+type partition struct {
 	Suite, Outcome bson.D
 	Entities       bson.A
 	Operations     map[string]operation
-}) {
+}
+
+// parts reads suite.yml on first use, because most commands do not need it.
+var parts = sync.OnceValue(func() (p partition) {
 	v, err := source.ParseYAML("suite.yml", suiteFile)
 	if err == nil {
 		raw, failed := v.Raw()
@@ -129,14 +133,11 @@ var parts = func() (p struct {
 		panic(err)
 	}
 	return p
-}()
-
-// operations is the table by name.
-var operations = parts.Operations
+})
 
 // suite returns a suite of tests.
 func suite(description string, tests ...bson.D) bson.D {
-	return slices.Concat(doc("description", description), parts.Suite, doc("tests", tests))
+	return slices.Concat(doc("description", description), parts().Suite, doc("tests", tests))
 }
 
 // requirements returns the runOnRequirements of the schedule, or nil.
@@ -157,7 +158,7 @@ const faultsOnly = "utr-compare"
 
 // test returns the schedule as a test. It accepts any behavior if expected is nil.
 func (s Schedule) test(description string, expected *expectation) bson.D {
-	op := operations[s.Operation]
+	op := parts().Operations[s.Operation]
 	if expected == nil {
 		expected = anything(len(op.Operations))
 	}
@@ -166,7 +167,7 @@ func (s Schedule) test(description string, expected *expectation) bson.D {
 		"useMultipleMongoses", !op.Replicated,
 		"observeEvents", []string{"commandStartedEvent", "commandSucceededEvent", "commandFailedEvent", "poolClearedEvent"},
 		"uriOptions", append(doc("appname", faultsOnly), s.Options.value()...))
-	entities := append(bson.A{doc("client", client)}, parts.Entities...)
+	entities := append(bson.A{doc("client", client)}, parts().Entities...)
 	steps := append([]bson.D{onRunner("createEntities", "entities", entities)}, op.Before...)
 	sequence := bson.A{}
 	for _, f := range s.Faults {
@@ -178,7 +179,7 @@ func (s Schedule) test(description string, expected *expectation) bson.D {
 		steps = append(steps, slices.Concat(o, expected.operations[i]))
 	}
 	if !op.Blind {
-		steps = append(steps, slices.Concat(parts.Outcome, expected.outcome))
+		steps = append(steps, slices.Concat(parts().Outcome, expected.outcome))
 	}
 	test := doc("description", description, "runOnRequirements", s.requirements(op), "operations", steps)
 	return append(test, expected.test...)

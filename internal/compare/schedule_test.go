@@ -35,16 +35,16 @@ func TestGenerator(t *testing.T) {
 		if len(s.Faults) == 0 || len(s.Faults) > 4 {
 			t.Errorf("%s has %d faults", s, len(s.Faults))
 		}
-		if s.Topology == "single" && operations[s.Operation].Replicated {
+		if s.Topology == "single" && parts().Operations[s.Operation].Replicated {
 			t.Errorf("%s cannot run", s)
 		}
 	}
-	for name, op := range operations { // standalones have no transactions
+	for name, op := range parts().Operations { // standalones have no transactions
 		if op.Replicated != strings.Contains(fmt.Sprint(op.Before, op.Operations), "Transaction") {
 			t.Errorf("%s: replicated is %t", name, op.Replicated)
 		}
 	}
-	wanted := slices.Concat(slices.Collect(maps.Keys(operations)), all, []string{
+	wanted := slices.Concat(slices.Collect(maps.Keys(parts().Operations)), all, []string{
 		"passes", "closed", "lost", "blocked", "concern", "SystemOverloadedError", "RetryableError", "NoWritesPerformed", "RetryableWriteError",
 		"{retryReads: false}", "{retryWrites: false}", "{timeoutMS: 1000}", "{maxAdaptiveRetries: 0}", "{maxAdaptiveRetries: 3}",
 		"{enableOverloadRetargeting: true}", "{readPreference: secondaryPreferred}", "2200"})

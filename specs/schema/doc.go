@@ -1,8 +1,8 @@
 // Package schema validates suite files against the JSON schemas of the Unified Test Format, versions 1.0 to [Newest].
 //
 // One annotated source, format.go, has the keys of each object, the values of each key, and the minor
-// version that introduced them. Everything else is derived from it: the JSON schema of a version,
-// validation, messages, and the lowest version that a file requires.
+// version that introduced them. Everything else is derived from it: the JSON schema of a version, which decides
+// whether a file is valid; messages that explain why it is not; and the lowest version that a file requires.
 //
 // # Adding a version
 //

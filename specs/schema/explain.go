@@ -14,7 +14,7 @@ import (
 type walk struct {
 	declared int // minor version that the file declares, or undeclared
 	granted  int // the later of declared and what an enclosing key or value requires
-	path     string
+	path     path
 	problems *[]Problem
 }
 
@@ -29,7 +29,7 @@ func explain(w walk, root *source.Value) []Problem {
 }
 
 func (w walk) at(p source.Position, format string, args ...any) {
-	*w.problems = append(*w.problems, Problem{Position: p, Path: strings.TrimPrefix(w.path, "."), Message: fmt.Sprintf(format, args...)})
+	*w.problems = append(*w.problems, Problem{Position: p, Path: w.path.String(), Message: fmt.Sprintf(format, args...)})
 }
 
 func (w walk) wrong(v *source.Value, expected string, hint ...string) {
@@ -52,8 +52,8 @@ func (w walk) since(from int, p source.Position, what string) walk {
 	return w
 }
 
-// below descends a step, such as .key or [0].
-func (w walk) below(step string) walk { w.path += step; return w }
+// below descends a step. Walks of siblings share the memory of their paths, because one ends before the next begins.
+func (w walk) below(s step) walk { w.path = append(w.path, s); return w }
 
 // deep reports whether the walk checks what the JSON schemas do not (see [Nested]).
 func (w walk) deep() bool { return w.granted == unlisted }
@@ -132,7 +132,7 @@ func (l list) explain(w walk, v *source.Value) {
 		w.at(v.Position, "must have at least one element")
 	}
 	for i, item := range v.Items {
-		l.of.explain(w.below("["+strconv.Itoa(i)+"]"), item)
+		l.of.explain(w.below(step{index: i}), item)
 	}
 }
 
@@ -196,7 +196,7 @@ func (o object) explainCount(w walk, v *source.Value) {
 }
 
 func (o object) explainField(w walk, v *source.Value, f *source.Field) {
-	w = w.below(step(f.Key))
+	w = w.below(step{isKey: true, key: f.Key})
 	known, from, ok := o.find(f.Key)
 	switch {
 	case ok:

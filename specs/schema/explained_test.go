@@ -58,7 +58,8 @@ func messages(t testing.TB, r row) string {
 			line("nested ", p.String())
 		}
 	}
-	lowest, _, wrong := Lowest(root)
+	lowest, _, wrong, err := Lowest(root)
+	testkit.Check(t, err)
 	ok := wrong == nil
 	if ok && len(validate(t, lowest, root)) > 0 || ok != (len(validate(t, Newest, root)) == 0) {
 		t.Errorf("%s: not valid at %q", r.reason, lowest)

@@ -3,9 +3,11 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,9 +25,9 @@ func parse(t testing.TB, text string) *source.Value {
 	return v
 }
 
-// judge compares the verdicts of the official schema, of the derived one and of the walk on a raw
+// compare compares the verdicts of the official schema, of the derived one and of the walk on a raw
 // document at a version.
-func judge(t *testing.T, o *oracle, minor int, raw any, name string) {
+func compare(t *testing.T, o *oracle, minor int, raw any, name string) {
 	t.Helper()
 	root, valid := valueOf(raw), o.valid(t, minor, raw)
 	derived := verdict(t, minor, root)
@@ -57,18 +59,54 @@ func TestOfficialVerdicts(t *testing.T) {
 				doc := docs[names[i]]
 				for minor := range newest + 1 {
 					if all || minor == newest || rng.IntN(newest) == 0 {
-						judge(t, o, minor, doc, names[i])
+						compare(t, o, minor, doc, names[i])
 					}
 				}
 				for range map[bool]int{false: 2, true: 20}[all] {
 					mutant, place := m.mutate(doc)
-					judge(t, o, newest, mutant, "mutant of "+names[i]+" at "+place)
-					judge(t, o, rng.IntN(newest), mutant, "mutant of "+names[i]+" at "+place)
+					compare(t, o, newest, mutant, "mutant of "+names[i]+" at "+place)
+					compare(t, o, rng.IntN(newest), mutant, "mutant of "+names[i]+" at "+place)
 				}
 			}
 		})
 	}
 	workers.Wait()
+}
+
+// The walk has objections to an official file or a mutant if and only if the derived schema rejects it. An objection to
+// an accepted file would be a defect of the walk, which Validate hides.
+func TestWalkAgrees(t *testing.T) {
+	m := &mutator{Rand: rand.New(rand.NewPCG(testkit.Seed(t), 0))}
+	for _, s := range entries(t) {
+		for _, k := range s.parse() {
+			m.Words = append(m.Words, k.name)
+		}
+	}
+	agree := func(minor int, root *source.Value, name string) {
+		if walked := explain(walk{declared: minor, granted: minor}, root); verdict(t, minor, root) != (len(walked) == 0) {
+			t.Errorf("%s at 1.%d: the walk finds %v\n%.2000s", name, minor, walked, root.JSON())
+		}
+	}
+	files := 0
+	testkit.Check(t, filepath.WalkDir(testkit.Official(t), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".yml" {
+			return err
+		}
+		root, err := source.ParseYAML(name, []byte(testkit.Read(t, name)))
+		if err != nil {
+			return nil // some files are malformed on purpose
+		}
+		minor, err := minorOf(root.Get("schemaVersion").Text())
+		if err != nil {
+			minor = newest
+		}
+		agree(minor, root, name)
+		mutant, place := m.mutate(plain(root))
+		agree(minor, valueOf(mutant), "mutant of "+name+" at "+place)
+		files++
+		return nil
+	}))
+	testkit.Equal(t, "most files are read", files > 500, true)
 }
 
 // The derived schemas have the same constraints at each path as the official ones, at every version.
@@ -170,7 +208,8 @@ func TestLowest(t *testing.T) {
 		for want <= newest && !o.valid(t, want, doc) {
 			want++
 		}
-		got, because, wrong := Lowest(valueOf(doc))
+		got, because, wrong, err := Lowest(valueOf(doc))
+		testkit.Check(t, err)
 		switch {
 		case want > newest:
 			testkit.Equal(t, name+" fits no version", wrong != nil, true)

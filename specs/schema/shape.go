@@ -8,8 +8,8 @@ import (
 )
 
 // A shape is a set of valid values. The annotated source consists of shapes. Each shape has a JSON schema
-// at each version (derive.go) and explains the problems of a value (explain.go). The two are
-// independent; tests compare explain with gojsonschema's verdict by the JSON schema.
+// at each version (derive.go), which decides, and explains the problems of a value (explain.go). The two are
+// independent; tests compare what explain finds with the verdicts.
 type shape interface {
 	// schema returns the JSON schema at the derivation's version.
 	schema(d *derivation) any

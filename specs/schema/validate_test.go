@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs/source"
-	"github.com/xeipuuv/gojsonschema"
 )
 
 const minimal = "description: a\nschemaVersion: '1.0'\ntests: [{description: t, operations: []}]\n"
@@ -91,70 +90,67 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// schemas are the derived schemas, each compiled on first use.
-var schemas = func() (all [newest + 1]func() (*gojsonschema.Schema, error)) {
-	for minor := range all {
-		all[minor] = sync.OnceValues(func() (*gojsonschema.Schema, error) {
-			text, err := derive(minor)
-			if err != nil {
-				return nil, err
-			}
-			return gojsonschema.NewSchema(gojsonschema.NewBytesLoader(text))
-		})
-	}
-	return all
-}()
-
-// verdict validates a file with gojsonschema, by the derived schema of a version.
+// verdict reports whether the derived schema of a version accepts a file.
 func verdict(t testing.TB, minor int, root *source.Value) bool {
-	return accepts(t, schemas[minor], plain(root))
+	t.Helper()
+	r, err := verdictOf(minor, root)
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	return r.Valid()
 }
 
-// validate is Validate. Its verdict must be that of gojsonschema.
+// validate is Validate. The walk must explain a rejected file, and have no objections to an accepted one.
 func validate(t testing.TB, version string, root *source.Value) []Problem {
 	t.Helper()
 	problems, err := Validate(version, root)
 	testkit.Check(t, err)
 	minor, err := minorOf(version)
 	testkit.Check(t, err)
-	if verdict(t, minor, root) != (len(problems) == 0) {
-		t.Errorf("gojsonschema disagrees: %v", problems)
+	if walked := explain(walk{declared: minor, granted: minor}, root); !slices.Equal(walked, problems) {
+		t.Errorf("the walk finds %v, but the schema %v", walked, problems)
 	}
 	return problems
 }
 
-// plain converts a value to the types of encoding/json, with json.Number for numbers, for gojsonschema.
-func plain(v *source.Value) any {
-	if v == nil {
-		return nil
+// If the walk has nothing to say about a file that the schema rejects, the problems have the place and the words of the
+// schema. Here the walk allows keys and values of all versions, and the schema those of one.
+func TestUnexplained(t *testing.T) {
+	for _, r := range []struct{ reason, version, file, want string }{
+		{"an unknown key", "1.0", operation("{name: find, object: c, ignoreResultAndError: true}"),
+			"6:51: tests[0].operations[0].ignoreResultAndError: unknown key"},
+		{"an unknown value", "1.2", inTest("operations: []\n  runOnRequirements: [{topologies: [single, load-balanced]}]"),
+			"6:45: tests[0].runOnRequirements[0].topologies[1]: is not valid by the JSON schema: "},
+	} {
+		minor, err := minorOf(r.version)
+		testkit.Check(t, err)
+		problems, err := judge(minor, walk{declared: newest, granted: newest}, parse(t, r.file))
+		testkit.Check(t, err)
+		if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), "suite.yml:"+r.want) {
+			t.Errorf("%s: %v, want %s", r.reason, problems, r.want)
+		}
 	}
-	switch v.Kind {
-	case source.Bool:
-		return v.Bool
-	case source.Int:
-		return json.Number(strconv.FormatInt(v.Int, 10))
-	case source.Float:
-		if math.IsNaN(v.Float) || math.IsInf(v.Float, 0) {
-			// JSON does not have these. To a schema they are numbers that are not integers.
-			return json.Number("0.5")
+}
+
+// Errors of the schema lead to the value that the walk objects to, or to one around it.
+func TestLocated(t *testing.T) {
+	for _, r := range tableRows(t) {
+		minor, err := minorOf(r.version)
+		testkit.Check(t, err)
+		root := parse(t, r.file)
+		verdict, err := verdictOf(minor, root)
+		testkit.Check(t, err)
+		problems := located(verdict.Errors(), root)
+		if !verdict.Valid() && !slices.ContainsFunc(problems, func(p Problem) bool {
+			_, path, _ := strings.Cut(r.want, ": ")
+			return p.Position.Line > 0 && strings.HasPrefix(path, p.Path)
+		}) {
+			t.Errorf("%s: %v, want %s", r.reason, problems, r.want)
 		}
-		return json.Number(strconv.FormatFloat(v.Float, 'g', -1, 64))
-	case source.String:
-		return v.String
-	case source.Array:
-		items := make([]any, len(v.Items))
-		for i, item := range v.Items {
-			items[i] = plain(item)
+		if strings.Contains(r.want, "are mutually exclusive") {
+			testkit.Contains(t, problems[0].String(), "has keys or values that are mutually exclusive")
 		}
-		return items
-	case source.Document:
-		fields := make(map[string]any, len(v.Fields))
-		for _, f := range v.Fields {
-			fields[f.Key] = plain(f.Value)
-		}
-		return fields
-	default:
-		return nil
 	}
 }
 

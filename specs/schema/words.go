@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,16 +51,6 @@ func quoteAll(all []string) string {
 		quoted[i] = strconv.Quote(s)
 	}
 	return strings.Join(quoted, ", ")
-}
-
-var isPlainKey = regexp.MustCompile(`^[\w$:-]+$`)
-
-// step formats a key as a step of a path: .key, or ["key"] if .key would be ambiguous.
-func step(key string) string {
-	if isPlainKey.MatchString(key) {
-		return "." + key
-	}
-	return "[" + strconv.Quote(key) + "]"
 }
 
 func (o object) subject() string {

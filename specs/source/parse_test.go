@@ -148,6 +148,16 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Comparing equal documents takes a time proportional to their size, however deeply they are nested.
+func TestEqualDeep(t *testing.T) {
+	v := &Value{}
+	for range 60 {
+		v = &Value{Kind: Document, Fields: []Field{{Key: "a", Value: v}}}
+	}
+	_, _, differ := Difference(v, v)
+	testkit.Equal(t, "differ", differ, false)
+}
+
 func TestEqual(t *testing.T) {
 	testkit.PlayCases(t, "testdata/equal.txt", func(t *testing.T, in string) string {
 		one, other, _ := strings.Cut(in, " ~ ")

@@ -117,15 +117,15 @@ func (p *parser) node(at int) *node {
 	return &node{position: p.cursor.position(p.file, at), begin: at, start: at, end: at}
 }
 
-var (
-	control      = regexp.MustCompile(`[\x00-\x08\x0b-\x1f]`)
-	yamlVersion1 = regexp.MustCompile(`^%YAML[ \t]+1\.[0-9]+([ \t]+#.*|[ \t]*)$`)
-)
+var yamlVersion1 = regexp.MustCompile(`^%YAML[ \t]+1\.[0-9]+([ \t]+#.*|[ \t]*)$`)
+
+// isControl reports whether a character may only be written as an escape sequence (YAML 1.2.2, 5.1).
+func isControl(r rune) bool { return r < ' ' && r != '\t' && r != '\n' }
 
 // document parses the file: directives (YAML 1.2.2, 6.8), and one document (9.1).
 func (p *parser) document() *node {
-	if bad := control.FindStringIndex(p.text); bad != nil {
-		p.fail(bad[0], "the control character %q must be escaped", p.text[bad[0]:bad[1]])
+	if bad := strings.IndexFunc(p.text, isControl); bad >= 0 {
+		p.fail(bad, "the control character %q must be escaped", p.text[bad:bad+1])
 	}
 	directives, versions := false, 0
 	for p.skip(); p.at == p.line && p.char(0) == '%'; p.skip() {

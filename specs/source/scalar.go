@@ -9,12 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// unprintable matches characters that may only be in quoted scalars (YAML 1.2.2, 5.1).
-var unprintable = regexp.MustCompile("[\x7f\u0080-\u0084\u0086-\u009f\ufffe\uffff]")
+// isUnprintable reports whether a character may only be in quoted scalars (YAML 1.2.2, 5.1).
+func isUnprintable(r rune) bool {
+	return '\x7f' <= r && r <= '\u009f' && r != '\u0085' || r == '\ufffe' || r == '\uffff'
+}
 
 func (p *parser) printable(start, end int) {
-	if bad := unprintable.FindStringIndex(p.text[start:end]); bad != nil {
-		p.fail(start+bad[0], "the character %+q must be escaped, in double quotes", p.text[start+bad[0]:start+bad[1]])
+	if bad := strings.IndexFunc(p.text[start:end], isUnprintable); bad >= 0 {
+		c, _ := utf8.DecodeRuneInString(p.text[start+bad:])
+		p.fail(start+bad, "the character %+q must be escaped, in double quotes", string(c))
 	}
 }
 
