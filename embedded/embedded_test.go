@@ -202,7 +202,7 @@ func TestPrimaryChanges(t *testing.T) {
 		{"initially the first member", func() error { return c.Ping(testkit.Context(t), nil) }, hosts[0]},
 		{"StepDown", d.StepDown, hosts[1]},
 		{"replSetStepDown", func() error {
-			return c.Database("admin").RunCommand(testkit.Context(t), bson.D{{Key: "replSetStepDown", Value: 5}}).Err()
+			return c.Database("admin").RunCommand(testkit.Context(t), bson.D{{Key: "replSetStepDown", Value: 10}}).Err()
 		}, hosts[2]},
 		{"kill the primary", func() error { return d.Kill(hosts[2]) }, hosts[0]},
 		{"dial a killed server", func() error { return dial(hosts[2]) }, ""},

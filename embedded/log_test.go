@@ -78,7 +78,7 @@ func TestLogHasNoSecrets(t *testing.T) {
 	began := time.Now()
 	client := connect(t, d.URI())
 	testkit.Check(t, client.Ping(testkit.Context(t), nil))
-	create := testkit.Extended[bson.D](t, `{"createUser": "bob", "pwd": "another-word", "roles": [], "customData": "open-sesame"}`)
+	create := testkit.Extended[bson.D](t, `{"createUser": "bob", "pwd": "another-word", "roles": [], "customData": {"word": "open-sesame"}}`)
 	for range 2 { // the second attempt fails, because the user exists
 		_ = client.Database("admin").RunCommand(testkit.Context(t), create).Err()
 	}

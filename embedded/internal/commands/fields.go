@@ -202,6 +202,7 @@ func (c *checker) oldComment(name string, e bson.E) {
 
 // field checks the type of a field. Null is like a missing field, except for flags.
 func (c *checker) field(f field, of string, e bson.E) {
+	c.Refuse(f.list && f.plain && e.Value == nil, 10065, "invalid parameter: expected an object (%s)", e.Key)
 	if f.kind == "any" || e.Value == nil && f.kind != "flag" && f.kind != "ignored" {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 const (
 	InternalError                            int32 = 1
 	BadValue                                 int32 = 2
+	NoSuchKey                                int32 = 4
 	FailedToParse                            int32 = 9
 	UnsupportedFormat                        int32 = 12
 	UserNotFound                             int32 = 11

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -66,9 +67,12 @@ func (x *exchange) apiVersion() error {
 			"Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s",
 			x.row.Name, version)
 	case strict && !strings.Contains(x.row.API, version): // 4.9 accepts count, too, although it joined the API later
-		return fault.Errorf(fault.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. "+
-			"Information on supported commands and migrations in API Version 1 can be found at "+
-			"https://dochub.mongodb.org/core/manual-versioned-api", x.row.Name, version)
+		message := fmt.Sprintf("Provided apiStrict:true, but the command %s is not in API Version %s", x.row.Name, version)
+		if x.has(apiAdvice) {
+			message += ". Information on supported commands and migrations in API Version 1 can be found at " +
+				"https://dochub.mongodb.org/core/manual-versioned-api"
+		}
+		return fault.Errorf(fault.APIStrictError, "%s", message)
 	case !strict:
 		return nil
 	case x.request.Name != x.row.Name:

@@ -18,6 +18,8 @@ import (
 // User is a user that can authenticate with SCRAM-SHA-1 or SCRAM-SHA-256.
 type User struct {
 	Name, Database string
+	id             bson.Binary
+	roles          bson.A
 	credentials    map[string]scram.StoredCredentials // by mechanism
 }
 
@@ -46,7 +48,7 @@ var mechanisms = map[string]struct {
 
 // Add adds a user with all privileges to a database, or changes the password. Only the SCRAM credentials are stored.
 func (u *Users) Add(database, name, password string) error {
-	user := &User{Name: name, Database: database, credentials: map[string]scram.StoredCredentials{}}
+	user := &User{Name: name, Database: database, id: value.NewUUID(), roles: bson.A{}, credentials: map[string]scram.StoredCredentials{}}
 	for mechanism, m := range mechanisms {
 		client, err := m.hash.NewClient(name, password, "")
 		if m.digest {
@@ -94,12 +96,20 @@ func (x *exchange) speculative() (bson.D, error) {
 	if err != nil {
 		return nil, nil
 	}
+	of := "hello"
+	if !x.has(offersHello) {
+		of = "isMaster"
+	}
 	doc, ok := value.DocumentOK()
 	if !ok || len(doc) <= 5 {
-		return nil, fault.Errorf(fault.BadValue, "isMaster.speculativeAuthenticate must be a non-empty Object")
+		return nil, fault.Errorf(fault.BadValue, "%s.speculativeAuthenticate must be a non-empty Object", of)
 	}
-	if firstKey(doc) != "saslStart" {
+	switch name := firstKey(doc); name {
+	case "authenticate":
 		return nil, nil
+	case "saslStart":
+	default:
+		return nil, fault.Errorf(51769, "%s.speculativeAuthenticate unknown command: %s", of, name)
 	}
 	db, _ := doc.Lookup("db").StringValueOK()
 	reply, _ := x.conn.saslStart(doc, db)
@@ -139,11 +149,10 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 }
 
 func (c *Cluster) noMechanism(name string) error {
-	code := fault.BadValue
 	if c.Profile.has(codeMechanism) {
-		code = fault.MechanismUnavailable
+		return fault.Errorf(fault.MechanismUnavailable, "Received authentication for mechanism %s which is not enabled", name)
 	}
-	return fault.Errorf(code, "Received authentication for mechanism %s which is unknown or not enabled", name)
+	return fault.Errorf(fault.BadValue, "Received authentication for mechanism %s which is unknown or not enabled", name)
 }
 
 func (x *exchange) saslContinue() (bson.D, error) {
@@ -204,45 +213,20 @@ func (x *exchange) logout() (bson.D, error) {
 // authenticate is a command of mechanisms that are not supported here.
 func (x *exchange) authenticate() (bson.D, error) {
 	mechanism, _ := x.request.Body.Lookup("mechanism").StringValueOK()
+	if x.has(codeMechanism) { // as a server without TLS
+		return nil, fault.Errorf(fault.BadValue, "Unsupported mechanism: %s", mechanism)
+	}
 	return nil, x.conn.server.cluster.noMechanism(mechanism)
 }
 
 func (x *exchange) connectionStatus() (bson.D, error) {
-	users, roles := bson.A{}, bson.A{}
+	users, roles, privileges := bson.A{}, bson.A{}, bson.A{}
 	if u := x.conn.user; u != nil {
+		privileges = append(privileges, bson.D{{Key: "resource", Value: bson.D{{Key: "anyResource", Value: true}}}, {Key: "actions", Value: bson.A{"anyAction"}}})
 		users = append(users, bson.D{{Key: "user", Value: u.Name}, {Key: "db", Value: u.Database}})
 		roles = append(roles, bson.D{{Key: "role", Value: "root"}, {Key: "db", Value: "admin"}})
 	}
-	return bson.D{{Key: "authInfo", Value: bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}}}, nil
-}
-
-// setUser creates a user, who can authenticate even without access control, or changes the password. Suites use
-// createUser with fail points.
-func (x *exchange) setUser() (bson.D, error) {
-	users, body := x.conn.server.cluster.Users, x.request.Body
-	for _, f := range []struct {
-		name string
-		kind bson.Type
-	}{{x.row.Name, bson.TypeString}, {"pwd", bson.TypeString}, {"roles", bson.TypeArray}} {
-		if given, err := body.LookupErr(f.name); err == nil && given.Type != f.kind {
-			return nil, wrongType(x.row.Name+"."+f.name, given, value.RawTypeName(bson.RawValue{Type: f.kind}))
-		}
-	}
-	name := body.Lookup(x.row.Name).StringValue()
-	password, given := body.Lookup("pwd").StringValueOK()
-	creates, exists := x.row.Name == "createUser", users.find(x.request.DB, name) != nil
-	switch {
-	case creates && exists:
-		return nil, fault.Errorf(fault.UserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
-	case !creates && !exists:
-		return nil, fault.Errorf(fault.UserNotFound, "User '%s@%s' not found", name, x.request.DB)
-	case creates && body.Lookup("roles").IsZero():
-		return nil, fault.Errorf(fault.IDLFailedToParse, "BSON field 'createUser.roles' is missing but a required field")
-	case creates && !given:
-		return nil, fault.Errorf(fault.BadValue,
-			"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
-	case !given: // other properties, which have no effect here
-		return nil, nil
-	}
-	return nil, users.Add(x.request.DB, name, password)
+	info := bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}
+	shows, _ := x.request.Body.Lookup("showPrivileges").BooleanOK()
+	return bson.D{{Key: "authInfo", Value: value.AddIf(info, shows, "authenticatedUserPrivileges", privileges)}}, nil
 }

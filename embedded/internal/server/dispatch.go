@@ -185,9 +185,24 @@ func (x *exchange) lookUp() error {
 
 // gossip advances the cluster time to the client's, unless that is more than a year ahead.
 func (x *exchange) gossip() error {
-	t, i, ok := x.request.Body.Lookup("$clusterTime", "clusterTime").TimestampOK()
-	if !ok || x.view.Role == commands.Standalone {
+	given, err := x.request.Body.LookupErr("$clusterTime")
+	if err != nil || x.view.Role == commands.Standalone {
 		return nil
+	}
+	doc, ok := given.DocumentOK()
+	if !ok {
+		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object ($clusterTime)")
+	}
+	clusterTime, err := doc.LookupErr("clusterTime")
+	t, i, ok := clusterTime.TimestampOK()
+	switch {
+	case err != nil:
+		return fault.Errorf(fault.NoSuchKey, "Missing expected field \"clusterTime\"")
+	case !ok:
+		return fault.Errorf(fault.TypeMismatch, "\"clusterTime\" had the wrong type. Expected timestamp, found %s", value.RawTypeName(clusterTime))
+	}
+	if ignored, err := x.signature(doc); ignored || err != nil {
+		return err
 	}
 	const year = 365 * 24 * 60 * 60
 	if wall := uint32(time.Now().Unix()); t > wall && t-wall > year {
@@ -196,6 +211,27 @@ func (x *exchange) gossip() error {
 	}
 	x.conn.server.clusterTime(bson.Timestamp{T: t, I: i})
 	return nil
+}
+
+// signature checks the form of a cluster time's signature: a server without keys accepts every one. Clients that have not
+// authenticated have none; their time is ignored.
+func (x *exchange) signature(clusterTime bson.Raw) (ignored bool, _ error) {
+	if _, err := clusterTime.LookupErr("signature"); err != nil && x.row.BeforeAuth {
+		return true, nil
+	}
+	var p fault.First
+	within := clusterTime
+	for _, f := range []struct{ name, kind string }{{"signature", "object"}, {"hash", "binData"}, {"keyId", "number"}} {
+		given, err := within.LookupErr(f.name)
+		_, isNumber := given.AsInt64OK()
+		p.Refuse(err != nil, fault.NoSuchKey, "Missing expected field \"%s\"", f.name)
+		p.Refuse(value.RawTypeName(given) != f.kind && !(isNumber && f.kind == "number"), fault.TypeMismatch,
+			"\"%s\" had the wrong type. Expected %s, found %s", f.name, f.kind, value.RawTypeName(given))
+		if document, ok := given.DocumentOK(); ok {
+			within = document
+		}
+	}
+	return false, p.Err
 }
 
 // applyFailPoint applies failCommand or failCommandSequence before the command runs.
@@ -275,7 +311,7 @@ func (x *exchange) databaseName() error {
 	switch {
 	case strings.Contains(db, "."):
 		return fault.Errorf(fault.InvalidNamespace, "'.' is an invalid character in a database name")
-	case db == "", len(db) > 63, strings.ContainsAny(db, "/\\ \"$\x00") && db != "$external":
+	case db == "", len(db) > 63, strings.ContainsAny(db, "/\\ \"\x00"):
 		return fault.Errorf(fault.InvalidNamespace, "Invalid database name: '%s'", db)
 	}
 	return nil

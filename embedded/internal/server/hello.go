@@ -60,13 +60,13 @@ func (x *exchange) await() (*await, error) {
 	if !x.has(topologyVersion) {
 		return nil, nil
 	}
-	codes := struct{ together, negative, ahead, exhaust int32 }{31368, 31373, 31382, 51756}
+	codes := struct{ together, negative, counter, ahead, exhaust int32 }{31368, 31373, 31372, 31382, 51756}
 	who := "server"
 	switch x.view.Role {
 	case commands.Standalone:
 		codes.ahead = 51764
 	case commands.Mongos:
-		codes.together, codes.negative, codes.ahead, codes.exhaust, who = 51760, 51759, 51761, 51763, "mongos"
+		codes.together, codes.negative, codes.counter, codes.ahead, codes.exhaust, who = 51760, 51759, 51758, 51761, 51763, "mongos"
 	}
 	version, hasVersion := x.request.Body.Lookup("topologyVersion").DocumentOK()
 	timeout, hasTimeout := x.request.Body.Lookup("maxAwaitTimeMS").AsInt64OK()
@@ -79,6 +79,8 @@ func (x *exchange) await() (*await, error) {
 		return nil, fault.Errorf(codes.exhaust, "An isMaster request with exhaust must specify 'maxAwaitTimeMS'")
 	case !hasVersion:
 		return nil, nil
+	case timeout < 0 && x.has(offersHello):
+		return nil, fault.Errorf(fault.ValueTooSmall, "BSON field 'maxAwaitTimeMS' value must be >= 0, actual value '%d'", timeout)
 	case timeout < 0:
 		return nil, fault.Errorf(codes.negative, "'maxAwaitTimeMS' must be a non-negative integer")
 	}
@@ -86,8 +88,11 @@ func (x *exchange) await() (*await, error) {
 	var okID, okCounter bool
 	a.processID, okID = version.Lookup("processId").ObjectIDOK()
 	a.counter, okCounter = version.Lookup("counter").AsInt64OK()
-	if !okID || !okCounter || a.counter < 0 {
-		return nil, fault.Errorf(fault.BadValue, "'topologyVersion' must contain a processId and a non-negative counter")
+	if !okID || !okCounter {
+		return nil, fault.Errorf(fault.BadValue, "'topologyVersion' must contain a processId and a counter")
+	}
+	if a.counter < 0 {
+		return nil, fault.Errorf(codes.counter, "topologyVersion must have a non-negative counter")
 	}
 	if a.processID == x.view.processID && a.counter > x.view.version {
 		return nil, fault.Errorf(codes.ahead, "Received a topology version with counter: %d which is greater than the "+
@@ -113,6 +118,9 @@ func (k *conn) handshake(body bson.Raw) error {
 	}
 	ok, _ := body.Lookup("helloOk").BooleanOK()
 	k.helloOk = k.helloOk || ok
+	if user, ok := body.Lookup("saslSupportedMechs").StringValueOK(); ok && !strings.Contains(user, ".") {
+		return fault.Errorf(fault.BadValue, "username must contain a '.' separated database.user pair")
+	}
 	if given, err := body.LookupErr("client"); err == nil {
 		if k.metadata {
 			return fault.Errorf(fault.ClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello")
@@ -180,6 +188,9 @@ func (x *exchange) description(speculative bson.D) bson.D {
 		writable = "isWritablePrimary"
 	}
 	streams, mongos := x.has(topologyVersion), v.Role == commands.Mongos
+	_, asked := x.request.Body.LookupErr("helloOk")
+	offers := asked == nil && (x.has(offersHello) || x.has(offersHello44))
+	addIf(offers && !mongos, "helloOk", true)
 	addIf(streams && (v.isMember() || v.Role == commands.Uninitiated), "topologyVersion", v.topologyVersion())
 	switch {
 	case v.isMember():
@@ -191,6 +202,7 @@ func (x *exchange) description(speculative bson.D) bson.D {
 		addIf(true, writable, true)
 		addIf(mongos, "msg", "isdbgrid")
 		addIf(streams, "topologyVersion", v.topologyVersion())
+		addIf(offers && mongos, "helloOk", true)
 	}
 	reply = append(reply, bson.D{
 		{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)},
@@ -201,11 +213,13 @@ func (x *exchange) description(speculative bson.D) bson.D {
 		{Key: "connectionId", Value: int32(k.id)},
 	}...)
 	addIf(mongos, "maxWireVersion", int32(v.Wire))
-	addIf(true, "minWireVersion", int32(0))
+	lowest := int32(0)
+	if _, internal := x.request.Body.LookupErr("internalClient"); internal == nil && !mongos {
+		lowest = int32(v.Wire) // a client that belongs to the deployment must have its version
+	}
+	addIf(true, "minWireVersion", lowest)
 	addIf(!mongos, "maxWireVersion", int32(v.Wire))
 	addIf(!mongos, "readOnly", false)
-	_, noHelloOk := x.request.Body.LookupErr("helloOk")
-	addIf(noHelloOk == nil && (x.has(offersHello) || x.has(offersHello44)), "helloOk", true)
 	addIf(len(k.compression) > 0, "compression", k.compression)
 	addIf(k.balanced && !k.helloDone, "serviceId", k.server.serviceID)
 	k.helloDone = true

@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
@@ -21,6 +22,8 @@ type parameter struct {
 	value   any
 	minimum float64 // of a number
 	since   int     // first wire version
+	mongod  bool    // clients of a mongos do not see it
+	startup bool    // cannot be changed at runtime
 }
 
 // Names of parameters.
@@ -46,27 +49,54 @@ const (
 // "Terms".
 func parameterTable(p Profile) map[string]*parameter {
 	return map[string]*parameter{
-		"authenticationMechanisms":    {value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}},
-		"logLevel":                    {value: int32(0)},
-		"notablescan":                 {value: false},
-		"cursorTimeoutMillis":         {value: int64(600000)},
-		testCommands:                  {value: true},
-		baseBackoff:                   {value: int64(0), since: limiterLabels.since},
-		acceptAPI2:                    {value: false, since: stableAPI.since},
-		requireAPI:                    {value: false, since: stableAPI.since},
-		failpoint.FailCommandSequence: {value: true}, // suites that need the fail point require it
-		connectionBurst:               {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
-		connectionLimit:               {value: false, since: overload.since},
-		connectionQueue:               {value: int32(0), since: overload.since},
-		connectionRate:                {value: int32(math.MaxInt32), minimum: 1, since: overload.since},
-		requestAppExemptions:          {value: marshal(bson.D{{Key: "appNames", Value: bson.A{}}}), since: overload.since},
-		requestBurst:                  {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
-		requestLimit:                  {value: p.has(limiterLabels), since: overload.since},
-		requestQueue:                  {value: int64(0), since: limiterLabels.since},
-		requestRate:                   {value: int32(math.MaxInt32), minimum: 1, since: overload.since},
-		requestRetries:                {value: true, since: limiterLabels.since},
-		transactionLifetime:           {value: int32(60), minimum: 1},
+		"authenticationMechanisms":                     {value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}, startup: true},
+		"enableLocalhostAuthBypass":                    {value: true, startup: true},
+		"featureCompatibilityVersion":                  {value: marshal(bson.D{{Key: "version", Value: p.Name}}), mongod: true, startup: true},
+		"internalQueryMaxBlockingSortMemoryUsageBytes": {value: int32(100 << 20), minimum: 1},
+		"localLogicalSessionTimeoutMinutes":            {value: int32(logicalSessionTimeout), startup: true},
+		"logComponentVerbosity":                        {value: marshal(verbosity(components))},
+		"maxTransactionLockRequestTimeoutMillis":       {value: int32(5), minimum: -1, mongod: true},
+		"logLevel":                                     {value: int32(0)},
+		"notablescan":                                  {value: false},
+		"cursorTimeoutMillis":                          {value: int64(600000)},
+		testCommands:                                   {value: true, startup: true},
+		baseBackoff:                                    {value: int64(0), since: limiterLabels.since},
+		acceptAPI2:                                     {value: false, since: stableAPI.since},
+		requireAPI:                                     {value: false, since: stableAPI.since},
+		failpoint.FailCommandSequence:                  {value: true}, // suites that need the fail point require it
+		connectionBurst:                                {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
+		connectionLimit:                                {value: false, since: overload.since},
+		connectionQueue:                                {value: int32(0), since: overload.since},
+		connectionRate:                                 {value: int32(math.MaxInt32), minimum: 1, since: overload.since},
+		requestAppExemptions:                           {value: marshal(bson.D{{Key: "appNames", Value: bson.A{}}}), since: overload.since},
+		requestBurst:                                   {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
+		requestLimit:                                   {value: p.has(limiterLabels), since: overload.since},
+		requestQueue:                                   {value: int64(0), since: limiterLabels.since},
+		requestRate:                                    {value: int32(math.MaxInt32), minimum: 1, since: overload.since},
+		requestRetries:                                 {value: true, since: limiterLabels.since},
+		transactionLifetime:                            {value: int32(60), minimum: 1, mongod: true},
 	}
+}
+
+// components are the components of the log, whose verbosity logComponentVerbosity reports. A document contains parts of
+// a component.
+var components = bson.D{{Key: "accessControl"}, {Key: "command"}, {Key: "control"}, {Key: "executor"}, {Key: "geo"}, {Key: "index"},
+	{Key: "network", Value: bson.D{{Key: "asio"}, {Key: "bridge"}, {Key: "connectionPool"}}}, {Key: "query"},
+	{Key: "replication", Value: bson.D{{Key: "election"}, {Key: "heartbeats"}, {Key: "initialSync"}, {Key: "rollback"}}},
+	{Key: "sharding", Value: bson.D{{Key: "rangeDeleter"}, {Key: "shardingCatalogRefresh"}, {Key: "migration"}, {Key: "reshard"}, {Key: "migrationPerf"}}},
+	{Key: "storage", Value: bson.D{{Key: "recovery"}, {Key: "journal"}}}, {Key: "write"}, {Key: "ftdc"}, {Key: "tracking"}, {Key: "transaction"},
+	{Key: "tenantMigration"}, {Key: "test"}}
+
+// verbosity returns the default verbosity of components: 0 for all, and -1, which means the same as the parent, for each.
+func verbosity(parts bson.D) bson.D {
+	out := bson.D{{Key: "verbosity", Value: int32(0)}}
+	for _, e := range parts {
+		nested, _ := e.Value.(bson.D)
+		of := verbosity(nested)
+		of[0].Value = int32(-1)
+		out = append(out, bson.E{Key: e.Key, Value: of})
+	}
+	return out
 }
 
 type parameters struct {
@@ -98,7 +128,7 @@ func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	row := p.table[name]
-	if row == nil || row.value == nil {
+	if row == nil {
 		return nil, fault.Errorf(fault.InvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
 	}
 	typed, err := row.typed(name, value)
@@ -123,7 +153,8 @@ func (row *parameter) typed(name string, v bson.RawValue) (any, error) {
 	}
 	typed := reflect.New(reflect.TypeOf(row.value))
 	if err := v.Unmarshal(typed.Interface()); err != nil {
-		return nil, fault.Errorf(fault.BadValue, "Invalid value for parameter %s: %s", name, v)
+		of, _ := value.FromRaw(v)
+		return nil, fault.Errorf(fault.BadValue, "Invalid value for %s: %s: %s", name, name, value.Text(of))
 	}
 	return typed.Elem().Interface(), nil
 }
@@ -155,7 +186,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 	}
 	reply := bson.D{}
 	for _, name := range slices.Sorted(maps.Keys(p.table)) {
-		reply = value.AddIf(reply, requested(name), name, p.value(name))
+		reply = value.AddIf(reply, requested(name) && x.sees(name), name, p.value(name))
 	}
 	for _, name := range failpoint.Names() {
 		if shown := "failpoint." + name; requested(shown) {
@@ -169,12 +200,22 @@ func (x *exchange) getParameter() (bson.D, error) {
 	if len(reply) > 0 {
 		return reply, nil
 	}
-	// Older servers return no code.
-	failure := fault.Errorf(0, "no option found to get")
+	return nil, x.noOption("no option found to get")
+}
+
+// sees reports whether clients of the server see a parameter.
+func (x *exchange) sees(name string) bool {
+	row := x.conn.server.params.table[name]
+	return row != nil && !(row.mongod && x.view.Role == commands.Mongos)
+}
+
+// noOption returns an error about the name of a parameter. Older servers return no code.
+func (x *exchange) noOption(format string, args ...any) error {
+	failure := fault.Errorf(0, format, args...)
 	if x.has(codeNoOption) {
 		failure.Code = fault.InvalidOptions
 	}
-	return nil, failure
+	return failure
 }
 
 // notParameters are fields that every command accepts.
@@ -193,6 +234,12 @@ func (x *exchange) setParameter() (bson.D, error) {
 		if strings.HasPrefix(name, "$") || slices.Contains(notParameters, name) {
 			continue
 		}
+		switch p := x.conn.server.params; {
+		case !x.sees(name):
+			return nil, x.noOption("attempted to set unrecognized parameter [%s], use help:true to see options ", name)
+		case p.table[name].startup:
+			return nil, x.noOption("not allowed to change [%s] at runtime", name)
+		}
 		old, err := x.conn.server.params.set(name, e.Value())
 		if err != nil {
 			return nil, err
@@ -202,7 +249,7 @@ func (x *exchange) setParameter() (bson.D, error) {
 		}
 	}
 	if reply == nil {
-		return nil, fault.Errorf(fault.InvalidOptions, "no option found to set, use help:true to see options ")
+		return nil, x.noOption("no option found to set, use help:true to see options ")
 	}
 	return reply, nil
 }

@@ -40,11 +40,12 @@ var (
 	timesEntered    = feature{since: 9}            // getParameter reports the number of hits of a fail point
 	stableAPI       = feature{since: 12}           // apiVersion, apiStrict, apiDeprecationErrors
 	primaryMessages = feature{since: 12}           // messages for clients with helloOk contain "primary", not "master"
-	failsVia        = feature{since: 13}           // failCommand's message begins "Failing command via"
+	failsVia        = feature{since: 17}           // failCommand's message begins "Failing command via"
 	loadBalancing   = feature{since: 13}           // mongos
-	mongosMessages  = feature{since: 13}           // mongos reports unknown commands like mongod
+	mongosMessages  = feature{since: 17}           // mongos reports unknown commands like mongod
 	codeMechanism   = feature{since: 13}           // MechanismUnavailable instead of BadValue
 	codeNoOption    = feature{since: 14}           // an error code for getParameter of an unknown parameter
+	apiAdvice       = feature{since: 17}           // errors about apiStrict say where to read about it
 	noWrites        = feature{since: 17}           // the label NoWritesPerformed
 	codeNegative    = feature{since: 17}           // a specific error code for a negative maxTimeMS
 	overload        = feature{since: 27}           // the label SystemOverloadedError; the ingress rate limiters

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -84,7 +85,23 @@ func (x *exchange) replSetGetConfig(c *Cluster, _ *Server) (bson.D, error) {
 // given seconds. Without another eligible member force is required.
 func (x *exchange) replSetStepDown(c *Cluster, s *Server) (bson.D, error) {
 	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
-	force, _ := x.request.Body.Lookup("force").BooleanOK()
+	if seconds == 0 {
+		seconds = 60
+	}
+	given, _ := value.FromRaw(x.request.Body.Lookup("force"))
+	force := value.Truthy(given)
+	catchUp, has := x.request.Body.Lookup("secondaryCatchUpPeriodSecs").AsInt64OK()
+	if !has && !force {
+		catchUp = 10
+	}
+	switch {
+	case seconds < 0:
+		return nil, fault.Errorf(fault.BadValue, "stepdown period must be a positive integer")
+	case catchUp < 0:
+		return nil, fault.Errorf(fault.BadValue, "secondaryCatchUpPeriodSecs period must be a positive or absent")
+	case seconds < catchUp:
+		return nil, fault.Errorf(fault.BadValue, "stepdown period must be longer than secondaryCatchUpPeriodSecs")
+	}
 	if c.primary != s {
 		return nil, x.notPrimary(fault.NotWritablePrimary, "not primary so can't step down")
 	}
@@ -94,7 +111,7 @@ func (x *exchange) replSetStepDown(c *Cluster, s *Server) (bson.D, error) {
 			"Please use the replSetStepDown command with the argument {force: true} to force node to step down.",
 			time.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
 	}
-	c.freeze(s, time.Duration(max(seconds, 1))*time.Second)
+	c.freeze(s, time.Duration(seconds)*time.Second)
 	c.handOver(next)
 	return nil, nil
 }
@@ -105,11 +122,13 @@ func (x *exchange) replSetFreeze(c *Cluster, s *Server) (bson.D, error) {
 	if x.view.Role == commands.Primary && seconds != 0 {
 		return nil, fault.Errorf(fault.NotSecondary, "cannot freeze node when primary or running for election. state: Primary")
 	}
+	info := "unfreezing"
 	if s.frozen = (time.Time{}); seconds > 0 {
 		c.freeze(s, time.Duration(seconds)*time.Second)
+		info = fmt.Sprintf("you really want to freeze for only %d second(s)?", seconds)
 	}
 	c.updatePrimary()
-	return nil, nil
+	return value.AddIf(nil, seconds <= 1, "info", info), nil
 }
 
 // replSetInitiate passes the configuration of the replica set to Config.Initiate.
@@ -117,7 +136,7 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 	c := x.conn.server.cluster
 	switch {
 	case x.view.Role == commands.Standalone:
-		return nil, fault.Errorf(fault.NoReplicationEnabled, "This node was not started with replication enabled.")
+		return nil, fault.Errorf(fault.NoReplicationEnabled, "This node was not started with the replSet option")
 	case x.view.Role != commands.Uninitiated:
 		return nil, fault.Errorf(fault.AlreadyInitialized, "already initialized")
 	}

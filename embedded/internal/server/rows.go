@@ -32,6 +32,9 @@ func protocolRows() []entry {
 		{commands.Row{Name: "getnonce", BeforeAuth: true, MaxWire: 18}, (*exchange).getnonce},
 		{commands.Row{Name: "createUser", Write: true, LocalhostException: true}, (*exchange).setUser},
 		{commands.Row{Name: "updateUser", Write: true}, (*exchange).setUser},
+		{commands.Row{Name: "dropUser", Write: true}, (*exchange).dropUser},
+		{commands.Row{Name: "dropAllUsersFromDatabase", Write: true}, (*exchange).dropAllUsers},
+		{commands.Row{Name: "usersInfo"}, (*exchange).usersInfo},
 
 		// Diagnostics.
 		{commands.Row{Name: "ping", BeforeAuth: true, API: "1"}, (*exchange).ping},
@@ -41,6 +44,12 @@ func protocolRows() []entry {
 		{commands.Row{Name: "getParameter", AdminOnly: true}, (*exchange).getParameter},
 		{commands.Row{Name: "setParameter", AdminOnly: true}, (*exchange).setParameter},
 		{commands.Row{Name: "configureFailPoint", AdminOnly: true, BeforeAuth: true}, (*exchange).configureFailPoint},
+		{commands.Row{Name: "getLastError", Aliases: []string{"getlasterror"}, MaxWire: lastLegacy}, (*exchange).getLastError},
+		{commands.Row{Name: "driverOIDTest", Topologies: onMongod}, (*exchange).driverOIDTest},
+		{commands.Row{Name: "profile"}, (*exchange).profile},
+		{commands.Row{Name: "getLog", AdminOnly: true}, (*exchange).getLog},
+		{commands.Row{Name: "hostInfo"}, (*exchange).hostInfo},
+		{commands.Row{Name: "listCommands"}, (*exchange).listCommands},
 
 		// For tests of the stable API.
 		{commands.Row{Name: "testDeprecationInVersion2", MinWire: stableAPI.since, API: "12", Deprecated: "2"}, (*exchange).apiParameters},
@@ -67,8 +76,10 @@ func protocolRows() []entry {
 
 		// The sharded cluster.
 		{commands.Row{Name: "listShards", AdminOnly: true, Topologies: onMongos}, (*exchange).listShards},
+		{commands.Row{Name: "getShardMap", AdminOnly: true}, (*exchange).getShardMap},
 		{commands.Row{Name: "addShard", AdminOnly: true, LocalhostException: true, Topologies: onMongos}, (*exchange).addShard},
 	}
+	rows = append(rows, constantRows()...)
 	for i := range rows {
 		rows[i].OnSecondary, rows[i].NoTransaction = true, rows[i].Name != "killSessions"
 	}

@@ -28,6 +28,13 @@ func (x *exchange) session() error {
 	number, hasNumber := body.Lookup("txnNumber").Int64OK()
 	auto, hasAuto := body.Lookup("autocommit").BooleanOK()
 	begin, hasBegin := body.Lookup("startTransaction").BooleanOK()
+	switch { // commands that need no user know no sessions
+	case !x.row.BeforeAuth:
+	case hasAuto:
+		return fault.Errorf(fault.OperationNotSupportedInTransaction, "This command is not supported in transactions")
+	case hasNumber:
+		return fault.Errorf(50889, "It is illegal to provide a txnNumber for this command")
+	}
 	switch { // a transaction has autocommit: false and a number, and begins with startTransaction: true
 	case hasAuto && !hasNumber:
 		return fault.Errorf(fault.InvalidOptions, "'autocommit' field requires a transaction number to also be specified")
@@ -109,7 +116,12 @@ func (x *exchange) sessionList() (bson.D, error) {
 			lsids[i], _ = pattern.Lookup("lsid").DocumentOK()
 		}
 		backend.KillSessions(slices.DeleteFunc(lsids, func(lsid bson.Raw) bool { return lsid == nil }))
-	case "killAllSessions": // the users in the list are ignored
+	case "killAllSessions": // the sessions of all users, because a list with a user that exists means the same here
+		for _, user := range lsids {
+			if err := x.knownUser(user); err != nil {
+				return nil, err
+			}
+		}
 		backend.KillSessions(nil)
 	}
 	return nil, nil

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// lastLegacy is the wire version of 5.0, which was the last with some commands of old drivers.
+const lastLegacy = 13
+
+// constantRows are commands with constant replies, on a mongod and on a mongos: what they report or change does not
+// exist here. The replies are documents in relaxed Extended JSON.
+func constantRows() (rows []entry) {
+	for _, c := range []struct {
+		row            commands.Row
+		mongod, mongos string
+	}{
+		{commands.Row{Name: "availableQueryOptions", MaxWire: lastLegacy}, `{"options": 246}`, `{"options": 182}`},
+		{commands.Row{Name: "features", MaxWire: lastLegacy}, `{"js": {"utf8": true}, "oidMachine": 1}`, ""},
+		{commands.Row{Name: "isdbgrid", Topologies: onMongos}, "", `{"isdbgrid": 1, "hostname": "localhost"}`},
+		{commands.Row{Name: "top", AdminOnly: true, Topologies: onMongod}, `{"totals": {"note": "all times in microseconds"}}`, ""},
+		{commands.Row{Name: "killOp", AdminOnly: true}, `{"info": "attempting to kill op"}`, `{}`},
+		{commands.Row{Name: "logRotate", AdminOnly: true}, `{}`, ""},
+		{commands.Row{Name: "connPoolStats"}, `{"numClientConnections": 0, "numAScopedConnections": 0, "totalInUse": 0, "totalAvailable": 0,
+			"totalCreated": 0, "totalRefreshing": 0, "pools": {}, "hosts": {}, "replicaSets": {}}`, ""},
+	} {
+		replies := map[bool]bson.D{}
+		for mongos, text := range map[bool]string{false: c.mongod, true: c.mongos} {
+			if text == "" {
+				text = c.mongod + c.mongos
+			}
+			var reply bson.D
+			if err := bson.UnmarshalExtJSON([]byte(text), false, &reply); err != nil {
+				panic(err) // of the table
+			}
+			replies[mongos] = reply
+		}
+		rows = append(rows, entry{c.row, func(x *exchange) (bson.D, error) {
+			reply := replies[x.view.Role == commands.Mongos]
+			return reply[:len(reply):len(reply)], nil
+		}})
+	}
+	return rows
+}
+
+// getLastError reports no error: this version has no writes without replies but those of OP_MSG.
+func (x *exchange) getLastError() (bson.D, error) {
+	if x.view.Role == commands.Mongos {
+		return bson.D{{Key: "shards", Value: bson.A{}}, {Key: "shardRawGLE", Value: bson.D{}}, {Key: "err", Value: nil}}, nil
+	}
+	return bson.D{
+		{Key: "connectionId", Value: int32(x.conn.id)}, {Key: "n", Value: int32(0)}, {Key: "syncMillis", Value: int32(0)},
+		{Key: "writtenTo", Value: nil}, {Key: "writeConcern", Value: bson.D{{Key: "w", Value: int32(1)}, {Key: "wtimeout", Value: int32(0)}}},
+		{Key: "err", Value: nil},
+	}, nil
+}
+
+func (x *exchange) driverOIDTest() (bson.D, error) {
+	id, ok := x.request.Body.Index(0).Value().ObjectIDOK()
+	if !ok {
+		return nil, fault.Errorf(fault.BadValue, "not oid")
+	}
+	return bson.D{{Key: "oid", Value: id}, {Key: "str", Value: id.Hex()}}, nil
+}
+
+// profile reports the level of the profiler, which is always off: there is no system.profile.
+func (x *exchange) profile() (bson.D, error) {
+	if level, ok := x.request.Body.Index(0).Value().AsInt64OK(); ok && level > 0 {
+		return nil, fault.Errorf(fault.NotImplemented, "the profiler is not implemented by the embedded deployment")
+	}
+	return bson.D{{Key: "was", Value: int32(0)}, {Key: "slowms", Value: int32(100)}, {Key: "sampleRate", Value: 1.0}}, nil
+}
+
+// getLog lists the logs, which are empty.
+func (x *exchange) getLog() (bson.D, error) {
+	given := x.request.Body.Index(0).Value()
+	name, ok := given.StringValueOK()
+	switch {
+	case !ok:
+		return nil, fault.Errorf(fault.TypeMismatch, "Argument to getLog must be of type String; found %s of type %s", given, value.RawTypeName(given))
+	case name == "*":
+		return bson.D{{Key: "names", Value: bson.A{"global", "startupWarnings"}}}, nil
+	case name == "global", name == "startupWarnings":
+		return bson.D{{Key: "totalLinesWritten", Value: int32(0)}, {Key: "log", Value: bson.A{}}}, nil
+	}
+	return nil, fault.Errorf(fault.OperationFailed, "No log named '%s'", name)
+}
+
+// hostInfo describes the machine as far as a Go program knows it.
+func (x *exchange) hostInfo() (bson.D, error) {
+	system := bson.D{
+		{Key: "currentTime", Value: bson.NewDateTimeFromTime(time.Now())}, {Key: "hostname", Value: x.view.Address},
+		{Key: "cpuAddrSize", Value: int32(strconv.IntSize)}, {Key: "memSizeMB", Value: int64(0)}, {Key: "memLimitMB", Value: int64(0)},
+		{Key: "numCores", Value: int32(runtime.NumCPU())}, {Key: "cpuArch", Value: runtime.GOARCH}, {Key: "numaEnabled", Value: false},
+	}
+	return bson.D{{Key: "system", Value: system}, {Key: "os", Value: bson.D{{Key: "type", Value: runtime.GOOS}, {Key: "name", Value: runtime.GOOS},
+		{Key: "version", Value: ""}}}, {Key: "extra", Value: bson.D{}}}, nil
+}
+
+// getShardMap returns the connection strings of the shards, which the documents of config.shards name.
+func (x *exchange) getShardMap() (bson.D, error) {
+	if x.view.Role != commands.Mongos {
+		return nil, fault.Errorf(203, "Sharding is not enabled")
+	}
+	reply, err := x.listShards()
+	if err != nil {
+		return nil, err
+	}
+	shards, hosts, names := bson.D{}, bson.D{}, bson.D{}
+	for _, v := range value.Elements(reply[0].Value.(bson.RawValue)) {
+		doc, _ := v.DocumentOK()
+		name, host := doc.Lookup("_id").StringValue(), doc.Lookup("host").StringValue()
+		shards = append(shards, bson.E{Key: name, Value: host})
+		names = append(names, bson.E{Key: host, Value: name})
+		_, members, _ := strings.Cut(host, "/")
+		for member := range strings.SplitSeq(members, ",") {
+			hosts = append(hosts, bson.E{Key: member, Value: name})
+		}
+	}
+	return bson.D{{Key: "map", Value: shards}, {Key: "hosts", Value: hosts}, {Key: "connStrings", Value: names}}, nil
+}
+
+// listCommands describes the commands of the server.
+func (x *exchange) listCommands() (bson.D, error) {
+	c, out := x.conn.server.cluster, bson.D{}
+	for _, name := range slices.Sorted(maps.Keys(c.commands)) {
+		row := c.find(name, x.view.Role)
+		if row == nil || row.Name != name {
+			continue
+		}
+		of := bson.D{{Key: "help", Value: ""}, {Key: "requiresAuth", Value: !row.BeforeAuth}}
+		of = value.AddIf(of, x.view.Role != commands.Mongos, "secondaryOk", row.OnSecondary)
+		of = append(of, bson.E{Key: "adminOnly", Value: row.AdminOnly})
+		if x.has(stableAPI) {
+			versions := bson.A{}
+			for _, v := range row.API {
+				versions = append(versions, string(v))
+			}
+			of = append(of, bson.E{Key: "apiVersions", Value: versions}, bson.E{Key: "deprecatedApiVersions", Value: bson.A{}})
+		}
+		out = append(out, bson.E{Key: name, Value: of})
+	}
+	return bson.D{{Key: "commands", Value: out}}, nil
+}

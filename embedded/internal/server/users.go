@@ -1,0 +1,156 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// The commands for users. Roles are stored but have no effect: every user may do everything.
+
+// setUser creates a user, who can authenticate even without access control, or changes it.
+func (x *exchange) setUser() (bson.D, error) {
+	users, body, name := x.conn.server.cluster.Users, x.request.Body, x.userName()
+	password, given := body.Lookup("pwd").StringValueOK()
+	creates, roles := x.row.Name == "createUser", body.Lookup("roles")
+	old := users.find(x.request.DB, name)
+	switch {
+	case creates && name == "":
+		return nil, fault.Errorf(fault.BadValue, "User document needs 'user' field to be non-empty")
+	case creates && !given && x.request.DB != "$external":
+		return nil, fault.Errorf(fault.BadValue,
+			"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
+	case given && password == "":
+		return nil, fault.Errorf(50687, "Password cannot be empty")
+	case !creates && !given && roles.IsZero() && body.Lookup("customData").IsZero() && body.Lookup("mechanisms").IsZero() &&
+		body.Lookup("authenticationRestrictions").IsZero():
+		return nil, fault.Errorf(fault.BadValue, "Must specify at least one field to update in updateUser")
+	case creates && old != nil:
+		return nil, fault.Errorf(fault.UserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
+	case !creates && old == nil:
+		return nil, fault.Errorf(fault.UserNotFound, "User '%s@%s' not found", name, x.request.DB)
+	}
+	if given || creates {
+		if err := users.Add(x.request.DB, name, password); err != nil {
+			return nil, err
+		}
+	}
+	changed := *users.find(x.request.DB, name)
+	if old != nil {
+		changed.id, changed.roles = old.id, old.roles
+	}
+	if !roles.IsZero() {
+		changed.roles = rolesOf(roles, x.request.DB)
+	}
+	users.users.Store(x.request.DB+"."+name, &changed)
+	return nil, nil
+}
+
+// userName returns the name of the user in the command. Its type has been checked.
+func (x *exchange) userName() string {
+	name, _ := x.request.Body.Index(0).Value().StringValueOK()
+	return name
+}
+
+// rolesOf returns roles as documents. A name is a role of the user's database.
+func rolesOf(given bson.RawValue, db string) bson.A {
+	out := bson.A{}
+	for _, role := range value.Elements(given) {
+		if name, ok := role.StringValueOK(); ok {
+			out = append(out, bson.D{{Key: "role", Value: name}, {Key: "db", Value: db}})
+		} else {
+			out = append(out, role)
+		}
+	}
+	return out
+}
+
+func (x *exchange) dropUser() (bson.D, error) {
+	users, name := x.conn.server.cluster.Users, x.userName()
+	if users.find(x.request.DB, name) == nil {
+		return nil, fault.Errorf(fault.UserNotFound, "User '%s@%s' not found", name, x.request.DB)
+	}
+	users.users.Delete(x.request.DB + "." + name)
+	return nil, nil
+}
+
+func (x *exchange) dropAllUsers() (bson.D, error) {
+	users, n := x.conn.server.cluster.Users, int32(0)
+	for _, u := range users.list(func(u *User) bool { return u.Database == x.request.DB }) {
+		users.users.Delete(u.Database + "." + u.Name)
+		n++
+	}
+	return bson.D{{Key: "n", Value: n}}, nil
+}
+
+// usersInfo lists all users of a database (1), of all databases (forAllDBs), or those that are named.
+func (x *exchange) usersInfo() (bson.D, error) {
+	given := x.request.Body.Index(0).Value()
+	wanted := func(u *User) bool { return u.Database == x.request.DB }
+	doc, isDocument := given.DocumentOK()
+	_, isNumber := given.AsFloat64OK()
+	switch all, _ := doc.Lookup("forAllDBs").BooleanOK(); {
+	case all:
+		wanted = func(*User) bool { return true }
+	case isNumber:
+	default:
+		named := []bson.RawValue{given}
+		if given.Type == bson.TypeArray {
+			named = value.Elements(given)
+		}
+		wanted = func(u *User) bool {
+			return slices.ContainsFunc(named, func(v bson.RawValue) bool { return u.is(v, x.request.DB) })
+		}
+		if _, isText := given.StringValueOK(); !isText && !isDocument && given.Type != bson.TypeArray {
+			return nil, fault.Errorf(fault.BadValue, "UserName must be either a string or an object")
+		}
+	}
+	out := bson.A{}
+	for _, u := range x.conn.server.cluster.Users.list(wanted) {
+		out = append(out, bson.D{
+			{Key: "_id", Value: u.Database + "." + u.Name}, {Key: "userId", Value: u.id}, {Key: "user", Value: u.Name}, {Key: "db", Value: u.Database},
+			{Key: "roles", Value: u.roles}, {Key: "mechanisms", Value: bson.A{"SCRAM-SHA-1", "SCRAM-SHA-256"}},
+		})
+	}
+	return bson.D{{Key: "users", Value: out}}, nil
+}
+
+// is reports whether a value names the user: a name of the database, or a document with user and db.
+func (u *User) is(v bson.RawValue, db string) bool {
+	name, isText := v.StringValueOK()
+	if doc, ok := v.DocumentOK(); ok {
+		name, isText = doc.Lookup("user").StringValueOK()
+		db, _ = doc.Lookup("db").StringValueOK()
+	}
+	return isText && u.Name == name && u.Database == db
+}
+
+// list returns the users that are wanted, in the order of their databases and names.
+func (u *Users) list(wanted func(*User) bool) (out []*User) {
+	u.users.Range(func(_, v any) bool {
+		if user := v.(*User); wanted(user) {
+			out = append(out, user)
+		}
+		return true
+	})
+	slices.SortFunc(out, func(a, b *User) int { return strings.Compare(a.Database+"."+a.Name, b.Database+"."+b.Name) })
+	return out
+}
+
+// knownUser returns an error if a document with user and db does not name a user.
+func (x *exchange) knownUser(doc bson.Raw) error {
+	name, _ := doc.Lookup("user").StringValueOK()
+	db, _ := doc.Lookup("db").StringValueOK()
+	switch {
+	case x.conn.server.cluster.Users.find(db, name) != nil:
+		return nil
+	case x.view.Role == commands.Mongos:
+		return fault.Errorf(fault.UserNotFound, "User \"%s@%s\" not found", name, db)
+	}
+	return fault.Errorf(fault.UserNotFound, "Could not find user \"%s\" for db \"%s\"", name, db)
+}
