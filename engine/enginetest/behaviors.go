@@ -335,7 +335,7 @@ func endsSessions(k *bench) {
 func completesWrites(k *bench) {
 	k.check(k.entity("collection", "silent", `{"database": "database", "collectionName": "`+k.collection+`",
 		"collectionOptions": {"writeConcern": {"w": 0}}}`))
-	k.failPoint(`{"times": 1}`, `{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 100}`)
+	k.failPoint(`{"times": 1}`, `{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 500}`)
 	k.must("silent", "insertOne", `{"document": {"_id": 1}}`)
 	k.check(k.test.Close(k.ctx, "client"))
 	next, err := k.engine.Begin(k.ctx)

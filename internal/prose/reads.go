@@ -166,9 +166,9 @@ func (k *stage) backedOffOnce(c *client, command string) {
 	all := len(started) == n && len(failed) == n
 	k.require(all, "%d attempts began and %d failed, not %d", len(started), len(failed), n)
 	wait := func(i int) time.Duration { return started[i+1].Time.Sub(failed[i].Time) }
-	least := k.setting.Constants.Backoffs[0]
-	k.require(wait(0) >= least, "the second attempt came %v after the overload error, not %v or more", wait(0), least)
-	for i := 1; i+1 < n; i++ {
-		k.require(wait(i) < least, "attempt %d came %v after an error without the label", i+2, wait(i))
+	backoffs := k.setting.Constants.Backoffs
+	k.require(wait(0) >= backoffs[0], "the second attempt came %v after the overload error, not %v or more", wait(0), backoffs[0])
+	for i := 1; i+1 < n; i++ { // a backoff here would be that of this attempt
+		k.require(wait(i) < backoffs[i], "attempt %d came %v after an error without the label", i+2, wait(i))
 	}
 }
