@@ -10,6 +10,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/unified-test-runner/utr/internal/plural"
 )
 
 // suiteFailPoints are the fail points that suites set. Others may be on for reasons unrelated to runs.
@@ -33,7 +35,7 @@ func (l leftFailPoint) String() string {
 		mode = modes[l.Mode]
 	}
 	if l.TimesEntered != nil {
-		mode += fmt.Sprintf(", triggered %d times", *l.TimesEntered)
+		mode += ", triggered " + plural.Of(int(*l.TimesEntered), "time")
 	}
 	return fmt.Sprintf("%s was on at %s (%s): %s", l.name, l.member, mode, l.Data)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/certificate"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/internal/secret"
 )
 
@@ -388,7 +389,8 @@ func (n *creation) connect(ctx context.Context, direct uri, balanced []int) (*cl
 // balance starts load balancers for the mongoses of a cluster, and returns the connection string for them.
 func balance(u uri, ports []int) (b *local.Balancers, balanced uri, err error) {
 	if len(ports) < len(u.hosts) {
-		return nil, u, fmt.Errorf("its %d routers have %d ports for load balancers", len(u.hosts), len(ports))
+		return nil, u, fmt.Errorf("it has %s, but %s for load balancers",
+			plural.Of(len(u.hosts), "router"), plural.Of(len(ports), "port"))
 	}
 	var targets []string
 	for i, host := range u.hosts {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
+	"github.com/unified-test-runner/utr/internal/plural"
 )
 
 // poolSlot is a place for one cluster. The pool's mutex guards its state.
@@ -256,7 +257,7 @@ func (p *pool) giveUp(s *poolSlot, err error) {
 	o.fault = err
 	if p.open.Err() == nil {
 		left := len(o.slots) - count(o.slots, slotDead)
-		p.note(fmt.Sprintf("%s is given up, %d of its kind are left: %s", s.name, left, err))
+		p.note(fmt.Sprintf("%s is given up, %s of its kind left: %s", s.name, plural.Of(left, "cluster"), err))
 	}
 }
 

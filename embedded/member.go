@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/server"
+	"github.com/unified-test-runner/utr/internal/plural"
 )
 
 // Member configures a member of a replica set.
@@ -53,7 +54,7 @@ func (o *Options) members() ([]server.Member, error) {
 	case o.Topology != ReplicaSet:
 		return nil, fmt.Errorf("a %s has no members to configure", o.Topology)
 	case len(o.MemberConfigs) > o.Members:
-		return nil, fmt.Errorf("%d members are configured, but the replica set has %d", len(o.MemberConfigs), o.Members)
+		return nil, fmt.Errorf("settings for %s, but the replica set has %d", plural.Of(len(o.MemberConfigs), "member"), o.Members)
 	}
 	configs := append(slices.Clone(o.MemberConfigs), make([]Member, o.Members-len(o.MemberConfigs))...)
 	var members bson.A

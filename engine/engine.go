@@ -54,7 +54,7 @@ func (d Description) Logs(m result.Monitor) bool {
 type Test interface {
 	// Open creates an entity.
 	Open(ctx context.Context, entity Entity) error
-	// Do performs an operation. Errors of the operation are in the outcome. Cancelling the context cancels the
+	// Do performs an operation. Errors of the operation are in the outcome. Canceling the context cancels the
 	// operation. Do returns only after the operation has released its connection.
 	Do(ctx context.Context, operation Operation) result.Outcome
 	// Events returns the events of a client whose sequence is greater than

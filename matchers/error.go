@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/source"
 )
@@ -122,7 +123,7 @@ func matchWriteConcernErrors(m *Matcher, want *source.Value, err raised) {
 		m.atIndex(i, func() { m.match(item, present(got), RootDocument) })
 	}
 	if len(err.WriteConcernErrors) != len(want.Items) {
-		m.reject(want, describeError(err.Error), "expected %s, got %d", count(len(want.Items), "write concern error"), len(err.WriteConcernErrors))
+		m.reject(want, describeError(err.Error), "expected %s, got %d", plural.Of(len(want.Items), "write concern error"), len(err.WriteConcernErrors))
 	}
 }
 

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/source"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // events returns named events, or one written in YAML.

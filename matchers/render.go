@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
@@ -44,5 +45,5 @@ func abridge(s string) string {
 	if len(s) <= most {
 		return s
 	}
-	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:most], ""), len(s))
+	return fmt.Sprintf("%s… (%s)", strings.ToValidUTF8(s[:most], ""), plural.Of(len(s), "byte"))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/source"
 )
@@ -37,7 +38,7 @@ func matchList[T any](m *Matcher, s list[T]) {
 func pairs[T any](m *Matcher, s list[T]) (rows []result.Row) {
 	same := len(s.want) == len(s.got) || s.allowExtra && len(s.want) < len(s.got)
 	if !same {
-		m.say(s.at, "", "", "expected %s%s, got %d", either(s.allowExtra, "at least ", ""), count(len(s.want), s.what), len(s.got))
+		m.say(s.at, "", "", "expected %s%s, got %d", either(s.allowExtra, "at least ", ""), plural.Of(len(s.want), s.what), len(s.got))
 	}
 	j := 0
 	extra := func(until int) {

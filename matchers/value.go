@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
@@ -66,7 +67,7 @@ func (m *Matcher) matchArray(want *source.Value, actual bson.RawValue, shape Sha
 		m.differ(want, actual, "the actual array is %v", err)
 		return
 	case len(seen) != len(want.Items):
-		m.differAs(want, actual, shape, "expected %s, got %d", count(len(want.Items), "element"), len(seen))
+		m.differAs(want, actual, shape, "expected %s, got %d", plural.Of(len(want.Items), "element"), len(seen))
 		return
 	}
 	for i, item := range want.Items {
@@ -99,18 +100,9 @@ func (m *Matcher) matchDocument(want *source.Value, actual bson.RawValue, shape 
 		m.atKey(f.Key, func() { m.match(f.Value, values[f.Key], Nested) })
 	}
 	if len(extra) > 0 {
-		m.differAs(want, actual, shape, "unexpected %s %s", plural(len(extra), "key"), strings.Join(extra, ", "))
+		m.differAs(want, actual, shape, "unexpected %s %s", plural.Noun(len(extra), "key"), strings.Join(extra, ", "))
 	}
 }
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
-}
-
-func count(n int, word string) string { return strconv.Itoa(n) + " " + plural(n, word) }
 
 // numberOf returns an int32, int64 or double exactly; nil is NaN. Decimal128 is
 // not a number here ("Flexible Numeric Comparisons").

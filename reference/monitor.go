@@ -32,7 +32,7 @@ func (c *client) poolMonitor() *event.PoolMonitor {
 	}}
 }
 
-// serverMonitor writes SDAM events to the log, except those of a cancelled check: the server is already Unknown.
+// serverMonitor writes SDAM events to the log, except those of a canceled check: the server is already Unknown.
 func (c *client) serverMonitor() *event.ServerMonitor {
 	write, sockets, messages := enginekit.ServerMonitor(c.log), c.sockets, c.messages
 	monitor := *write
@@ -40,14 +40,14 @@ func (c *client) serverMonitor() *event.ServerMonitor {
 		if e.NewDescription.Kind != description.UnknownStr {
 			sockets.change(e.Address.String(), func(w *serverState) { w.known = true })
 		}
-		if e.PreviousDescription.Kind != e.NewDescription.Kind || !sockets.cancelled(e.Address.String()) {
+		if e.PreviousDescription.Kind != e.NewDescription.Kind || !sockets.canceled(e.Address.String()) {
 			write.ServerDescriptionChanged(e)
 		}
 	}
 	monitor.TopologyDescriptionChanged = func(e *event.TopologyDescriptionChangedEvent) {
 		messages.expect()
 		sockets.Update(func() {}) // wakes awaitMembers
-		if !sockets.cancelled("") || !reflect.DeepEqual(enginekit.Topology(e.PreviousDescription), enginekit.Topology(e.NewDescription)) {
+		if !sockets.canceled("") || !reflect.DeepEqual(enginekit.Topology(e.PreviousDescription), enginekit.Topology(e.NewDescription)) {
 			write.TopologyDescriptionChanged(e)
 		}
 	}
@@ -60,7 +60,7 @@ func (c *client) serverMonitor() *event.ServerMonitor {
 	}
 	monitor.ServerHeartbeatSucceeded = func(e *event.ServerHeartbeatSucceededEvent) {
 		messages.expect()
-		sockets.change(enginekit.AddressOf(e.ConnectionID), func(w *serverState) { w.cancelled = false })
+		sockets.change(enginekit.AddressOf(e.ConnectionID), func(w *serverState) { w.canceled = false })
 		write.ServerHeartbeatSucceeded(e)
 	}
 	monitor.ServerHeartbeatFailed = func(e *event.ServerHeartbeatFailedEvent) {

@@ -39,7 +39,7 @@ type sockets struct {
 // serverState is the state of one server.
 type serverState struct {
 	known     bool      // it has been checked successfully
-	cancelled bool      // its check was cancelled, and no check has succeeded since
+	canceled bool      // its check was canceled, and no check has succeeded since
 	noticed   bool      // the monitor has noticed the cancellation
 	due       bool      // the monitor must pause
 	late      error     // of a check that timed out; repeated, if the next check has failed with it
@@ -78,7 +78,7 @@ func newSockets(dial func(ctx context.Context, network, address string) (net.Con
 		}
 		return rewriteHello(message, fields...)
 	}
-	s.Cancelled = s.cancel
+	s.Canceled = s.cancel
 	s.Failed = func(k *enginekit.Socket, err error) {
 		if k.Monitor {
 			s.awaitPoolClosed(k.Address)
@@ -191,7 +191,7 @@ func (s *sockets) handle(address string, handling func() (unknown bool)) {
 	if s.Release(address, net.ErrClosed, handling()) {
 		s.Await(context.Background(), monitorTimeout, func() bool {
 			w := s.at(address)
-			return w.noticed || !w.cancelled
+			return w.noticed || !w.canceled
 		})
 	}
 }
@@ -220,26 +220,26 @@ func (s *sockets) awaitPoolClosed(address string) {
 	s.Await(context.Background(), monitorTimeout, func() bool { return !s.IsShut() || s.Ended(address) })
 }
 
-// cancel records that the check of a server was cancelled for an error of another connection. The monitor will pause,
+// cancel records that the check of a server was canceled for an error of another connection. The monitor will pause,
 // unless the cause is an immediate check.
 func (s *sockets) cancel(address string, cause error) {
 	s.change(address, func(w *serverState) {
-		w.cancelled, w.noticed = true, false
+		w.canceled, w.noticed = true, false
 		w.due = w.due || !errors.As(cause, new(checkNow))
 	})
 }
 
-// cancelled reports whether the last check of a server, or of any server for "", was cancelled or repeated a failure.
-func (s *sockets) cancelled(address string) (is bool) {
+// canceled reports whether the last check of a server, or of any server for "", was canceled or repeated a failure.
+func (s *sockets) canceled(address string) (is bool) {
 	s.Update(func() {
 		for a, w := range s.servers {
-			is = is || (address == "" || address == a) && (w.cancelled || errors.As(w.late, new(repeated)))
+			is = is || (address == "" || address == a) && (w.canceled || errors.As(w.late, new(repeated)))
 		}
 	})
 	return is
 }
 
-// pause delays a monitor whose check was cancelled until the next heartbeat, or until an operation needs a server
+// pause delays a monitor whose check was canceled until the next heartbeat, or until an operation needs a server
 // (Server Monitoring, "Clients use the streaming protocol when supported" and "Requesting an immediate check"). The topology's monitors do not
 // wait.
 func (s *sockets) pause(address string, interval time.Duration) {

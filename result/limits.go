@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/plural"
 )
 
 // Limits bound what a verdict keeps for reports: a test that retries in a loop for a minute creates hundreds of
@@ -121,7 +123,8 @@ func (l Limits) error(e *Error) *Error {
 	short := *e
 	short.Response, short.Partial = l.document(e.Response), l.value(e.Partial)
 	if writes {
-		short.WriteErrors, short.WriteConcernErrors = nil, []Document{leftOut(fmt.Sprintf("%d write errors and %d write concern errors", len(e.WriteErrors), len(e.WriteConcernErrors)))}
+		short.WriteErrors, short.WriteConcernErrors = nil, []Document{leftOut(plural.Of(len(e.WriteErrors), "write error") +
+			" and " + plural.Of(len(e.WriteConcernErrors), "write concern error"))}
 	}
 	return &short
 }
@@ -131,21 +134,21 @@ func (l Limits) text(s string) string {
 	if len(s) <= l.Document {
 		return s
 	}
-	return fmt.Sprintf("%s… %d bytes left out", strings.ToValidUTF8(s[:l.Document], ""), len(s)-l.Document)
+	return fmt.Sprintf("%s… %s left out", strings.ToValidUTF8(s[:l.Document], ""), plural.Of(len(s)-l.Document, "byte"))
 }
 
 func (l Limits) document(d Document) Document {
 	if len(d) <= l.Document {
 		return d
 	}
-	return leftOut(fmt.Sprintf("%d bytes", len(d)))
+	return leftOut(plural.Of(len(d), "byte"))
 }
 
 func (l Limits) value(v Value) Value {
 	if len(v.Value) <= l.Document {
 		return v
 	}
-	return Value{bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: leftOut(fmt.Sprintf("%d bytes", len(v.Value)))}}
+	return Value{bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: leftOut(plural.Of(len(v.Value), "byte"))}}
 }
 
 // leftOut returns the replacement of an omitted document.

@@ -91,7 +91,7 @@ func TestTrimDocuments(t *testing.T) {
 	} {
 		testkit.Equal(t, reason, got, want)
 	}
-	testkit.Equal(t, "write errors", operations[0].Outcome.Err.WriteConcernErrors, `[{"leftOut": "1 write errors and 1 write concern errors"}]`)
+	testkit.Equal(t, "write errors", operations[0].Outcome.Err.WriteConcernErrors, `[{"leftOut": "1 write error and 1 write concern error"}]`)
 	if operations[2].Outcome.Err != kept || events[3].Failure != kept || operations[2].Outcome.Value.Document().String() != `{"short": {"$numberInt":"1"}}` {
 		t.Error("a short document was changed")
 	}

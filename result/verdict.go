@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
@@ -197,9 +198,9 @@ func (s *Summary) RequireTests(least int) {
 	switch ran := s.Ran(); {
 	case s.ExitCode() != 0 || ran >= least:
 	case ran == 0:
-		s.Problems = append(s.Problems, fmt.Sprintf("no test ran: all %d were skipped", s.Skipped))
+		s.Problems = append(s.Problems, "no test ran: skipped "+plural.Of(s.Skipped, "test"))
 	default:
-		s.Problems = append(s.Problems, fmt.Sprintf("%d tests ran, --min-tests requires %d", ran, least))
+		s.Problems = append(s.Problems, fmt.Sprintf("%s ran, --min-tests requires %d", plural.Of(ran, "test"), least))
 	}
 }
 

@@ -113,7 +113,7 @@ func guarded[T any](ctx context.Context, during string, call func(context.Contex
 		case <-done:
 			done, late = nil, time.After(grace)
 		case <-late:
-			return *new(T), &callError{fmt.Sprintf("%s did not return within %s after it was cancelled", during, grace)}
+			return *new(T), &callError{fmt.Sprintf("%s did not return within %s after it was canceled", during, grace)}
 		}
 	}
 }

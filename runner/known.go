@@ -22,7 +22,7 @@ type KnownFailure struct {
 	// Suites matches the files that the failure applies to. If the run has none of
 	// them, the pattern may match no test. Nil means all files.
 	Suites *regexp.Regexp
-	// Until is the last day (UTC) of the failure; zero means no end. Afterwards, the
+	// Until is the last day (UTC) of the failure; zero means no end. Afterward, the
 	// tests must pass, and the entry is a Problem of the Summary.
 	Until time.Time
 	// Sometimes means that the tests fail at random and may pass.

@@ -8,14 +8,16 @@ import (
 	"slices"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/source"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // create creates entities in order ("createEntities").
@@ -187,7 +189,7 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 	defer cancel()
 	for after := int64(0); ; {
 		log, err := t.logWaiting(ctx, e.ID, after, 50*time.Millisecond)
-		waitingFor := fmt.Sprintf("%d connections in each pool of %s", connections, e.ID)
+		waitingFor := plural.Of(int(connections), "connection") + " in each pool of " + e.ID
 		if f := cmp.Or(ended(ctx, path, limit.Position, waitingFor), broken(err)); f != nil {
 			return f
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -47,7 +48,7 @@ func merged(attempts []*result.Verdict) *result.Verdict {
 	v := *last
 	switch {
 	case last.Status.FailsRun():
-		v.Reason = strings.TrimPrefix(fmt.Sprintf("%s; no pass in %d attempts", v.Reason, n), "; ")
+		v.Reason = strings.TrimPrefix(fmt.Sprintf("%s; no pass in %s", v.Reason, plural.Of(n, "attempt")), "; ")
 	case last.Status == result.Passed:
 		v = *attempts[n-2]
 		v.Status = result.Flaky

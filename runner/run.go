@@ -12,6 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -243,7 +244,8 @@ func (r *run) open(ctx context.Context, s *site, began time.Time) (err error) {
 	}
 	r.locked(func() { r.sites[s.deployment] = s })
 	about := s.about
-	info := fmt.Sprintf("%s %d.%d.%d on %d hosts", about.Topology, about.Version[0], about.Version[1], about.Version[2], len(about.Hosts))
+	info := fmt.Sprintf("%s %d.%d.%d on %s", about.Topology, about.Version[0], about.Version[1], about.Version[2],
+		plural.Of(len(about.Hosts), "host"))
 	for _, host := range about.Hosts {
 		if s.before[host].err != nil {
 			info += fmt.Sprintf("; %s does not answer, so tests may take ten times as long", host)

@@ -20,7 +20,7 @@ import (
 const settleLimit = 5 * time.Second
 
 // unanswered returns the sessions of commands without a reply by address. Some
-// drivers do not publish the end of a cancelled command.
+// drivers do not publish the end of a canceled command.
 func unanswered(log []result.Event) map[string][]bson.RawValue {
 	open := make(map[int64]result.Event) // by request
 	for _, e := range log {

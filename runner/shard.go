@@ -33,7 +33,7 @@ func ParseShard(text string) (Shard, error) {
 	case !found || err != nil || other != nil:
 		return Shard{}, errors.New("expected a form such as 2/5, the second part of five")
 	case n < 1 || i < 1 || i > n:
-		return Shard{}, fmt.Errorf("there are %d parts, but no part %d", n, i)
+		return Shard{}, fmt.Errorf("there is no part %d of %d", i, n)
 	}
 	return Shard{Index: i, Count: n}, nil
 }

@@ -7,8 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/result"
 )
 
 // waitForEvent waits for matching events, including earlier ones ("waitForEvent").
@@ -30,8 +32,8 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 		case int64(got) >= want:
 			return nil
 		}
-		if f := ended(ctx, c.path, c.op.Position, fmt.Sprintf("%d events of type %s on %s, got %d",
-			want, c.value("event").Fields[0].Key, client, got)); f != nil {
+		if f := ended(ctx, c.path, c.op.Position, fmt.Sprintf("%s of type %s on %s, got %d",
+			plural.Of(int(want), "event"), c.value("event").Fields[0].Key, client, got)); f != nil {
 			return f
 		}
 		after = lastSequence(log)

@@ -89,7 +89,7 @@ const cleanupLimit = 15 * time.Second
 // responding deployment needs a fraction of it.
 const InterruptedCleanUp = 3 * time.Second
 
-// InterruptedEnd bounds the end of Run after an interruption, if the engine returns when it is cancelled.
+// InterruptedEnd bounds the end of Run after an interruption, if the engine returns when it is canceled.
 const InterruptedEnd = InterruptedCleanUp + closeLimit
 
 // cleanupContext returns the context of a clean-up. It outlives ctx and ends after

@@ -66,7 +66,7 @@ func IsURIOption(name string) bool {
 
 // checkClient checks the options of a client.
 //
-// Connection String, "Keys": drivers ignore unknown options, so a misspelt one has no
+// Connection String, "Keys": drivers ignore unknown options, so a misspelled one has no
 // effect. Names are case-insensitive.
 //
 // serverApi: test runners fail if the driver does not support the version. Versioned API, "Declaring

@@ -19,7 +19,7 @@ type candidate struct {
 	name     string // as shown to the user
 	read     func() ([]byte, error)
 	ext      string     // of the name; "" for standard input, whose format is unknown
-	named    bool       // by the user; other files of a directory need not be suites
+	named    bool       // by the user; other files of a folder need not be suites
 	twin     *candidate // the JSON form of a YAML candidate, or nil
 	expected string     // mustFail, mustBeInvalid, or ""
 
@@ -35,7 +35,7 @@ const (
 )
 
 // corpusOf returns the folder that determines the expected result of a file, or "". The file is named relative to a
-// directory. A user who names one of the folders directly sees its errors.
+// folder. A user who names one of the folders directly sees its errors.
 func corpusOf(name string, in fs.FS) string {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		base := path.Base(dir)
@@ -54,7 +54,7 @@ func exists(in fs.FS, name string) bool {
 // Stdin is the path of standard input.
 const Stdin = "-"
 
-// discovery finds each candidate once, in the order of the paths and by name within a directory.
+// discovery finds each candidate once, in the order of the paths and by name within a folder.
 type discovery struct {
 	options Options
 	found   []*candidate
@@ -126,7 +126,7 @@ func Current() []string {
 	return slices.DeleteFunc(all, func(name string) bool { return name == "dated" })
 }
 
-// below adds a file, or the files below a directory except hidden ones. Of twins, a YAML and a JSON file
+// below adds a file, or the files below a folder except hidden ones. Of twins, a YAML and a JSON file
 // with the same name, it adds the YAML file.
 func (d *discovery) below(p string, in fs.FS, root string, show func(string) string) {
 	var names []string

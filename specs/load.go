@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
@@ -21,10 +22,10 @@ type Options struct {
 	Twins bool
 }
 
-// Loaded has the files found, in the order of the paths and by name within a directory.
+// Loaded has the files found, in the order of the paths and by name within a folder.
 type Loaded struct {
 	Suites   []*Suite
-	Others   []string // files of other formats, such as JSON schemas, found in directories
+	Others   []string // files of other formats, such as JSON schemas, found in folders
 	Rejected []string // suites that are invalid, as expected
 }
 
@@ -32,27 +33,26 @@ type Loaded struct {
 func (l *Loaded) Summary() string {
 	var parts []string
 	for _, p := range []struct {
-		files     []string
-		one, many string
+		files []string
+		does  string
+		what  string
+		as    string
 	}{
-		{l.Others, "skipped 1 file of another format", "skipped %d files of other formats"},
-		{l.Rejected, "rejected 1 invalid suite, as expected", "rejected %d invalid suites, as expected"},
+		{l.Others, "skipped", "file", " in other formats"},
+		{l.Rejected, "rejected", "invalid suite", ", as expected"},
 	} {
-		switch n := len(p.files); {
-		case n == 1:
-			parts = append(parts, p.one)
-		case n > 1:
-			parts = append(parts, fmt.Sprintf(p.many, n))
+		if len(p.files) > 0 {
+			parts = append(parts, p.does+" "+plural.Of(len(p.files), p.what)+p.as)
 		}
 	}
 	return strings.Join(parts, "; ")
 }
 
-// Load finds, reads and checks suites. A path names a file (.yml, .yaml, .json), a directory (with
+// Load finds, reads and checks suites. A path names a file (.yml, .yaml, .json), a folder (with
 // everything below it except hidden files), standard input ("-"), or, if it does not exist on disk, a
-// built-in suite or directory. Of the twins x.yml and x.json in one directory, only x.yml is loaded.
+// built-in suite or folder. Of the twins x.yml and x.json in one folder, only x.yml is loaded.
 //
-// Within a directory, files with other extensions are ignored, and a YAML or JSON document that does
+// Within a folder, files with other extensions are ignored, and a YAML or JSON document that does
 // not look like a suite is one of the others. Everything else must be a valid suite: a file that cannot
 // be parsed, or has no schemaVersion, is an error, so that no suite is silently skipped.
 //

@@ -54,7 +54,7 @@ async function callback(request) {
 
 // cancel aborts a call. If the driver does not support that, closing the client ends the call.
 function cancel({ id }) {
-  const reason = new Failed({ message: 'the operation was cancelled', client: true, kind: 'cancelled' });
+  const reason = new Failed({ message: 'the operation was canceled', client: true, kind: 'canceled' });
   open.get(id)?.controller.abort(reason);
   setTimeout(() => open.get(id)?.log?.client.close().catch(() => {}), 1000).unref();
 }

@@ -13,7 +13,7 @@ from failures import Failed, describe_error, ejson
 from pymongo.errors import PyMongoError
 
 
-class Cancelled(BaseException):
+class Canceled(BaseException):
     """Ends an operation. PyMongo treats it like Ctrl-C: it closes the connection and does not retry."""
 
 
@@ -34,7 +34,7 @@ class Conversation:
             elif message["method"] == "cancel":
                 with self.lock:
                     if request := self.threads.get(message["params"]["id"]):
-                        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(request.ident), ctypes.py_object(Cancelled))
+                        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(request.ident), ctypes.py_object(Canceled))
             else:
                 request = threading.Thread(target=self.answer, args=(message,), daemon=True)
                 with self.lock:
@@ -55,7 +55,7 @@ class Conversation:
         try:
             unknown = {"error": {"code": -32601, "message": f"unknown call {message['method']}"}}
             reply = {"result": call(**message.get("params", {}))} if call else unknown
-        except (Exception, Cancelled) as error:  # the call could not be performed
+        except (Exception, Canceled) as error:  # the call could not be performed
             reply = {"error": {"code": -32603, "message": f"{type(error).__name__}: {error}"}}
         with self.lock:
             del self.threads[id]
@@ -70,8 +70,8 @@ class Conversation:
         try:
             value = call()
             return {} if value is ... else {"value": ejson(value)}
-        except Cancelled:
-            return {"error": {"message": "the operation was cancelled", "client": True, "kind": "cancelled"}}
+        except Canceled:
+            return {"error": {"message": "the operation was canceled", "client": True, "kind": "canceled"}}
         except Failed as error:
             return {"error": error.args[0]}
         except (PyMongoError, ValueError, TypeError, KeyError) as error:

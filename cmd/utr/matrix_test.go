@@ -91,7 +91,7 @@ func TestNightIsInterrupted(t *testing.T) {
 	u.Signal(syscall.SIGTERM)
 	u.Line("2/3 ✘ c_reference_slow: interrupted, 1 passed in ")
 	u.Line("2 passed, 0 failed, ")
-	u.End().Want(3, "1 of 3 cells are finished")
+	u.End().Want(3, "interrupted after 1 of 3 cells")
 	log := testkit.Read(t, filepath.Join(n.results, "c_reference_slow.log"))
 	testkit.Contains(t, log, "interrupted: 1 of 3 tests ran") // it was not killed
 	testkit.Contains(t, testkit.Read(t, junit), `[c_reference_again]" time="0.000">`, `<skipped message="not-run: interrupted before it began">`,

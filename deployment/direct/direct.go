@@ -43,7 +43,7 @@ func exchange(ctx context.Context, address string, secure *tls.Config, command b
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	// Cancelling the context interrupts reads and writes.
+	// Canceling the context interrupts reads and writes.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	body, err := bson.Marshal(command)

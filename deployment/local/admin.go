@@ -8,12 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment/direct"
-	"github.com/unified-test-runner/utr/internal/replies"
-	_ "github.com/unified-test-runner/utr/internal/wire42" // releases may be of version 4.2
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/unified-test-runner/utr/deployment/direct"
+	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/internal/replies"
+	_ "github.com/unified-test-runner/utr/internal/wire42" // releases may be of version 4.2
 )
 
 // commandLimit bounds one command: a server may accept a connection without answering.
@@ -152,7 +154,7 @@ func initiate(ctx context.Context, set Set, members []*server) error {
 		return err
 	}
 	var steppedUp time.Time
-	return await(ctx, fmt.Sprintf("replica set %s to have a primary and %d secondaries", set.Name, len(members)-1), func(ctx context.Context) error {
+	return await(ctx, "replica set "+set.Name+" to have a primary and "+plural.Of(len(members)-1, "secondary"), func(ctx context.Context) error {
 		replies := make([]direct.Hello, len(members))
 		for i, m := range members {
 			if replies[i], err = m.hello(ctx); err != nil {
@@ -196,7 +198,8 @@ func lacks(replies []direct.Hello) (missing error, elected bool) {
 	if primaries == 1 && others == 0 {
 		return nil, true
 	}
-	return fmt.Errorf("%d primaries, %d secondaries, %d that are neither", primaries, secondaries, others), primaries > 0
+	return fmt.Errorf("it has %s, %s, %s", plural.Of(primaries, "primary"), plural.Of(secondaries, "secondary"),
+		plural.Of(others, "other member")), primaries > 0
 }
 
 // addShard adds a replica set as a shard. While the mongos does not know its primary, the command fails with various

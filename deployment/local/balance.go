@@ -17,7 +17,7 @@ type Balancers struct {
 	All, First string
 
 	work  sync.WaitGroup
-	open  context.Context // cancelled by Close
+	open  context.Context // canceled by Close
 	close context.CancelFunc
 }
 

@@ -84,7 +84,7 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Start starts a cluster and waits until it accepts commands. Close removes it. Cancelling ctx interrupts only the
+// Start starts a cluster and waits until it accepts commands. Close removes it. Canceling ctx interrupts only the
 // start, and everything is removed. All other errors are of type *StartError.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	what := fmt.Sprintf("%s of version %s", o.Shape.Topology, o.Release.Version)

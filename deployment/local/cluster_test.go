@@ -120,7 +120,7 @@ func TestInvalidOptions(t *testing.T) {
 	}
 }
 
-// Cancelling the context interrupts a start and leaves nothing.
+// Canceling the context interrupts a start and leaves nothing.
 func TestStartIsInterrupted(t *testing.T) {
 	for _, flaw := range []string{"does not listen", "does not answer"} {
 		b := newBench(t, flaw)

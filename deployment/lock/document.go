@@ -99,7 +99,7 @@ func leased(lease time.Duration) bson.D {
 	}
 }
 
-// modify applies a pipeline stage to the lock document that query matches, and returns the document afterwards or nil.
+// modify applies a pipeline stage to the lock document that query matches, and returns the document afterward or nil.
 func (d *Document) modify(ctx context.Context, query, stage bson.D, upsert bool) (bson.Raw, error) {
 	reply, err := d.run(ctx, Database, bson.D{
 		{Key: "findAndModify", Value: Collection},

@@ -142,7 +142,7 @@ func (c *Client) Check(ctx context.Context) error {
 // Create creates a cluster and returns when the service has started all of its servers. The id must equal the body's
 // and must not exist yet.
 //
-// After an error, parts of the cluster may exist: see Remove. Cancelling the context does not stop the service.
+// After an error, parts of the cluster may exist: see Remove. Canceling the context does not stop the service.
 func (c *Client) Create(ctx context.Context, kind Kind, id string, body any) (Cluster, error) {
 	return c.cluster(ctx, c.CreateLimit, http.MethodPut, kind, id, body)
 }

@@ -174,7 +174,7 @@ func TestNobodyListens(t *testing.T) {
 	testkit.ErrorContains(t, client(t, other.URL).Check(t.Context()), "something other than mongo-orchestration answers")
 }
 
-// Cancelling the context interrupts a request, with the cause as the error.
+// Canceling the context interrupts a request, with the cause as the error.
 func TestInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := answering(t, func(_ http.ResponseWriter, r *http.Request) { cancel(errors.New("enough")); <-r.Context().Done() })

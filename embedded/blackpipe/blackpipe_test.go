@@ -72,7 +72,7 @@ func faults() (faults, mistakes []fault) {
 			{"another value than expected", "[{expect: {update: nights}, reply: {}}]", "EOF", "message 1 does not match"},
 			{"none of several expected commands", "[{any: [{expect: {update: nights}, reply: {}}, {expect: {find: days}, reply: {}}]}]", "EOF", `want "nights", got "days"`},
 			{"extra command", "[{expect: ADDS, reply: {n: 1}}]", "EOF", "received update after the end of the script"},
-			{"missing command", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", "not received after 2 messages"},
+			{"missing command", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", "ended after 2 messages"},
 		}
 }
 
@@ -211,7 +211,7 @@ func TestParseScript(t *testing.T) {
 		{"a reply that is not a document", "steps: [{expect: {ping: 1}, reply: 1}]", "reply is not a document"},
 		{"hangUp: false", "steps: [{expect: {ping: 1}, hangUp: false}]", "hangUp is not true"},
 		{"a delay without a unit", "steps: [{expect: {ping: 1}, reply: {}, after: 5}]", "after is not a duration"},
-		{"a misspelt key", "steps: [{expects: {ping: 1}}]", `a step has no key "expects"`},
+		{"a misspelled key", "steps: [{expects: {ping: 1}}]", `a step has no key "expects"`},
 		{"an unknown operator", "steps: [{expect: {ping: {$$exist: true}}, reply: {}}]", "s.yml:1:26: unknown operator $$exist"},
 		{"a malformed reply", "steps: [{expect: {ping: 1}, reply: {id: {$oid: x}}}]", "$oid"},
 		{"any beside other keys", "steps: [{any: [], reply: {}}]", "any must be the only key"},

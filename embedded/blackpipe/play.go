@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/source"
@@ -88,7 +89,8 @@ func (p *Play) End() error {
 	}
 	if len(p.groups) > 0 {
 		missing := p.groups[0][0]
-		return &Unexpected{Position: missing.Expect.Position, Message: fmt.Sprintf("not received after %d messages: %s", p.received, missing.Expect.JSON())}
+		return &Unexpected{Position: missing.Expect.Position, Message: fmt.Sprintf("expected %s; the application ended after %s",
+			missing.Expect.JSON(), plural.Of(p.received, "message"))}
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 		flags.StringVar(&o.ConfigDB, "configdb", "", "config servers, as SET/HOST:PORT,HOST:PORT")
 	} else {
 		flags.BoolVar(&auth, "auth", false, "enables access control")
-		flags.StringVar(&o.DBPath, "dbpath", "", "directory; deleting it discards the data")
+		flags.StringVar(&o.DBPath, "dbpath", "", "folder; deleting it discards the data")
 		flags.StringVar(&o.ReplSet, "replSet", "", "name of the replica set")
 		flags.BoolVar(&o.ConfigServer, "configsvr", false, "config server; changes the default port")
 		flags.BoolVar(&shard, "shardsvr", false, "shard server; changes the default port")

@@ -80,7 +80,7 @@ func (p *proc) end(signal os.Signal, code int) {
 //	ended a                         waits until the process exits with code 0
 //	run 2 mongod --foo -> text      mongod exits with this code and prints this
 //
-// HOST(a) is the address of a process, IP(a) and PORT(a) are its parts, PID(a) is its id, DIR(a) its directory.
+// HOST(a) is the address of a process, IP(a) and PORT(a) are its parts, PID(a) is its id, DIR(a) its folder.
 func TestStories(t *testing.T) {
 	testkit.PlaySteps(t, func(t *testing.T, _, steps string) {
 		s := newStory(t)
@@ -325,7 +325,7 @@ func TestHalfClosed(t *testing.T) {
 	}
 }
 
-// A host exits when all fronts have exited and their directories were deleted.
+// A host exits when all fronts have exited and their folders were deleted.
 func TestHostEnds(t *testing.T) {
 	s := newStory(t)
 	s.step(`start a mongod`)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/result"
 )
 
 // errorOf converts an error of the driver to the terms of expectedError. Timeout
@@ -83,7 +85,7 @@ func kindOfError(err error) string {
 	case mongo.IsTimeout(err):
 		return "timeout"
 	case errors.Is(err, context.Canceled):
-		return "cancelled"
+		return "canceled"
 	case errors.As(err, &invalid):
 		return "argument"
 	}
@@ -111,7 +113,8 @@ func writeErrors(out *result.Error, writes []mongo.WriteError, concern *mongo.Wr
 // Test Format, "clientBulkWrite"), so it is replaced.
 func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 	out.Kind, out.Client = "client bulk write", false
-	out.Message = fmt.Sprintf("client bulk write: %d write errors, %d write concern errors", len(e.WriteErrors), len(e.WriteConcernErrors))
+	out.Message = fmt.Sprintf("client bulk write: %s, %s", plural.Of(len(e.WriteErrors), "write error"),
+		plural.Of(len(e.WriteConcernErrors), "write concern error"))
 	if e.WriteError != nil {
 		out.Message = e.WriteError.Error()
 		out.Response = result.Document(e.WriteError.Raw)

@@ -20,7 +20,7 @@ type row struct {
 	args string
 	// options is the options struct of the operation, or nil. Arguments with a field in it are accepted.
 	options reflect.Type
-	// run returns the result, a value that can be marshalled to BSON; nil is null.
+	// run returns the result, a value that can be marshaled to BSON; nil is null.
 	run func(*call) (any, error)
 }
 

@@ -55,10 +55,10 @@ func TestEventLogWaits(t *testing.T) {
 		if got, err := l.After(t.Context(), 0, time.Minute); len(got) != 0 || err != nil || time.Since(began) != time.Minute {
 			t.Errorf("no event in time: got %v, %v after %s", got, err, time.Since(began))
 		}
-		cancelled, cancel := context.WithCancel(t.Context())
+		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := l.After(cancelled, 0, time.Hour); !errors.Is(err, context.Canceled) {
-			t.Errorf("the context is cancelled: %v", err)
+		if _, err := l.After(canceled, 0, time.Hour); !errors.Is(err, context.Canceled) {
+			t.Errorf("the context is canceled: %v", err)
 		}
 		var readers sync.WaitGroup
 		for range 3 {

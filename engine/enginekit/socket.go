@@ -75,8 +75,8 @@ func (k *Socket) Close() error {
 			delete(s.streams, k.Address)
 		}
 	})
-	if cancels && s.Cancelled != nil {
-		s.Cancelled(k.Address, cause)
+	if cancels && s.Canceled != nil {
+		s.Canceled(k.Address, cause)
 	}
 	switch {
 	case wasClosed:

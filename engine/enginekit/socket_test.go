@@ -70,7 +70,7 @@ func connect(t *testing.T) (s *Sockets, client, server net.Conn) {
 // wait closes the sockets of a disconnected client.
 func wait(s *Sockets) { s.Close(time.Second, func() {}) }
 
-// waiting calls wait and returns a channel that receives a value afterwards.
+// waiting calls wait and returns a channel that receives a value afterward.
 func waiting(s *Sockets) <-chan bool {
 	done := make(chan bool, 1)
 	go func() { wait(s); done <- true }()

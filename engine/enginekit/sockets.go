@@ -20,9 +20,9 @@ type Sockets struct {
 	Sent func(k *Socket, message []byte) []byte
 	// Failed, which may be nil, is called when a socket fails, before its user receives the error.
 	Failed func(k *Socket, err error)
-	// Cancelled, which may be nil, is called when a stream is closed while its
+	// Canceled, which may be nil, is called when a stream is closed while its
 	// monitor reads it. cause is nil if the driver closed it.
-	Cancelled func(address string, cause error)
+	Canceled func(address string, cause error)
 
 	Shared  // guards the fields below
 	open    map[*Socket]bool

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -33,7 +34,7 @@ func Behaviors() []Behavior {
 		{"isolates tests", "the set-up of one test can overlap with the end of another", isolatesTests},
 		{"ends sessions", "sessions must not outlive a test", endsSessions},
 		{"completes unacknowledged writes", "a write after the end of its test would change the initial data of the next test", completesWrites},
-		{"logs cancelled commands", "the runner waits until the server has finished them, because otherwise they could trigger fail points of the next test", logsCancelled},
+		{"logs canceled commands", "the runner waits until the server has finished them, because otherwise they could trigger fail points of the next test", logsCanceled},
 		{"returns the log messages that a client observes", "expectLogMessages matches them; a client without log messages would look silent", logsMessages},
 		{"closes clients permanently", "later events would belong to no test; earlier ones must still be readable", closesClients},
 	}
@@ -114,7 +115,7 @@ func rejectsOperations(k *bench) {
 		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want an error that names what is unsupported", row.name, row.arguments, out.Err)
 	}
 	sent := k.seen(before, result.CommandStarted)
-	k.failIf(len(sent) > 0, "it sent %d commands", len(sent))
+	k.failIf(len(sent) > 0, "it sent %s", plural.Of(len(sent), "command"))
 }
 
 // ordersEvents closes the connection of a find.
@@ -175,9 +176,9 @@ func waitsForEvents(k *bench) {
 	cancel()
 	const never = int64(1) << 60
 	events, err := k.test.Events(ctx, "client", never, limit)
-	k.failIf(err == nil || len(events) > 0, "a wait with a cancelled context returned %d events and no error", len(events))
+	k.failIf(err == nil || len(events) > 0, "a wait with a canceled context returned %s and no error", plural.Of(len(events), "event"))
 	events, err = k.test.Events(k.ctx, "client", never, time.Millisecond)
-	k.failIf(err != nil || len(events) > 0, "a wait without an event returned %d events, %v", len(events), err)
+	k.failIf(err != nil || len(events) > 0, "a wait without an event returned %s, %v", plural.Of(len(events), "event"), err)
 }
 
 func hidesFailPoints(k *bench) {
@@ -196,7 +197,7 @@ func reportsLSID(k *bench) {
 	reported := k.must("session", engine.OpLSID, `{}`).Value
 	k.must("collection", "find", `{"filter": {}, "session": "session"}`)
 	sent := k.seen(0, result.CommandStarted)
-	k.failIf(len(sent) != 2, "%d commands, want 2", len(sent))
+	k.failIf(len(sent) != 2, "it sent %s, want 2", plural.Of(len(sent), "command"))
 	without, with := sent[0].Body.Lookup("lsid"), sent[1].Body.Lookup("lsid")
 	k.failIf(without.Equal(reported.RawValue), "it reports %v, which an operation without the session sent", reported)
 	k.failIf(!with.Equal(reported.RawValue), "it reports %v and sends %v", reported, with)
@@ -277,7 +278,8 @@ func cancels(k *bench) {
 	}
 	out := k.seen(0, result.ConnectionCheckedOut)
 	in := k.seen(0, result.ConnectionCheckedIn)
-	k.failIf(len(out) != len(in), "%d connections were checked out, but %d checked in when the operation had ended", len(out), len(in))
+	k.failIf(len(out) != len(in), "it checked out %s, but had checked in %d when the operation ended",
+		plural.Of(len(out), "connection"), len(in))
 }
 
 func worksConcurrently(k *bench) {
@@ -294,7 +296,7 @@ func worksConcurrently(k *bench) {
 		k.failIf(err != nil, "%v", err)
 	}
 	n := k.count()
-	k.failIf(n != many+1, "%d documents, want %d", n, many+1)
+	k.failIf(n != many+1, "%s, want %d", plural.Of(n, "document"), many+1)
 }
 
 func isolatesTests(k *bench) {
@@ -305,7 +307,7 @@ func isolatesTests(k *bench) {
 	k.failIf(err != nil, "the same names in another test: %v", err)
 	other.insert()
 	sent := k.seen(0, result.CommandStarted)
-	k.failIf(len(sent) > 0, "the log has %d commands of another test", len(sent))
+	k.failIf(len(sent) > 0, "the log has %s of another test", plural.Of(len(sent), "command"))
 	k.check(t.End(k.ctx))
 	out := other.do("collection", "find", all)
 	k.failIf(out.Err == nil && out.Broken == nil, "a find succeeded after the end of its test")
@@ -329,7 +331,7 @@ func endsSessions(k *bench) {
 			}
 		}
 	}
-	k.failIf(n != 1, "the session is ended %d times by endSessions", n)
+	k.failIf(n != 1, "endSessions ended the session %s", plural.Of(n, "time"))
 }
 
 func completesWrites(k *bench) {
@@ -344,18 +346,18 @@ func completesWrites(k *bench) {
 	after := k.with(next)
 	k.check(after.open())
 	n := after.count()
-	k.failIf(n != 1, "%d documents exist after the client was closed, want the inserted one", n)
+	k.failIf(n != 1, "after the client was closed there are %s, want the inserted one", plural.Of(n, "document"))
 }
 
-func logsCancelled(k *bench) {
+func logsCanceled(k *bench) {
 	k.check(k.entity("database", "admin", `{"client": "client", "databaseName": "admin"}`))
 	k.failPoint(`{"times": 1}`, `{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 200}`)
 	last := k.now()
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
-	cancelled := make(chan result.Outcome, 1)
+	canceled := make(chan result.Outcome, 1)
 	go func() {
-		cancelled <- k.doIn(ctx, "collection", "insertOne", `{"document": {"_id": 1}}`)
+		canceled <- k.doIn(ctx, "collection", "insertOne", `{"document": {"_id": 1}}`)
 	}()
 	for triggered := false; !triggered; { // by the insert
 		v := k.must("admin", "runCommand", `{"commandName": "getParameter", "command": {"getParameter": 1, "failpoint.failCommand": 1}}`)
@@ -365,10 +367,10 @@ func logsCancelled(k *bench) {
 		triggered = mode == 0
 	}
 	cancel()
-	k.failIf((<-cancelled).Err == nil, "a cancelled operation returned no error")
+	k.failIf((<-canceled).Err == nil, "a canceled operation returned no error")
 	other := func(e result.Event) bool { return e.CommandName != "insert" }
 	sent := slices.DeleteFunc(k.seen(last, result.CommandStarted), other)
-	k.failIf(len(sent) != 1, "the log has %d inserts, want the cancelled one", len(sent))
+	k.failIf(len(sent) != 1, "the log has %s, want the canceled one", plural.Of(len(sent), "insert"))
 	for k.count() != 1 { // wait for the server, before the next behavior
 		k.check(k.ctx.Err())
 	}

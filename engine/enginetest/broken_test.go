@@ -166,7 +166,7 @@ func faults() []faultRow {
 			return t.Events(ctx, id, after, 0)
 		}}},
 		{"the server of the fail point is unknown", "does not log the runner's own commands", changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
-		{"command started events are missing", "logs cancelled commands", changed(func(found []result.Event) []result.Event {
+		{"command started events are missing", "logs canceled commands", changed(func(found []result.Event) []result.Event {
 			return slices.DeleteFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted && e.CommandName == "insert" })
 		})},
 		{"the id of another session", "reports the id of a session", changing(func(op engine.Operation, out *result.Outcome) {
@@ -179,12 +179,12 @@ func faults() []faultRow {
 				out.Value.Value, _ = bson.Marshal(bson.D{{Key: "type", Value: "Single"}, {Key: "servers", Value: bson.A{}}})
 			}
 		})},
-		{"a misspelt type in a topology", "reports the topology", changing(func(op engine.Operation, out *result.Outcome) {
+		{"a misspelled type in a topology", "reports the topology", changing(func(op engine.Operation, out *result.Outcome) {
 			if op.Name == engine.OpTopology {
 				out.Value.Value = bytes.ReplaceAll(out.Value.Value, []byte("RSPrimary"), []byte("RsPrimary"))
 			}
 		})},
-		{"a misspelt type in an event", "reports the topology", changed(func(found []result.Event) []result.Event {
+		{"a misspelled type in an event", "reports the topology", changed(func(found []result.Event) []result.Event {
 			for i, e := range found {
 				if e.Type == result.ServerDescriptionChanged && e.New.Type == "RSPrimary" {
 					found[i].New = &result.TopologyState{Type: "RsPrimary"}
@@ -200,7 +200,7 @@ func faults() []faultRow {
 			}
 			return t.Do(ctx, op)
 		}}},
-		{"a cancelled operation is a timeout", "cancels an operation", changing(func(_ engine.Operation, out *result.Outcome) {
+		{"a canceled operation is a timeout", "cancels an operation", changing(func(_ engine.Operation, out *result.Outcome) {
 			if out.Err != nil {
 				out.Err.Timeout = true
 			}

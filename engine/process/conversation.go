@@ -187,7 +187,7 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 		c.fail(err)
 		return id, err
 	}
-	out, cancelled := c.lines, ctx.Done()
+	out, canceled := c.lines, ctx.Done()
 	var late <-chan time.Time
 	for {
 		select {
@@ -211,18 +211,18 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 				}
 				return id, nil
 			}
-		case <-cancelled:
+		case <-canceled:
 			if c.serve != nil {
 				return id, ctx.Err()
 			}
-			cancelled, late = nil, time.After(grace)
+			canceled, late = nil, time.After(grace)
 			if out == nil {
 				if line, err = (message{Method: noteCancel}).line(cancelParams{ID: id}); err == nil {
 					out = c.lines
 				}
 			}
 		case <-late:
-			c.fail(fmt.Errorf("no reply to %s within %s after it was cancelled", during, grace))
+			c.fail(fmt.Errorf("no reply to %s within %s after it was canceled", during, grace))
 		case <-c.ended:
 			return id, c.failure()
 		}

@@ -40,7 +40,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\{"t":\d+,"i":\d+\}`), `{"t":1764000000,"i":1}`},
 }
 
-func normalised(line string) string {
+func normalized(line string) string {
 	for _, v := range varying {
 		line = v.what.ReplaceAllLiteralString(line, v.text)
 	}
@@ -112,7 +112,7 @@ func TestAdapterSide(t *testing.T) {
 				p.send(t, uri.ReplaceAllLiteralString(request, `"uri":"`+d.URI()+`"`))
 				story.WriteString(line)
 			} else {
-				story.WriteString(process.FromAdapter + " " + normalised(p.receive(t)) + "\n")
+				story.WriteString(process.FromAdapter + " " + normalized(p.receive(t)) + "\n")
 			}
 		}
 		return story.String()

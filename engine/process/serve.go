@@ -178,7 +178,7 @@ func (s *server) do(ctx context.Context, id int64, p doParams) (any, error) {
 	op := engine.Operation{Object: p.Object, Name: p.Name, Arguments: bson.Raw(p.Arguments), SaveAs: p.SaveAs}
 	if p.Callback {
 		// The engine's context can have the deadline of withTransaction. It also applies
-		// to the operations in the callback, so only cancelling the request stops the wait.
+		// to the operations in the callback, so only canceling the request stops the wait.
 		op.Callback = func(context.Context) *result.Error { return s.callback(ctx, id) }
 	}
 	out := s.test.Do(ctx, op)

@@ -43,7 +43,7 @@ func finds(t *testing.T) string {
 }
 
 // One process serves each topology, and another runs suites on it as on an existing
-// cluster. Afterwards the ports are free.
+// cluster. Afterward the ports are free.
 func TestServeAndRun(t *testing.T) {
 	for _, topology := range bench.Topologies() {
 		t.Run(string(topology), func(t *testing.T) {

@@ -21,13 +21,13 @@ type rules map[string][]string
 // inWords returns the rules that the page has in words, and those of packages below the ones in its table.
 func inWords() rules {
 	return rules{
-		"embedded":  {"embedded/", "internal/certificate"},
+		"embedded":  {"embedded/", "internal/certificate", "internal/plural"},
 		"embedded/": {"embedded/", "internal/relay", "internal/wire"},
 		"internal/cli": {
 			"deployment", "deployment/lock", "deployment/orchestration", "embedded", "embedded/blackpipe",
 			"embedded/process", "engine", "engine/driver", "engine/enginetest", "engine/process", "internal/compare",
 			"internal/coverage", "internal/experiment", "internal/experiment/counter", "internal/ledger",
-			"internal/matrix", "internal/meant", "internal/mutants", "internal/processgroup", "internal/prose",
+			"internal/matrix", "internal/meant", "internal/mutants", "internal/plural", "internal/processgroup", "internal/prose",
 			"internal/report", "internal/secret", "reference", "reference/pinning", "reference/retry",
 			"reference/selection", "result", "runner", "specs", "specs/",
 		},

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/unified-test-runner/utr/internal/mutants"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
@@ -42,7 +43,7 @@ utr audit my-suite.yml
 # mutants for another test runner
 utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
-		Args:              arguments(1, unlimited, "a suite or a directory"),
+		Args:              arguments(1, unlimited, "a suite or a folder"),
 	}, func(f *flags) action {
 		a := &audit{run: newRun(f)}
 		a.run.declareWhere(f)
@@ -53,7 +54,7 @@ utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
 		a.run.engine.Backoff = "none"
 		f.duration(&a.run.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 		f.group = "Output"
-		f.text(&a.folder, "as-files", "DIR", "write the mutants as JSON suites into this directory, and do not run them")
+		f.text(&a.folder, "as-files", "DIR", "write the mutants as JSON suites into this folder, and do not run them")
 		f.toggle(&a.out.asJSON, "json", "print a JSON line for each mutant")
 		return a.act
 	})
@@ -97,12 +98,13 @@ func (a *audit) auditSuites(ctx context.Context, c *call, suites []*specs.Suite,
 	all, unchanged := a.mutants(suites, rec)
 	switch {
 	case len(all) == 0:
-		return usage("nothing to change: the %d tests that passed have no expectations", summary.Passed)
+		return usage("nothing to change: no test with expectations passed")
 	case a.folder != "":
 		return a.write(c, all)
 	}
 	if len(rec.Racing) > 0 {
-		c.note(fmt.Sprintf("%d tests are left out: their threads send the same request concurrently, so that its responses cannot be told apart", len(rec.Racing)))
+		c.note(fmt.Sprintf("left out %s: threads send the same request concurrently, so its responses are ambiguous",
+			plural.Of(len(rec.Racing), "test")))
 	}
 	return a.judge(ctx, c, rec, all, unchanged)
 }
@@ -156,7 +158,7 @@ func (a *audit) write(c *call, all []mutant) error {
 			return err
 		}
 	}
-	return c.print(fmt.Sprintf("%d mutants written to %s; each must fail\n", len(all), a.folder))
+	return c.print(fmt.Sprintf("wrote %s to %s; each must fail\n", plural.Of(len(all), "mutant"), a.folder))
 }
 
 func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant, unchanged map[string]int) error {
@@ -184,7 +186,8 @@ func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all [
 		}
 		a.out.add(mutantRecord{m.Position, m.id.Description, m.id.Deployment, m.Path, m.Change, v.Status}, "%s", line)
 	}
-	a.out.add(nil, "%d tests: %d mutants, %d failed", len(rec.Passed), len(all)+a.invalid, count[result.Failed]+a.invalid)
+	a.out.add(nil, "%s: %s, %d failed", plural.Of(len(rec.Passed), "test"),
+		plural.Of(len(all)+a.invalid, "mutant"), count[result.Failed]+a.invalid)
 	if a.invalid > 0 {
 		a.out.add(nil, " (%d of them as invalid suites)", a.invalid)
 	}
@@ -198,7 +201,7 @@ func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all [
 		return cmp.Or(cmp.Compare(unchanged[b], unchanged[a]), cmp.Compare(a, b))
 	})
 	for _, rule := range rules {
-		a.out.add(nil, "  not changed in %d places: %s\n", unchanged[rule], rule)
+		a.out.add(nil, "  not changed in %s: %s\n", plural.Of(unchanged[rule], "place"), rule)
 	}
 	return c.conclude(c.secrets.Redact(a.out.String()), count[result.Failed] < len(all))
 }

@@ -38,7 +38,7 @@ With --uri, it turns off the fail points that suites set on the members of that
 deployment, and removes its lock document, unless another run uses it.
 
 The ledger is in $` + ledger.EnvDir + `, or in utr in $` + ledger.EnvParent + `, or in utr in the
-user's cache directory. It contains no passwords: pass them in --uri and
+user's cache folder. It contains no passwords: pass them in --uri and
 --orchestration, or in a file with one argument per line, as utr clean @FILE. $` + envURI + `
 is used only for the password of a deployment in the ledger.
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/compare"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
@@ -77,7 +78,7 @@ utr compare --engine reference --engine reference:retryable-reads@2024 client-ba
 		f.number(&r.generate, "generate", "N", 1, "compare N generated schedules instead of suites")
 		f.number(&r.seed, "seed", "S", 0, "seed of the generated schedules")
 		f.number(&r.limit, "limit", "N", 0, "how many schedules with a difference to shrink")
-		f.text(&r.write, "write", "DIR", "write suites for the schedules with a difference into this directory")
+		f.text(&r.write, "write", "DIR", "write suites for the schedules with a difference into this folder")
 		f.group = "Output"
 		f.file(&r.json, "json", "write a JSON line for each difference", ".yml", ".yaml")
 		f.toggle(&r.verbose, "verbose", "also print explained differences, and why tests were not compared")
@@ -180,7 +181,7 @@ func (r *compareFlags) schedules(ctx context.Context, c *call) error {
 	}
 	status := c.progress(c.errors)
 	g, err := compare.Storm(ctx, compare.NewGenerator(int64(r.seed), topologies...), r.generate, r.limit, r.sides[0], r.sides[1], func(done, findings int) {
-		if status(fmt.Sprintf("%d of %d schedules, %d differ", done, r.generate, findings)); done == r.generate {
+		if status(fmt.Sprintf("%d of %s, %d differ", done, plural.Of(r.generate, "schedule"), findings)); done == r.generate {
 			status("")
 		}
 	})

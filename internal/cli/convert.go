@@ -75,7 +75,7 @@ type rewriting struct {
 
 // rewriteCommand completes a command. check describes its flag.
 func (c *call) rewriteCommand(command *cobra.Command, r rewriting, check string) *cobra.Command {
-	command.Args = arguments(1, unlimited, "a suite or a directory")
+	command.Args = arguments(1, unlimited, "a suite or a folder")
 	return c.command(command, func(f *flags) action {
 		f.toggle(&r.check, "check", check)
 		return r.act

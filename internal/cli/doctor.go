@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -153,7 +154,7 @@ func (x *doctorReport) text(withTests bool) string {
 		for _, s := range x.Skips {
 			skipped += s.Tests
 		}
-		fmt.Fprintf(&b, "%d tests would run, %d would be skipped\n", x.Runs, skipped)
+		fmt.Fprintf(&b, "%s would run, %d would be skipped\n", plural.Of(x.Runs, "test"), skipped)
 		for _, s := range x.Skips {
 			fmt.Fprintf(&b, "%6d  %s: %s\n", s.Tests, s.Kind, s.Reason)
 		}

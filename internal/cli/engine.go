@@ -19,6 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/engine/enginetest"
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/matrix"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
@@ -90,8 +91,8 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 	if err != nil {
 		return fmt.Errorf("the engine cannot be used: %w", err)
 	}
-	if err := c.print(fmt.Sprintf("%s %s: schema version %s, %d operations, features: %s\n\n", about.Name, about.Version,
-		about.SchemaVersion, len(about.Operations), cmp.Or(strings.Join(about.Features, ", "), "none"))); err != nil {
+	if err := c.print(fmt.Sprintf("%s %s: schema version %s, %s, features: %s\n\n", about.Name, about.Version,
+		about.SchemaVersion, plural.Of(len(about.Operations), "operation"), cmp.Or(strings.Join(about.Features, ", "), "none"))); err != nil {
 		return err
 	}
 	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
@@ -110,7 +111,8 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 		}
 		count[mark]++
 	}
-	text := fmt.Sprintf("%d of %d behaviors\n\n%s", count["✔"], len(behaviors), unsupported(suites.Suites, about))
+	text := fmt.Sprintf("%d of %s\n\n%s", count["✔"], plural.Of(len(behaviors), "behavior"),
+		unsupported(suites.Suites, about))
 	return c.conclude(text, count["✘"] > 0)
 }
 
@@ -121,7 +123,7 @@ func resultOf(b enginetest.Behavior, why error) (mark, text string) {
 	case why == nil:
 		return "✔", b.Name
 	case errors.As(why, &lacking) && lacking.Unsupported != "":
-		return "–", fmt.Sprintf("%s\n    It needs what the engine does not support: %s.", b.Name, lacking.Unsupported)
+		return "–", fmt.Sprintf("%s\n    The engine does not support %s.", b.Name, lacking.Unsupported)
 	}
 	return "✘", fmt.Sprintf("%s\n    %s\n    It matters because %s.", b.Name, strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
 }
@@ -151,7 +153,7 @@ func unsupported(suites []*specs.Suite, about engine.Description) string {
 	for _, name := range names {
 		fmt.Fprintf(&b, "%5d  %s\n", by[name], name)
 	}
-	fmt.Fprintf(&b, "%d of %d tests cannot run\n", lacking, tests)
+	fmt.Fprintf(&b, "%d of %s cannot run\n", lacking, plural.Of(tests, "test"))
 	return b.String()
 }
 

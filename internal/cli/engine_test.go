@@ -37,7 +37,7 @@ func TestEngineCheck(t *testing.T) {
 		says         string
 	}{
 		{"an adapter has a behavior", "--run itself exec:./adapter x.yml", 0,
-			"reference current: schema version 1.28, … features: client backpressure … ✔ describes itself\n1 of 1 behaviors\n\n0 of 2 tests cannot run\n"},
+			"reference current: schema version 1.28, … features: client backpressure … ✔ describes itself\n1 of 1 behavior\n\n0 of 2 tests cannot run\n"},
 		{"one behavior is missing, another is not", "--run describes --run 'own commands' poor x.yml", ExitFailed,
 			"features: none\n\n✘ describes itself\n    the operations are not sorted, or contain duplicates\n    It matters because the runner checks capabilities, " +
 				"and reports include the name of the engine.\n✔ does not log the runner's own commands\n1 of 2 behaviors\n"},

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -183,7 +184,7 @@ func (e *explainFlags) act(c *call) error {
 	out := &e.out
 	if e.list {
 		for _, p := range retry.Policies() {
-			out.add(recordOf(p), "%s: %d rules, from %s\n", p.Name, len(rulesOf(p)), strings.Join(p.Sources, ", "))
+			out.add(recordOf(p), "%s: %s, from %s\n", p.Name, plural.Of(len(rulesOf(p)), "rule"), strings.Join(p.Sources, ", "))
 		}
 		return c.print(out.String())
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
 	"github.com/unified-test-runner/utr/embedded/process"
 	"github.com/unified-test-runner/utr/internal/matrix"
 	"github.com/unified-test-runner/utr/internal/testkit"

@@ -22,6 +22,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/internal/matrix"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/internal/processgroup"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/result"
@@ -173,7 +174,7 @@ func (r *cellRun) check(c *call) (err error) {
 
 func (m *matrixRun) plan(file *matrix.File) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(m.cells)), m.call.paths[0])
+	fmt.Fprintf(&b, "%s of %s:\n", plural.Of(len(m.cells), "cell"), m.call.paths[0])
 	for _, cell := range m.cells {
 		fmt.Fprintf(&b, "  %s\n", cell.Name)
 		if m.verbose {
@@ -299,7 +300,7 @@ type Child struct {
 	Output io.Writer // receives standard output and standard error
 }
 
-// RunChild runs a Child and returns its process id and exit code. Cancelling ctx interrupts it, and kills it after
+// RunChild runs a Child and returns its process id and exit code. Canceling ctx interrupts it, and kills it after
 // ChildGrace. An error means that it could not start, or died without an exit code.
 type RunChild func(ctx context.Context, c Child) (pid, code int, err error)
 

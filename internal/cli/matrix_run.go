@@ -15,6 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/matrix"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -135,7 +136,7 @@ func (m *matrixRun) keepFinished(ctx context.Context) error {
 	if m.ended > 0 {
 		finished = fmt.Sprintf("%d of them already finished", m.ended)
 	}
-	return m.call.print(fmt.Sprintf("%s, %s in %s\n", cellsOf(len(m.cells)), finished, m.folder.path))
+	return m.call.print(fmt.Sprintf("%s, %s in %s\n", plural.Of(len(m.cells), "cell"), finished, m.folder.path))
 }
 
 // unchanged reports whether the identity and the servers of a cell are unchanged, and adds its earlier results.
@@ -173,13 +174,6 @@ func (c *cellRun) servers(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	return deployment.Servers(source.Offers()), source.Close()
-}
-
-func cellsOf(n int) string {
-	if n == 1 {
-		return "1 cell"
-	}
-	return fmt.Sprintf("%d cells", n)
 }
 
 // runCells runs the remaining cells concurrently, but those on the same existing cluster one after another.
@@ -413,7 +407,8 @@ func (m *matrixRun) report(ctx context.Context, out *outputs) error {
 		}
 	}
 	if ctx.Err() != nil {
-		m.call.note(fmt.Sprintf("interrupted: %d of %d cells are finished; the same command with --resume runs the rest", complete, len(m.cells)))
+		m.call.note(fmt.Sprintf("interrupted after %d of %s; the same command with --resume runs the rest",
+			complete, plural.Of(len(m.cells), "cell")))
 	}
 	return exit(all.ExitCode())
 }

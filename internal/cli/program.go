@@ -201,7 +201,7 @@ func (c *call) out() io.Writer {
 
 func (c *call) env(name string) string { return c.program.Getenv(name) }
 
-// Main runs a command line, without the program name, and returns the exit code. Cancelling ctx interrupts it.
+// Main runs a command line, without the program name, and returns the exit code. Canceling ctx interrupts it.
 func (p *Program) Main(ctx context.Context, args []string) int {
 	c := &call{program: p}
 	args, err := p.expand(args)

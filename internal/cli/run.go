@@ -55,7 +55,7 @@ func runCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "run PATH...",
 		Short: "Run suites",
-		Long: `Each PATH is a suite (.yml, .yaml, .json), a directory of suites, - for standard
+		Long: `Each PATH is a suite (.yml, .yaml, .json), a folder of suites, - for standard
 input, or the name of a built-in suite such as retryable-reads. Suites in dated are for
 the earlier policy that their descriptions begin with: use --policy.
 
@@ -74,7 +74,7 @@ Exit codes: 0 success, 1 tests failed or were flaky, 2 bad usage or invalid suit
 utr run retryable-reads
 # built-in suites for an earlier policy
 utr run --policy retryable-reads@2024 dated/retryable-reads-2024
-# everything in a directory, on all four topologies
+# everything in a folder, on all four topologies
 utr run --topology all --jobs 4 suites/
 # again whenever the suite changes
 utr run --watch my-suite.yml
@@ -195,7 +195,7 @@ func (f *flags) shard(shard *runner.Shard, durations *string, summary string) {
 // check checks and completes the flags. It reads files but connects to nothing.
 func (r *runFlags) check(c *call) (err error) {
 	if len(c.paths) == 0 {
-		return usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
+		return usage("requires a suite, a folder, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
 	}
 	cfg := &r.config
 	if cfg.KnownFailing, err = r.named.knownFailing(r.knownFailing); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/schema"
 	"github.com/unified-test-runner/utr/specs/source"
@@ -62,11 +63,11 @@ same name.
 
 Exit codes: 0 all suites declare the lowest version, or now do, 1 some declare another
 one, 2 bad usage, or a suite that is valid in no version.`,
-		Example: `# all suites of a directory
+		Example: `# all suites of a folder
 utr schema-version specs/
 # change those that declare another version
 utr schema-version --fix specs/`,
-		Args: arguments(1, unlimited, "a suite or a directory"),
+		Args: arguments(1, unlimited, "a suite or a folder"),
 	}, func(f *flags) action {
 		var v schemaVersions
 		f.toggle(&v.fix, "fix", "change the files")
@@ -113,8 +114,13 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 		}
 		v.out.add(versionRecord{declared.Position, declared.Text(), lowest.String(), problemRecord(because)}, "%s", line)
 	}
-	v.out.add(nil, "%d suites: %d declare the lowest schemaVersion that they need, %d a lower one, %d a higher one",
-		len(files), count[0], count[-1], count[1])
+	var parts []string
+	for i, what := range []string{"a lower version than needed", "the lowest version possible", "a higher version than needed"} {
+		if n := count[i-1]; n > 0 {
+			parts = append(parts, plural.Of(n, "suite")+" with "+what)
+		}
+	}
+	v.out.add(nil, "%s", cmp.Or(strings.Join(parts, ", "), "0 suites"))
 	if v.fix {
 		v.out.add(nil, "; %d changed", changed)
 	}

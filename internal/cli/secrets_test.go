@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // secretNotes contain a secret in every field that an engine, a server or a deployment fills.

@@ -20,6 +20,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/embedded/blackpipe"
 	"github.com/unified-test-runner/utr/embedded/process"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/internal/processgroup"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/secret"
@@ -103,7 +104,7 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 	}
 	if s.port > 0 {
 		if s.port+shape.ports-1 > maxPort {
-			return usage("--port %d: %d ports are required, but the highest port is %d", s.port, shape.ports, maxPort)
+			return usage("--port %d: %s required, but the highest port is %d", s.port, plural.Of(shape.ports, "port"), maxPort)
 		}
 		for i := range shape.ports {
 			o.Ports = append(o.Ports, s.port+i)

@@ -12,13 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 type server struct{ close func() error }
@@ -116,11 +117,11 @@ func TestPipe(t *testing.T) {
 		{"a missing script", "nowhere.yml", ExitUsage, "nowhere.yml"},
 		{"an invalid script", "wrong.yml", ExitUsage, `wrong.yml:1:10: a step has no key "expects"`},
 		{"the application fails, and sends nothing", "ping.yml -- sh -c 'echo to $MONGODB_URI; exit 7'", ExitFailed,
-			`to mongodb://127.0.0.1: … utr: ping.yml:1:18: not received after 0 messages: {"ping":1} … sh: exit status 7`},
-		{"it sends nothing, and succeeds", "ping.yml -- true", ExitFailed, "not received"},
-		{"its child keeps the output open", "ping.yml -- sh -c 'sleep 60 & echo ended'", ExitFailed, "ended … not received"},
+			`to mongodb://127.0.0.1: … utr: ping.yml:1:18: expected {"ping":1}; the application ended after 0 messages … sh: exit status 7`},
+		{"it sends nothing, and succeeds", "ping.yml -- true", ExitFailed, "ended after 0 messages"},
+		{"its child keeps the output open", "ping.yml -- sh -c 'sleep 60 & echo ended'", ExitFailed, "ended … ended after 0 messages"},
 		{"it does not exit", "--timeout 50ms ping.yml -- sleep 60", ExitFailed, "sleep did not end within 50ms"},
-		{"no client connects", "--timeout 50ms ping.yml", ExitFailed, "not received"},
+		{"no client connects", "--timeout 50ms ping.yml", ExitFailed, "ended after 0 messages"},
 		{"a missing application", "ping.yml -- ./nothing", ExitFailed, "nothing"},
 	} {
 		b.expect(t, r.reason, "pipe "+r.args, r.code, r.says)

@@ -14,13 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/internal/coverage"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// load loads suites. Cancelling ctx ends it even while it reads standard input.
+// load loads suites. Canceling ctx ends it even while it reads standard input.
 func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error) {
 	if slices.Contains(c.paths, "") {
 		return nil, usage("a path is empty")
@@ -100,7 +101,8 @@ func plan(suites []*specs.Suite, f runner.Filter) string {
 			}
 		}
 	}
-	head := fmt.Sprintf("%d tests of %d files would run if their requirements are met:\n", tests, len(suites))
+	head := fmt.Sprintf("%s in %s would run if the requirements are met:\n",
+		plural.Of(tests, "test"), plural.Of(len(suites), "file"))
 	dropped := runner.Namespaces(suites)
 	if len(dropped) > 0 {
 		b.WriteString("these collections would be dropped or changed:\n")
@@ -124,7 +126,7 @@ Exit codes: 0 tests were listed, 2 no test matched, bad usage, or invalid suites
 utr list --operation cursor.iterateUntilDocumentOrError --code 91 specs/
 # how many tests each operation has
 utr list --json specs/ | jq -r '.operations[]' | sort | uniq -c`,
-		Args:              arguments(1, unlimited, "a suite or a directory"),
+		Args:              arguments(1, unlimited, "a suite or a folder"),
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		var l listing
@@ -181,9 +183,9 @@ func (l *listing) run(ctx context.Context, c *call) error {
 		}
 	}
 	if tests == 0 {
-		return usage("no test of %d files matches all flags", len(suites))
+		return usage("no test in %s matches all flags", plural.Of(len(suites), "file"))
 	}
-	l.out.add(nil, "%d tests of %d files\n", tests, files)
+	l.out.add(nil, "%s in %s\n", plural.Of(tests, "test"), plural.Of(files, "file"))
 	return c.print(l.out.String())
 }
 
@@ -234,7 +236,7 @@ Exit codes: 0 the counts were printed, 2 bad usage or invalid suites.`,
 utr coverage specs/ --against ../specifications/source/retryable-reads/tests
 # with the rules that decided
 utr run --events --json run.json suites/ && utr coverage --report run.json suites/`,
-		Args:              arguments(1, unlimited, "a suite or a directory"),
+		Args:              arguments(1, unlimited, "a suite or a folder"),
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		var o coverageOptions

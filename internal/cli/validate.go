@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -29,7 +30,7 @@ utr run rejects a suite with an error and runs one with a warning. --rules lists
 rules, as docs/rules.md does.
 
 Exit codes: 0 no suite has an error, or with --strict a warning, 2 otherwise.`,
-		Example: `# everything in a directory
+		Example: `# everything in a folder
 utr validate specs/
 # in a workflow of GitHub Actions
 utr validate --strict --format github specs/
@@ -79,7 +80,7 @@ func (v *validation) act(ctx context.Context, c *call) error {
 	case v.rules:
 		return c.print(listRules())
 	case len(c.paths) == 0:
-		return usage("requires a suite or a directory")
+		return usage("requires a suite or a folder")
 	case v.asJSON:
 		v.format = formatJSON
 	}
@@ -110,7 +111,8 @@ func (v *validation) act(ctx context.Context, c *call) error {
 			left = "; " + left
 		}
 		valid := slices.DeleteFunc(slices.Clone(loaded.Suites), func(s *specs.Suite) bool { return invalid[s.File] })
-		out += fmt.Sprintf("%d valid, %d invalid: %d errors, %d warnings%s\n", len(valid), len(invalid), faults, len(problems)-faults, left)
+		out += fmt.Sprintf("%d valid, %d invalid: %s, %s%s\n", len(valid), len(invalid),
+			plural.Of(faults, "error"), plural.Of(len(problems)-faults, "warning"), left)
 	}
 	if err := c.print(c.secrets.Redact(out)); err != nil || faults == 0 {
 		return err

@@ -167,7 +167,7 @@ func Deviations() []Deviation {
 			ID: "D20", Engines: by(pyMongo), Title: "raises MaxTimeMSExpired as an error that is a timeout even without timeoutMS",
 			Section: "Client Side Operations Timeout, Errors: without timeoutMS, drivers MUST return their existing errors; ExecutionTimeout is one", Permitted: true,
 			schedule: outcomes(func(l, r string) bool {
-				return strings.Replace(l, "raised server error, code 50", "raised time-out, code 50", 1) == r
+				return strings.Replace(l, "raised server error, code 50", "raised timeout, code 50", 1) == r
 			}),
 		},
 		{
@@ -254,10 +254,10 @@ func Deviations() []Deviation {
 			}),
 		},
 		{
-			ID: "D34", Engines: by(java), Title: "raises the time-out of a write without the label RetryableWriteError",
-			Section: "Retryable Writes, RetryableWriteError Labels: network errors MUST have the label, and a time-out of the socket is one",
+			ID: "D34", Engines: by(java), Title: "raises the timeout of a write without the label RetryableWriteError",
+			Section: "Retryable Writes, RetryableWriteError Labels: network errors MUST have the label, and a timeout of the socket is one",
 			schedule: allOf(shown.timed, outcomes(func(l, r string) bool {
-				return strings.Contains(l, " raised time-out") && l == r+", RetryableWriteError"
+				return strings.Contains(l, " raised timeout") && l == r+", RetryableWriteError"
 			})),
 		},
 		{
@@ -274,12 +274,12 @@ func Deviations() []Deviation {
 			schedule: allOf(shown.reads, only("operation"), shown.alone, left("raised server error, code 50")),
 		},
 		{
-			ID: "D37", Engines: by(java), Title: "with timeoutMS, publishes and raises MaxTimeMSExpired as a time-out that has no reply and no code, and that ends the operation",
+			ID: "D37", Engines: by(java), Title: "with timeoutMS, publishes and raises MaxTimeMSExpired as a timeout that has no reply and no code, and that ends the operation",
 			Section: "Client Side Operations Timeout, Error Transformations: it becomes the new error type; Command Logging and Monitoring, Error Handling, does not say in which form the event has it", Permitted: true,
 			schedule: allOf(shown.timed, fault(func(f Fault) bool { return f.Code == codes.MaxTimeMSExpired }), func(s shown) bool {
 				return slices.ContainsFunc(s.differences, func(one Difference) bool {
 					return strings.Contains(one.Left, "code 50") && !strings.Contains(one.Right, "code 50") ||
-						strings.Contains(one.Right, "raised time-out")
+						strings.Contains(one.Right, "raised timeout")
 				})
 			}),
 		},

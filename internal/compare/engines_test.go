@@ -91,7 +91,7 @@ func TestDeadlineOfCallback(t *testing.T) {
 	testkit.Check(t, err)
 	v := referenceSide(t, "").of(t, suite)
 	bench.CheckVerdicts(t, []*result.Verdict{v})
-	if o := observe(v); len(o.Operations) < 3 || o.Operations[len(o.Operations)-2] != "session.withTransaction raised time-out, TransientTransactionError" {
+	if o := observe(v); len(o.Operations) < 3 || o.Operations[len(o.Operations)-2] != "session.withTransaction raised timeout, TransientTransactionError" {
 		t.Errorf("%q", o.Operations)
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // expectation is the behavior of an engine as fields of a suite.
@@ -33,7 +35,7 @@ func expect(s Schedule, v *result.Verdict) (*expectation, error) {
 		logs = logs[:len(logs)-1]
 	}
 	if len(logs) < performed {
-		return nil, fmt.Errorf("%s: only %d operations were performed: %s %s", s, len(logs), v.Status, v.Reason)
+		return nil, fmt.Errorf("%s: performed only %s: %s %s", s, plural.Of(len(logs), "operation"), v.Status, v.Reason)
 	}
 	for _, log := range logs[len(logs)-performed:] {
 		e.operations = append(e.operations, raises(log.Outcome.Err))

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/plural"
 )
 
 // folder replaces values that differ between runs by numbers in the order of
@@ -66,13 +68,10 @@ func (f *folder) decisive(field string, v bson.RawValue, command bson.Raw) strin
 	}
 	list, _ := v.ArrayOK()
 	values, err := list.Values()
-	switch {
-	case v.Type != bson.TypeArray || err != nil:
+	if v.Type != bson.TypeArray || err != nil {
 		return ""
-	case len(values) == 1:
-		return "1 statement"
 	}
-	return fmt.Sprintf("%d statements", len(values))
+	return plural.Of(len(values), "statement")
 }
 
 // transaction renders a transaction number, relative to the first of its session.

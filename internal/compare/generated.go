@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/specs"
 )
 
 // batch is the number of schedules in a suite.
@@ -133,7 +135,7 @@ func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) (
 		return nil, errors.New(problems[0])
 	}
 	if len(found) != len(schedules) {
-		return nil, fmt.Errorf("%d schedules produced %d pairs", len(schedules), len(found))
+		return nil, fmt.Errorf("%s produced %s", plural.Of(len(schedules), "schedule"), plural.Of(len(found), "pair"))
 	}
 	out := make([]Pair, len(found))
 	for _, p := range found {

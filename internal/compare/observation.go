@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/result"
 )
 
 // observation is the behavior of an engine in a test, without addresses, times, ids
@@ -95,7 +97,7 @@ func outcome(log result.OperationLog, values *folder) string {
 	case e.Unsupported != "":
 		add("unsupported: %s", e.Unsupported)
 	case e.Timeout:
-		add("time-out")
+		add("timeout")
 	case e.Client:
 		add("client error")
 	default:
@@ -190,7 +192,7 @@ func replied(reply bson.Raw) string {
 	}
 	list, _ := reply.Lookup("writeErrors").ArrayOK()
 	if values, err := list.Values(); list != nil && err == nil {
-		out += fmt.Sprintf(", %d write errors", len(values))
+		out += ", " + plural.Of(len(values), "write error")
 	}
 	return out
 }

@@ -172,7 +172,7 @@ func TestOverload(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Overload(ctx, small("final"), nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled experiment ended with %v", err)
+		t.Errorf("a canceled experiment ended with %v", err)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/plural"
 )
 
 // Text writes the report as a table.
@@ -101,8 +103,8 @@ func (r *Report) title() string {
 	case Unreachable:
 		load = fmt.Sprintf("; every request fails for %s after %s", spike, seconds(c.spikeStart()))
 	case Restarts:
-		load = fmt.Sprintf("; after %s the primary restarts %d times, each for %s, and %s after the one before",
-			seconds(c.spikeStart()), restarts, millis(restartDown), millis(restartUp))
+		load = fmt.Sprintf("; after %s the primary restarts %s, each for %s, and %s after the one before",
+			seconds(c.spikeStart()), plural.Of(restarts, "time"), millis(restartDown), millis(restartUp))
 	}
 	return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%%%s",
 		whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, load)

@@ -1,5 +1,5 @@
 // Package ledger records what a run creates outside itself, so that utr clean can remove it after the run was killed.
-// Each thing is one small file in a state directory that all runs of a user share. No file contains a secret.
+// Each thing is one small file in a state folder that all runs of a user share. No file contains a secret.
 package ledger
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/unified-test-runner/utr/internal/secret"
 )
 
-// EnvDir is the environment variable with the state directory.
+// EnvDir is the environment variable with the state folder.
 const EnvDir = "UTR_STATE_DIR"
 
-// EnvParent is the environment variable with the parent of the state directory. EnvDir takes precedence.
+// EnvParent is the environment variable with the parent of the state folder. EnvDir takes precedence.
 const EnvParent = "XDG_STATE_HOME"
 
-// Dir returns the state directory: $UTR_STATE_DIR, or utr in $XDG_STATE_HOME, or utr in the user's cache directory.
+// Dir returns the state folder: $UTR_STATE_DIR, or utr in $XDG_STATE_HOME, or utr in the user's cache folder.
 // It may not exist yet.
 func Dir(getenv func(string) string) (string, error) {
 	if dir := getenv(EnvDir); dir != "" {
@@ -42,14 +42,14 @@ func Dir(getenv func(string) string) (string, error) {
 	return filepath.Join(dir, "utr"), nil
 }
 
-// Ledger is the state directory as one run sees it. Methods may be called concurrently, and any number of runs may
-// share the directory. A nil Ledger records nothing.
+// Ledger is the state folder as one run sees it. Methods may be called concurrently, and any number of runs may
+// share the folder. A nil Ledger records nothing.
 type Ledger struct {
 	dir string
 	run Run
 }
 
-// Open opens the ledger in a directory, which it creates if necessary. New entries belong to this process.
+// Open opens the ledger in a folder, which it creates if necessary. New entries belong to this process.
 func Open(dir string) (*Ledger, error) {
 	self, err := Self()
 	if err != nil {

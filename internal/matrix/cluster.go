@@ -20,7 +20,7 @@ func (r *reader) clusters(v *source.Value) []part {
 	before := len(r.problems)
 	p := r.part(v, "a cluster", names...)
 	switch {
-	case v.Kind != source.Document, len(kinds) == 0 && len(r.problems) > before: // probably a misspelt kind
+	case v.Kind != source.Document, len(kinds) == 0 && len(r.problems) > before: // probably a misspelled kind
 		return nil
 	case len(kinds) != 1:
 		r.add(v.Position, "a cluster must have exactly one of %s", strings.Join(names, ", "))

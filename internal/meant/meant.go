@@ -1,9 +1,9 @@
-// Package meant suggests the correct word for a misspelt one.
+// Package meant suggests the correct word for a misspelled one.
 package meant
 
 import "strings"
 
-// Word returns the element of words that a misspelt word most likely means: the only one with this prefix, or the
+// Word returns the element of words that a misspelled word most likely means: the only one with this prefix, or the
 // closest within two edits, ignoring case. It returns "" if that is ambiguous.
 func Word(word string, words []string) string {
 	var prefixed []string

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -85,7 +86,7 @@ var poolTypes = []result.EventType{result.ConnectionCheckedOut, result.Connectio
 // attempts requires a number of attempts of a command.
 func (k *stage) attempts(c *client, command string, want int) {
 	got := c.started(command)
-	k.require(got == want, "%s was sent %d times, not %d", command, got, want)
+	k.require(got == want, "%s was sent %s, not %d", command, plural.Of(got, "time"), want)
 }
 
 // retries is the maximum number of retries after an overload error.
@@ -108,7 +109,7 @@ func (k *stage) otherMongos(command, data string) {
 	}
 	k.serverError(c.perform(command))
 	failed := c.events(command, result.CommandFailed)
-	k.require(len(failed) == 2, "%d commands failed, not 2", len(failed))
+	k.require(len(failed) == 2, "%s failed, not 2", plural.Of(len(failed), "command"))
 	k.require(failed[0].Address != failed[1].Address, "both failed on %s", failed[0].Address)
 }
 
@@ -125,7 +126,7 @@ func (k *stage) sameMongos(command, data string) {
 func (k *stage) twoServers(c *client, command string, different bool) {
 	failed, succeeded := c.events(command, result.CommandFailed), c.events(command, result.CommandSucceeded)
 	one := len(failed) == 1 && len(succeeded) == 1
-	k.require(one, "%d attempts failed and %d succeeded, not 1 and 1", len(failed), len(succeeded))
+	k.require(one, "%s failed and %d succeeded, not 1 and 1", plural.Of(len(failed), "attempt"), len(succeeded))
 	k.require((failed[0].Address != succeeded[0].Address) == different, "the attempts ran on %s and %s", failed[0].Address, succeeded[0].Address)
 }
 
@@ -164,7 +165,7 @@ func (k *stage) backedOffOnce(c *client, command string) {
 	started, failed := c.events(command, result.CommandStarted), c.events(command, result.CommandFailed)
 	n := k.retries() + 1
 	all := len(started) == n && len(failed) == n
-	k.require(all, "%d attempts began and %d failed, not %d", len(started), len(failed), n)
+	k.require(all, "%s began and %d failed, not %d", plural.Of(len(started), "attempt"), len(failed), n)
 	wait := func(i int) time.Duration { return started[i+1].Time.Sub(failed[i].Time) }
 	backoffs := k.setting.Constants.Backoffs
 	k.require(wait(0) >= backoffs[0], "the second attempt came %v after the overload error, not %v or more", wait(0), backoffs[0])

@@ -9,7 +9,7 @@ import (
 )
 
 // Badge draws an SVG image at the end of the run: "utr" and the counts, green, red,
-// or grey if no test passed. It has no external references.
+// or gray if no test passed. It has no external references.
 func Badge() Generator {
 	var out bytes.Buffer
 	return hooks{finish: func(s result.Summary) { badge(&out, headline(s), badgeColor(s)) }}.generator(&out)

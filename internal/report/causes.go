@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -71,8 +72,8 @@ func (c *causes) sorted() []*cause {
 
 // scope says how many tests a cause has, and in how many cells.
 func (c *cause) scope() string {
-	s := plural(c.tests, "test")
-	add(&s, len(c.cells) > 1, " in %s", plural(len(c.cells), "cell"))
+	s := plural.Of(c.tests, "test")
+	add(&s, len(c.cells) > 1, " in %s", plural.Of(len(c.cells), "cell"))
 	add(&s, c.fresh > 0, ", %d new", c.fresh)
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -45,7 +46,7 @@ func cellRow(name string, s result.Summary, remark string) []string {
 func remark(c result.CellFinished) string {
 	s, problems := "", len(c.Summary.Problems)
 	add(&s, c.Broken != "", "; %s", c.Broken)
-	add(&s, problems > 0, "; %s", plural(problems, "problem"))
+	add(&s, problems > 0, "; %s", plural.Of(problems, "problem"))
 	add(&s, ran(c) != "", "; %s", ran(c))
 	return strings.TrimPrefix(s, "; ")
 }
@@ -109,7 +110,7 @@ func cellText(cells []result.CellFinished, sum result.Summary, all bool) []byte 
 		t.line(0, "%s  %s", line, row[last])
 	}
 	if n := len(cells) - len(shown); n > 0 {
-		t.line(0, "… %s (-v shows all)", plural(n, "more cell"))
+		t.line(0, "… %s (-v shows all)", plural.Of(n, "more cell"))
 	}
 	t.buffer.WriteByte('\n')
 	return t.buffer.Bytes()
@@ -124,7 +125,7 @@ func cellMarkdown(cells []result.CellFinished) string {
 	b.WriteString("\n### Cells\n\n| " + strings.Join(cellHead, " | ") + "|\n| --- " + strings.Repeat("| ---: ", len(cellHead)-2) + "| --- |\n")
 	for i, c := range cells {
 		if i == markdownCells {
-			fmt.Fprintf(&b, "\nand %s more, which the other reports have.\n", plural(len(cells)-i, "cell"))
+			fmt.Fprintf(&b, "\nand %s more in the other reports.\n", plural.Of(len(cells)-i, "cell"))
 			break
 		}
 		row := cellRow(sign(c)+" "+markdownEscape(clip(c.Cell, markdownText)), c.Summary, markdownEscape(clip(remark(c), briefWidth)))

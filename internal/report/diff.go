@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -177,7 +178,7 @@ func (d Difference) Text() []byte {
 	notRun := ""
 	add(&notRun, len(d[NotRun]) > 0, ", %d not run", len(d[NotRun]))
 	t.line(0, "%s, %d fixed, %s, %d slower, %d added, %d removed%s",
-		plural(len(d[NewFailure]), "new failure"), len(d[Fixed]), plural(len(d[SkipChanged]), "changed skip"),
+		plural.Of(len(d[NewFailure]), "new failure"), len(d[Fixed]), plural.Of(len(d[SkipChanged]), "changed skip"),
 		len(d[Slower]), len(d[Added]), len(d[Removed]), notRun)
 	return bytes.Clone(t.buffer.Bytes())
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/source"
 )
@@ -154,7 +155,7 @@ func (t *text) failure(f *failure) {
 	}
 	withGap(t, 2, f.Mismatches, f.Gap, "mismatch", t.mismatch)
 	if f.More > 0 {
-		t.line(2, "… %s (-v shows all)", plural(f.More, "more mismatch"))
+		t.line(2, "… %s (-v shows all)", plural.Of(f.More, "more mismatch"))
 	}
 	for _, o := range f.Operations {
 		t.line(2, "operation %s", o)
@@ -244,7 +245,7 @@ func (t *text) clipped(indent int, s string, most int) {
 		t.line(indent, "%s", clipLine(l))
 	}
 	if n := len(lines) - most; n > 0 {
-		t.line(indent, "… %s (-v shows them)", plural(n, "more line"))
+		t.line(indent, "… %s (-v shows them)", plural.Of(n, "more line"))
 	}
 }
 

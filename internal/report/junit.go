@@ -9,6 +9,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -136,7 +137,7 @@ func shorten(s string, limit int) string {
 	head, tail := s[:limit*3/4], s[len(s)-limit/4:]
 	head, tail = head[:strings.LastIndexByte(head, '\n')+1], tail[strings.IndexByte(tail, '\n')+1:]
 	lines := strings.Count(s[len(head):len(s)-len(tail)], "\n")
-	return fmt.Sprintf("%s… %s left out\n%s", head, plural(lines, "line"), tail)
+	return fmt.Sprintf("%s… %s left out\n%s", head, plural.Of(lines, "line"), tail)
 }
 
 func (j *junit) document(s result.Summary) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -55,7 +56,7 @@ func (m *markdown) write(s result.Summary) {
 	}
 	m.printf("## %s utr: %s\n\n", mark, markdownEscape(headline(s)))
 	if m.started.Engine != "" {
-		m.printf("%s, %d tests of %d files\n\n", markdownEscape(m.started.Engine), m.started.Total, m.started.Files)
+		m.printf("%s, %s\n\n", markdownEscape(m.started.Engine), extent(m.started))
 	}
 	m.counts(s)
 	m.out.WriteString(cellMarkdown(m.cells))
@@ -90,11 +91,11 @@ func (m *markdown) counts(s result.Summary) {
 
 func (m *markdown) explain(causes []*cause) {
 	if len(causes) > 0 {
-		m.printf("\n### What went wrong\n\n%s, %s\n", plural(m.causes.tests, "failure"), plural(len(causes), "cause"))
+		m.printf("\n### What went wrong\n\n%s, %s\n", plural.Of(m.causes.tests, "failure"), plural.Of(len(causes), "cause"))
 	}
 	for i, c := range causes {
 		if i == markdownCauses || m.out.Len() > markdownBytes {
-			m.printf("\nand %s, which the other reports have.\n", plural(len(causes)-i, "more cause"))
+			m.printf("\nand %s in the other reports.\n", plural.Of(len(causes)-i, "more cause"))
 			break
 		}
 		f := c.failure
@@ -130,7 +131,7 @@ func (m *markdown) skipped() {
 		m.printf("| %d | %s |\n", m.skips[r], markdownEscape(clip(r, markdownText)))
 	}
 	if n := len(reasons) - skipReasons; n > 0 {
-		m.printf("| | and %d other reasons |\n", n)
+		m.printf("| | and %s |\n", plural.Of(n, "other reason"))
 	}
 }
 

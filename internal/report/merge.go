@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -42,7 +43,7 @@ func Merge(parts []*SavedRun) []result.Note {
 			notes = append(notes, result.TestFinished{Verdict: v})
 		}
 		if shared > 0 {
-			problem("%s and %s have %s in common, such as %q", with, p.Name, plural(shared, "test"), example)
+			problem("%s and %s have %s in common, such as %q", with, p.Name, plural.Of(shared, "test"), example)
 		}
 		for _, b := range p.broke() {
 			b.Cell = cmp.Or(b.Cell, p.Cell)

@@ -110,7 +110,7 @@ func TestMerge(t *testing.T) {
 		{"runs that are not shards", []*report.SavedRun{part("1.json", "", true, a), part("2.json", "", true, c)}, nil, 0},
 		{"a run was cut off", []*report.SavedRun{part("1.json", "", false, a), part("2.json", "", true, c)},
 			[]string{"the run: 1.json: the report was cut off: the run did not end"}, 3},
-		{"no test ran", []*report.SavedRun{part("1.json", "", true, verdict("t", result.Skipped, "requirement", "r"))}, []string{"no test ran: all 1 were skipped"}, 1},
+		{"no test ran", []*report.SavedRun{part("1.json", "", true, verdict("t", result.Skipped, "requirement", "r"))}, []string{"no test ran: skipped 1 test"}, 1},
 		{"a shard is missing", []*report.SavedRun{two}, []string{"shard 1/2 is missing"}, 1},
 		{"a shard was cut off", []*report.SavedRun{one, part("2.json", "2/2", false, c)}, []string{"the run: 2.json: the report was cut off: the run did not end"}, 3},
 		{"a duplicate shard", []*report.SavedRun{one, two, part("3.json", "2/2", true)}, []string{"3.json: duplicate shard 2/2"}, 1},

@@ -16,10 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xeipuuv/gojsonschema"
+
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/xeipuuv/gojsonschema"
 )
 
 // golden compares a report with a golden file.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -52,7 +53,7 @@ func faults(s result.Summary) (all []string) {
 func headline(s result.Summary) string {
 	line, red := "", counted(s, result.Status.FailsRun)
 	add(&line, red != "", ", %s", red)
-	add(&line, len(s.Problems) > 0, ", %s", plural(len(s.Problems), "problem"))
+	add(&line, len(s.Problems) > 0, ", %s", plural.Of(len(s.Problems), "problem"))
 	add(&line, s.Interrupted, ", interrupted")
 	cells := 0
 	for _, b := range s.Breaks {
@@ -60,7 +61,7 @@ func headline(s result.Summary) string {
 			cells++
 		}
 	}
-	add(&line, cells > 0, ", %s broke", plural(cells, "cell"))
+	add(&line, cells > 0, ", %s broke", plural.Of(cells, "cell"))
 	add(&line, len(s.Breaks) > cells && !s.Interrupted, ", unfinished")
 	add(&line, line == "" || s.Passed > 0, ", %d passed", s.Passed)
 	return strings.TrimPrefix(line, ", ")
@@ -77,12 +78,7 @@ func counted(s result.Summary, of func(result.Status) bool) string {
 	return strings.Join(parts, ", ")
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s", n, noun)
-	}
-	if strings.HasSuffix(noun, "ch") {
-		noun += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+// extent says how many tests a run has.
+func extent(n result.RunStarted) string {
+	return plural.Of(n.Total, "test") + " in " + plural.Of(n.Files, "file")
 }

@@ -26,7 +26,7 @@ type tap struct {
 func (t *tap) start(n result.RunStarted) {
 	t.WriteString("TAP version 13\n")
 	if n.Engine != "" {
-		t.comment(fmt.Sprintf("%s: %d tests of %d files", n.Engine, n.Total, n.Files))
+		t.comment(n.Engine + ": " + extent(n))
 	}
 	if n.Seed != nil {
 		t.comment(shuffled(n))

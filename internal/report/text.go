@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -120,7 +121,7 @@ func title(id result.TestID) string {
 func (t *text) start(n result.RunStarted) {
 	t.started = n
 	if t.options.Verbose {
-		t.line(0, "%s: %d tests of %d files, %d at once", n.Engine, n.Total, n.Files, max(1, n.Jobs))
+		t.line(0, "%s: %s, %d at once", n.Engine, extent(n), max(1, n.Jobs))
 	}
 	if n.Seed != nil {
 		t.line(0, "%s", shuffled(n))
@@ -236,12 +237,12 @@ func (t *text) failures() {
 	}
 	t.buffer.WriteByte('\n')
 	if t.causes.tests <= listedFailures {
-		t.line(0, "%s:", plural(t.causes.tests, "failure"))
+		t.line(0, "%s:", plural.Of(t.causes.tests, "failure"))
 		for _, f := range t.red {
 			t.listed(&f, "")
 		}
 	} else {
-		t.line(0, "%s, %s:", plural(t.causes.tests, "failure"), plural(len(all), "cause"))
+		t.line(0, "%s, %s:", plural.Of(t.causes.tests, "failure"), plural.Of(len(all), "cause"))
 		most := listedCauses
 		if t.options.Verbose {
 			most = len(all)
@@ -252,7 +253,7 @@ func (t *text) failures() {
 			t.listed(&c.failure, before)
 		}
 		if n := len(all) - most; n > 0 {
-			t.line(2, "… %s (-v lists all)", plural(n, "more cause"))
+			t.line(2, "… %s (-v lists all)", plural.Of(n, "more cause"))
 		}
 	}
 	t.buffer.WriteByte('\n')
@@ -294,7 +295,7 @@ func split[T any](list []T, g result.Gap) (before, after []T) {
 
 func (t *text) omitted(indent int, g result.Gap, noun string) {
 	if g.Count > 0 {
-		t.line(indent, "… %s left out", plural(g.Count, noun))
+		t.line(indent, "… %s left out", plural.Of(g.Count, noun))
 	}
 }
 
@@ -307,7 +308,7 @@ func (t *text) events(events []result.Event) {
 			n = len(events)
 		}
 		if n > shownHeartbeats {
-			t.line(4, "    … %d heartbeat events", n)
+			t.line(4, "    … %s", plural.Of(n, "heartbeat event"))
 		} else {
 			n = 1
 			t.line(4, "%s", eventLine(events[0]))
@@ -427,7 +428,7 @@ func (t *text) summary(s result.Summary) {
 	}
 	for _, b := range s.Breaks {
 		if b.Cell == "" { // Cells has the others
-			t.line(0, "%s: %d of %d tests ran", b.Reason, t.ended, t.started.Total)
+			t.line(0, "%s: %d of %s ran", b.Reason, t.ended, plural.Of(t.started.Total, "test"))
 		}
 	}
 	switch {
@@ -454,7 +455,7 @@ func (t *text) skipped() {
 		t.line(0, "skipped %d: %s", t.skips[r], r)
 	}
 	if n := len(reasons) - len(shown); n > 0 {
-		t.line(0, "skipped for %s (-v shows them)", plural(n, "other reason"))
+		t.line(0, "skipped for %s (-v shows them)", plural.Of(n, "other reason"))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/internal/codes"
+	"github.com/unified-test-runner/utr/internal/plural"
 )
 
 // Policy is a dated revision of the retry specifications: a set of rules and constants. It is immutable.
@@ -107,8 +108,8 @@ func (p *Policy) Constants() []string {
 		}
 	}
 	less := map[int]string{-1: " minus 1"}
-	add(len(p.ReadCodes) > 0, "%d codes", len(p.ReadCodes))
-	add(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; only %s", len(p.WriteCodes),
+	add(len(p.ReadCodes) > 0, "%s", plural.Of(len(p.ReadCodes), "code"))
+	add(len(p.WriteCodes) > 0, "%s of writes, and messages with \"%s\"; only %s", plural.Of(len(p.WriteCodes), "code"),
 		strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", "))
 	add(p.WholeBulks, "a bulkWrite with a multi-document write is not retried at all")
 	add(!p.Since(WriteLabels), "drivers do not add RetryableWriteError")

@@ -14,8 +14,8 @@ func TestParseCase(t *testing.T) {
 	minute := int64(90)
 	for _, r := range []struct{ reason, text, fails string }{
 		{"an empty file", "", "empty document"},
-		{"a field is misspelt", "topologydescription: {}", "field topologydescription not found"},
-		{"a field of a server is misspelt", "topology_description: {type: Sharded, servers: [{adress: a}]}", "field adress not found"},
+		{"a field is misspelled", "topologydescription: {}", "field topologydescription not found"},
+		{"a field of a server is misspelled", "topology_description: {type: Sharded, servers: [{adress: a}]}", "field adress not found"},
 		{"the type of the topology is unknown", "topology_description: {type: Cluster}", `type: "Cluster" is not one of [Unknown Single`},
 		{"the type of a server is unknown", "topology_description: {type: Sharded, servers: [{address: a, type: mongos}]}", `servers[0]: type: "mongos" is not one of`},
 		{"a server without an address", "topology_description: {type: Sharded, servers: [{type: Mongos}]}", "servers[0]: address is missing"},
@@ -57,7 +57,7 @@ func TestParsePreference(t *testing.T) {
 		{"a mode spelled as in test files", "SecondaryPreferred", mode(selection.SecondaryPreferred), ""},
 		{"a document", "{mode: nearest, tag_sets: [{dc: ny}, {}]}", mode(nearest, tags{"dc": "ny"}, tags{}), ""},
 		{"an unknown mode is not validated", "nearer", mode("nearer"), ""},
-		{"a misspelt field", "{mode: nearest, tagsets: []}", selection.Preference{}, "field tagsets not found"},
+		{"a misspelled field", "{mode: nearest, tagsets: []}", selection.Preference{}, "field tagsets not found"},
 		{"a tag that looks like a number", "{mode: nearest, tag_sets: [{rack: 1.10, 010: yes}]}", mode(nearest, tags{"rack": "1.10", "010": "yes"}), ""},
 		{"an empty text", "", selection.Preference{}, "empty"},
 	} {

@@ -31,7 +31,7 @@ public final class Adapter {
 
     private final OutputStream out = new FileOutputStream(FileDescriptor.out);
     private final Map<Long, Thread> threads = new ConcurrentHashMap<>(); // by open request
-    private final Set<Long> cancelled = ConcurrentHashMap.newKeySet();
+    private final Set<Long> canceled = ConcurrentHashMap.newKeySet();
     private final Map<Integer, BlockingQueue<BsonDocument>> replies = new ConcurrentHashMap<>(); // to callback, by id
     private final AtomicInteger callbacks = new AtomicInteger();
     private volatile Map<Long, Throwable> raised = new ConcurrentHashMap<>(); // errors of this test, by request
@@ -54,7 +54,7 @@ public final class Adapter {
                 long id = message.getDocument("params").getNumber("id").longValue();
                 Thread thread = threads.get(id);
                 if (thread != null) {
-                    cancelled.add(id);
+                    canceled.add(id);
                     thread.interrupt();
                 }
             } else {
@@ -77,7 +77,7 @@ public final class Adapter {
                     "message", e.toString()));
         }
         threads.remove(id);
-        cancelled.remove(id);
+        canceled.remove(id);
         send(reply);
     }
 
@@ -134,10 +134,10 @@ public final class Adapter {
             }
         } catch (Exception e) {
             raised.put(id, e);
-            boolean wasCancelled = e instanceof MongoInterruptedException || cancelled.contains(id);
-            outcome.put("error", wasCancelled
-                    ? Map.of("message", "the operation was cancelled: " + e.getMessage(), "client", true,
-                            "kind", "cancelled")
+            boolean wasCanceled = e instanceof MongoInterruptedException || canceled.contains(id);
+            outcome.put("error", wasCanceled
+                    ? Map.of("message", "the operation was canceled: " + e.getMessage(), "client", true,
+                            "kind", "canceled")
                     : Failures.describe(e));
         }
         return outcome;

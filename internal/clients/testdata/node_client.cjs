@@ -9,7 +9,7 @@
 // UTR_CA_FILE     the CA certificate; empty without TLS
 // UTR_STEPS       names of steps, separated by commas; empty means all
 //
-// NODE_PATH       the directory with the package mongodb
+// NODE_PATH       the folder with the package mongodb
 'use strict';
 
 const { isDeepStrictEqual, inspect } = require('node:util');
