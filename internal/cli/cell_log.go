@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync/atomic"
+
+	"github.com/unified-test-runner/utr/result"
 )
 
 // cellLog writes the output of a cell to a file and remembers what explains its exit, since the file may be incomplete:
@@ -16,7 +21,15 @@ type cellLog struct {
 	last string // the last line
 	ours string // the last message of utr
 	died string // a Go panic
+
+	total, done, red atomic.Int32 // tests, for the status line
 }
+
+// testsLine is the first line of a cell, and verdictLine that of a test.
+var (
+	testsLine   = regexp.MustCompile(`: (\d+) tests? in \d+ files?, \d+ at once$`)
+	verdictLine = regexp.MustCompile(`^(passed|failed|broken|flaky|known-failing|skipped) (\d+: |for \d)?`)
+)
 
 // Write never fails.
 func (l *cellLog) Write(p []byte) (int, error) {
@@ -34,6 +47,15 @@ func (l *cellLog) Write(p []byte) (int, error) {
 func (l *cellLog) note(line string) {
 	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 		l.died = cmp.Or(l.died, strings.TrimSpace(line))
+	}
+	if found := testsLine.FindStringSubmatch(strings.TrimSpace(line)); found != nil {
+		total, _ := strconv.Atoi(found[1])
+		l.total.Store(int32(total))
+	} else if found := verdictLine.FindStringSubmatch(line); found != nil && found[2] == "" {
+		l.done.Add(1)
+		if result.Status(found[1]).FailsRun() {
+			l.red.Add(1)
+		}
 	}
 	message, ours := strings.CutPrefix(line, "utr: ")
 	message = strings.TrimSpace(message)

@@ -28,6 +28,7 @@ type cellRun struct {
 	flags    *runFlags
 	identity string
 	done     bool
+	log      cellLog
 	end      result.CellFinished
 
 	// From its report.
@@ -136,6 +137,9 @@ func (m *matrixRun) keepFinished(ctx context.Context) error {
 	if m.ended > 0 {
 		finished = fmt.Sprintf("%d of them already finished", m.ended)
 	}
+	if m.reports.Quiet {
+		return nil
+	}
 	return m.call.print(fmt.Sprintf("%s, %s in %s\n", plural.Of(len(m.cells), "cell"), finished, m.folder.path))
 }
 
@@ -184,6 +188,8 @@ func (m *matrixRun) runCells(ctx context.Context) error {
 	ended := make(chan *cellRun)
 	var running []*cellRun
 	var failure error
+	draw := m.statusLine(&running)
+	defer draw.Stop()
 	for {
 		for len(running) < m.jobs && ctx.Err() == nil {
 			busy := slices.Concat(mapSlice(running, (*cellRun).resources)...)
@@ -207,14 +213,60 @@ func (m *matrixRun) runCells(ctx context.Context) error {
 		if len(running) == 0 {
 			return failure
 		}
-		c := <-ended
+		c := draw.wait(ended)
 		c.done = true
 		m.ended++
 		running = slices.DeleteFunc(running, func(r *cellRun) bool { return r == c })
 		line := fmt.Sprintf("%*d/%d %s\n", len(fmt.Sprint(len(m.cells))), m.ended, len(m.cells), report.CellLine(c.end))
-		if err := m.call.print(line); err != nil {
+		if m.reports.Quiet {
+			continue
+		}
+		if err := m.call.print(draw.wipe + line); err != nil {
 			failure = err // standard output was closed, or the disk is full
 			cancel()
+		}
+	}
+}
+
+// liveLine is the status line of a matrix on a terminal. Elsewhere it is never drawn.
+type liveLine struct {
+	*time.Ticker
+	wipe string // removes it
+	draw func()
+}
+
+const drawInterval = 250 * time.Millisecond
+
+func (m *matrixRun) statusLine(running *[]*cellRun) *liveLine {
+	l := &liveLine{Ticker: time.NewTicker(drawInterval), draw: func() {}}
+	if m.call.columns() == 0 || m.reports.Quiet {
+		return l
+	}
+	m.call.statusLine, l.wipe = true, report.Wipe
+	began, start := m.ended, time.Now()
+	l.draw = func() {
+		red := 0
+		for _, c := range m.cells {
+			if c.done {
+				red += c.end.Summary.Failed + c.end.Summary.Broken + c.end.Summary.Flaky
+			}
+		}
+		cells := mapSlice(*running, func(c *cellRun) report.RunningCell {
+			return report.RunningCell{Name: c.Name, Done: int(c.log.done.Load()), Red: int(c.log.red.Load()), Total: int(c.log.total.Load())}
+		})
+		_ = m.call.print(l.wipe + report.CellsStatus(m.call.columns(), began, m.ended, len(m.cells), red, cells, time.Since(start)))
+	}
+	return l
+}
+
+// wait draws the line until a cell ends, and removes it.
+func (l *liveLine) wait(ended <-chan *cellRun) *cellRun {
+	for {
+		select {
+		case c := <-ended:
+			return c
+		case <-l.C:
+			l.draw()
 		}
 	}
 }
@@ -252,7 +304,8 @@ func (m *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) 
 	if err != nil {
 		return err.Error()
 	}
-	log := &cellLog{file: file}
+	log := &c.log
+	log.file = file
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()

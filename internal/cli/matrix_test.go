@@ -38,7 +38,8 @@ type play struct {
 	code     int
 	died     error
 	says     string
-	cut      string                    // lost of the report: "everything", "end", "line"
+	cut      string // lost of the report: "everything", "end", "line"
+	takes    time.Duration
 	during   func(ctx context.Context) // called first
 }
 
@@ -65,6 +66,7 @@ func newNight(t *testing.T, file string) *nightBench {
 		if p.says != "" {
 			_, _ = c.Output.Write([]byte(p.says + "\n"))
 		}
+		time.Sleep(p.takes)
 		if p.statuses == nil {
 			p.statuses = []result.Status{result.Passed}
 		}
@@ -122,7 +124,7 @@ func TestNights(t *testing.T) {
 				verb, rest, _ := strings.Cut(line, " ")
 				switch name, text, _ := strings.Cut(rest, " "); verb {
 				case "when":
-					b.plays[name] = b.playOf(strings.Split(text, ", "))
+					b.plays[name] = b.playOf(splitWords(text))
 				case "file":
 					write(t, name, text+"\n")
 				case "cat":
@@ -133,6 +135,9 @@ func TestNights(t *testing.T) {
 					if _, err := fmt.Sscanf(rest, "%d.%d.%d", &b.version[0], &b.version[1], &b.version[2]); err != nil {
 						b.opening = errors.New("no answer")
 					}
+				case "terminal":
+					columns, _ := strconv.Atoi(rest)
+					b.Terminal = func() (int, bool) { return columns, true }
 				case "update":
 					b.Build = func() (string, error) { return "utr 2", nil }
 				case "after", "again", "utr": // the first prints nothing, the second the cells that ran
@@ -151,6 +156,14 @@ func TestNights(t *testing.T) {
 	})
 }
 
+// splitWords splits at commas that are not escaped.
+func splitWords(text string) (words []string) {
+	for word := range strings.SplitSeq(strings.ReplaceAll(text, `\,`, "\x00"), ", ") {
+		words = append(words, strings.ReplaceAll(word, "\x00", ","))
+	}
+	return words
+}
+
 // playOf parses what a cell does: the status of its tests, and its own end.
 func (b *nightBench) playOf(words []string) (p play) {
 	for _, word := range words {
@@ -163,6 +176,8 @@ func (b *nightBench) playOf(words []string) (p play) {
 			p.problems = []string{text}
 		case "says":
 			p.says = strings.ReplaceAll(text, `\n`, "\n")
+		case "takes":
+			p.takes, _ = time.ParseDuration(text)
 		case "loses":
 			p.cut = text
 		case "runs": // nothing
@@ -170,7 +185,8 @@ func (b *nightBench) playOf(words []string) (p play) {
 		case "hangs":
 			p.during = func(ctx context.Context) { <-ctx.Done() }
 		case "interrupts":
-			p.during = func(ctx context.Context) { b.interrupt(); <-ctx.Done() }
+			late, _ := time.ParseDuration(strings.TrimPrefix(text, "after "))
+			p.during = func(ctx context.Context) { time.Sleep(late); b.interrupt(); <-ctx.Done() }
 		default:
 			p.statuses = append(p.statuses, result.Status(verb))
 		}

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -190,13 +191,27 @@ type call struct {
 	parsed     bool      // flags and the number of arguments are valid
 	helpErr    error     // the error of printing help
 	reportOnly bool      // standard output is for a report, and text goes to standard error
+	statusLine bool      // the last line of the terminal shows the progress
+	screen     sync.Mutex
 }
 
+// out is where text for people goes. A message can be printed at any time, so writes are whole.
 func (c *call) out() io.Writer {
 	if c.reportOnly {
 		return c.errors
 	}
-	return c.program.Stdout
+	return &whole{&c.screen, c.program.Stdout}
+}
+
+type whole struct {
+	*sync.Mutex
+	io.Writer
+}
+
+func (w *whole) Write(p []byte) (int, error) {
+	w.Lock()
+	defer w.Unlock()
+	return w.Writer.Write(p)
 }
 
 func (c *call) env(name string) string { return c.program.Getenv(name) }

@@ -226,8 +226,7 @@ func filesOf(suites []*specs.Suite) []string {
 // textReport returns the report on standard output, with color and a status line on a terminal.
 func (c *call) textReport(p *reportFlags, earlier []*report.EarlierRun) report.Generator {
 	o := p.TextOptions
-	columns, terminal := c.program.Terminal()
-	terminal = terminal && c.env(envTerminal) != "dumb"
+	terminal := c.columns() > 0
 	o.Color = terminal && c.env(envNoColor) == ""
 	text := report.Cells(report.Text(o, earlier...), o.Verbose || p.allCells)
 	if p.annotations || c.env(envActions) == "true" && !p.flags.Changed("annotations") {
@@ -239,12 +238,17 @@ func (c *call) textReport(p *reportFlags, earlier []*report.EarlierRun) report.G
 	if !terminal {
 		return report.Files(text, o.Timings)
 	}
-	return report.Progress(text, func() int {
-		if now, ok := c.program.Terminal(); ok {
-			columns = now
-		}
-		return columns
-	}, time.Now)
+	c.statusLine = true
+	return report.Progress(text, c.columns, time.Now)
+}
+
+// columns is the width of the terminal, 0 if standard output is not one or knows no escape sequences.
+func (c *call) columns() int {
+	columns, terminal := c.program.Terminal()
+	if !terminal || c.env(envTerminal) == "dumb" {
+		return 0
+	}
+	return columns
 }
 
 // reportOutput is a report file that gets its name when it is complete. Devices and pipes are written directly.

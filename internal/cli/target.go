@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
@@ -273,7 +275,13 @@ func configurationOf(name string) (configuration orchestration.Configuration, er
 	return configuration, err
 }
 
-func (c *call) note(line string) { _, _ = fmt.Fprintf(c.errors, "utr: %s\n", line) }
+// note prints a message. On a terminal it takes the place of the status line, which is drawn again below it.
+func (c *call) note(line string) {
+	if c.statusLine {
+		_, _ = io.WriteString(c.out(), report.Wipe)
+	}
+	_, _ = fmt.Fprintf(c.errors, "utr: %s\n", line)
+}
 
 // ledger opens the ledger of what runs create outside their process.
 func (c *call) ledger() (*ledger.Ledger, error) {

@@ -11,13 +11,12 @@ import (
 // time left, and the current test. It erases the line before the report continues, redraws it below, and removes it at
 // the end. width returns the current number of columns of the terminal, and now the time.
 func Progress(inner Generator, width func() int, now func() time.Time) Generator {
-	const wipe = "\r\x1b[K"
 	s := status{now: now, pace: newPace(now())}
 	drawn := false
 	return func(n result.Note) []byte {
 		out := string(inner(n))
 		if drawn {
-			out = wipe + out
+			out = Wipe + out
 		}
 		s.note(n)
 		_, over := n.(result.RunFinished)
@@ -28,6 +27,40 @@ func Progress(inner Generator, width func() int, now func() time.Time) Generator
 		return []byte(out)
 	}
 }
+
+// RunningCell is a cell of a matrix that is running, with its tests so far. Total is 0 if unknown.
+type RunningCell struct {
+	Name             string
+	Done, Red, Total int
+}
+
+// CellsStatus is the status line of a matrix, without a line break: the cells that ended, the red tests, the time left,
+// and the running cells. began is how many cells had ended at the beginning, and took the time since then.
+func CellsStatus(columns, began, ended, all, red int, running []RunningCell, took time.Duration) string {
+	line := fmt.Sprintf("%d/%d cells", ended, all)
+	progress, names := float64(ended-began), ""
+	for _, c := range running {
+		names += "  " + c.Name
+		if c.Total > 0 {
+			progress += float64(min(c.Done, c.Total)) / float64(c.Total)
+			names += fmt.Sprintf(" %d/%d", c.Done, c.Total)
+		}
+		red += c.Red
+	}
+	add(&line, red > 0, ", %d failed", red)
+	if took >= paceTime && progress > 0 {
+		cells := float64(all-began) - progress
+		left := leftText(1, progress/max(cells, 1e-3)/took.Seconds())
+		add(&line, left != "" && cells > 0, ", %s", left)
+	}
+	if columns < 2 {
+		return ""
+	}
+	return fit(line+names, columns-1)
+}
+
+// Wipe removes a status line.
+const Wipe = "\r\x1b[K"
 
 type status struct {
 	now         func() time.Time

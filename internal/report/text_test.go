@@ -175,3 +175,25 @@ func TestSlowest(t *testing.T) {
 		testkit.Equal(t, "the slowest is first", want == 0 || strings.Index(text, "slow: 29s s: t17") <= strings.Index(text, "slow: 28s"), true)
 	}
 }
+
+// The status line of a matrix fits, and estimates the time left from the cells that ended and the tests of running ones.
+func TestCellsStatus(t *testing.T) {
+	two := []report.RunningCell{{Name: "a", Done: 5, Red: 2, Total: 10}, {Name: "b"}}
+	for _, r := range []struct {
+		reason                           string
+		columns, began, ended, all, reds int
+		running                          []report.RunningCell
+		took                             time.Duration
+		want                             string
+	}{
+		{"the beginning", 80, 0, 0, 4, 0, nil, 0, "0/4 cells"},
+		{"running cells, with red tests of ended ones", 80, 0, 1, 4, 3, two, time.Second, "1/4 cells, 5 failed a 5/10 b"},
+		{"one cell and a half in 15 s", 80, 0, 1, 4, 0, two[:1], 15 * time.Second, "1/4 cells, 2 failed, 25 s left a 5/10"},
+		{"cells that an earlier run finished took no time", 80, 2, 3, 4, 0, nil, 60 * time.Second, "3/4 cells, 60 s left"},
+		{"more tests than announced", 80, 0, 0, 1, 0, []report.RunningCell{{Name: "a", Done: 9, Total: 3}}, time.Minute, "0/1 cells a 9/3"},
+		{"a narrow terminal", 20, 0, 0, 4, 0, two, 0, "0/4 cells, 2 faile…"},
+		{"no terminal", 0, 0, 0, 4, 0, two, 0, ""},
+	} {
+		testkit.Equal(t, r.reason, report.CellsStatus(r.columns, r.began, r.ended, r.all, r.reds, r.running, r.took), r.want)
+	}
+}
