@@ -137,7 +137,8 @@ func aggregate(s *call, a *args) action {
 	list, ok := a.any("pipeline").(bson.A)
 	g.list = list
 	a.Refuse(!ok, fault.TypeMismatch, "'pipeline' option must be specified as an array")
-	a.Refuse(!a.has("cursor"), fault.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	explains := a.flag("explain")
+	a.Refuse(!a.has("cursor") && !explains, fault.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
 	_, ok = a.any("cursor").(bson.D)
 	a.Refuse(!ok && a.any("cursor") != nil, fault.TypeMismatch, "cursor field must be missing or an object")
 	c := a.part("cursor")
@@ -146,6 +147,10 @@ func aggregate(s *call, a *args) action {
 	g.opts = query.Options{Let: a.let(), Collation: a.collation()}
 	if a.Err == nil {
 		a.Note(pipeline.CheckNames(g.list))
+	}
+	if explains {
+		x := newExplanation(s, a, value.Delete(a.doc, "$db"))
+		return func() (bson.D, error) { return x.run("queryPlanner") }
 	}
 	return g.run
 }

@@ -31,6 +31,14 @@ type findCommand struct {
 }
 
 func find(s *call, a *args) action {
+	q := newFind(s, a)
+	return func() (bson.D, error) {
+		reply, err := q.run()
+		return reply, q.onShard(err)
+	}
+}
+
+func newFind(s *call, a *args) *findCommand {
 	q := &findCommand{s: s, concern: a.readConcern(s), hint: a.any("hint")}
 	_, isUUID := a.doc[0].Value.(bson.Binary)
 	a.Refuse(isUUID, fault.NamespaceNotFound, "Unable to resolve UUID")
@@ -66,10 +74,7 @@ func find(s *call, a *args) action {
 	a.Note(err)
 	q.proj, err = query.CompileProjection(projection, opts)
 	a.Note(err)
-	return func() (bson.D, error) {
-		reply, err := q.run()
-		return reply, q.onShard(err)
-	}
+	return q
 }
 
 func (q *findCommand) run() (bson.D, error) {

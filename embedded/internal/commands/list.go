@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -242,5 +243,55 @@ func dbStats(s *call, a *args) action {
 			}
 		}
 		return append(raw, bson.E{Key: "fileSize", Value: int32(0)}), nil
+	}
+}
+
+// validate reports that a collection is valid: its records and indexes cannot be broken here.
+func validate(s *call, a *args) action {
+	name := a.collection(s.req.DB)
+	a.Refuse(a.flag("full") && a.flag("background"), fault.CommandFailed, "Running the validate command with both { background: true } and { full: true } is not supported.")
+	return func() (bson.D, error) {
+		c, records := s.Records(s.req.DB, name)
+		switch {
+		case c == nil:
+			return nil, fault.Errorf(fault.NamespaceNotFound, "Collection '%s.%s' does not exist to validate.", s.req.DB, name)
+		case c.IsView():
+			return nil, fault.Errorf(fault.CommandNotSupportedOnView, "Cannot validate a view")
+		}
+		keys, details := bson.D{}, bson.D{}
+		for _, x := range c.Indexes {
+			keys = append(keys, bson.E{Key: x.Name, Value: value.Int(int64(len(records)))})
+			details = append(details, bson.E{Key: x.Name, Value: bson.D{{Key: "valid", Value: true}}})
+		}
+		out := bson.D{{Key: "ns", Value: c.NS()}, {Key: "nInvalidDocuments", Value: int32(0)}, {Key: "nrecords", Value: value.Int(int64(len(records)))},
+			{Key: "nIndexes", Value: int32(len(c.Indexes))}, {Key: "keysPerIndex", Value: keys}, {Key: "indexDetails", Value: details},
+			{Key: "valid", Value: true}, {Key: "repaired", Value: false}}
+		for _, list := range []string{"warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords"} {
+			out = append(out, bson.E{Key: list, Value: bson.A{}})
+		}
+		if !mongos(s.req) {
+			return out, nil
+		}
+		raw := bson.D{{Key: s.d.opts.ShardName, Value: append(out, bson.E{Key: "ok", Value: 1.0})}}
+		return bson.D{{Key: "raw", Value: raw}, {Key: "valid", Value: true}}, nil
+	}
+}
+
+// currentOp lists the commands in progress. Its own fields are a filter.
+func currentOp(s *call, a *args) action {
+	filter := slices.DeleteFunc(slices.Clone(a.doc[1:]), func(e bson.E) bool { return generic[e.Key] || e.Key == "$all" || e.Key == "$ownOps" })
+	f, err := query.Compile(filter, query.Options{})
+	a.Note(err)
+	return func() (bson.D, error) {
+		var docs []bson.D
+		for _, o := range s.req.Operations(false) {
+			docs = append(docs, value.Must(o))
+		}
+		docs, err := f.Select(docs)
+		list := bson.A{}
+		for _, doc := range docs {
+			list = append(list, doc)
+		}
+		return bson.D{{Key: "inprog", Value: list}}, err
 	}
 }

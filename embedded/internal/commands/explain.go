@@ -1,0 +1,359 @@
+package commands
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// explainable are the commands that explain accepts. Each returns the fields of the find that reads the documents of the
+// command, and the stages of the plan above it, innermost first.
+var explainable = map[string]func(a *args) (find bson.D, above []string){
+	"find": func(a *args) (bson.D, []string) {
+		return pick(a.doc, "filter", "sort", "projection", "skip", "limit", "hint", "collation", "let", "min", "max"), nil
+	},
+	"count": func(a *args) (bson.D, []string) {
+		return renamed(pick(a.doc, "query", "skip", "limit", "hint", "collation"), "query"), []string{"COUNT"}
+	},
+	"distinct": func(a *args) (bson.D, []string) { return renamed(pick(a.doc, "query", "collation"), "query"), nil },
+	"findAndModify": func(a *args) (bson.D, []string) {
+		top := "UPDATE"
+		if a.flag("remove") {
+			top = "DELETE"
+		}
+		return append(renamed(pick(a.doc, "query", "sort", "hint", "collation"), "query"), bson.E{Key: "limit", Value: int32(1)}), []string{top}
+	},
+	"update":    func(a *args) (bson.D, []string) { return statement(a, "updates"), []string{"UPDATE"} },
+	"delete":    func(a *args) (bson.D, []string) { return statement(a, "deletes"), []string{"DELETE"} },
+	"mapReduce": func(a *args) (bson.D, []string) { return renamed(pick(a.doc, "query", "sort", "limit"), "query"), nil },
+	"aggregate": func(a *args) (bson.D, []string) { return pushedDown(a.array("pipeline"), a.any("hint")), nil },
+}
+
+// pick returns the fields with some names.
+func pick(doc bson.D, names ...string) (out bson.D) {
+	for _, e := range doc {
+		if slices.Contains(names, e.Key) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// renamed names a field filter.
+func renamed(doc bson.D, name string) bson.D {
+	for i, e := range doc {
+		if e.Key == name {
+			doc[i].Key = "filter"
+		}
+	}
+	return doc
+}
+
+// statement returns the find of the only statement of a write.
+func statement(a *args, key string) bson.D {
+	list := a.array(key)
+	a.Refuse(len(list) != 1, fault.InvalidLength, "explained write batches must be of size 1")
+	if a.Err != nil {
+		return nil
+	}
+	doc := list[0].(bson.D)
+	out := renamed(pick(doc, "q", "hint", "collation"), "q")
+	multi := value.Truthy(value.Get(doc, "multi")) || key == "deletes" && !value.Truthy(value.Get(doc, "limit"))
+	return value.AddIf(out, !multi, "limit", int32(1))
+}
+
+// pushedDown returns the find of the first stages of a pipeline.
+func pushedDown(pipeline bson.A, hint any) bson.D {
+	out, names := bson.D{}, map[string]string{"$match": "filter", "$sort": "sort", "$skip": "skip", "$limit": "limit"}
+	for _, v := range pipeline {
+		stage, _ := v.(bson.D)
+		if len(stage) == 0 || names[stage[0].Key] == "" || value.Get(out, names[stage[0].Key]) != nil {
+			break
+		}
+		out = append(out, bson.E{Key: names[stage[0].Key], Value: stage[0].Value})
+	}
+	return value.AddIf(out, hint != nil, "hint", hint)
+}
+
+// explanation is the plan of a command, and what its execution would do. Nothing is written.
+type explanation struct {
+	s       *call
+	command bson.D
+	q       *findCommand
+	above   []string // stages of the command itself
+	rest    bson.A   // stages of a pipeline that the plan does not contain
+	c       *store.Collection
+
+	examined, keys, returned int64
+}
+
+// explain implements explain.
+func explain(s *call, a *args) action {
+	verbosity := a.str("verbosity")
+	if verbosity == "" {
+		verbosity = "allPlansExecution"
+	}
+	a.Refuse(!slices.Contains([]string{"queryPlanner", "executionStats", "allPlansExecution"}, verbosity), fault.BadValue,
+		"Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", verbosity)
+	x := newExplanation(s, a, a.document("explain"))
+	return func() (bson.D, error) { return x.run(verbosity) }
+}
+
+// newExplanation checks and plans the explained command.
+func newExplanation(s *call, a *args, command bson.D) *explanation {
+	x := &explanation{s: s, command: command}
+	if len(command) == 0 {
+		a.Fail(fault.CommandNotFound, "Explain failed due to unknown command: ")
+		return x
+	}
+	name := command[0].Key
+	rows := s.d.Rows()
+	i := slices.IndexFunc(rows, func(r Row) bool { return r.Name == name || slices.Contains(r.Aliases, name) })
+	a.Refuse(i < 0, fault.CommandNotFound, "Explain failed due to unknown command: %s", name)
+	a.Refuse(i >= 0 && explainable[rows[max(i, 0)].Name] == nil, fault.IllegalOperation, "Cannot explain cmd: %s", name)
+	if a.Err != nil {
+		return x
+	}
+	row := &rows[i]
+	req := *s.req
+	req.Row, req.Body = row, value.Encode(command)
+	a.Note(checkFields(&req, row.Name, row.title(wire(s.req)), command))
+	inner := &args{of: row.Name, doc: command, First: a.First}
+	fields, above := explainable[row.Name](inner)
+	if a.Err != nil {
+		return x
+	}
+	x.above = above
+	if pipeline := inner.array("pipeline"); row.Name == "aggregate" {
+		x.rest = pipeline[min(len(pipeline), len(pick(fields, "filter", "sort", "skip", "limit"))):]
+	}
+	x.q = newFind(s, &args{of: "find", doc: append(bson.D{{Key: "find", Value: command[0].Value}}, fields...), First: a.First})
+	return x
+}
+
+func (x *explanation) run(verbosity string) (bson.D, error) {
+	c, err := x.s.hinted(x.q.name, x.q.hint, x.q.canonical)
+	if err != nil {
+		return nil, err
+	}
+	x.c = c
+	x.s.View(func(tx *store.Tx) { x.q.index = x.q.choose(c) })
+	x.q.blocking = x.q.order != nil && !x.q.sortedBy(x.q.index) && natural(x.q.sort) == 0
+	if err := x.execute(); err != nil {
+		return nil, err
+	}
+	planner := bson.D{{Key: "namespace", Value: x.q.canonical.ns}, {Key: "indexFilterSet", Value: false}}
+	planner = value.AddIf(planner, !x.counts(), "parsedQuery", parsed(x.q.filter))
+	planner = value.AddIf(planner, x.aggregates(), "optimizedPipeline", true)
+	for _, limit := range []string{"maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"} {
+		planner = append(planner, bson.E{Key: limit, Value: false})
+	}
+	planner = append(planner, bson.E{Key: "winningPlan", Value: x.plan(false)}, bson.E{Key: "rejectedPlans", Value: bson.A{}})
+	var stats bson.D
+	if verbosity != "queryPlanner" {
+		stats = bson.D{{Key: "executionSuccess", Value: true}, {Key: "nReturned", Value: value.Int(x.returned)}, {Key: "executionTimeMillis", Value: int32(0)},
+			{Key: "totalKeysExamined", Value: value.Int(x.keys)}, {Key: "totalDocsExamined", Value: value.Int(x.examined)}, {Key: "executionStages", Value: x.plan(true)}}
+		stats = value.AddIf(stats, verbosity == "allPlansExecution", "allPlansExecution", bson.A{})
+	}
+	return x.reply(planner, stats), nil
+}
+
+// counts reports whether the plan counts all documents of a collection, without reading them.
+func (x *explanation) counts() bool { return x.command[0].Key == "count" && len(x.q.filter) == 0 }
+
+func (x *explanation) aggregates() bool { return x.command[0].Key == "aggregate" }
+
+// execute computes what the execution reads and returns.
+func (x *explanation) execute() error {
+	records, err := x.q.records(x.c)
+	if err != nil || x.c == nil || x.counts() {
+		return err
+	}
+	hits, err := x.q.plan(records)
+	x.returned, x.examined = int64(len(hits)), int64(len(records))
+	if x.q.limit > 0 {
+		x.returned = min(x.returned, x.q.limit)
+	}
+	if x.q.index == nil || err != nil {
+		return err
+	}
+	bound, err := query.Compile(pick(x.q.filter, x.q.index.Key[0].Key), query.Options{})
+	if err != nil {
+		return err
+	}
+	found, err := bound.Select(store.Documents(records))
+	x.keys, x.examined = int64(len(found)), int64(len(found))
+	return err
+}
+
+// parsed returns a filter as the server shows it: each condition has an operator.
+func parsed(filter bson.D) bson.D {
+	var all bson.A
+	for _, e := range filter {
+		d, isDocument := e.Value.(bson.D)
+		switch {
+		case e.Key[0] == '$':
+			all = append(all, bson.D{e})
+		case !isDocument || !query.IsOperators(d):
+			all = append(all, bson.D{{Key: e.Key, Value: bson.D{{Key: "$eq", Value: e.Value}}}})
+		default:
+			for _, op := range d {
+				all = append(all, bson.D{{Key: e.Key, Value: bson.D{op}}})
+			}
+		}
+	}
+	switch len(all) {
+	case 0:
+		return bson.D{}
+	case 1:
+		return all[0].(bson.D)
+	}
+	return bson.D{{Key: "$and", Value: all}}
+}
+
+// plan returns the stages of the plan, the outermost first. Executed ones have statistics.
+func (x *explanation) plan(executed bool) bson.D {
+	var inner bson.D
+	add := func(stage string, fields ...bson.E) {
+		out := bson.D{{Key: "stage", Value: stage}}
+		if executed {
+			out = append(out, bson.E{Key: "nReturned", Value: value.Int(x.returned)}, bson.E{Key: "executionTimeMillisEstimate", Value: int32(0)},
+				bson.E{Key: "works", Value: value.Int(x.examined + 1)}, bson.E{Key: "advanced", Value: value.Int(x.returned)},
+				bson.E{Key: "needTime", Value: value.Int(x.examined - x.returned)}, bson.E{Key: "needYield", Value: int32(0)},
+				bson.E{Key: "saveState", Value: int32(0)}, bson.E{Key: "restoreState", Value: int32(0)}, bson.E{Key: "isEOF", Value: int32(1)})
+		}
+		out = append(out, fields...)
+		inner = value.AddIf(out, inner != nil, "inputStage", inner)
+	}
+	x.access(executed, add)
+	q := x.q
+	if q.blocking {
+		add("SORT", bson.E{Key: "sortPattern", Value: q.sort}, bson.E{Key: "memLimit", Value: int32(100 << 20)}, bson.E{Key: "type", Value: "simple"})
+	}
+	if q.skip > 0 {
+		add("SKIP", bson.E{Key: "skipAmount", Value: value.Int(q.skip)})
+	}
+	if q.limit > 0 && !q.blocking && (len(x.above) == 0 || x.above[0] == "COUNT") {
+		add("LIMIT", bson.E{Key: "limitAmount", Value: value.Int(q.limit)})
+	}
+	if q.proj != nil {
+		add("PROJECTION_SIMPLE", bson.E{Key: "transformBy", Value: q.canonical.projection})
+	}
+	for _, stage := range x.above {
+		if !x.counts() {
+			add(stage)
+		}
+	}
+	return inner
+}
+
+// access adds the stages that read documents.
+func (x *explanation) access(executed bool, add func(string, ...bson.E)) {
+	q := x.q
+	filter := bson.E{Key: "filter", Value: parsed(q.filter)}
+	_, byID := q.match.ID()
+	switch {
+	case x.counts():
+		n := int64(0)
+		if x.c != nil {
+			_, records := x.s.Records(x.c.DB, x.c.Name)
+			n = int64(len(records))
+		}
+		var counted []bson.E
+		if executed {
+			counted = []bson.E{{Key: "nCounted", Value: value.Int(n)}, {Key: "nSkipped", Value: value.Int(q.skip)}}
+		}
+		add("RECORD_STORE_FAST_COUNT", counted...)
+	case x.c == nil:
+		add("EOF")
+	case byID && x.c.FindsByID():
+		add("IDHACK")
+	case q.index != nil:
+		bounds := bson.D{}
+		for _, k := range q.index.Key {
+			bounds = append(bounds, bson.E{Key: k.Key, Value: bson.A{"[MinKey, MaxKey]"}})
+		}
+		add("IXSCAN", bson.E{Key: "keyPattern", Value: q.index.Key}, bson.E{Key: "indexName", Value: q.index.Name}, bson.E{Key: "isMultiKey", Value: false},
+			bson.E{Key: "isUnique", Value: q.index.Unique}, bson.E{Key: "isSparse", Value: q.index.Sparse}, bson.E{Key: "isPartial", Value: q.index.Partial != nil},
+			bson.E{Key: "indexVersion", Value: int32(2)}, bson.E{Key: "direction", Value: "forward"}, bson.E{Key: "indexBounds", Value: bounds})
+		add("FETCH", filter)
+	default:
+		direction := bson.E{Key: "direction", Value: "forward"}
+		if natural(q.hint) < 0 || natural(q.sort) < 0 {
+			direction.Value = "backward"
+		}
+		if len(q.filter) == 0 {
+			add("COLLSCAN", direction)
+		} else {
+			add("COLLSCAN", filter, direction)
+		}
+	}
+}
+
+// reply composes the reply of a mongod or a mongos.
+func (x *explanation) reply(planner, stats bson.D) bson.D {
+	s := x.s
+	versioned := wire(s.req) >= wire50
+	server := func(address string) bson.D {
+		host, port, _ := net.SplitHostPort(address)
+		n, _ := strconv.Atoi(port)
+		v := s.req.Server.Version
+		return bson.D{{Key: "host", Value: host}, {Key: "port", Value: int32(n)}, {Key: "version", Value: fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2])}, {Key: "gitVersion", Value: "nogitversion"}}
+	}
+	command := append(x.command[:len(x.command):len(x.command)], bson.E{Key: "$db", Value: s.req.DB})
+	about := bson.D{{Key: "serverInfo", Value: server(address(s.req))}}
+	about = value.AddIf(about, versioned, "serverParameters", serverParameters)
+	out := value.AddIf(bson.D{}, versioned, "explainVersion", "1")
+	switch {
+	case mongos(s.req) && !x.aggregates():
+		_, host, _ := strings.Cut(s.d.opts.ShardHost, "/")
+		shard := append(bson.D{{Key: "shardName", Value: s.d.opts.ShardName}, {Key: "connectionString", Value: s.d.opts.ShardHost}, {Key: "serverInfo", Value: server(host)}}, planner...)
+		out = bson.D{{Key: "queryPlanner", Value: bson.D{{Key: "mongosPlannerVersion", Value: int32(1)},
+			{Key: "winningPlan", Value: bson.D{{Key: "stage", Value: "SINGLE_SHARD"}, {Key: "shards", Value: bson.A{shard}}}}}}}
+		if stats != nil {
+			out = append(out, bson.E{Key: "executionStats", Value: s.sharded(stats)})
+		}
+		return append(append(out, about...), bson.E{Key: "command", Value: command})
+	case mongos(s.req):
+		out = append(about, out...)
+	}
+	if len(x.rest) > 0 {
+		cursor := value.AddIf(bson.D{{Key: "queryPlanner", Value: planner}}, stats != nil, "executionStats", stats)
+		out = append(out, bson.E{Key: "stages", Value: append(bson.A{bson.D{{Key: "$cursor", Value: cursor}}}, x.rest...)})
+	} else {
+		out = value.AddIf(append(out, bson.E{Key: "queryPlanner", Value: planner}), stats != nil, "executionStats", stats)
+	}
+	out = append(out, bson.E{Key: "command", Value: command})
+	if mongos(s.req) {
+		return out
+	}
+	return append(out, about...)
+}
+
+// sharded returns the statistics of a mongos with those of its only shard.
+func (s *call) sharded(stats bson.D) bson.D {
+	totals := pick(stats, "nReturned", "executionTimeMillis", "totalKeysExamined", "totalDocsExamined")
+	shard := append(bson.D{{Key: "shardName", Value: s.d.opts.ShardName}}, stats...)
+	stages := append(append(bson.D{{Key: "stage", Value: "SINGLE_SHARD"}}, totals...), bson.E{Key: "totalChildMillis", Value: int64(0)},
+		bson.E{Key: "shards", Value: bson.A{shard}})
+	out := append(totals, bson.E{Key: "executionStages", Value: stages})
+	return value.AddIf(out, value.Get(stats, "allPlansExecution") != nil, "allPlansExecution",
+		bson.A{bson.D{{Key: "shardName", Value: s.d.opts.ShardName}, {Key: "allPlans", Value: bson.A{}}}})
+}
+
+// serverParameters are the parameters that an explanation shows.
+var serverParameters = bson.D{
+	{Key: "internalQueryFacetBufferSizeBytes", Value: int32(100 << 20)}, {Key: "internalQueryFacetMaxOutputDocSizeBytes", Value: int32(100 << 20)},
+	{Key: "internalLookupStageIntermediateDocumentMaxSizeBytes", Value: int32(100 << 20)}, {Key: "internalDocumentSourceGroupMaxMemoryBytes", Value: int32(100 << 20)},
+	{Key: "internalQueryMaxBlockingSortMemoryUsageBytes", Value: int32(100 << 20)}, {Key: "internalQueryProhibitBlockingMergeOnMongoS", Value: int32(0)},
+	{Key: "internalQueryMaxAddToSetBytes", Value: int32(100 << 20)}, {Key: "internalDocumentSourceSetWindowFieldsMaxMemoryBytes", Value: int32(100 << 20)},
+}
