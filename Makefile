@@ -4,8 +4,10 @@ GO ?= go
 GOLANGCI ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME ?= 15s
+BUDGET ?= 10m
+PACKAGES ?= ./matchers ./result ./specs ./specs/schema ./specs/source ./reference/retry ./reference/pinning ./reference/selection
 
-.PHONY: check test soak mutate lint cover bench bench-peers fuzz generate clean
+.PHONY: check test soak mutate mutate-named lint cover bench bench-peers fuzz generate clean
 
 check: ## pure packages, format, vet, staticcheck: while you work
 	@.ci/test check
@@ -16,8 +18,11 @@ test: ## all checks of CI
 soak: ## all tests in full, and many random rounds: weekly and before a release
 	@.ci/test soak
 
-mutate: ## check that the tests detect each fault in internal/mutate/list.yml
-	$(GO) run ./internal/mutate
+mutate: ## break PACKAGES in random places for BUDGET, and expect tests to fail
+	nice -n 10 $(GO) run ./internal/mutate -budget $(BUDGET) $(PACKAGES)
+
+mutate-named: ## the same in the places of internal/mutate/named.txt
+	nice -n 10 $(GO) run ./internal/mutate -named .
 
 lint: ## more linters, and known vulnerabilities
 	$(GO) run $(GOLANGCI) run ./...

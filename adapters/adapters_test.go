@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine/process"
-	"github.com/unified-test-runner/utr/internal/mutants"
+	"github.com/unified-test-runner/utr/internal/audit"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/result"
@@ -98,9 +98,9 @@ func mutantsFail(t *testing.T, b *bench.Bench, suites []*specs.Suite, verdicts [
 	}
 	random := rand.New(rand.NewPCG(testkit.Seed(t), 1))
 	var changed []*specs.Suite
-	var of []mutants.Mutant
+	var of []audit.Mutant
 	for tries := 0; len(changed) < many && tries < 100*many; tries++ {
-		all, _ := mutants.Of(files[random.IntN(len(files))])
+		all, _ := audit.Mutants(files[random.IntN(len(files))])
 		if len(all) == 0 {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/mutants"
+	"github.com/unified-test-runner/utr/internal/audit"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs/source"
 )
@@ -213,7 +213,7 @@ func TestMutantsFail(t *testing.T) {
 		if c.Want != matches || actual == `{}` {
 			return // too little to differ from a changed argument
 		}
-		all, _ := mutants.Of(yaml(t, `{tests: [{operations: [{object: c, expectResult: `+expected.JSON()+`}]}]}`))
+		all, _ := audit.Mutants(yaml(t, `{tests: [{operations: [{object: c, expectResult: `+expected.JSON()+`}]}]}`))
 		for _, m := range all {
 			if strings.HasSuffix(m.Change, ".5") && len(expected.JSON()) > 15 {
 				continue // the change is lost in rounding

@@ -27,7 +27,7 @@ func inWords() rules {
 			"deployment", "deployment/lock", "deployment/orchestration", "embedded", "embedded/blackpipe",
 			"embedded/process", "engine", "engine/driver", "engine/enginetest", "engine/process", "internal/compare",
 			"internal/coverage", "internal/experiment", "internal/experiment/counter", "internal/ledger",
-			"internal/matrix", "internal/meant", "internal/mutants", "internal/plural", "internal/processgroup", "internal/prose",
+			"internal/matrix", "internal/meant", "internal/audit", "internal/plural", "internal/processgroup", "internal/prose",
 			"internal/report", "internal/secret", "reference", "reference/pinning", "reference/retry",
 			"reference/selection", "result", "runner", "specs", "specs/",
 		},
@@ -139,7 +139,7 @@ func TestImportsCanFail(t *testing.T) {
 		{"commands of the embedded deployment stay inside", "embedded/internal/query", "engine", false},
 		{"the store knows no command", "embedded/internal/store", "embedded/internal/commands", false},
 		{"parts of it know each other", "embedded/internal/query", "embedded/internal/value", true},
-		{"the soak may use everything", "internal/soak/suites", "internal/mutants", true},
+		{"the soak may use everything", "internal/soak/suites", "internal/audit", true},
 		{"a package without a row may use nothing", "nowhere", "result", false},
 	} {
 		rule, _ := allowed.of(row.from)

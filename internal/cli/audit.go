@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/unified-test-runner/utr/internal/mutants"
+	"github.com/unified-test-runner/utr/internal/audit"
 	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -45,7 +45,7 @@ utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 		Args:              arguments(1, unlimited, "a suite or a folder"),
 	}, func(f *flags) action {
-		a := &audit{run: newRun(f)}
+		a := &auditing{run: newRun(f)}
 		a.run.declareWhere(f)
 		f.group = "Which tests"
 		f.filter(&a.run.config.Filter, "audit")
@@ -60,7 +60,7 @@ utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
 	})
 }
 
-type audit struct {
+type auditing struct {
 	run     *runFlags
 	folder  string
 	out     lines
@@ -69,12 +69,12 @@ type audit struct {
 
 // mutant is a suite of one changed test.
 type mutant struct {
-	mutants.Mutant
+	audit.Mutant
 	suite *specs.Suite
 	id    result.TestID // of the unchanged test
 }
 
-func (a *audit) act(ctx context.Context, c *call) error {
+func (a *auditing) act(ctx context.Context, c *call) error {
 	suites, err := c.loadFiltered(ctx, a.run.config.Filter)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (a *audit) act(ctx context.Context, c *call) error {
 }
 
 // auditSuites records a run of the suites, and judges or writes their mutants.
-func (a *audit) auditSuites(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
+func (a *auditing) auditSuites(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
 	stopAnnouncing := c.announceInterruption(ctx)
 	rec, summary, err := runner.Record(ctx, suites, cfg)
 	stopAnnouncing()
@@ -110,7 +110,7 @@ func (a *audit) auditSuites(ctx context.Context, c *call, suites []*specs.Suite,
 }
 
 // mutants returns the mutants of passed tests, and counts unchanged values by rule. Invalid suites count as failed.
-func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mutant, unchanged map[string]int) {
+func (a *auditing) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mutant, unchanged map[string]int) {
 	unchanged = map[string]int{}
 	ids := map[source.Position][]result.TestID{} // on each deployment
 	for id, at := range rec.Passed {
@@ -120,7 +120,7 @@ func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mut
 		slices.SortFunc(same, func(a, b result.TestID) int { return cmp.Compare(a.Deployment, b.Deployment) })
 	}
 	for _, s := range suites {
-		changed, kept := mutants.Of(s.Root)
+		changed, kept := audit.Mutants(s.Root)
 		for _, p := range kept {
 			unchanged[p.Rule] += len(ids[p.TestPosition])
 		}
@@ -143,7 +143,7 @@ func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mut
 	return all, unchanged
 }
 
-func (a *audit) write(c *call, all []mutant) error {
+func (a *auditing) write(c *call, all []mutant) error {
 	if err := os.MkdirAll(a.folder, 0o777); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (a *audit) write(c *call, all []mutant) error {
 	return c.print(fmt.Sprintf("wrote %s to %s; each must fail\n", plural.Of(len(all), "mutant"), a.folder))
 }
 
-func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant, unchanged map[string]int) error {
+func (a *auditing) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant, unchanged map[string]int) error {
 	verdicts := make([]*result.Verdict, len(all))
 	var workers errgroup.Group
 	workers.SetLimit(runtime.GOMAXPROCS(0))

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/internal/mutants"
+	"github.com/unified-test-runner/utr/internal/audit"
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference"
@@ -36,12 +36,12 @@ func TestSurvivingMutant(t *testing.T) {
 			same := *suites[0]
 			same.Tests = same.Tests[1:]
 			at.Line++
-			all = append(all, mutant{mutants.Mutant{Path: "operations[0]", Position: source.Position{File: "suite.yml", Line: at.Line, Column: 5},
+			all = append(all, mutant{audit.Mutant{Path: "operations[0]", Position: source.Position{File: "suite.yml", Line: at.Line, Column: 5},
 				Change: "nothing was changed"}, &same, id})
 		}
 	}
 	c := &call{program: &b.Program, secrets: redactor{secret.NewKeeper()}}
-	a := &audit{invalid: 1}
+	a := &auditing{invalid: 1}
 	err = a.judge(t.Context(), c, rec, all, map[string]int{"a rule": 2})
 	testkit.Equal(t, "the exit code", codeOf(err), ExitFailed)
 	testkit.Equal(t, "the output", b.out.String(), `suite.yml:13:5: passed second: operations[0]: nothing was changed

@@ -1,43 +1,81 @@
 package main
 
 import (
+	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference/pinning"
+	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// The old text of every row occurs in its file exactly once.
-func TestListFits(t *testing.T) {
+// The old text of every named mutation occurs in its file exactly once, and its title says what it is.
+func TestNamedFit(t *testing.T) {
 	t.Chdir(testkit.Root(t))
-	rows, err := readList("")
+	named, err := readFile(namedFile)
 	testkit.Check(t, err)
-	for _, m := range rows {
-		if n := strings.Count(testkit.Read(t, m.File), m.Old); n != 1 || m.Old == m.New {
-			t.Errorf("%s: %q occurs in the file %d times", m.File, m.Old, n)
+	titles := map[string]bool{}
+	for _, m := range named {
+		if n := strings.Count(testkit.Read(t, m.File), m.Old); n != 1 || m.Old == m.New || m.Title == "" || titles[m.Title] {
+			t.Errorf("the old text occurs %d times, or the title is not unique:\n%s", n, m)
 		}
-		if m.Why == "" {
-			t.Errorf("%s: %q: the row has no reason", m.File, m.Old)
+		titles[m.Title] = true
+	}
+}
+
+// Every survivor can still be found, and its title says why no test detects it.
+func TestSurvivorsAreFound(t *testing.T) {
+	t.Chdir(testkit.Root(t))
+	survivors, err := readFile(survivorsFile)
+	testkit.Check(t, err)
+	for _, m := range survivors {
+		found, err := mutationsIn(path.Dir(m.File), nil)
+		testkit.Check(t, err)
+		if len(without([]Mutation{m}, found)) > 0 || strings.Count(m.Title, " ") < 2 {
+			t.Errorf("the mutation is no longer found, or has no reason:\n%s", m)
 		}
 	}
 }
 
-// Every row of docs/seeds cites a mutation that a test of the row kills, or says why there is none; and every mutation
-// with a name is cited.
+// A list has the form of its mutations.
+func TestListForm(t *testing.T) {
+	t.Chdir(testkit.Root(t))
+	for _, name := range []string{namedFile, survivorsFile} {
+		mutations, err := readFile(name)
+		testkit.Check(t, err)
+		var all strings.Builder
+		for _, m := range mutations {
+			all.WriteString(m.String())
+		}
+		text := regexp.MustCompile(`(?m)^(#.*)?\n`).ReplaceAllString(testkit.Read(t, name), "")
+		testkit.Same(t, name, all.String(), text)
+	}
+}
+
+// Every row of docs/seeds cites a mutation that a test of the row detects, or says why there is none; and every mutation with
+// the form of a name is cited. A rule, such as R1, is a mutation, too: without it, a story must change.
 func TestSeedsCiteMutations(t *testing.T) {
 	t.Chdir(testkit.Root(t))
-	rows, err := readList("")
-	testkit.Check(t, err)
 	named, cited := map[string]Mutation{}, map[string]bool{}
-	for _, m := range rows {
-		if _, twice := named[m.Name]; twice && m.Name != "" {
-			t.Errorf("two mutations have the name %s", m.Name)
+	list, err := readFile(namedFile)
+	testkit.Check(t, err)
+	for _, m := range list {
+		if !strings.Contains(m.Title, " ") {
+			named[m.Title] = m
 		}
-		named[m.Name] = m
 	}
-	delete(named, "")
+	rules := map[string]bool{}
+	for _, r := range retry.Rules() {
+		rules[r.ID] = true
+	}
+	for _, r := range pinning.Rules() {
+		rules[r.ID] = true
+	}
 	pages, err := filepath.Glob("docs/seeds/*.md")
 	testkit.Check(t, err)
 	for _, page := range pages {
@@ -59,6 +97,9 @@ func TestSeedsCiteMutations(t *testing.T) {
 			default:
 				for name := range strings.SplitSeq(last, ", ") {
 					m, exists := named[name]
+					if rules[name] {
+						m, exists = Mutation{Run: "TestEveryRuleHasAStory"}, true
+					}
 					_, killer := path.Split(strings.TrimPrefix(m.Run, "Test"))
 					if cited[name] = true; !exists || !strings.Contains(strings.ToLower(cells), strings.ToLower(killer)) {
 						t.Errorf("%s: mutation %q does not exist, or its test %q is not in the row: %s", page, name, m.Run, line)
@@ -85,11 +126,47 @@ func TestTry(t *testing.T) {
 		want     verdict
 	}{
 		{"a comment", first, first + "\n// changed", survived},
-		{"a fault that a test finds", `os.Getenv("UTR_SEED")`, `os.Getenv("UTR_SEEDS")`, killed},
+		{"a mutation that a test detects", `os.Getenv("UTR_SEED")`, `os.Getenv("UTR_SEEDS")`, killed},
 		{"a missing text", "no such text", "x", unfit},
 		{"a program that does not build", first, "no Go", unfit},
 	} {
 		got, _ := (Mutation{File: file, Old: r.old, New: r.new}).try(testkit.Context(t))
 		testkit.Equal(t, r.reason, got, r.want)
 	}
+}
+
+func TestMutationsIn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	testkit.Check(t, os.WriteFile("a.go", []byte(`package a
+
+func f(n int) (bool, []int) {
+	if n < 3 {
+		n++
+	}
+	return n == 0 || true, []int{
+		7,
+		n,
+	}
+}
+`), 0o600))
+	mutations, err := mutationsIn(".", nil)
+	testkit.Check(t, err)
+	var got []string
+	for _, m := range mutations {
+		got = append(got, m.Title+": "+strings.Join(strings.Fields(m.New), " "))
+	}
+	slices.Sort(got)
+	testkit.Same(t, "mutations", got, []string{
+		"0 became 1: return n == 1 || true, []int{",
+		"3 became 4: if n < 4 {",
+		"7 became 8: 8,",
+		"< became <=: if n <= 3 {",
+		"== became !=: return n != 0 || true, []int{",
+		"a condition was negated: if !(n < 3) {",
+		"a statement was dropped: ",
+		"an element was dropped: n,",
+		"an element was dropped: }",
+		"true was negated: return n == 0 || false, []int{",
+		"|| became &&: return n == 0 && true, []int{",
+	})
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/internal/mutants"
+	"github.com/unified-test-runner/utr/internal/audit"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
@@ -126,7 +126,7 @@ func judge(t *testing.T, rec *runner.Recording, suite *specs.Suite, id result.Te
 
 // assessment is the result of a mutant. fault is empty if it failed as expected.
 type assessment struct {
-	mutant mutants.Mutant
+	mutant audit.Mutant
 	fault  string
 }
 
@@ -161,7 +161,7 @@ func assess(t *testing.T, rec *runner.Recording, suites []*specs.Suite) (all []a
 				}
 			}
 		}
-		broken, _ := mutants.Of(s.Root)
+		broken, _ := audit.Mutants(s.Root)
 		for _, m := range broken {
 			id, found := ids[m.TestPosition]
 			if !found {
@@ -192,7 +192,7 @@ func assess(t *testing.T, rec *runner.Recording, suites []*specs.Suite) (all []a
 
 // blames reports whether a mismatch names the changed line, or a value in a list or
 // document that was changed as a whole.
-func blames(v *result.Verdict, m mutants.Mutant) bool {
+func blames(v *result.Verdict, m audit.Mutant) bool {
 	for _, mismatch := range v.Mismatches {
 		if mismatch.Position.Line == m.Position.Line || m.Whole && strings.HasPrefix(mismatch.Path, m.Path) {
 			return true

@@ -1,6 +1,6 @@
-// Package mutants creates mutants: suites with a wrong expectation. Tests and utr audit expect every mutant to fail,
+// Package audit creates mutants: suites with a wrong expectation. Tests and utr audit expect every mutant to fail,
 // because a runner that passes one does not check that expectation.
-package mutants
+package audit
 
 import (
 	"fmt"
@@ -25,9 +25,9 @@ type Place struct {
 	Rule         string
 }
 
-// Of returns all mutants of a suite in file order, and the places without one. A test that passes unchanged must
+// Mutants returns all mutants of a suite in file order, and the places without one. A test that passes unchanged must
 // fail in each mutant.
-func Of(root *source.Value) ([]Mutant, []Place) {
+func Mutants(root *source.Value) ([]Mutant, []Place) {
 	var out []Mutant
 	var unchanged []Place
 	tests := root.Get("tests")

@@ -2,57 +2,20 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 )
 
-// propose prints rows for the list: random changes in each package, with the verdict as a comment. It replaces changes
-// that do not build.
-func propose(ctx context.Context, dirs []string, n int, seed uint64, jobs int) error {
-	for _, dir := range dirs {
-		all, err := mutationsIn(dir)
-		if err != nil {
-			return err
-		}
-		random := rand.New(rand.NewPCG(seed, 0))
-		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		found, dead := 0, 0
-		for len(all) > 0 && found < n && ctx.Err() == nil {
-			some := all[:min(n-found, len(all))]
-			all = all[len(some):]
-			tryAll(ctx, some, jobs, func(m Mutation, v verdict, _ error) {
-				if v == unfit {
-					return
-				}
-				found++
-				if v == killed {
-					dead++
-				}
-				row, err := yaml.Marshal([]Mutation{m})
-				if err != nil {
-					row = []byte(err.Error())
-				}
-				fmt.Printf("# %s\n%s", v, row)
-			})
-		}
-		fmt.Printf("# %s: %d of %d killed\n", dir, dead, found)
-	}
-	return context.Cause(ctx)
-}
-
-// mutationsIn returns all possible changes of the files of a folder.
-func mutationsIn(dir string) ([]Mutation, error) {
+// mutationsIn returns all mutations that can be made in the files of a folder. The tests of the folder and of the other
+// packages must detect them.
+func mutationsIn(dir string, tests []string) ([]Mutation, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return nil, err
@@ -74,7 +37,12 @@ func mutationsIn(dir string) ([]Mutation, error) {
 		if !ast.IsGenerated(file) {
 			c := changer{file: filepath.ToSlash(filepath.Clean(name)), text: text, files: files}
 			ast.Inspect(file, c.visit)
-			out = append(out, c.out...)
+			for _, m := range c.out {
+				if len(tests) > 0 {
+					m.Tests = append([]string{"./" + filepath.ToSlash(filepath.Clean(dir))}, tests...)
+				}
+				out = append(out, m)
+			}
 		}
 	}
 	if len(out) == 0 {
@@ -113,6 +81,8 @@ func (c *changer) visit(n ast.Node) bool {
 		for _, s := range n.Body {
 			c.statement(s)
 		}
+	case *ast.CompositeLit:
+		c.elements(n)
 	case *ast.Ident:
 		if n.Name == "true" || n.Name == "false" {
 			c.replace(n.Pos(), n.End(), strconv.FormatBool(n.Name == "false"), n.Name+" was negated")
@@ -123,6 +93,21 @@ func (c *changer) visit(n ast.Node) bool {
 		}
 	}
 	return true
+}
+
+// elements drops each element of a table: a list, a map, or named fields.
+func (c *changer) elements(n *ast.CompositeLit) {
+	for i, e := range n.Elts {
+		_, isNamed := e.(*ast.KeyValueExpr)
+		_, isList := n.Type.(*ast.ArrayType)
+		end := n.Rbrace
+		if i+1 < len(n.Elts) {
+			end = n.Elts[i+1].Pos()
+		}
+		if name, _ := e.(*ast.Ident); isNamed || isList && (name == nil || name.Name != "nil") {
+			c.replace(e.Pos(), end, "", "an element was dropped")
+		}
+	}
 }
 
 // statement drops a statement if the program can still be built.
@@ -165,5 +150,5 @@ func (c *changer) replace(from, to token.Pos, text, why string) {
 	}
 	old := string(c.text[begin:end])
 	changed := slices.Concat(c.text[begin:i], []byte(text), c.text[j:end])
-	c.out = append(c.out, Mutation{File: c.file, Old: old, New: string(changed), Why: why})
+	c.out = append(c.out, Mutation{Title: why, File: c.file, Old: old, New: string(changed), found: true})
 }
