@@ -151,7 +151,8 @@ func describeError(err *result.Error) string {
 	}
 	add(err.Kind != "", " (%s)", err.Kind)
 	add(err.Timeout, ", a timeout")
-	add(err.Code != 0 || err.CodeName != "", ", code %d %s", err.Code, err.CodeName)
+	add(err.Code != 0, ", code %d", err.Code)
+	add(err.CodeName != "", " %s", err.CodeName)
 	add(len(err.Labels) > 0, ", labels %s", strings.Join(err.Labels, ", "))
 	add(err.Server != "", ", from %s", err.Server)
 	add(true, ": %s", err.Message)

@@ -100,7 +100,7 @@ var transactionTable = []transactionRow{
 		"2018-02-13", "there is no time left for another transaction"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(s TransactionState, in TransactionInput) bool {
 			return in.Elapsed >= s.Timeout
-		}, Decision{Action: ReturnError, Expired: true}},
+		}, Decision{Action: ReturnError}},
 	{Rule{"T13", "Start the transaction again immediately.", sequence, "2018-02-13", "the error is transient"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, nil, Decision{Action: StartTransaction}},
 }

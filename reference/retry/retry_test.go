@@ -38,6 +38,34 @@ func TestRulesAreNumberedOnce(t *testing.T) {
 func TestOperations(t *testing.T) {
 	for _, o := range append(Operations(), Operation{Name: "ping", Class: Command, Why: Lookup("runCommand").Why}) {
 		testkit.Equal(t, o.Name, Lookup(o.Name), o)
+		if o.RetryableRead && o.Class != Read || o.RetryableWrite && o.Class != Write || o.Name == "" {
+			t.Errorf("%+v has another class", o)
+		}
+	}
+}
+
+// An input for which there is no rule ends the operation.
+func TestNoRule(t *testing.T) {
+	_, d := Next(failing("find", 1), Input{Kind: 99})
+	testkit.Same(t, "error", d.Raise, Failure{Kind: Client, Attempt: 1})
+}
+
+func TestRetryableWriteError(t *testing.T) {
+	for _, r := range []struct {
+		reason, policy string
+		f              Failure
+		want           bool
+	}{
+		{"the label", "current", Failure{Code: 1, Labels: []string{LabelWrite}}, true},
+		{"a code without the label", "current", Failure{Code: 91}, false},
+		{"the label, before labels", "retryable-writes@2018-03-14", Failure{Code: 1, Labels: []string{LabelWrite}}, false},
+		{"a code, before labels", "retryable-writes@2018-03-14", Failure{Code: 91}, true},
+		{"a message, before labels", "retryable-writes@2018-03-14", Failure{Code: 1, Message: "not master: stepping down"}, true},
+		{"another code and message", "retryable-writes@2018-03-14", Failure{Code: 1, Message: "interrupted"}, false},
+	} {
+		p, err := Named(r.policy)
+		testkit.Check(t, err)
+		testkit.Equal(t, r.reason, p.RetryableWriteError(r.f), r.want)
 	}
 }
 

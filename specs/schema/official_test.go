@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -120,6 +121,7 @@ func TestOfficialFacts(t *testing.T) {
 		derived, err := readJSON(text)
 		testkit.Check(t, err)
 		want, got := factsOf(o.Raw[minor]), factsOf(objectIn(derived))
+		testkit.Equal(t, "dialect of 1."+strconv.Itoa(minor), objectIn(derived)["$schema"], o.Raw[minor]["$schema"])
 		if len(want) < 200 {
 			t.Errorf("1.%d has only %d facts", minor, len(want))
 		}
