@@ -1,6 +1,7 @@
 package specs
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,12 +36,23 @@ func (i *inspection) refer(p place, s scope, want string) {
 	}
 	switch got := s.kinds[p.String]; {
 	case got == "" && want == "":
-		i.report("undefined-entity", p, "entity %q is not defined here", p.String)
+		i.report("undefined-entity", p, "entity %q is not defined here%s", p.String, meant.Hint(p.String, slices.Sorted(maps.Keys(s.kinds))))
 	case got == "":
-		i.report("undefined-entity", p, "entity %q is not defined here; a %s is required", p.String, want)
+		i.report("undefined-entity", p, "entity %q is not defined here; a %s is required%s", p.String, want, meant.Hint(p.String, s.of(want)))
 	case want != "" && got != want:
 		i.report("undefined-entity", p, "entity %q is a %s, not a %s", p.String, got, want)
 	}
+}
+
+// of returns the names of the entities of a kind.
+func (s scope) of(kind string) (names []string) {
+	for name, k := range s.kinds {
+		if k == kind {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // URIOptions lists all connection options (URI Options; Client Side Operations Timeout; Client

@@ -1,6 +1,7 @@
 package specs
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
@@ -107,17 +109,39 @@ func (d *discovery) path(p string) {
 
 func (d *discovery) builtIn(p string) {
 	name := strings.TrimPrefix(path.Clean(filepath.ToSlash(p)), "specs/")
+	if name == All {
+		for _, each := range Current() {
+			d.builtIn(each)
+		}
+		return
+	}
 	if name == "." || !exists(FS, name) {
-		d.fail(p, "no such file or directory, and no built-in suite of that name (built in: "+strings.Join(BuiltIn(), ", ")+")")
+		hint := cmp.Or(meant.Hint(filepath.Base(p), beside(p)), meant.Hint(name, BuiltIn()))
+		d.fail(p, "no such file or folder, and no built-in suite of that name (built in: "+strings.Join(BuiltIn(), ", ")+")"+hint)
 		return
 	}
 	d.below(p, FS, name, func(name string) string { return name })
 }
 
-// BuiltIn returns the folders of built-in suites: the current ones, and those for earlier policies.
+// beside returns the names of the suites and folders beside a path that does not exist.
+func beside(p string) (names []string) {
+	entries, _ := os.ReadDir(filepath.Dir(p))
+	for _, e := range entries {
+		if e.IsDir() || IsSuiteName(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// All names all built-in suites for the current policy.
+const All = "all"
+
+// BuiltIn returns the names of built-in suites: the folders of the current ones, all of these, and the folders of those
+// for earlier policies.
 func BuiltIn() []string {
 	earlier, _ := fs.Glob(FS, "dated/*") // cannot fail: the pattern is valid
-	return append(Current(), earlier...)
+	return slices.Concat(Current(), []string{All}, earlier)
 }
 
 // Current returns the folders of built-in suites for the current policy.

@@ -1,7 +1,9 @@
 package specs
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,8 +31,8 @@ type Loaded struct {
 	Rejected []string // suites that are invalid, as expected
 }
 
-// Summary summarizes the files that are not among the suites, "" if all are.
-func (l *Loaded) Summary() string {
+// Summary summarizes the files that are not among the suites, with their names if these are wanted. It is "" if all are.
+func (l *Loaded) Summary(names bool) string {
 	var parts []string
 	for _, p := range []struct {
 		files []string
@@ -42,7 +44,11 @@ func (l *Loaded) Summary() string {
 		{l.Rejected, "rejected", "invalid suite", ", as expected"},
 	} {
 		if len(p.files) > 0 {
-			parts = append(parts, p.does+" "+plural.Of(len(p.files), p.what)+p.as)
+			part := p.does + " " + plural.Of(len(p.files), p.what) + p.as
+			if names {
+				part += ": " + strings.Join(p.files, ", ")
+			}
+			parts = append(parts, part)
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -52,9 +58,9 @@ func (l *Loaded) Summary() string {
 // everything below it except hidden files), standard input ("-"), or, if it does not exist on disk, a
 // built-in suite or folder. Of the twins x.yml and x.json in one folder, only x.yml is loaded.
 //
-// Within a folder, files with other extensions are ignored, and a YAML or JSON document that does
-// not look like a suite is one of the others. Everything else must be a valid suite: a file that cannot
-// be parsed, or has no schemaVersion, is an error, so that no suite is silently skipped.
+// Within a folder, files with other extensions are ignored, and a file that does not look like a suite, such as a report
+// of utr, is one of the others, even if it cannot be parsed. Everything else must be a valid suite: one that cannot be
+// parsed, or has no schemaVersion, is an error, so that no suite is silently skipped.
 //
 // The folders valid-fail and invalid next to a folder valid-pass are the format's own tests. They hold
 // suites whose tests must fail (Suite.MustFail), and invalid suites: a valid one there is an error.
@@ -95,7 +101,7 @@ func concurrently(n int, do func(i int)) {
 // loadError returns the error of loading paths. Finding no suite is an error.
 func loadError(failed []error, found int, paths []string) error {
 	if len(failed) == 0 && found == 0 {
-		failed = []error{&PathError{Message: fmt.Sprintf("no suite found among the .yml, .yaml and .json files in %v", paths)}}
+		failed = []error{&PathError{Message: fmt.Sprintf("no .yml, .yaml or .json file in %s is a suite", strings.Join(paths, ", "))}}
 	}
 	return errors.Join(failed...)
 }
@@ -177,6 +183,14 @@ func (c *candidate) toSuite(options Options) (*Suite, error) {
 func (c *candidate) open() (*File, error) {
 	f, err := c.parse()
 	switch {
+	case err != nil && isReport(f.Data):
+		if c.named {
+			return nil, invalid(c.name, Problem{Position: source.Position{File: c.name}, Rule: "suite",
+				Message: "this is a JSON report of utr, not a suite"})
+		}
+		return nil, nil
+	case err != nil && !c.named && c.expected == "" && f.Data != nil && !mentionsSuite(f.Data):
+		return nil, nil // of another format, which need not be YAML or JSON without comments
 	case err != nil:
 		return nil, err
 	case looksLikeSuite(f.Root):
@@ -195,7 +209,7 @@ func (c *candidate) parse() (*File, error) {
 	}
 	var err error
 	if f.Data, err = c.read(); err != nil {
-		return nil, &PathError{Path: c.name, Message: "cannot be read: " + err.Error()}
+		return f, &PathError{Path: c.name, Message: "cannot be read: " + err.Error()}
 	}
 	parse := source.ParseYAML
 	switch c.ext {
@@ -205,9 +219,21 @@ func (c *candidate) parse() (*File, error) {
 		parse = source.Parse
 	}
 	if f.Root, err = parse(c.name, f.Data); err != nil {
-		return nil, parseError(c.name, err)
+		return f, parseError(c.name, err)
 	}
 	return f, nil
+}
+
+// isReport reports whether a file consists of records of a report, which are JSON Lines.
+func isReport(data []byte) bool {
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	var record struct{ Run, Status json.RawMessage }
+	return json.Unmarshal(line, &record) == nil && (record.Run != nil || record.Status != nil)
+}
+
+// mentionsSuite reports whether a file that cannot be parsed may be a suite.
+func mentionsSuite(data []byte) bool {
+	return slices.ContainsFunc(ownKeys, func(key string) bool { return bytes.Contains(data, []byte(key)) })
 }
 
 // compareTwin adds the problems of the JSON twin to err, the error of the YAML file or nil.

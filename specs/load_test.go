@@ -83,12 +83,12 @@ func TestLoad(t *testing.T) {
 
 func TestLeft(t *testing.T) {
 	for want, l := range map[string]specs.Loaded{
-		"":                                 {},
+		"":                                {},
 		"skipped 1 file in other formats": {Others: []string{"a"}},
 		"skipped 2 files in other formats; rejected 1 invalid suite, as expected": {Others: []string{"a", "b"}, Rejected: []string{"c"}},
 		"rejected 3 invalid suites, as expected":                                  {Rejected: []string{"a", "b", "c"}},
 	} {
-		testkit.Equal(t, "the summary", l.Summary(), want)
+		testkit.Equal(t, "the summary", l.Summary(false), want)
 	}
 }
 

@@ -41,7 +41,7 @@ passed, 3 broken, or interrupted.`,
 		Example: `# a suite that was just written
 utr audit my-suite.yml
 # mutants for another test runner
-utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
+utr audit --as-files /tmp/mutants retryable-reads/collection-find.yml`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 		Args:              arguments(1, unlimited, "a suite or a folder"),
 	}, func(f *flags) action {

@@ -50,7 +50,7 @@ utr clean
 # clusters of jobs whose machines are gone
 utr clean --orchestration http://mo:8889 --older-than 6h
 # also fail points and the lock of a deployment
-utr clean --uri mongodb://localhost:27017/?replicaSet=rs0`,
+utr clean --uri 'mongodb://localhost:27017/?replicaSet=rs0'`,
 	}, func(f *flags) action {
 		x := &cleaner{flags: f, services: map[string]service{}}
 		f.toggle(&x.dryRun, "dry-run", "list leftovers without removing them")

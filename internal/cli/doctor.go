@@ -27,7 +27,7 @@ lock, so that another run may use the deployment.
 
 Exit codes: 0 the deployment can be used, 2 bad usage or invalid suites, 3 it cannot.`,
 		Example: `# what is this cluster, and which of our tests can it run?
-utr doctor --uri mongodb://localhost:27017/?replicaSet=rs0 specs/
+utr doctor --uri 'mongodb://localhost:27017/?replicaSet=rs0' all
 # what do the official suites require that the embedded deployments lack?
 utr doctor ../specifications/source`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),

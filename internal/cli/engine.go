@@ -19,6 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/engine/enginetest"
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/matrix"
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/reference"
@@ -308,11 +309,12 @@ func (c *call) engineNamed(name string) (namedEngine, error) {
 		return c.viaAdapter(adapters[i], ""), nil
 	}
 	names := c.engineNames(adapters)
+	hint := meant.Hint(name, names)
 	if len(adapters) == 0 {
 		names = append(names, "an engine of "+cmp.Or(c.engines, enginesFile))
 	}
-	return namedEngine{}, usage("unknown engine %q: it must be one of %s, or %sCOMMAND or %sHOST:PORT", name,
-		strings.Join(names, ", "), engineCommand, engineAddress)
+	return namedEngine{}, usage("unknown engine %q: it must be one of %s, or %sCOMMAND or %sHOST:PORT%s", name,
+		strings.Join(names, ", "), engineCommand, engineAddress, hint)
 }
 
 func (c *call) viaAdapter(a matrix.Adapter, address string) namedEngine {

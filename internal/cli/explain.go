@@ -69,7 +69,7 @@ utr explain --policy read-preferences@2014-02-14 --read-preference nearest --try
 # the differences between two policies
 utr explain --policy retryable-reads@2024 --diff current
 # a test, attempt by attempt
-utr explain --run 'after two' specs/client-backpressure/collection-find.yml
+utr explain --run 'after two' client-backpressure/collection-find.yml
 # the policies
 utr explain --list`,
 		ValidArgsFunction: cobra.FixedCompletions(

@@ -23,12 +23,15 @@ type flags struct {
 	*pflag.FlagSet
 	call    *call
 	command *cobra.Command
-	group   string         // of the flags declared next
-	checks  []func() error // of the values, when the command line has been read
+	group   string // of the flags declared next
+	// complete are functions that complete flags whose values depend on others, or take a moment to find.
+	complete map[string]func() []string
+	checks   []func() error // of the values, when the command line has been read
 }
 
 func newFlags(c *call, command *cobra.Command) *flags {
 	f := &flags{FlagSet: command.Flags(), call: c, command: command}
+	f.complete = map[string]func() []string{"engine": c.completeEngines} // they depend on --engines
 	f.SortFlags = false
 	return f
 }
@@ -94,8 +97,8 @@ func set[T any](f *flags, to *T, name, placeholder, summary string, read func(st
 	if len(choices) > 0 || !strings.Contains(placeholder, "FILE") && !strings.Contains(placeholder, "DIR") {
 		// The error is for unknown flags and repeated registration.
 		_ = f.command.RegisterFlagCompletionFunc(name, completes(func() []string {
-			if name == "engine" {
-				return f.call.completeEngines() // they depend on --engines
+			if find := f.complete[name]; find != nil {
+				return find()
 			}
 			return choices
 		}, cobra.ShellCompDirectiveNoFileComp))

@@ -146,6 +146,23 @@ func TestWrittenCommandLines(t *testing.T) {
 	}
 }
 
+// zsh refuses a command line with an unquoted ? or [ that matches no file, and every shell splits at &.
+func TestCommandLinesAreQuoted(t *testing.T) {
+	var lines []string
+	for all := testRoot().Commands(); len(all) > 0; all = append(all[1:], all[0].Commands()...) {
+		lines = append(lines, strings.Split(all[0].Example, "\n")...)
+	}
+	files, err := filepath.Glob("../../docs/*.md")
+	testkit.Check(t, err)
+	for _, file := range append(files, "../../README.md") {
+		lines = append(lines, regexp.MustCompile(`(?m)^\$ .*`).FindAllString(testkit.Read(t, file), -1)...)
+	}
+	quoted := regexp.MustCompile(`'[^']*'|"[^"]*"|#.*|\$\?|&&`)
+	for _, line := range lines {
+		testkit.Equal(t, line, strings.ContainsAny(quoted.ReplaceAllString(line, ""), "?[&"), false)
+	}
+}
+
 // program finds a command line of utr after a prompt, other commands or variables.
 var program = regexp.MustCompile(`(?:^|[ \t;&|("'])(?:go run \./cmd/|exec )?utr ([a-z]+(?: .*)?)$`)
 
@@ -176,8 +193,11 @@ func accepts(line string) error {
 		return err
 	}
 	command, rest, err := testRoot().Find(joinSeeds(args))
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case !command.HasParent():
+		return unknownCommand(command, rest)
 	}
 	return command.ParseFlags(rest)
 }

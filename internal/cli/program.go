@@ -20,6 +20,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
@@ -111,6 +112,7 @@ func (c *call) root() *cobra.Command {
 		Short:         "Run Unified Test Format suites against MongoDB drivers",
 		SilenceErrors: true, SilenceUsage: true, DisableAutoGenTag: true,
 		PersistentPreRun: func(*cobra.Command, []string) { c.parsed = true },
+		Args:             unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, _ = io.WriteString(c.errors, help(cmd))
 			return exit(ExitUsage)
@@ -172,6 +174,14 @@ func group(use, short, what string, commands ...*cobra.Command) *cobra.Command {
 	return group
 }
 
+// unknownCommand rejects the name of a command that does not exist.
+func unknownCommand(of *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage("unknown command %q%s", args[0], meant.Hint(args[0], mapSlice(visible(of), (*cobra.Command).Name)))
+}
+
 func requires(what string) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -191,6 +201,7 @@ type call struct {
 	parsed     bool      // flags and the number of arguments are valid
 	helpErr    error     // the error of printing help
 	reportOnly bool      // standard output is for a report, and text goes to standard error
+	verbose    bool      // files that are not suites are named
 	statusLine bool      // the last line of the terminal shows the progress
 	screen     sync.Mutex
 }
@@ -208,10 +219,17 @@ type whole struct {
 	io.Writer
 }
 
+// errReaderGone is the error of standard output whose reader closed it, as head does. It ends a command without a message.
+var errReaderGone = errors.New("the reader closed standard output")
+
 func (w *whole) Write(p []byte) (int, error) {
 	w.Lock()
 	defer w.Unlock()
-	return w.Writer.Write(p)
+	n, err := w.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		err = errReaderGone
+	}
+	return n, err
 }
 
 func (c *call) env(name string) string { return c.program.Getenv(name) }
@@ -237,6 +255,9 @@ func (p *Program) Main(ctx context.Context, args []string) int {
 		}
 	}
 	e := exitOf(err)
+	if errors.Is(err, errReaderGone) {
+		return ExitBroken
+	}
 	if err == nil || e != nil && e.err == nil {
 		return codeOf(err)
 	}
@@ -281,13 +302,9 @@ func (p *Program) expand(args []string) ([]string, error) {
 	return args, nil
 }
 
-// print writes to standard output. A closed pipe, as with head, is an error without a message.
+// print writes to standard output.
 func (c *call) print(text string) error {
-	_, err := io.WriteString(c.out(), text)
-	switch {
-	case errors.Is(err, syscall.EPIPE):
-		return exit(ExitBroken)
-	case err != nil:
+	if _, err := io.WriteString(c.out(), text); err != nil {
 		return fmt.Errorf("writing to standard output: %w", err)
 	}
 	return nil

@@ -93,6 +93,7 @@ const reportToOutput = "-"
 type outputs struct {
 	call  *call
 	all   []*report.Reporter // the report on standard output first
+	shown []*report.Reporter // those that are not files
 	files []*reportOutput
 	ended bool // they have the last note
 }
@@ -104,6 +105,7 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 		return nil, err
 	}
 	o := &outputs{call: c, all: []*report.Reporter{report.New("standard output", c.textReport(r, earlier), c.out())}}
+	o.shown = o.all[:1:1]
 	for i, k := range reportKinds(earlier...) {
 		name := r.files[i]
 		if name == "" {
@@ -113,7 +115,8 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 			return nil, errors.Join(usage("the report would overwrite the %s %s", input, name), o.closeFiles())
 		}
 		if name == reportToOutput {
-			o.all = append(o.all, report.New("standard output", k.generate(), c.program.Stdout))
+			o.all = append(o.all, report.New("standard output", k.generate(), &whole{&c.screen, c.program.Stdout}))
+			o.shown = append(o.shown, o.all[len(o.all)-1])
 			continue
 		}
 		f, err := openReport(name)
@@ -127,6 +130,11 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 		o.all = append(o.all, report.New(name, k.generate(), f))
 	}
 	return o, nil
+}
+
+// err returns the first error of a report that is not a file.
+func (o *outputs) err() error {
+	return errors.Join(mapSlice(o.shown, (*report.Reporter).Err)...)
 }
 
 func (o *outputs) notify(n result.Note) {
@@ -480,7 +488,7 @@ utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 					code = end.Summary.ExitCode()
 				}
 			}
-			return cmp.Or(out.all[0].Err(), exit(code))
+			return cmp.Or(out.err(), exit(code))
 		}
 	})
 }

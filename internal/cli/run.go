@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,16 +73,16 @@ Exit codes: 0 success, 1 tests failed or were flaky, 2 bad usage or invalid suit
 utr run retryable-reads
 # built-in suites for an earlier policy
 utr run --policy retryable-reads@2024 dated/retryable-reads-2024
-# everything in a folder, on all four topologies
-utr run --topology all --jobs 4 suites/
+# all of them, on all four topologies
+utr run --topology all all
 # again whenever the suite changes
 utr run --watch my-suite.yml
 # a few tests, with a line for each
-utr run --run 'find.*NotWritablePrimary' -v suites/
+utr run --run 'find.*NotWritablePrimary' -v retryable-reads
 # on an existing replica set
-utr run --uri mongodb://localhost:27017/?replicaSet=rs0 suites/
+utr run --uri 'mongodb://localhost:27017/?replicaSet=rs0' retryable-reads
 # on clusters that utr starts from these binaries
-utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 suites/`,
+utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 retryable-writes`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		r, watch := declareRun(f), false
@@ -226,6 +225,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		return err
 	}
 	cfg := r.config
+	c.verbose = r.reports.Verbose
 	suites, err := c.loadFiltered(ctx, cfg.Filter)
 	if err != nil {
 		return err
@@ -334,16 +334,10 @@ func (c *call) stop(source deployment.Source, err error) error {
 func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config, also func(result.Note)) error {
 	reading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	failed := func() error {
-		if err := out.all[0].Err(); !errors.Is(err, syscall.EPIPE) {
-			return err
-		}
-		return errReaderGone
-	}
 	cfg.Notify = func(n result.Note) {
 		out.notify(n)
 		also(n)
-		if err := failed(); err != nil {
+		if err := out.err(); err != nil {
 			cancel(err)
 		}
 	}
@@ -353,10 +347,8 @@ func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg
 	if err != nil {
 		return err
 	}
-	return cmp.Or(failed(), exit(summary.ExitCode()))
+	return cmp.Or(out.err(), exit(summary.ExitCode()))
 }
-
-var errReaderGone = errors.New("the reader closed standard output: the run was stopped early")
 
 // announceInterruption prints an interruption at once, since cleaning up may take long, until stop is called.
 func (c *call) announceInterruption(ctx context.Context) (stop func()) {

@@ -64,9 +64,9 @@ same name.
 Exit codes: 0 all suites declare the lowest version, or now do, 1 some declare another
 one, 2 bad usage, or a suite that is valid in no version.`,
 		Example: `# all suites of a folder
-utr schema-version specs/
+utr schema-version all
 # change those that declare another version
-utr schema-version --fix specs/`,
+utr schema-version --fix suites/`,
 		Args: arguments(1, unlimited, "a suite or a folder"),
 	}, func(f *flags) action {
 		var v schemaVersions

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/internal/coverage"
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -66,7 +68,7 @@ func (c *call) loadFiltered(ctx context.Context, filter runner.Filter) ([]*specs
 	if err != nil {
 		return nil, invalid(err)
 	}
-	if left := loaded.Summary(); left != "" {
+	if left := loaded.Summary(c.verbose); left != "" {
 		c.note(left)
 	}
 	if len(filterSuites(loaded.Suites, filter)) == 0 {
@@ -123,29 +125,85 @@ its values; a test must match all flags.
 
 Exit codes: 0 tests were listed, 2 no test matched, bad usage, or invalid suites.`,
 		Example: `# which tests fail a getMore with a code
-utr list --operation cursor.iterateUntilDocumentOrError --code 91 specs/
+utr list --operation cursor.iterateUntilDocumentOrError --code 91 all
 # how many tests each operation has
-utr list --json specs/ | jq -r '.operations[]' | sort | uniq -c`,
+utr list --json all | jq -r '.operations[]' | sort | uniq -c`,
 		Args:              arguments(1, unlimited, "a suite or a folder"),
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		var l listing
 		f.filter(&l.filter, "list")
-		f.texts(&l.operations, "operation", "KIND.NAME", "only tests with this operation")
-		f.texts(&l.failCommands, "fail-command", "NAME", "only tests with a fail point for this command")
-		f.texts(&l.codes, "code", "N", "only tests with this error code")
-		f.texts(&l.labels, "label", "NAME", "only tests with this error label")
-		f.texts(&l.events, "event", "TYPE", "only tests that expect this type of event")
-		f.texts(&l.operators, "operator", "$$NAME", "only tests with this special operator")
+		for i, t := range traits {
+			f.traits(&l.wanted[i], t)
+		}
 		f.toggle(&l.out.asJSON, "json", "print a JSON line for each test")
 		return l.run
 	})
 }
 
 type listing struct {
-	filter                                                     runner.Filter
-	operations, failCommands, codes, labels, events, operators []string
-	out                                                        lines
+	filter runner.Filter
+	wanted [len(traits)][]string // values of the flags of traits
+	out    lines
+}
+
+// trait is a list of traits of tests, with the flag that selects tests by it.
+type trait struct {
+	flag, placeholder, summary string
+	of                         func(specs.Traits) []string
+}
+
+var traits = [...]trait{
+	{"operation", "KIND.NAME", "only tests with this operation", func(t specs.Traits) []string { return t.Operations }},
+	{"fail-command", "NAME", "only tests with a fail point for this command", func(t specs.Traits) []string { return t.FailCommands }},
+	{"code", "N", "only tests with this error code", specs.Traits.CodeNames},
+	{"label", "NAME", "only tests with this error label", func(t specs.Traits) []string { return t.Labels }},
+	{"event", "TYPE", "only tests that expect this type of event", func(t specs.Traits) []string { return t.Events }},
+	{"operator", "$$NAME", "only tests with this special operator", func(t specs.Traits) []string { return t.Operators }},
+}
+
+// traits declares the flag of a trait. Shells complete it with the values in the built-in suites.
+func (f *flags) traits(to *[]string, t trait) {
+	list(f, to, t.flag, t.placeholder, t.summary, anyText)
+	f.complete[t.flag] = func() []string {
+		built, _ := specs.Load(specs.Current(), specs.Options{}) // they are valid
+		return t.values(built.Suites)
+	}
+}
+
+// values returns all values of a trait in suites.
+func (t trait) values(suites []*specs.Suite) []string {
+	found := map[string]bool{}
+	for _, s := range suites {
+		for i := range s.Tests {
+			for _, v := range t.of(s.Traits(i)) {
+				found[v] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// check rejects values that no test has.
+func (l *listing) check(suites []*specs.Suite) error {
+	for i, t := range traits {
+		if len(l.wanted[i]) == 0 {
+			continue
+		}
+		known := t.values(suites)
+		for _, v := range l.wanted[i] {
+			if slices.Contains(known, v) {
+				continue
+			}
+			likely := meant.Hint(v, known)
+			same := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !strings.HasSuffix(name, "."+v) })
+			if len(same) > 0 { // an operation without its kind
+				likely = "; did you mean " + strings.Join(same, " or ") + "?"
+			}
+			return usage("--%s %s: no test in %s has this%s", t.flag, v, plural.Of(len(suites), "file"), likely)
+		}
+	}
+	return nil
 }
 
 type listed struct {
@@ -159,6 +217,9 @@ type listed struct {
 func (l *listing) run(ctx context.Context, c *call) error {
 	suites, err := c.loadFiltered(ctx, l.filter)
 	if err != nil {
+		return err
+	}
+	if err := l.check(suites); err != nil {
 		return err
 	}
 	tests, files := 0, 0
@@ -189,14 +250,14 @@ func (l *listing) run(ctx context.Context, c *call) error {
 	return c.print(l.out.String())
 }
 
-func (l *listing) matches(t specs.Traits) bool {
-	return !slices.ContainsFunc([][2][]string{
-		{l.operations, t.Operations}, {l.failCommands, t.FailCommands}, {l.codes, t.CodeNames()},
-		{l.labels, t.Labels}, {l.events, t.Events}, {l.operators, t.Operators},
-	}, func(f [2][]string) bool {
-		has := func(name string) bool { return slices.Contains(f[1], name) }
-		return len(f[0]) > 0 && !slices.ContainsFunc(f[0], has)
-	})
+func (l *listing) matches(of specs.Traits) bool {
+	for i, t := range traits {
+		has := func(name string) bool { return slices.Contains(t.of(of), name) }
+		if len(l.wanted[i]) > 0 && !slices.ContainsFunc(l.wanted[i], has) {
+			return false
+		}
+	}
+	return true
 }
 
 func (l listed) text() string {
@@ -232,10 +293,11 @@ it counts the rules of the retry core that decided in a run, whose report is wri
 utr run --events --json FILE.
 
 Exit codes: 0 the counts were printed, 2 bad usage or invalid suites.`,
-		Example: `# what do we test that the official suites do not?
-utr coverage specs/ --against ../specifications/source/retryable-reads/tests
+		Example: `# what one set of suites exercises and another does not
+utr coverage retryable-reads --against dated/retryable-reads-2024
 # with the rules that decided
-utr run --events --json run.json suites/ && utr coverage --report run.json suites/`,
+utr run --events --json run.json retryable-reads
+utr coverage --report run.json retryable-reads`,
 		Args:              arguments(1, unlimited, "a suite or a folder"),
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {

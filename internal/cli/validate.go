@@ -31,9 +31,9 @@ rules, as docs/rules.md does.
 
 Exit codes: 0 no suite has an error, or with --strict a warning, 2 otherwise.`,
 		Example: `# everything in a folder
-utr validate specs/
+utr validate all
 # in a workflow of GitHub Actions
-utr validate --strict --format github specs/
+utr validate --strict --format github suites/
 # one problem per line, as JSON
 utr validate --json suite.yml`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
@@ -106,7 +106,7 @@ func (v *validation) act(ctx context.Context, c *call) error {
 	}
 	out := findings(v.format, problems, c.program.Version)
 	if v.format == formatText {
-		left := loaded.Summary()
+		left := loaded.Summary(false)
 		if left != "" {
 			left = "; " + left
 		}

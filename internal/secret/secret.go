@@ -2,7 +2,6 @@
 package secret
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // Mark replaces a secret.
@@ -109,13 +109,8 @@ func (k *Keeper) Read(texts ...string) {
 	}
 }
 
-// Learn adds a secret, such as the password of a new cluster. It ignores short ones, which also occur in ordinary
-// words.
-func (k *Keeper) Learn(secret string) {
-	if len(secret) >= 3 {
-		k.learn(secret)
-	}
-}
+// Learn adds a secret, such as the password of a new cluster.
+func (k *Keeper) Learn(secret string) { k.learn(secret) }
 
 func (k *Keeper) learn(secrets ...string) {
 	k.mutex.Lock()
@@ -151,15 +146,53 @@ func (k *Keeper) all() []string {
 // Redact removes secrets from a text: known ones first, because the expressions could match only a part of one.
 func (k *Keeper) Redact(text string) string {
 	for _, secret := range k.all() {
-		text = strings.ReplaceAll(text, secret, Mark)
+		text = replace(text, secret)
 	}
 	return Redact(text)
+}
+
+// A secret of fewer than shortest bytes is removed only by its position, and one of fewer than long bytes also where it
+// stands alone: otherwise ordinary words would lose letters.
+const shortest, long = 3, 8
+
+func replace(text, secret string) string {
+	var out strings.Builder
+	for {
+		i := index(text, secret)
+		if i < 0 {
+			return out.String() + text
+		}
+		out.WriteString(text[:i] + Mark)
+		text = text[i+len(secret):]
+	}
+}
+
+// index returns the first index of a secret in a text, or -1.
+func index(text, secret string) int {
+	for from := 0; len(secret) >= shortest; {
+		i := strings.Index(text[from:], secret)
+		if i < 0 {
+			break
+		}
+		at, end := from+i, from+i+len(secret)
+		within := at > 0 && isWord(text[at-1]) && isWord(secret[0]) && !(at > 1 && text[at-2] == '\\') || // no escape sequence
+			end < len(text) && isWord(text[end]) && isWord(secret[len(secret)-1])
+		if !within || len(secret) >= long {
+			return at
+		}
+		from = at + 1
+	}
+	return -1
+}
+
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= utf8.RuneSelf
 }
 
 // Contains reports whether bytes contain a secret.
 func (k *Keeper) Contains(b []byte) bool {
 	return userInfo.Match(b) || optionValue.Match(b) ||
-		slices.ContainsFunc(k.all(), func(s string) bool { return bytes.Contains(b, []byte(s)) })
+		slices.ContainsFunc(k.all(), func(s string) bool { return index(string(b), s) >= 0 })
 }
 
 // Error removes secrets from an error. It returns an error without secrets unchanged.

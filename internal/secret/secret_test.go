@@ -57,12 +57,15 @@ func TestLearn(t *testing.T) {
 }
 
 func FuzzKeeper(f *testing.F) {
-	f.Add("pw", "before ", " after")
+	f.Add("pass", "before ", " after")
 	f.Add("p@w:/?", "mongodb://", "@h")
 	f.Add("%41", "A", "A")
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
-		if secret == "" || strings.Contains(secret, "*") {
-			t.Skip("no password, or one that looks like the mark")
+		if len(secret) < shortest || strings.Contains(secret, "*") {
+			t.Skip("a short password, or one that looks like the mark")
+		}
+		if len(secret) < long {
+			before, after = before+" ", " "+after
 		}
 		// The surrounding text may contain the secret, or form it together with the mark.
 		overlaps := before != "" && strings.HasPrefix(secret, before[len(before)-1:]) || after != "" && strings.HasSuffix(secret, after[:1])
