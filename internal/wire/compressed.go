@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
@@ -90,8 +91,7 @@ func decompress(c Compressor, packed []byte, size int) ([]byte, error) {
 func Compress(message []byte, c Compressor) ([]byte, error) {
 	h := parseHeader(message)
 	body := message[HeaderSize:]
-	packed, err := driver.CompressPayload(body, driver.CompressionOpts{
-		Compressor: c, ZlibLevel: wiremessage.DefaultZlibLevel, ZstdLevel: wiremessage.DefaultZstdLevel})
+	packed, err := compress(body, c)
 	if err != nil {
 		return nil, err
 	}
@@ -99,4 +99,20 @@ func Compress(message []byte, c Compressor) ([]byte, error) {
 	out = binary.LittleEndian.AppendUint32(out, uint32(h.OpCode))
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(body)))
 	return finish(append(append(out, byte(c)), packed...), start), nil
+}
+
+// zstdFrames writes frames with their content size, which some drivers require (PyMongo 4.8).
+var zstdFrames = sync.OnceValues(func() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithSingleSegment(true), zstd.WithEncoderConcurrency(1))
+})
+
+func compress(body []byte, c Compressor) ([]byte, error) {
+	if c != Zstd {
+		return driver.CompressPayload(body, driver.CompressionOpts{Compressor: c, ZlibLevel: wiremessage.DefaultZlibLevel})
+	}
+	encoder, err := zstdFrames()
+	if err != nil {
+		return nil, err
+	}
+	return encoder.EncodeAll(body, nil), nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/klauspost/compress/zstd"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -217,6 +219,17 @@ func TestCompressed(t *testing.T) {
 				t.Errorf("compressor %d: a wrong size of %d was accepted", c, size)
 			}
 		}
+	}
+}
+
+// A frame of zstd has its content size, however small it is: PyMongo 4.8 cannot read others.
+func TestContentSize(t *testing.T) {
+	for _, n := range []int{1, 100, 5000} {
+		packed, err := wire.Compress(message(0, kind0(doc(t, bson.D{{Key: "ping", Value: strings.Repeat("x", n)}}))), wire.Zstd)
+		testkit.Check(t, err)
+		var h zstd.Header
+		testkit.Check(t, h.Decode(packed[25:]))
+		testkit.Equal(t, fmt.Sprint(n, " bytes"), h.HasFCS, true)
 	}
 }
 
