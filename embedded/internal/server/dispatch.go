@@ -255,8 +255,8 @@ func (x *exchange) applyFailPoint() error {
 		if x.element.LoseReply {
 			x.request.HangUp() // the client notices it before the command runs
 		}
-		if !sleep(x.request.Context, f.Block, nil) {
-			return commands.ErrClose
+		if err := x.block(f.Block); err != nil {
+			return err
 		}
 		x.view = x.conn.server.view() // the server may have stepped down
 	}
@@ -404,9 +404,12 @@ func (x *exchange) role() error {
 	if x.view.Role != commands.Secondary && x.view.Role != commands.Uninitiated {
 		return nil
 	}
+	level, _ := x.request.Body.Lookup("readConcern", "level").StringValueOK()
 	switch {
-	case x.row.Write:
+	case x.row.Write, x.request.StartTransaction:
 		return x.notPrimary(fault.NotWritablePrimary, "not primary")
+	case level == "linearizable" && x.row.ReadConcern != nil:
+		return fault.Errorf(fault.NotWritablePrimary, "cannot satisfy linearizable read concern on non-primary node")
 	case !x.row.OnSecondary && (x.view.Role == commands.Uninitiated || x.conn.server.member.ArbiterOnly):
 		return x.notPrimary(fault.NotPrimaryOrSecondary, "node is not in primary or recovering state")
 	case !x.row.OnSecondary && !x.readsSecondary:

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
 )
 
 // Primary returns the primary, nil if the deployment has none.
@@ -34,13 +36,15 @@ func (c *Cluster) StepDown() error {
 // The functions below are called with mu held.
 
 // handOver steps the primary down and elects next in a new term; either may be nil. It wakes waiters for a topology
-// change. The topologyVersion of the old primary increases once more, as on the server, where it is first neither
-// primary nor secondary.
+// change. The old primary is first neither primary nor secondary, and still names itself as the primary.
 func (c *Cluster) handOver(next *Server) {
 	if old := c.primary; old != nil {
+		passed := old.state()
+		old.version++
+		passed.Role, passed.stepping, passed.version = commands.Secondary, true, old.version
+		old.passed = &passed
 		c.depose()
 		old.logf("steps down")
-		old.version++ // the intermediate state, which no client sees
 		old.changed()
 	}
 	if next == nil {

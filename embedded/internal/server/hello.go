@@ -105,7 +105,7 @@ func (x *exchange) await() (*await, error) {
 func (a *await) wait(x *exchange) {
 	if x.view.processID == a.processID && x.view.version == a.counter {
 		sleep(x.request.Context, a.timeout, x.view.change)
-		x.view = x.conn.server.view()
+		x.view = x.conn.server.viewAfter(a.counter)
 	}
 	a.processID, a.counter = x.view.processID, x.view.version
 }
@@ -242,7 +242,7 @@ func (x *exchange) inSet(writable string) bson.D {
 	addIf(true, "setName", x.conn.server.cluster.SetName)
 	addIf(true, "setVersion", v.set.Version)
 	addIf(true, writable, v.Role == commands.Primary)
-	addIf(true, "secondary", v.Role == commands.Secondary && !member.ArbiterOnly)
+	addIf(true, "secondary", v.Role == commands.Secondary && !member.ArbiterOnly && !v.stepping)
 	addIf(v.primary != "", "primary", v.primary)
 	addIf(member.ArbiterOnly, "arbiterOnly", true)
 	addIf(member.Priority == 0 && !member.ArbiterOnly, "passive", true)
@@ -250,7 +250,7 @@ func (x *exchange) inSet(writable string) bson.D {
 	addIf(!member.BuildIndexes, "buildIndexes", false)
 	addIf(member.Tags != nil, "tags", member.Tags)
 	addIf(true, "me", v.Address)
-	addIf(v.Role == commands.Primary, "electionId", v.ElectionID)
+	addIf(v.Role == commands.Primary || v.stepping, "electionId", v.ElectionID)
 	addIf(true, "lastWrite", x.lastWrite())
 	return out
 }

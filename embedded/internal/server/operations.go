@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -16,11 +17,54 @@ type operation struct {
 	user    *User // nil without authentication
 	body    bson.Raw
 	start   time.Time
+	killed  chan struct{} // closed by killSessions; nil while nothing blocks the command
 }
 
 // inProgress makes the command visible to other connections, until its reply.
 func (x *exchange) inProgress() {
 	x.conn.current.Store(&operation{conn: x.conn.id, appName: x.conn.appName, user: x.conn.user, body: x.request.Body, start: x.start})
+}
+
+// block waits as a fail point says. killSessions ends the wait, and the command.
+func (x *exchange) block(d time.Duration) error {
+	blocked := *x.conn.current.Load()
+	blocked.killed = make(chan struct{})
+	x.conn.current.Store(&blocked)
+	ended := sleep(x.request.Context, d, blocked.killed)
+	if !x.conn.current.CompareAndSwap(&blocked, nil) {
+		return store.Interrupted()
+	}
+	x.inProgress()
+	if !ended {
+		return commands.ErrClose
+	}
+	return nil
+}
+
+// killSessions ends the operations of sessions, or of all sessions if lsids is empty, and what the backend has of them. A
+// mongos also ends operations of the shards, which execute the commands of all mongoses.
+func (x *exchange) killSessions(lsids []bson.Raw) {
+	servers := []*Server{x.conn.server}
+	if x.view.Role == commands.Mongos {
+		servers = x.conn.server.cluster.Members()
+	}
+	for _, s := range servers {
+		s.mu.Lock()
+		for k := range s.conns {
+			if o := k.current.Load(); o != nil && o.killed != nil && o.among(lsids) && k.current.CompareAndSwap(o, nil) {
+				close(o.killed)
+			}
+		}
+		s.mu.Unlock()
+	}
+	x.conn.server.cluster.Backend.KillSessions(lsids)
+}
+
+// among reports whether the operation is in one of the sessions, or in any if lsids is empty.
+func (o *operation) among(lsids []bson.Raw) bool {
+	mine, err := o.body.LookupErr("lsid", "id")
+	return err == nil && (len(lsids) == 0 ||
+		slices.ContainsFunc(lsids, func(lsid bson.Raw) bool { return mine.Equal(lsid.Lookup("id")) }))
 }
 
 func (s *Server) operations() (out []*operation) {

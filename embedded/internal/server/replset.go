@@ -38,10 +38,10 @@ func onMember(run func(*exchange, *Cluster, *Server) (bson.D, error)) func(*exch
 }
 
 func (x *exchange) replSetGetStatus(c *Cluster, self *Server) (bson.D, error) {
-	mine, _ := self.state()
+	mine, _ := self.memberState()
 	members := bson.A{}
 	for _, s := range c.members {
-		state, name := s.state()
+		state, name := s.memberState()
 		health := 1.0
 		if s.isDown {
 			health = 0
@@ -64,8 +64,8 @@ func (x *exchange) replSetGetStatus(c *Cluster, self *Server) (bson.D, error) {
 	}, nil
 }
 
-// state returns a member's state as number and name. Called with cluster.mu held.
-func (s *Server) state() (int32, string) {
+// memberState returns a member's state as number and name. Called with cluster.mu held.
+func (s *Server) memberState() (int32, string) {
 	switch {
 	case s.isDown:
 		return 8, "(not reachable/healthy)"
@@ -103,6 +103,9 @@ func (x *exchange) replSetStepDown(c *Cluster, s *Server) (bson.D, error) {
 		return nil, fault.Errorf(fault.BadValue, "stepdown period must be longer than secondaryCatchUpPeriodSecs")
 	}
 	if c.primary != s {
+		if x.has(offersHello) { // whatever the client knows
+			return nil, fault.Errorf(fault.NotWritablePrimary, "not primary so can't step down")
+		}
 		return nil, x.notPrimary(fault.NotWritablePrimary, "not primary so can't step down")
 	}
 	next := c.successor(s)

@@ -34,6 +34,7 @@ type Server struct {
 	// Guarded by cluster.mu.
 	version int64         // the counter of topologyVersion
 	change  chan struct{} // closed when version grows
+	passed  *view         // a state that it passed through while stepping down; nil before
 	isDown  bool
 	release func()    // frees the port of a killed server; nil if it is not reserved
 	frozen  time.Time // not eligible before
@@ -135,12 +136,29 @@ type view struct {
 	processID bson.ObjectID
 	version   int64
 	change    <-chan struct{}
+	stepping  bool // down: no longer primary and not yet secondary
 }
 
 func (s *Server) view() view {
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	return s.state()
+}
+
+// viewAfter returns the first state after a version that the client knows, which is the current one unless the server
+// passed through another.
+func (s *Server) viewAfter(version int64) view {
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	if s.passed != nil && s.passed.version == version+1 {
+		return *s.passed
+	}
+	return s.state()
+}
+
+// state returns the current view. Called with cluster.mu held.
+func (s *Server) state() view {
 	c := s.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	v := view{
 		Server:    commands.Server{Address: s.address, Wire: c.Profile.Wire, Version: c.Profile.Version},
 		processID: s.processID,

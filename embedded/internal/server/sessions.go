@@ -110,19 +110,19 @@ func (x *exchange) sessionList() (bson.D, error) {
 	case "endSessions":
 		backend.EndSessions(lsids)
 	case "killSessions": // without a session it kills all
-		backend.KillSessions(lsids)
+		x.killSessions(lsids)
 	case "killAllSessionsByPattern": // patterns without a session are ignored: they kill all
 		for i, pattern := range lsids {
 			lsids[i], _ = pattern.Lookup("lsid").DocumentOK()
 		}
-		backend.KillSessions(slices.DeleteFunc(lsids, func(lsid bson.Raw) bool { return lsid == nil }))
+		x.killSessions(slices.DeleteFunc(lsids, func(lsid bson.Raw) bool { return lsid == nil }))
 	case "killAllSessions": // the sessions of all users, because a list with a user that exists means the same here
 		for _, user := range lsids {
 			if err := x.knownUser(user); err != nil {
 				return nil, err
 			}
 		}
-		backend.KillSessions(nil)
+		x.killSessions(nil)
 	}
 	return nil, nil
 }
