@@ -140,6 +140,16 @@ func TestDiff(t *testing.T) {
 	testkit.Transcript(t, "testdata/diffs.txt", transcriptOf)
 }
 
+// A long equal value is short in a difference. A transcript cannot say so, because it accepts any text for an ellipsis.
+func TestDiffIsShort(t *testing.T) {
+	long := node{text: strings.Repeat("a", equalWidth+1)}
+	for want, n := range map[string]node{"  …": long, "  […]": {brackets: "[]", children: []node{long}}} {
+		var d difference
+		d.compare("", "", n, n)
+		testkit.Equal(t, "an equal value", strings.Join(d, "\n"), want)
+	}
+}
+
 // The first mismatch of a list has its rows.
 func TestLists(t *testing.T) {
 	testkit.Transcript(t, "testdata/lists.txt", func(t *testing.T, in string) string {
