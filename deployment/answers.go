@@ -8,17 +8,16 @@ import (
 	"github.com/unified-test-runner/utr/deployment/direct"
 )
 
-// Answers returns an error unless the first host of a connection string answers a command, if only with an error. It
-// sends one that needs neither a handshake nor a user and that suites do not make fail, on a connection of its own. The
-// error contains no credentials.
-func Answers(ctx context.Context, text string) error {
+// Ask sends a command to the first host of a connection string, on a connection of its own and without a handshake, so
+// that fail points do not prevent it. The reply of a server that answers with an error is nil.
+func Ask(ctx context.Context, text string, command bson.D) (bson.Raw, error) {
 	u, err := parseURI(text)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = direct.Run(ctx, withPort(u.hosts[0]), u.client("utr").TLSConfig, "admin", bson.D{{Key: "whatsmyuri", Value: 1}})
+	reply, err := direct.Run(ctx, withPort(u.hosts[0]), u.client("utr").TLSConfig, "admin", command)
 	if direct.CodeOf(err) != 0 {
-		return nil
+		return nil, nil
 	}
-	return u.redact(err)
+	return reply, err
 }

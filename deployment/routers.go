@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // routerLimit bounds the question whether a mongos answers.
@@ -17,7 +19,9 @@ const routerLimit = 3 * time.Second
 func (u uri) answering(ctx context.Context) (_ uri, left map[string]error, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, routerLimit, fmt.Errorf("no answer within %s", routerLimit))
 	defer cancel()
-	_, errs := concurrently(u.hosts, func(host string) (struct{}, error) { return struct{}{}, Answers(ctx, u.direct(host).String()) })
+	_, errs := concurrently(u.hosts, func(host string) (bson.Raw, error) {
+		return Ask(ctx, u.direct(host).String(), bson.D{{Key: "whatsmyuri", Value: 1}})
+	})
 	var hosts []string
 	left = make(map[string]error)
 	for i, err := range errs {

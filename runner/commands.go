@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +22,9 @@ type commands interface {
 	at(ctx context.Context, address, database string, command any) (bson.Raw, error)
 	// list runs a command that returns a cursor and reads all documents.
 	list(ctx context.Context, address, database string, command any) ([]bson.Raw, error)
-	// answers returns an error unless a server answers.
-	answers(ctx context.Context, address string) error
+	// ask sends a command on a connection of its own. It returns an error unless the server answers, if only with an
+	// error.
+	ask(ctx context.Context, address string, command bson.D) (bson.Raw, error)
 	// once runs a command on a new connection and returns the service that it reached behind a load balancer.
 	once(ctx context.Context, uri, database string, command any) (*bson.ObjectID, error)
 	close()
@@ -94,8 +96,11 @@ func (c *clients) list(ctx context.Context, address, database string, command an
 	return all, err
 }
 
-func (c *clients) answers(ctx context.Context, address string) error {
-	return deployment.Answers(ctx, c.deployment.DirectURI(address))
+func (c *clients) ask(ctx context.Context, address string, command bson.D) (bson.Raw, error) {
+	if c.api != "" {
+		command = append(slices.Clip(command), bson.E{Key: "apiVersion", Value: c.api})
+	}
+	return deployment.Ask(ctx, c.deployment.DirectURI(address), command)
 }
 
 func (c *clients) clientOf(address string) (*mongo.Client, error) {

@@ -20,7 +20,7 @@ type failPoint struct {
 	uri     string         // of the client that set it
 }
 
-// off disables a fail point on its server or, if that is unknown, on all.
+// off disables a fail point on its server or, if that is unknown, on all. A fail point ends with the server's process.
 func (s *site) off(ctx context.Context, f failPoint) error {
 	if s.about.Topology == deployment.LoadBalanced {
 		return s.offBehindBalancer(ctx, f)
@@ -32,7 +32,11 @@ func (s *site) off(ctx context.Context, f failPoint) error {
 	var failures []error
 	for _, host := range hosts {
 		_, err := retriedAfter(ctx, anyError, func() (bson.Raw, error) {
-			return s.run(ctx, host, "admin", turnOff(f.name))
+			reply, err := s.run(ctx, host, "admin", turnOff(f.name))
+			if err != nil && s.ended(ctx, host) {
+				return nil, nil
+			}
+			return reply, err
 		})
 		if err != nil {
 			failures = append(failures, fmt.Errorf("fail point %s could not be turned off: %w", f.name, err))

@@ -33,6 +33,7 @@ type fakeDeployment struct {
 	busy        int // how often $currentOp returns a command, -1 for always
 	closed      bool
 	silent      func() bool    // whether no server answers; may be nil
+	readOnly    func() bool    // whether no server is primary; may be nil
 	windows     [][2]time.Time // of calls of Log
 }
 
@@ -87,11 +88,17 @@ func (d *fakeDeployment) once(_ context.Context, uri, database string, command a
 	return &service, err
 }
 
-func (d *fakeDeployment) answers(context.Context, string) error {
+func (d *fakeDeployment) ask(_ context.Context, _ string, command bson.D) (bson.Raw, error) {
 	if d.silent != nil && d.silent() {
-		return errors.New("connection refused")
+		return nil, errors.New("connection refused")
 	}
-	return nil
+	if err := d.fails(command[0].Key); err != nil {
+		return nil, err
+	}
+	if d.readOnly != nil && command[0].Key == "isMaster" {
+		return mustRaw(bson.D{{Key: "ismaster", Value: !d.readOnly()}}), nil
+	}
+	return nil, nil
 }
 
 func (d *fakeDeployment) close() { d.closed = true }
@@ -107,11 +114,8 @@ func (d *fakeDeployment) serve(where, database string, command any) (bson.Raw, e
 	if d.say != nil && name != "hello" { // sent concurrently, in any order
 		d.say("%-7s %s %s", where, database, volatile.ReplaceAllString(raw.String(), "OID"))
 	}
-	if f := d.failures[name]; len(f) > 0 {
-		d.failures[name] = f[1:]
-		if f[0] != nil {
-			return nil, f[0]
-		}
+	if err := d.fails(name); err != nil {
+		return nil, err
 	}
 	body, err := d.reply(name, database, raw)
 	if err != nil {
@@ -122,6 +126,14 @@ func (d *fakeDeployment) serve(where, database string, command any) (bson.Raw, e
 		body = append(body, bson.E{Key: "$clusterTime", Value: bson.D{{Key: "clusterTime", Value: bson.Timestamp{T: d.time}}}})
 	}
 	return mustRaw(append(body, bson.E{Key: "ok", Value: 1})), nil
+}
+
+// fails returns the next scripted failure of a command, or nil.
+func (d *fakeDeployment) fails(name string) (err error) {
+	if f := d.failures[name]; len(f) > 0 {
+		d.failures[name], err = f[1:], f[0]
+	}
+	return err
 }
 
 func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, error) {

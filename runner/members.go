@@ -2,61 +2,96 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"time"
+	"syscall"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
+// member is what a server answered.
 type member struct {
-	err error // why it is unreachable
+	err error // why it does not answer
 	// process identifies the process (Server Discovery and Monitoring, "topologyVersion"); zero before 4.4.
-	process bson.ObjectID
+	process  bson.ObjectID
+	readOnly bool // it says that it accepts no writes
 }
 
-const memberLimit = 2 * time.Second
+// What the runner asks servers. None of it needs a user. Suites make isMaster fail, and not whatsmyuri.
+var (
+	answer    = bson.D{{Key: "whatsmyuri", Value: 1}}
+	whoAreYou = bson.D{{Key: "isMaster", Value: 1}}
+)
 
-// members sends hello to every server concurrently. It returns nil behind a load balancer.
-func (s *site) members(ctx context.Context) map[string]member {
-	if s.about.Topology == deployment.LoadBalanced {
-		return nil
-	}
-	ctx, cancel := limited(ctx, memberLimit, "the limit for an answer")
+// ask asks all servers concurrently.
+func (s *site) ask(ctx context.Context, command bson.D) map[string]member {
+	ctx, cancel := limited(ctx, askEvery, "the limit for an answer")
 	defer cancel()
-	hello := "hello"
-	if s.about.Version[0] < 5 {
-		hello = "isMaster"
-	}
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	states := make(map[string]member)
-	for _, host := range s.about.Hosts {
-		all.Go(func() {
-			reply, err := retried(ctx, func() (bson.Raw, error) {
-				return s.commands.at(ctx, host, "admin", bson.D{{Key: hello, Value: 1}})
-			})
+	members := make([]member, len(s.about.Hosts))
+	var asking sync.WaitGroup
+	for i, host := range s.about.Hosts {
+		asking.Go(func() {
+			reply, err := s.commands.ask(ctx, host, command)
 			process, _ := reply.Lookup("topologyVersion", "processId").ObjectIDOK()
-			mu.Lock()
-			defer mu.Unlock()
-			states[host] = member{err, process}
+			writes, known := reply.Lookup("ismaster").BooleanOK()
+			members[i] = member{err, process, known && !writes}
 		})
 	}
-	all.Wait()
-	return states
+	asking.Wait()
+	all := make(map[string]member)
+	for i, host := range s.about.Hosts {
+		all[host] = members[i]
+	}
+	return all
+}
+
+// ended reports whether a server's process has ended: nothing listens on its port.
+func (s *site) ended(ctx context.Context, host string) bool {
+	ctx, cancel := limited(ctx, askEvery, "the limit for an answer")
+	defer cancel()
+	_, err := s.commands.ask(ctx, host, answer)
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// unusable returns why the servers that answered cannot be used: none did, or none of a replica set is primary.
+func (s *site) unusable(now map[string]member) *lostError {
+	answers, writes := false, s.about.Topology != deployment.ReplicaSet
+	var why []string
+	for _, host := range s.about.Hosts {
+		m := now[host]
+		answers, writes = answers || m.err == nil, writes || m.err == nil && !m.readOnly
+		switch {
+		case m.err != nil:
+			why = append(why, fmt.Sprintf("%s: %s", host, m.err))
+		case m.readOnly:
+			why = append(why, host+" is not primary")
+		}
+	}
+	switch {
+	case !answers:
+		return &lostError{stopped, strings.Join(why, "; ")}
+	case !writes:
+		return &lostError{headless, strings.Join(why, "; ")}
+	}
+	return nil
 }
 
 // died returns an error that names the servers which died or restarted since the last call: failures are then not the
 // engine's fault. It ignores servers that were unreachable before.
 func (s *site) died(ctx context.Context) error {
-	before, now := s.before, s.members(ctx)
+	if s.about.Topology == deployment.LoadBalanced {
+		return nil // each answer may be of another server
+	}
+	before, now := s.before, s.ask(ctx, whoAreYou)
 	if ctx.Err() != nil {
 		return nil // inconclusive
 	}
 	s.before = now
+	unusable := s.unusable(now)
 	var all []string
 	for _, host := range s.about.Hosts {
 		was, known := before[host]
@@ -68,6 +103,9 @@ func (s *site) died(ctx context.Context) error {
 		case known && was.process != is.process:
 			all = append(all, host+" was restarted")
 		}
+	}
+	if unusable != nil && unusable.what == headless {
+		all = append(all, unusable.Error())
 	}
 	if len(all) == 0 {
 		return nil

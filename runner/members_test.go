@@ -15,21 +15,22 @@ import (
 )
 
 // fakeMembers replies to hello. hosts has the name and the process of each server,
-// such as "a1 b2"; process "o" is an old server, which does not report it. Other
-// servers do not respond.
+// such as "a1 b2"; process "o" is an old server, which does not report it, and "-"
+// follows a server that accepts no writes. Other servers do not respond.
 type fakeMembers struct {
 	commands
 	hosts string
 }
 
-func (r *fakeMembers) at(_ context.Context, address, _ string, _ any) (bson.Raw, error) {
+func (r *fakeMembers) ask(_ context.Context, address string, _ bson.D) (bson.Raw, error) {
 	for _, host := range strings.Fields(r.hosts) {
 		switch process := host[1]; {
 		case host[0] != address[0]:
 		case process == 'o':
 			return mustRaw(bson.D{{Key: "ok", Value: 1}}), nil
 		default:
-			return mustRaw(bson.D{{Key: "topologyVersion", Value: bson.D{{Key: "processId", Value: bson.ObjectID{process}}}}}), nil
+			return mustRaw(bson.D{{Key: "ismaster", Value: !strings.HasSuffix(host, "-")},
+				{Key: "topologyVersion", Value: bson.D{{Key: "processId", Value: bson.ObjectID{process}}}}}), nil
 		}
 	}
 	return nil, errors.New("connection refused")
@@ -43,7 +44,7 @@ func TestDied(t *testing.T) {
 		about := deployment.Description{Topology: deployment.Topology(topology), Version: [3]int{8}, Hosts: []string{"a:1", "b:1"}}
 		s := &site{about: about, commands: servers}
 		if asked {
-			s.before = s.members(t.Context())
+			s.before = s.ask(t.Context(), whoAreYou)
 		}
 		over, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -191,9 +191,9 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 				return skipped(&Skip{result.SkipRequirement, why})
 			}
 			r.notify(result.TestStarted{Test: j.id, Time: r.cfg.Now()})
-			var lost bool
-			if v, lost, reusable = r.runTest(ctx, s, j); lost {
-				r.abandon(d, s.about.Name, nil)
+			var lost error
+			if v, lost, reusable = r.runTest(ctx, s, j); lost != nil {
+				r.abandon(d, s.about.Name, lost)
 			}
 			if !reusable {
 				r.discard(s)
@@ -276,16 +276,18 @@ func Interruption(ctx context.Context) string {
 }
 
 // abandon skips the remaining tests unless the source can replace the deployment:
-// each of them would wait for it until its timeout. err is why it cannot be used, nil if it stopped answering.
+// each of them would wait for it until its timeout. err is why it cannot be used.
 func (r *run) abandon(d deployment.Deployment, name string, err error) {
 	if d.Owned() || r.cfg.Source.Repairs() {
 		return
 	}
-	why := fmt.Sprintf("the deployment (%s) stopped answering", name)
-	if direct.CodeOf(err) == codeUnauthorized {
-		why = fmt.Sprintf("the deployment (%s) cannot be used: %s", name, err)
+	why := stopped
+	if lost := new(lostError); errors.As(err, &lost) {
+		why = lost.what
+	} else if direct.CodeOf(err) == codeUnauthorized {
+		why = "cannot be used: " + err.Error()
 	}
-	r.halt(why)
+	r.halt(fmt.Sprintf("the deployment (%s) %s", name, why))
 }
 
 // halt skips the remaining tests because the run is broken.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/direct"
@@ -36,23 +35,10 @@ func (s *site) open(ctx context.Context) error {
 		return err
 	}
 	if !s.deployment.Owned() { // servers of an owned deployment are all running
-		s.before = s.members(ctx)
+		s.before = s.ask(ctx, whoAreYou)
 	}
 	s.opened = true
 	return nil
-}
-
-const pingLimit = 5 * time.Second
-
-// ping returns an error if the deployment does not respond. A server error is a response.
-func (s *site) ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit)
-	defer cancel()
-	err := s.everywhere(ctx, "admin", bson.D{{Key: "ping", Value: 1}})
-	if direct.CodeOf(err) != 0 {
-		return nil
-	}
-	return err
 }
 
 // diagnose checks a deployment after a test that could not be cleaned up or had mismatches: lost is why it can no
@@ -64,14 +50,14 @@ func (s *site) diagnose(ctx context.Context, cleanupFailed, differs bool) (lost,
 	if !differs && (!cleanupFailed || ctx.Err() != nil) {
 		return nil, nil
 	}
-	if lost = s.deployment.Dead(); lost != nil || ctx.Err() != nil {
-		return lost, nil
+	if dead := s.deployment.Dead(); dead != nil {
+		return &lostError{stopped, dead.Error()}, nil
 	}
-	if died = s.died(ctx); died != nil && s.othersAnswer(ctx) {
-		return nil, died
+	if ctx.Err() != nil {
+		return nil, nil
 	}
-	if cleanupFailed || died != nil { // the last server may have died
-		lost = s.ping(ctx)
+	if died = s.died(ctx); cleanupFailed || died != nil { // the last server may have died
+		lost = s.lost(context.WithoutCancel(ctx))
 	}
 	return lost, died
 }

@@ -37,9 +37,9 @@ type testRun struct {
 	window       [2]time.Time // of the server log, by the wall clock
 }
 
-// runTest runs and cleans up a test. It reports whether the deployment stopped answering, and whether the site may run
+// runTest runs and cleans up a test. It returns why the deployment can no longer be used, and whether the site may run
 // another test.
-func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, gone, reusable bool) {
+func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, lost error, reusable bool) {
 	started := r.cfg.Now()
 	t := &testRun{
 		job: j, run: r, site: s, window: [2]time.Time{time.Now()},
@@ -64,15 +64,16 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, g
 	t.timed(&t.timings.Cleanup, func() {
 		cleanup = protect("a clean-up", func() *fault { return t.cleanUp(cleaning) })
 	})
-	lost, died := s.diagnose(ctx, cleanup != nil, len(t.found().mismatches) > 0)
+	var died error
+	lost, died = s.diagnose(ctx, cleanup != nil, len(t.found().mismatches) > 0)
 	v = t.verdict(cleanup, lost, died)
 	v.Started, v.Duration = started, r.cfg.Now().Sub(started)
 	// An owned deployment is replaced unless the test and its clean-up went well.
 	if s.deployment.Owned() {
-		return v, lost != nil, lost == nil && cleanup == nil && v.Status != result.Broken
+		return v, lost, lost == nil && cleanup == nil && v.Status != result.Broken
 	}
 	// The source leaves a mongos out that died.
-	return v, lost != nil, lost == nil && !(s.sharded() && died != nil)
+	return v, lost, lost == nil && !(s.sharded() && died != nil)
 }
 
 // withoutDeadline returns a context that ends with ctx and its cause, but has no deadline: a driver may convert a

@@ -29,7 +29,7 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	}
 	switch {
 	case lost != nil:
-		v.Status, v.SkipKind, v.Reason = result.Broken, "", "the deployment stopped answering: "+lost.Error()
+		v.Status, v.SkipKind, v.Reason = result.Broken, "", lost.Error()
 	case died != nil && (v.Status == result.Failed || cleanup != nil):
 		v.Status, v.SkipKind, v.Reason = result.Broken, "", died.Error()
 	case cleanup != nil:

@@ -4,85 +4,94 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
 )
 
 // A driver waits for a server for 30 seconds by default, and each step of a clean-up waits again. So the runner itself
-// asks the servers during a test, and ends the test and its clean-up when none of them has answered for a while.
+// asks the servers during a test, and ends the test and its clean-up when none of them has answered for a while, or none
+// was primary. Only tests that take long are asked about a primary, since that can trigger their fail points.
 const (
-	askEvery = 2 * time.Second // also the limit for an answer
-	mostAsks = 3               // without any answer: more than a restart or a pause of this process explains
+	askEvery    = 2 * time.Second // also the limit for an answer
+	mostAsks    = 3               // without any answer: more than a restart or a pause of this process explains
+	quietAsks   = 3               // before the runner asks for a primary
+	primaryAsks = 7               // without a primary: an election takes up to 12 s
 )
 
-// silentError is why a test ends whose servers no longer answer.
-type silentError struct{ why error }
+// lostError is why a deployment can no longer be used.
+type lostError struct {
+	what string // one of the following
+	why  string
+}
 
-func (e *silentError) Error() string { return e.why.Error() }
-func (e *silentError) Unwrap() error { return e.why }
+const (
+	stopped  = "stopped answering"
+	headless = "has no primary"
+)
 
-// watch returns a context that ends with ctx, or with a *silentError when no server answers. end stops watching.
+func (e *lostError) Error() string { return fmt.Sprintf("the deployment %s: %s", e.what, e.why) }
+
+// watch returns a context that ends with ctx, or with a *lostError when the deployment is lost. end stops watching.
 func (s *site) watch(ctx context.Context) (watched context.Context, end func()) {
 	watched, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		ticker := time.NewTicker(askEvery)
 		defer ticker.Stop()
-		for unanswered := 0; ; {
+		for asked, failed := 0, 0; ; asked++ {
 			select {
 			case <-ticker.C:
 			case <-watched.Done():
 				return
 			}
-			answers, err := s.ask(watched)
-			if unanswered++; answers > 0 || err == nil {
-				unanswered = 0
-			} else if unanswered == mostAsks {
-				cancel(&silentError{err})
+			why := s.unusable(s.ask(watched, answer))
+			if why == nil && asked >= quietAsks && s.about.Topology == deployment.ReplicaSet {
+				why = s.unusable(s.ask(watched, whoAreYou))
+			}
+			if failed++; why == nil {
+				failed = 0
+			} else if why.what == stopped && failed >= mostAsks || failed >= primaryAsks {
+				cancel(why)
 			}
 		}
 	})
 	return watched, func() { cancel(context.Canceled); watching.Wait() }
 }
 
-// ask asks all servers. It returns how many answer, and why each other one does not.
-func (s *site) ask(ctx context.Context) (answers int, silent error) {
-	ctx, cancel := limited(ctx, askEvery, "the limit for an answer")
-	defer cancel()
-	errs := make([]error, len(s.about.Hosts))
-	var asking sync.WaitGroup
-	for i, host := range s.about.Hosts {
-		asking.Go(func() { errs[i] = s.commands.answers(ctx, host) })
+// lost returns a *lostError if the deployment cannot be used. It waits for an election.
+func (s *site) lost(ctx context.Context) error {
+	question := whoAreYou
+	if s.about.Topology == deployment.LoadBalanced { // which refuses it without loadBalanced
+		question = answer
 	}
-	asking.Wait()
-	var why []string
-	for i, err := range errs {
-		if err == nil {
-			answers++
-		} else {
-			why = append(why, fmt.Sprintf("%s: %s", s.about.Hosts[i], err))
+	for failed := 1; ; failed++ {
+		why := s.unusable(s.ask(ctx, question))
+		switch {
+		case why == nil:
+			return nil
+		case why.what == stopped, failed >= primaryAsks, sleep(ctx, askEvery) != nil:
+			return why
 		}
 	}
-	if len(why) > 0 {
-		silent = errors.New(strings.Join(why, "; "))
-	}
-	return answers, silent
 }
 
 // othersAnswer reports whether some mongoses of a cluster do not answer and others do, with which the run continues.
 func (s *site) othersAnswer(ctx context.Context) bool {
-	if !s.sharded() {
-		return false
+	silent := 0
+	for _, m := range s.ask(ctx, answer) {
+		if m.err != nil {
+			silent++
+		}
 	}
-	answers, silent := s.ask(ctx)
-	return answers > 0 && silent != nil
+	return s.sharded() && silent > 0 && silent < len(s.about.Hosts)
 }
 
-// lostDuring returns the *silentError that ended a context, or nil.
+// lostDuring returns the *lostError that ended a context, or nil.
 func lostDuring(ctx context.Context) error {
-	if silent := new(silentError); errors.As(context.Cause(ctx), &silent) {
-		return silent
+	if lost := new(lostError); errors.As(context.Cause(ctx), &lost) {
+		return lost
 	}
 	return nil
 }
