@@ -3,6 +3,7 @@ package embedded_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -119,6 +120,45 @@ func TestSecurity(t *testing.T) {
 				testkit.WantError(t, row.reason, err, row.want)
 			}
 		})
+	}
+}
+
+// A user without a role for a command gets error 13, as on a server. Fail points and a user's own sessions require none.
+func TestRoles(t *testing.T) {
+	d := start(t, embedded.Options{Users: []embedded.User{{Name: "root", Password: "pw"}}})
+	commands := []string{`{"find": "c"}`, `{"insert": "c", "documents": [{}]}`, `{"drop": "c"}`, `{"getParameter": 1, "enableTestCommands": 1, "$db": "admin"}`,
+		`{"configureFailPoint": "failCommand", "mode": "off", "$db": "admin"}`, `{"endSessions": []}`}
+	for i, row := range []struct{ roles, may string }{
+		{`["root"]`, "find insert drop getParameter configureFailPoint endSessions"},
+		{`[]`, "configureFailPoint endSessions"},
+		{`["read"]`, "configureFailPoint endSessions"}, // of admin
+		{`[{"role": "read", "db": "db"}]`, "find configureFailPoint endSessions"},
+		{`[{"role": "readWrite", "db": "db"}]`, "find insert drop configureFailPoint endSessions"},
+		{`[{"role": "readWrite", "db": "other"}, "readAnyDatabase"]`, "find configureFailPoint endSessions"},
+		{`["readWriteAnyDatabase"]`, "find insert drop configureFailPoint endSessions"},
+		{`["clusterMonitor"]`, "getParameter configureFailPoint endSessions"},
+		{`["read", "clusterAdmin"]`, "find insert drop getParameter configureFailPoint endSessions"},
+	} {
+		name := fmt.Sprint("user", i)
+		run := func(c *mongo.Client, text string) error {
+			var command bson.D
+			testkit.Check(t, bson.UnmarshalExtJSON([]byte(text), false, &command))
+			database := "db"
+			if last := command[len(command)-1]; last.Key == "$db" {
+				database, command = "admin", command[:len(command)-1]
+			}
+			return c.Database(database).RunCommand(testkit.Context(t), command).Err()
+		}
+		testkit.Check(t, run(connect(t, d.URI()), fmt.Sprintf(`{"createUser": %q, "pwd": "pw", "roles": %s, "$db": "admin"}`, name, row.roles)))
+		c := connect(t, strings.Replace(d.URI(), "root:", name+":", 1))
+		for _, text := range commands {
+			name, _, _ := strings.Cut(text[2:], `"`)
+			var refused mongo.CommandError
+			err := run(c, text)
+			if may := strings.Contains(row.may, name); may != (err == nil) || !may && (!errors.As(err, &refused) || refused.Code != 13) {
+				t.Errorf("%s: %s: %v", row.roles, text, err)
+			}
+		}
 	}
 }
 

@@ -30,15 +30,15 @@ func (e *ForeignError) Error() string {
 }
 
 // Claim records that a run of the suites uses the collections that they name, on each existing deployment of the
-// source. The error is a *ForeignError if one of them contains documents and no earlier run used it, unless overwrite
-// is set; nothing is changed then.
+// source. The error names a missing right, as that of CheckRights, or is a *ForeignError if one of the collections
+// contains documents and no earlier run used it, unless overwrite is set; nothing is changed then.
 func Claim(ctx context.Context, suites []*specs.Suite, cfg Config, overwrite bool) error {
 	all := Namespaces(suites)
 	if len(all) == 0 {
 		return nil
 	}
 	return eachExisting(ctx, cfg, func(s *site) error {
-		fresh, err := s.claim(ctx, all, overwrite)
+		fresh, err := s.checkRights(ctx, all, overwrite)
 		if err != nil {
 			return err
 		}

@@ -3,10 +3,11 @@ package runner
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/unified-test-runner/utr/deployment/direct"
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -20,27 +21,28 @@ const rightsCollection = "utr.doctor"
 // that another run may use the deployment.
 func CheckRights(ctx context.Context, suites []*specs.Suite, cfg Config, overwrite bool) error {
 	return eachExisting(ctx, cfg, func(s *site) error {
-		if err := s.checkRights(ctx, suites); err != nil {
-			return fmt.Errorf("the deployment (%s) cannot be used: %w", s.about.Name, err)
-		}
-		_, err := s.claim(ctx, Namespaces(suites), overwrite)
+		_, err := s.checkRights(ctx, Namespaces(suites), overwrite)
 		return err
 	})
 }
 
-func (s *site) checkRights(ctx context.Context, suites []*specs.Suite) error {
-	if err := s.requireTestCommands(ctx); err != nil {
-		return err
+// checkRights returns the namespaces that no run has used yet.
+func (s *site) checkRights(ctx context.Context, namespaces []string, overwrite bool) (fresh []string, err error) {
+	if err = s.requireTestCommands(ctx); err == nil {
+		err = s.mayDrop(ctx, namespaces)
 	}
-	var databases []string
-	for _, namespace := range Namespaces(suites) {
-		database, _, _ := strings.Cut(namespace, ".")
-		databases = append(databases, database)
+	if err != nil {
+		return nil, fmt.Errorf("the deployment (%s) cannot be used: %w", s.about.Name, err)
 	}
-	if len(suites) == 0 {
-		databases = []string{"utr"}
+	return s.claim(ctx, namespaces, overwrite)
+}
+
+func (s *site) mayDrop(ctx context.Context, namespaces []string) error {
+	databases := slices.Sorted(maps.Keys(byDatabase(namespaces)))
+	if len(databases) == 0 {
+		databases = []string{lock.Database}
 	}
-	for _, database := range slices.Compact(databases) {
+	for _, database := range databases {
 		_, err := retried(ctx, func() (bson.Raw, error) {
 			return s.run(ctx, defaultServer, database, bson.D{{Key: "drop", Value: rightsCollection}})
 		})

@@ -56,7 +56,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, l
 	}
 	limit := cleanupLimit
 	if s.deployment.Dead() != nil { // servers will not respond
-		limit = InterruptedCleanUp
+		limit = lostCleanUp
 	}
 	cleaning, done := cleanupContext(ctx, limit, InterruptedCleanUp)
 	defer done()
@@ -90,18 +90,26 @@ const cleanupLimit = 15 * time.Second
 // responding deployment needs a fraction of it.
 const InterruptedCleanUp = 3 * time.Second
 
+// lostCleanUp is the time limit of a clean-up of a deployment that is lost.
+const lostCleanUp = time.Second
+
 // InterruptedEnd bounds the end of Run after an interruption, if the engine returns when it is canceled.
 const InterruptedEnd = InterruptedCleanUp + closeLimit
 
 // cleanupContext returns the context of a clean-up. It outlives ctx and ends after
-// a time limit, which is shorter once the run is interrupted.
+// a time limit, which is shorter once the run is interrupted or the deployment lost.
 func cleanupContext(ctx context.Context, limit, interrupted time.Duration) (context.Context, context.CancelFunc) {
 	cleaning, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	endAfter := func(d time.Duration, what string) *time.Timer {
 		return time.AfterFunc(d, func() { end(&limitError{what, d}) })
 	}
 	timer := endAfter(limit, "the limit of the clean-up")
-	stop := context.AfterFunc(ctx, func() { endAfter(interrupted, "the limit of the clean-up after an interruption") })
+	stop := context.AfterFunc(ctx, func() {
+		if lostDuring(ctx) != nil {
+			interrupted = lostCleanUp
+		}
+		endAfter(interrupted, "the limit of the clean-up after an interruption")
+	})
 	return cleaning, func() { stop(); timer.Stop(); end(context.Canceled) }
 }
 

@@ -16,7 +16,7 @@ import (
 const (
 	askEvery    = 2 * time.Second // also the limit for an answer
 	mostAsks    = 3               // without any answer: more than a restart or a pause of this process explains
-	quietAsks   = 3               // before the runner asks for a primary
+	quietAsks   = 1               // before the runner asks for a primary
 	primaryAsks = 7               // without a primary: an election takes up to 12 s
 )
 

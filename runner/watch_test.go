@@ -28,12 +28,12 @@ func TestWatch(t *testing.T) {
 		{"all servers answer", "", 0, 0, step{}, result.Passed, 30 * time.Second},
 		{"they are silent for a moment", stopped, 9 * time.Second, 13 * time.Second, step{}, result.Passed, 30 * time.Second},
 		{"they remain silent", stopped, 9 * time.Second, time.Hour, step{}, result.Broken, 14 * time.Second},
-		{"they remain silent, and the clean-up waits for them", stopped, 9 * time.Second, time.Hour, step{Hangs: true}, result.Broken, 17 * time.Second},
-		{"they fall silent during the clean-up", stopped, 31 * time.Second, time.Hour, step{Hangs: true}, result.Broken, 39 * time.Second},
+		{"they remain silent, and the clean-up waits for them", stopped, 9 * time.Second, time.Hour, step{Hangs: true}, result.Broken, 15 * time.Second},
+		{"they fall silent during the clean-up", stopped, 31 * time.Second, time.Hour, step{Hangs: true}, result.Broken, 37 * time.Second},
 		{"an election", headless, 9 * time.Second, 21 * time.Second, step{}, result.Passed, 30 * time.Second},
-		{"no primary at first", headless, 0, 7 * time.Second, step{}, result.Passed, 30 * time.Second},
-		{"no primary", headless, 0, time.Hour, step{}, result.Broken, 20 * time.Second},
-		{"no primary, and the clean-up waits for one", headless, 9 * time.Second, time.Hour, step{Hangs: true}, result.Broken, 25 * time.Second},
+		{"no primary at first", headless, 0, 12 * time.Second, step{}, result.Passed, 30 * time.Second},
+		{"no primary", headless, 0, time.Hour, step{}, result.Broken, 16 * time.Second},
+		{"no primary, and the clean-up waits for one", headless, 9 * time.Second, time.Hour, step{Hangs: true}, result.Broken, 23 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()

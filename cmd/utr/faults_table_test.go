@@ -30,7 +30,7 @@ import (
 type fault struct {
 	fault   string
 	happens string
-	within  time.Duration // from the fault to the end of the run
+	within  time.Duration // from the fault to the end of the run; only make soak plays rows of more than a minute
 	code    int
 	tests   string // their verdicts in each report, or "" if it says that the run has not finished
 	says    string // in each report but the badge
@@ -50,6 +50,9 @@ type faultScene struct {
 // quick is armed without what takes minutes.
 var quick = strings.Replace(armed, "ms: 90000", "ms: 1", 1)
 
+// delayed is blocked with an answer after a while.
+var delayed = strings.Replace(blocked, "blockTimeMS: 90000", "blockTimeMS: 3000", 1)
+
 // embedded starts a deployment in this process, which can kill single servers of it.
 func (s *faultScene) embedded(o embedded.Options) *embedded.Deployment {
 	s.Helper()
@@ -59,14 +62,44 @@ func (s *faultScene) embedded(o embedded.Options) *embedded.Deployment {
 	return d
 }
 
-// kills starts a run whose second test waits for an answer of a deployment, and kills one of the servers.
-func (s *faultScene) kills(topology embedded.Topology, server func(*embedded.Deployment) string) {
+// during starts a run whose second test waits for an answer of a deployment, and calls a function meanwhile.
+func (s *faultScene) during(suite string, topology embedded.Topology, happens func(*embedded.Deployment) error, args ...string) {
 	s.Helper()
 	d := s.embedded(embedded.Options{Topology: topology})
-	s.start(blocked, "--uri", d.URI())
+	s.start(suite, append(args, "--uri", d.URI())...)
 	s.run.Line("passed blocked: first")
 	triggered(s.T, d.Hosts()...)
-	testkit.Check(s.T, d.Kill(server(d)))
+	testkit.Check(s.T, happens(d))
+}
+
+// as starts a run as a user with some roles.
+func (s *faultScene) as(roles ...any) {
+	s.Helper()
+	d := s.embedded(embedded.Options{Users: []embedded.User{{Name: "root", Password: testkit.Secret}}})
+	_, err := newWitness(s.T, d.URI()).run(bson.D{{Key: "createUser", Value: "ann"}, {Key: "pwd", Value: testkit.Secret}, {Key: "roles", Value: append(bson.A{}, roles...)}})
+	testkit.Check(s.T, err)
+	s.start(blocked, "--uri", strings.Replace(d.URI(), "root:", "ann:", 1))
+}
+
+// onLocal starts a run on a replica set of --local, whose second test waits, and returns the processes of the secondaries.
+func (s *faultScene) onLocal(suite string) (secondaries []int) {
+	s.Helper()
+	s.start(suite, "--local", release(s.T), "--topology", "replicaset", "--auth", "off")
+	s.run.Line("passed blocked: first")
+	var hosts []string
+	for _, pid := range servers(s.T, s.Place) {
+		args, err := exec.Command("ps", "-ww", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
+		testkit.Check(s.T, err)
+		host := "127.0.0.1:" + regexp.MustCompile(`--port[= ](\d+)`).FindStringSubmatch(string(args))[1]
+		hosts = append(hosts, host)
+		hello, err := newWitness(s.T, "mongodb://"+host+"/?directConnection=true").run(bson.D{{Key: "hello", Value: 1}})
+		testkit.Check(s.T, err)
+		if hello.Lookup("secondary").Boolean() {
+			secondaries = append(secondaries, pid)
+		}
+	}
+	triggered(s.T, hosts...)
+	return secondaries
 }
 
 // start starts the run of a suite with all reports.
@@ -122,6 +155,12 @@ var faults = []fault{
 			s.run.Signal(syscall.SIGCONT)
 			s.end = w.free
 		}},
+	{"`utr` is paused for 65 s and continues", "the lock is lost, so the run ends as after a signal", 90 * time.Second, 3, "passed skipped skipped", "was lost",
+		func(s *faultScene) {
+			s.onSet()
+			s.run.Freeze()
+			time.AfterFunc(65*time.Second, func() { _ = s.run.Process.Signal(syscall.SIGCONT) })
+		}},
 	{"`utr` gets SIGKILL", "the next run on the deployment takes over the lock and turns fail points off", 10 * time.Second, -1, "", "",
 		func(s *faultScene) {
 			server := s.onSet()
@@ -150,12 +189,36 @@ var faults = []fault{
 			triggered(s.T, "127.0.0.1:"+listens.FindStringSubmatch(testkit.Read(s.T, strings.Join(logs, "")))[1])
 			testkit.Check(s.T, syscall.Kill(pids[0], syscall.SIGKILL))
 		}},
-	{"one member of a replica set is killed, whose fail point is on", "the test is broken; the rest runs on the others", 25 * time.Second, 3, "passed broken passed",
-		"could not be turned off",
-		func(s *faultScene) { s.kills(embedded.ReplicaSet, (*embedded.Deployment).Primary) }},
+	{"the primary of a replica set is killed, and the driver retries on another member", "nothing: the test passes, and its fail point ended with the member",
+		25 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
+			s.during(blocked, embedded.ReplicaSet, func(d *embedded.Deployment) error { return d.Kill(d.Primary()) })
+		}},
+	{"the same, and the driver does not retry", "the test is broken; the rest runs on the others", 25 * time.Second, 3, "passed broken passed", "stopped answering",
+		func(s *faultScene) {
+			s.during(blocked, embedded.ReplicaSet, func(d *embedded.Deployment) error { return d.Kill(d.Primary()) }, "--uri-option", "retryReads=false")
+		}},
+	{"another member becomes primary, and the driver retries", "nothing: the test passes", 25 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
+		s.during(delayed, embedded.ReplicaSet, (*embedded.Deployment).StepDown)
+	}},
+	{"the same, and the driver does not retry", "the test failed, and the reason names the election", 25 * time.Second, 1, "passed failed passed",
+		"the primary changed during the test", func(s *faultScene) {
+			s.during(delayed, embedded.ReplicaSet, (*embedded.Deployment).StepDown, "--uri-option", "retryReads=false")
+		}},
+	{"a replica set has no primary, and its members answer", "the test is broken; the rest does not run", 25 * time.Second, 3, "passed broken skipped", "has no primary",
+		func(s *faultScene) {
+			s.during(blocked, embedded.ReplicaSet, func(d *embedded.Deployment) error {
+				primary := d.Primary()
+				other := slices.DeleteFunc(d.Hosts(), func(host string) bool { return host == primary })[0]
+				return errors.Join(d.Kill(other), d.Kill(primary))
+			})
+		}},
+	{"a secondary is paused", "nothing: tests may take ten times as long", 25 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
+		pid := s.onLocal(delayed)[0]
+		testkit.Check(s.T, syscall.Kill(pid, syscall.SIGSTOP))
+	}},
 	{"one router of several is killed", "the test is broken; the rest runs on the others", 25 * time.Second, 3, "passed broken passed", "stopped answering",
 		func(s *faultScene) {
-			s.kills(embedded.Sharded, func(d *embedded.Deployment) string { return d.Hosts()[0] })
+			s.during(blocked, embedded.Sharded, func(d *embedded.Deployment) error { return d.Kill(d.Hosts()[0]) })
 		}},
 	{"nothing listens", "nothing runs", 10 * time.Second, 3, none, "nothing listens there",
 		func(s *faultScene) { s.start(blocked, "--uri", "mongodb://127.0.0.1:1/") }},
@@ -187,14 +250,13 @@ var faults = []fault{
 				w.free()
 			}
 		}},
-	// The embedded deployment has no roles: a fail point plays the missing one.
-	{"the user may not run what suites need", "nothing runs, and the error names the right", 10 * time.Second, 3, "broken skipped skipped",
-		"not authorized to read enableTestCommands", func(s *faultScene) {
-			d := s.embedded(embedded.Options{Users: []embedded.User{{Name: "ann", Password: testkit.Secret}}})
-			_, err := newWitness(s.T, d.URI()).run(bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
-				{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"getParameter"}}, {Key: "errorCode", Value: 13}}}})
-			testkit.Check(s.T, err)
-			s.start(blocked, "--uri", d.URI())
+	{"the user has no role", "nothing runs, and the error names the right", 10 * time.Second, 3, none, "not authorized to read enableTestCommands",
+		func(s *faultScene) { s.as() }},
+	{"the user may only read", "the same", 10 * time.Second, 3, none, "may not drop collections of the database db",
+		func(s *faultScene) { s.as("readAnyDatabase", "clusterMonitor") }},
+	{"the user may write only another database", "the same", 10 * time.Second, 3, none, "may not drop collections of the database db",
+		func(s *faultScene) {
+			s.as("clusterMonitor", bson.D{{Key: "role", Value: "readWrite"}, {Key: "db", Value: "other"}})
 		}},
 	{"the orchestration service does not answer", "nothing runs", 10 * time.Second, 3, none, "connection refused",
 		func(s *faultScene) { s.start(blocked, "--orchestration", "http://127.0.0.1:1", "--cluster", "single") }},
@@ -212,6 +274,15 @@ var faults = []fault{
 			s.start(quick, "--orchestration", service.URL, "--cluster", "single")
 			s.end = func() { testkit.Equal(s.T, "remaining clusters", service.Clusters(), "[]") }
 		}},
+	{"the orchestration service takes 2 s to answer", "nothing: the run waits for it", 60 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
+		service := twin.Start(s.T)
+		service.Misbehave(func(string, string, http.ResponseWriter, *http.Request) bool {
+			time.Sleep(2 * time.Second)
+			return false
+		})
+		s.start(quick, "--orchestration", service.URL, "--cluster", "single")
+		s.end = func() { testkit.Equal(s.T, "remaining clusters", service.Clusters(), "[]") }
+	}},
 	{"the orchestration service does not delete a cluster", "the run names it, `utr clean` removes it later", 60 * time.Second, 3, "passed skipped skipped", "interrupted",
 		func(s *faultScene) {
 			service := twin.Start(s.T)
@@ -230,6 +301,20 @@ var faults = []fault{
 				s.Empty()
 			}
 		}},
+	{"the orchestration service hangs while a cluster is deleted", "the same", 150 * time.Second, 3, "passed skipped skipped", "interrupted", func(s *faultScene) {
+		service := twin.Start(s.T)
+		s.second("--orchestration", service.URL, "--cluster", "single")
+		service.Misbehave(func(_, _ string, _ http.ResponseWriter, r *http.Request) bool {
+			<-r.Context().Done()
+			return true
+		})
+		s.run.Signal(syscall.SIGTERM)
+		s.end = func() {
+			service.Misbehave(nil)
+			s.Place.Run("clean").Want(0, "removed 1, left 0")
+			s.Empty()
+		}
+	}},
 	{"one of two existing clusters of an orchestration service dies", "the test is broken; the rest runs on the other", 25 * time.Second, 3, "passed broken passed", "stopped answering",
 		func(s *faultScene) {
 			service := twin.Start(s.T)
@@ -284,6 +369,9 @@ func TestFaults(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.fault, func(t *testing.T) {
 			t.Parallel()
+			if f.within > time.Minute && os.Getenv("UTR_SOAK") != "1" {
+				t.Skip("not verified: make soak plays it")
+			}
 			s := &faultScene{T: t, Place: utrtest.NewPlace(t), dir: t.TempDir(), end: func() {}}
 			s.kinds = []string{"json", "junit", "tap", "markdown", "html", "badge"}
 			f.scene(s)
@@ -315,7 +403,7 @@ func (f fault) check(t *testing.T, kind, text string) {
 	if kind == "badge" {
 		unfinished := regexp.MustCompile("unfinished|interrupted|1 cell broke").MatchString(text)
 		testkit.Equal(t, "the badge is unfinished", unfinished, f.tests == "" || strings.Contains(f.tests, "skipped"))
-		for _, status := range []string{"passed", "broken"} {
+		for _, status := range []string{"passed", "broken", "failed"} {
 			n := strings.Count(f.tests, status)
 			testkit.Equal(t, "the badge has "+status, strings.Contains(text, fmt.Sprint(n, " ", status)), n > 0)
 		}
@@ -337,7 +425,8 @@ var readers = map[string]func(text string) []string{
 	"json": matches(`(?m)^{"file":.*?"status":"(\w+)"`, nil),
 	"junit": matches(`(?s)<testcase name="[^"]*" classname="(?:[^u"]|u[^t"])[^"]*" time="[^"]*">\s*<(/testcase|\w+)`,
 		map[string]string{"/testcase": "passed", "error": "broken", "failure": "failed"}),
-	"tap":  matches(`(?m)^((?:not )?ok) \d+ - (?:[^u]|u[^t]).*?(# SKIP|$)`, map[string]string{"ok": "passed", "ok# SKIP": "skipped", "not ok": "broken"}),
+	"tap": matches(`(?m)^((?:not )?ok) \d+ - (?:[^u]|u[^t]).*?(# SKIP|$)(?:\n  ---\n  severity: "(\w+)")?`,
+		map[string]string{"ok": "passed", "ok# SKIP": "skipped", "not okbroken": "broken", "not okfail": "failed"}),
 	"html": matches(`{"verdict":\[\d+,\d+,"(\w+)"`, nil),
 	"markdown": func(text string) (all []string) {
 		m := regexp.MustCompile(`(?m)^\| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|`).FindStringSubmatch(text)

@@ -247,8 +247,9 @@ func (l *Lock) beat(ctx context.Context) {
 	}
 }
 
-// Release releases the lock. It may be called more than once, and after the lock was lost. The error means that the
-// document could not be removed, so that others must wait until the lease expires.
+// Release releases the lock. It may be called more than once, and after the lock was lost: it then removes the document
+// unless another run took the lock. The error means that the document could not be removed, so that others must wait
+// until the lease expires.
 func (l *Lock) Release() error {
 	l.stop()
 	l.beating.Wait()
@@ -258,13 +259,11 @@ func (l *Lock) Release() error {
 		return nil
 	}
 	defer func() { l.store.Close(); l.store = nil }()
-	if l.over {
-		return nil
-	}
+	lost := l.over // the document may be ours
 	l.over = true
 	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
 	defer cancel()
-	if err := l.store.Remove(ctx, l.me.Run); err != nil {
+	if err := l.store.Remove(ctx, l.me.Run); err != nil && !lost {
 		return fmt.Errorf("the lock of the deployment at %s could not be removed and expires in %s: %w",
 			strings.Join(l.hosts, ","), l.o.Lease, err)
 	}

@@ -186,28 +186,38 @@ func TestCleanAwaitsCreation(t *testing.T) {
 	}
 }
 
-// A user who cannot run tests cannot use the deployment. Fail points play the missing rights.
+// A user who cannot run tests cannot use the deployment.
 func TestDoctorRights(t *testing.T) {
-	for _, r := range []struct{ reason, command, paths, want string }{
-		{"none is missing", "ping", "", ""},
-		{"no role", "getParameter", "", "not authorized to read enableTestCommands"},
-		{"only reads", "drop", "", "may not drop collections of the database utr"},
-		{"another database", "drop", "retryable-reads", "may not drop collections of the database utr-retryable-reads"},
+	in := func(role, database string) bson.D {
+		return bson.D{{Key: "role", Value: role}, {Key: "db", Value: database}}
+	}
+	for i, r := range []struct {
+		reason      string
+		roles       bson.A
+		paths, want string
+	}{
+		{"none is missing", bson.A{"root"}, "", ""},
+		{"no role", bson.A{}, "", "not authorized to read enableTestCommands"},
+		{"only reads", bson.A{"readAnyDatabase", "clusterMonitor"}, "", "may not drop collections of the database utr"},
+		{"only one database", bson.A{in("readWrite", "utr"), "clusterMonitor"}, "retryable-reads",
+			"may not drop collections of the database utr-retryable-reads"},
 	} {
 		d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 1,
-			Users: []embedded.User{{Name: "u", Password: "pw"}}})
+			Users: []embedded.User{{Name: "root", Password: "pw"}}})
 		testkit.Check(t, err)
 		t.Cleanup(func() { _ = d.Close() })
 		c, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
 		testkit.Check(t, err)
-		testkit.Check(t, c.Database("admin").RunCommand(t.Context(), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
-			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{r.command}}, {Key: "errorCode", Value: 13}}}}).Err())
+		name := fmt.Sprint("user", i)
+		testkit.Check(t, c.Database("admin").RunCommand(t.Context(),
+			bson.D{{Key: "createUser", Value: name}, {Key: "pwd", Value: "pw"}, {Key: "roles", Value: r.roles}}).Err())
 		testkit.Check(t, c.Disconnect(t.Context()))
 		code := ExitBroken
 		if r.want == "" {
 			code = 0
 		}
-		realBench(t).expect(t, r.reason, "doctor --uri "+d.URI()+" "+r.paths, code, cmp.Or(r.want, "engine reference"))
+		uri := strings.Replace(d.URI(), "root:", name+":", 1)
+		realBench(t).expect(t, r.reason, "doctor --uri "+uri+" "+r.paths, code, cmp.Or(r.want, "engine reference"))
 	}
 }
 

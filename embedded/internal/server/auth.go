@@ -19,7 +19,7 @@ import (
 type User struct {
 	Name, Database string
 	id             bson.Binary
-	roles          bson.A
+	roles          []role
 	credentials    map[string]scram.StoredCredentials // by mechanism
 }
 
@@ -48,7 +48,7 @@ var mechanisms = map[string]struct {
 
 // Add adds a user with all privileges to a database, or changes the password. Only the SCRAM credentials are stored.
 func (u *Users) Add(database, name, password string) error {
-	user := &User{Name: name, Database: database, id: value.NewUUID(), roles: bson.A{}, credentials: map[string]scram.StoredCredentials{}}
+	user := &User{Name: name, Database: database, id: value.NewUUID(), roles: []role{{"root", "admin"}}, credentials: map[string]scram.StoredCredentials{}}
 	for mechanism, m := range mechanisms {
 		client, err := m.hash.NewClient(name, password, "")
 		if m.digest {
@@ -222,9 +222,11 @@ func (x *exchange) authenticate() (bson.D, error) {
 func (x *exchange) connectionStatus() (bson.D, error) {
 	users, roles, privileges := bson.A{}, bson.A{}, bson.A{}
 	if u := x.conn.user; u != nil {
+		for _, r := range u.roles {
+			roles = append(roles, r.document())
+		}
 		privileges = append(privileges, bson.D{{Key: "resource", Value: bson.D{{Key: "anyResource", Value: true}}}, {Key: "actions", Value: bson.A{"anyAction"}}})
 		users = append(users, bson.D{{Key: "user", Value: u.Name}, {Key: "db", Value: u.Database}})
-		roles = append(roles, bson.D{{Key: "role", Value: "root"}, {Key: "db", Value: "admin"}})
 	}
 	info := bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}
 	shows, _ := x.request.Body.Lookup("showPrivileges").BooleanOK()

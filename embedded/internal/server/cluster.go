@@ -64,6 +64,7 @@ type Config struct {
 type Cluster struct {
 	Config
 	commands map[string]*entry
+	onData   map[string]bool // the names of the Backend's commands
 	sequence *failpoint.Registry
 	log      serverLog
 	ctx      context.Context // ends with Close
@@ -80,13 +81,14 @@ type Cluster struct {
 // NewCluster creates a deployment without servers. The caller must Close it.
 func NewCluster(config Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, set: &SetConfig{},
+	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, onData: map[string]bool{}, set: &SetConfig{},
 		sequence: failpoint.NewRegistry(rand.Float64)}
 	if c.Users == nil {
 		c.Users = new(Users)
 	}
 	rows := protocolRows()
 	for _, row := range config.Backend.Rows() {
+		c.onData[row.Name] = true
 		rows = append(rows, entry{Row: row, execute: func(x *exchange) (bson.D, error) { return row.Run(&x.request) }})
 	}
 	for _, row := range rows {

@@ -322,8 +322,14 @@ func (x *exchange) authorize() error {
 	if x.row.AdminOnly && x.request.DB != "admin" {
 		return fault.Errorf(fault.Unauthorized, "%s may only be run against the admin database.", x.row.Name)
 	}
+	if !x.conn.server.process.AccessControl {
+		return nil
+	}
+	if x.conn.user != nil {
+		return x.permitted()
+	}
 	localhostException := x.row.LocalhostException && x.request.DB == "admin" && !x.conn.server.cluster.Users.nonEmpty.Load()
-	if x.conn.server.process.AccessControl && x.conn.user == nil && !x.row.BeforeAuth && !localhostException {
+	if !x.row.BeforeAuth && !localhostException {
 		return fault.Errorf(fault.Unauthorized, "command %s requires authentication", x.row.Name)
 	}
 	return nil

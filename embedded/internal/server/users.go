@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// The commands for users. Roles are stored but have no effect: every user may do everything.
+// The commands for users.
 
 // setUser creates a user, who can authenticate even without access control, or changes it.
 func (x *exchange) setUser() (bson.D, error) {
@@ -57,19 +57,6 @@ func (x *exchange) userName() string {
 	return name
 }
 
-// rolesOf returns roles as documents. A name is a role of the user's database.
-func rolesOf(given bson.RawValue, db string) bson.A {
-	out := bson.A{}
-	for _, role := range value.Elements(given) {
-		if name, ok := role.StringValueOK(); ok {
-			out = append(out, bson.D{{Key: "role", Value: name}, {Key: "db", Value: db}})
-		} else {
-			out = append(out, role)
-		}
-	}
-	return out
-}
-
 func (x *exchange) dropUser() (bson.D, error) {
 	users, name := x.conn.server.cluster.Users, x.userName()
 	if users.find(x.request.DB, name) == nil {
@@ -112,9 +99,13 @@ func (x *exchange) usersInfo() (bson.D, error) {
 	}
 	out := bson.A{}
 	for _, u := range x.conn.server.cluster.Users.list(wanted) {
+		roles := bson.A{}
+		for _, r := range u.roles {
+			roles = append(roles, r.document())
+		}
 		out = append(out, bson.D{
 			{Key: "_id", Value: u.Database + "." + u.Name}, {Key: "userId", Value: u.id}, {Key: "user", Value: u.Name}, {Key: "db", Value: u.Database},
-			{Key: "roles", Value: u.roles}, {Key: "mechanisms", Value: bson.A{"SCRAM-SHA-1", "SCRAM-SHA-256"}},
+			{Key: "roles", Value: roles}, {Key: "mechanisms", Value: bson.A{"SCRAM-SHA-1", "SCRAM-SHA-256"}},
 		})
 	}
 	return bson.D{{Key: "users", Value: out}}, nil

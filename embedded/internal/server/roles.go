@@ -1,0 +1,71 @@
+package server
+
+import (
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+type role struct{ name, database string }
+
+func (r role) document() bson.D {
+	return bson.D{{Key: "role", Value: r.name}, {Key: "db", Value: r.database}}
+}
+
+// rolesOf reads roles. A name is a role of the user's database.
+func rolesOf(given bson.RawValue, db string) (roles []role) {
+	for _, one := range value.Elements(given) {
+		r := role{database: db}
+		if doc, ok := one.DocumentOK(); ok {
+			r.name, _ = doc.Lookup("role").StringValueOK()
+			r.database, _ = doc.Lookup("db").StringValueOK()
+		} else {
+			r.name, _ = one.StringValueOK()
+		}
+		roles = append(roles, r)
+	}
+	return roles
+}
+
+// limited are the roles that do not have all privileges (MongoDB manual, "Built-In Roles"), and what they permit.
+var limited = map[string]struct{ reads, writes, everywhere, monitors bool }{
+	"read":            {reads: true},
+	"readWrite":       {reads: true, writes: true},
+	"readAnyDatabase": {reads: true, everywhere: true}, "readWriteAnyDatabase": {reads: true, writes: true, everywhere: true},
+	"clusterMonitor": {monitors: true},
+}
+
+// ofAnyUser are the commands that every user may run: on the user's own sessions, cursors and transactions.
+var ofAnyUser = map[string]bool{"startSession": true, "refreshSessions": true, "endSessions": true, "killSessions": true, "getMore": true,
+	"killCursors": true, "listCommands": true, "commitTransaction": true, "abortTransaction": true, "listDatabases": true}
+
+// ofMonitors are the commands that the role clusterMonitor permits.
+var ofMonitors = map[string]bool{"serverStatus": true, "getCmdLineOpts": true, "getParameter": true, "replSetGetStatus": true,
+	"replSetGetConfig": true, "listShards": true, "hostInfo": true, "getLog": true}
+
+// permitted rejects a command for which the user has no role.
+func (x *exchange) permitted() error {
+	if x.row.BeforeAuth || ofAnyUser[x.row.Name] {
+		return nil
+	}
+	data := x.conn.server.cluster.onData[x.row.Name]
+	for _, r := range x.conn.user.roles {
+		may, some := limited[r.name]
+		onData := may.reads && data && (may.everywhere || r.database == x.request.DB) && (may.writes || !x.row.Write)
+		if !some || onData || may.monitors && ofMonitors[x.row.Name] {
+			return nil
+		}
+	}
+	return fault.Errorf(fault.Unauthorized, "not authorized on %s to execute command { %s: %s }", x.request.DB, x.row.Name, operand(x.request.Body))
+}
+
+// operand is the value of the first field of a command in a message, which contains nothing else: it could be a secret.
+func operand(body bson.Raw) string {
+	if e, err := body.IndexErr(0); err == nil {
+		return fmt.Sprint(e.Value())
+	}
+	return ""
+}
