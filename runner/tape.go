@@ -202,6 +202,7 @@ func (playbackTest) Close(context.Context, string) error       { return nil }
 func (playbackTest) End(context.Context) error                 { return nil }
 
 func (playbackCommands) at(context.Context, string, string, any) (bson.Raw, error) { return nil, nil }
+func (playbackCommands) ask(context.Context, string, bson.D) (bson.Raw, error)     { return nil, nil }
 func (playbackCommands) close()                                                    {}
 
 // playbackSource is the source and the deployment of playback.

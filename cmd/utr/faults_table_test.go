@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -136,6 +137,9 @@ func (s *faultScene) onBlocked(topology string) *utrtest.Server {
 	return server
 }
 
+// listens matches the log line with a server's port.
+var listens = regexp.MustCompile(`"Waiting for connections".*"port":(\d+)`)
+
 var faults = []fault{
 	{"`utr` gets SIGINT", "fail points are turned off and the lock is removed", 10 * time.Second, 3, "passed skipped skipped", "interrupted",
 		func(s *faultScene) { s.onSet(); s.run.Signal(syscall.SIGINT) }},
@@ -188,6 +192,12 @@ var faults = []fault{
 			logs, _ := filepath.Glob(filepath.Join(s.Temp, "utr-*", "*.log"))
 			triggered(s.T, "127.0.0.1:"+listens.FindStringSubmatch(testkit.Read(s.T, strings.Join(logs, "")))[1])
 			testkit.Check(s.T, syscall.Kill(pids[0], syscall.SIGKILL))
+			s.end = func() { // the log of each cluster is kept, and nothing else
+				testkit.Contains(s.T, s.run.Errors(), "the logs of the servers are in "+s.Temp)
+				kept, _ := filepath.Glob(filepath.Join(s.Temp, "utr-*", "*"))
+				logs, _ := filepath.Glob(filepath.Join(s.Temp, "utr-*", "*.log"))
+				testkit.Equal(s.T, fmt.Sprint("the ledger, what is kept, and logs: ", kept), fmt.Sprint(s.Entries(""), len(kept), len(logs)), "[] 2 2")
+			}
 		}},
 	{"the primary of a replica set is killed, and the driver retries on another member", "nothing: the test passes, and its fail point ended with the member",
 		25 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
@@ -216,12 +226,46 @@ var faults = []fault{
 		pid := s.onLocal(delayed)[0]
 		testkit.Check(s.T, syscall.Kill(pid, syscall.SIGSTOP))
 	}},
+	{"a server is restarted, and the driver does not retry", "the test is broken; the rest runs", 25 * time.Second, 3, "passed broken passed", "was restarted",
+		func(s *faultScene) {
+			s.during(blocked, embedded.Standalone, func(d *embedded.Deployment) error {
+				return errors.Join(d.Kill(d.Hosts()[0]), d.Restart(d.Hosts()[0]))
+			}, "--uri-option", "retryReads=false")
+		}},
+	{"one router of several is down at the start", "nothing: it is left out", 10 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
+		d := s.embedded(embedded.Options{Topology: embedded.Sharded})
+		testkit.Check(s.T, d.Kill(d.Hosts()[0]))
+		s.start(quick, "--uri", d.URI())
+		s.end = func() { testkit.Contains(s.T, s.run.Errors(), "the mongos "+d.Hosts()[0]+" is left out") }
+	}},
 	{"one router of several is killed", "the test is broken; the rest runs on the others", 25 * time.Second, 3, "passed broken passed", "stopped answering",
 		func(s *faultScene) {
 			s.during(blocked, embedded.Sharded, func(d *embedded.Deployment) error { return d.Kill(d.Hosts()[0]) })
 		}},
 	{"nothing listens", "nothing runs", 10 * time.Second, 3, none, "nothing listens there",
 		func(s *faultScene) { s.start(blocked, "--uri", "mongodb://127.0.0.1:1/") }},
+	{"something listens and does not answer", "nothing runs", 15 * time.Second, 3, none, "it does not answer", func(s *faultScene) {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		testkit.Check(s.T, err)
+		s.Cleanup(func() { _ = silent.Close() })
+		s.start(blocked, "--uri", "mongodb://"+silent.Addr().String())
+	}},
+	{"the password is wrong", "nothing runs", 15 * time.Second, 3, none, "user or password is wrong", func(s *faultScene) {
+		d := s.embedded(embedded.Options{Users: []embedded.User{{Name: "ann", Password: testkit.Secret}}})
+		s.start(blocked, "--uri", strings.Replace(d.URI(), "ann:", "bob:", 1))
+	}},
+	{"a fail point of an earlier run is on", "it is turned off, and the run continues", 10 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
+		server := s.Serve("--topology", "replicaset")
+		w := newWitness(s.T, server.URI)
+		_, err := w.run(bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
+			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "errorCode", Value: 8}}}})
+		testkit.Check(s.T, err)
+		s.start(quick, "--uri", server.URI)
+		s.end = func() {
+			testkit.Contains(s.T, s.run.Errors(), "left over from an earlier run, and turned off: failCommand was on")
+			w.free()
+		}
+	}},
 	{"another run uses the deployment", "nothing runs, and the other run continues", 10 * time.Second, 3, none, "is in use by a run on host",
 		func(s *faultScene) {
 			server := s.onSet()
@@ -324,7 +368,12 @@ var faults = []fault{
 			s.run.Line("passed blocked: first")
 			triggered(s.T, utrtest.Hosts(uriOf(s.T, service, "a"))...)
 			service.Kill("servers/a")
+			s.end = func() { testkit.Equal(s.T, "remaining clusters", len(service.Clusters()), 2) }
 		}},
+	{"a report cannot be written", "nothing runs, and the other reports say so", 10 * time.Second, 3, "", "cannot write a report", func(s *faultScene) {
+		s.start(quick, "--topology", "single", "--json", filepath.Join(s.dir, "missing", "report.json"))
+		s.kinds = s.kinds[1:]
+	}},
 	{"the disk of a report is full", "the run finishes; the error names that report, which is incomplete", 10 * time.Second, 3, "passed passed passed", "",
 		func(s *faultScene) {
 			if _, err := os.Stat("/dev/full"); err != nil {
@@ -350,14 +399,8 @@ var faults = []fault{
 			s.run = n.begin(everyReport(s.dir)[:12]...)
 			testkit.Check(s.T, syscall.Kill(child(s.T, s.run), syscall.SIGKILL))
 		}},
-	{"the network to the deployment blocks", "the test is broken; the rest does not run", 60 * time.Second, 3, "passed broken skipped", "stopped answering",
-		func(s *faultScene) {
-			server := s.Serve("--topology", "single")
-			s.start(blocked, "--timeout", "3s", "--uri", server.URI)
-			s.run.Line("passed blocked: first")
-			triggered(s.T, utrtest.Hosts(server.URI)...)
-			server.Freeze()
-		}},
+	{"the network to the deployment blocks", "the test is broken; the rest does not run", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
+		func(s *faultScene) { s.onBlocked("single").Freeze() }},
 }
 
 // none are the verdicts of a run that ends before its first test.
@@ -461,7 +504,7 @@ func number(groups []string, i int) int {
 
 // row returns the row of the table.
 func (f fault) row() string {
-	code, reports := fmt.Sprint(f.code), strings.ReplaceAll(f.tests, " ", ", ")
+	code, reports := fmt.Sprint(f.code), cmp.Or(strings.ReplaceAll(f.tests, " ", ", "), "none")
 	if f.code < 0 {
 		code, reports = "none", "none; `it has not finished`, and `FILE.partial` is left"
 	}

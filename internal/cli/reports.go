@@ -98,7 +98,8 @@ type outputs struct {
 	ended bool // they have the last note
 }
 
-// open opens the reports. None may overwrite an input. input is the word for an input in the error.
+// open opens the reports. None may overwrite an input. input is the word for an input in the error. If one cannot be
+// written, the others say so.
 func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, error) {
 	earlier, err := r.readEarlier()
 	if err != nil {
@@ -106,13 +107,16 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 	}
 	o := &outputs{call: c, all: []*report.Reporter{report.New("standard output", c.textReport(r, earlier), c.out())}}
 	o.shown = o.all[:1:1]
+	for _, name := range r.files {
+		if slices.ContainsFunc(inputs, func(in string) bool { return name != "" && sameFile(in, name) }) {
+			return nil, usage("the report would overwrite the %s %s", input, name)
+		}
+	}
+	var failures []error
 	for i, k := range reportKinds(earlier...) {
 		name := r.files[i]
 		if name == "" {
 			continue
-		}
-		if slices.ContainsFunc(inputs, func(in string) bool { return sameFile(in, name) }) {
-			return nil, errors.Join(usage("the report would overwrite the %s %s", input, name), o.closeFiles())
 		}
 		if name == reportToOutput {
 			o.all = append(o.all, report.New("standard output", k.generate(), &whole{&c.screen, c.program.Stdout}))
@@ -124,10 +128,14 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 			err = f.replace(report.Unfinished(k.generate(), result.RunStarted{Time: time.Now()}))
 		}
 		if err != nil {
-			return nil, errors.Join(err, o.closeFiles())
+			failures = append(failures, err)
+			continue
 		}
 		o.files = append(o.files, f)
 		o.all = append(o.all, report.New(name, k.generate(), f))
+	}
+	if len(failures) > 0 {
+		return nil, o.close(errors.Join(failures...))
 	}
 	return o, nil
 }
