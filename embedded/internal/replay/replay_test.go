@@ -148,9 +148,14 @@ type malformed struct {
 // TestMalformed sends malformed and unusual messages, each on its own connection, in order, because some depend on
 // earlier ones.
 func TestMalformed(t *testing.T) {
-	cases := lines[malformed](t, "malformed.jsonl", 55)
+	t.Run("4.9", func(t *testing.T) { playMalformed(t, "malformed.jsonl", "4.9") })
+	t.Run("5.0", func(t *testing.T) { playMalformed(t, "5.0/malformed.jsonl", "5.0") })
+}
+
+func playMalformed(t *testing.T, file, version string) {
+	cases := lines[malformed](t, file, 55)
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlayer(t, server.Single, nil, "localhost:27400")
+		p := newPlayerOf(t, version, 1795360000, false, server.Single, nil, "localhost:27400")
 		for _, m := range cases {
 			if m.Case == "OP_QUERY of a collection" || m.Case == "OP_INSERT" {
 				continue // no driver sends these to supported versions

@@ -35,19 +35,26 @@ const (
 //
 //	go test ./embedded/internal/replay -v -run TestScenarios/api
 func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(testkit.Recordings(t), "5.0", "scenarios", "*.jsonl"))
+	recordings := filepath.Join(testkit.Recordings(t), "5.0")
+	files, err := filepath.Glob(filepath.Join(recordings, "scenarios", "*.jsonl"))
 	testkit.Check(t, err)
+	for _, name := range []string{"replica-set", "sharded", "standalone", "writes"} {
+		files = append(files, filepath.Join(recordings, name+".jsonl"))
+	}
 	found := map[string][]string{} // the differing steps by symptom
 	same, equal, total, played := 0, 0, 0, 0
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".jsonl")
 		t.Run(name, func(t *testing.T) {
 			played++
-			steps := scenario(t, name)
+			steps := scenario(t, file)
 			synctest.Test(t, func(t *testing.T) {
 				p, topology := newScenario(t, name, steps)
 				area, command := strings.TrimSuffix(name, "-"+topology), ""
-				for _, s := range steps {
+				for i, s := range steps {
+					if p.scenario != nil && (i == 0 || s.Scenario != steps[i-1].Scenario) {
+						p.scenario(p, s)
+					}
 					p.minor, p.symptom = nil, "closed"
 					if len(s.Send) > len("null") { // a further reply has no command
 						command = testkit.Extended[bson.D](t, s.Send)[0].Key
@@ -91,17 +98,26 @@ func TestScenarios(t *testing.T) {
 func newScenario(t *testing.T, name string, steps []step) (_ *player, topology string) {
 	kind, topology := server.Single, "standalone"
 	for suffix, k := range map[string]server.Kind{"replica-set": server.ReplicaSet, "sharded": server.Sharded} {
-		if strings.HasSuffix(name, "-"+suffix) {
+		if strings.HasSuffix(name, suffix) || name == "writes" && k == server.ReplicaSet {
 			kind, topology = k, suffix
 		}
 	}
 	numbered := hosts(t, steps)
-	p := newPlayerOf(t, "5.0", 1795739970, false, kind, nil, slices.Sorted(slices.Values(numbered))...)
+	for i := 0; kind == server.ReplicaSet && len(numbered) < 3; i++ { // those that the recording does not use
+		if next := fmt.Sprintf("%s%d", numbered[0][:len(numbered[0])-1], i+1); !slices.Contains(numbered, next) {
+			numbered = append(numbered, next)
+		}
+	}
+	p := newPlayerOf(t, "5.0", began(t, steps), false, kind, nil, slices.Sorted(slices.Values(numbered))...)
 	slices.SortFunc(p.servers, func(a, b *server.Server) int {
 		return slices.Index(numbered, a.Address()) - slices.Index(numbered, b.Address())
 	})
 	for kind == server.ReplicaSet && p.cluster.Primary() != p.servers[0] {
 		testkit.Check(t, p.cluster.StepDown())
+	}
+	p.run(pasts[name]...)
+	if name == "writes" {
+		p.scenario = prepare
 	}
 	return p, topology
 }
@@ -152,10 +168,11 @@ func matches(pattern, symptom string) bool {
 
 // scenario reads a recording of scenarios. In it, the shard's replica set has another name and
 // address, and the machine is called host.
-func scenario(t *testing.T, name string) (steps []step) {
-	text, err := os.ReadFile(filepath.Join(testkit.Recordings(t), "5.0", "scenarios", name+".jsonl"))
+func scenario(t *testing.T, file string) (steps []step) {
+	text, err := os.ReadFile(file)
 	testkit.Check(t, err)
-	for recorded, ours := range map[string]string{"rs0s/": "rs0/", "127.0.0.1:28340": "localhost:27310", `"host:28340"`: `"localhost:27310"`, `"host:283`: `"127.0.0.1:283`} {
+	for recorded, ours := range map[string]string{`"sh0`: `"s0`, "s0/127.0.0.1:38132": "rs0/localhost:27310", `"setName": "rs"`: `"setName": "rs0"`,
+		"rs0s/": "rs0/", "127.0.0.1:28340": "localhost:27310", `"host:28340"`: `"localhost:27310"`, `"host:283`: `"127.0.0.1:283`} {
 		text = bytes.ReplaceAll(text, []byte(recorded), []byte(ours))
 	}
 	in := bufio.NewScanner(bytes.NewReader(text))
@@ -163,10 +180,26 @@ func scenario(t *testing.T, name string) (steps []step) {
 	for in.Scan() {
 		var s step
 		testkit.Check(t, json.Unmarshal(in.Bytes(), &s))
+		if s.Connection == 0 { // each server has one
+			s.Connection = 1 + s.Server
+		}
 		steps = append(steps, s)
 	}
 	testkit.Check(t, in.Err())
 	return steps
+}
+
+// began returns the time at which a recording began: that of its first cluster time.
+func began(t *testing.T, steps []step) int64 {
+	for _, s := range steps {
+		if s.Reply != nil {
+			doc := testkit.Extended[bson.D](t, s.Reply.Doc)
+			if at := value.As[bson.Timestamp](value.As[bson.D](doc, "$clusterTime"), "clusterTime"); at.T > 0 {
+				return int64(at.T)
+			}
+		}
+	}
+	return 1795725200
 }
 
 // hosts returns the addresses of the servers by their numbers. Server 0 is the primary.

@@ -133,6 +133,9 @@ func (k *conn) message(h wire.Header, body []byte) error {
 		if err != nil {
 			return err
 		}
+		if compressor == wire.Noop && k.server.cluster.Profile.has(refusesNoop) {
+			return commands.ErrClose
+		}
 		h, body = plain, content
 		reply = func(message []byte) error {
 			packed, err := wire.Compress(message, compressor)

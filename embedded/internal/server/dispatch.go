@@ -149,21 +149,26 @@ func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) 
 	return run()
 }
 
-// database reads $db. A mongod closes the connection if $db is not a string. Every server closes it if the message
+// database reads $db. Before 5.0, a mongod closes the connection if $db is not a string, and every server if the message
 // contains no command.
 func (x *exchange) database() error {
-	value, err := x.request.Body.LookupErr("$db")
+	given, err := x.request.Body.LookupErr("$db")
 	var isText bool
-	x.request.DB, isText = value.StringValueOK()
+	x.request.DB, isText = given.StringValueOK()
+	mongos, answers := x.view.Role == commands.Mongos, x.has(answersNoDatabase)
 	switch {
-	case len(x.request.Body) <= emptyDocument, !isText && x.view.Role != commands.Mongos:
-		return commands.ErrClose
 	case isText:
 		return nil
+	case !answers && (len(x.request.Body) <= emptyDocument || !mongos):
+		return commands.ErrClose
+	case err != nil && mongos && answers && len(x.request.Body) > emptyDocument:
+		return fault.Errorf(fault.IDLFailedToParse, "BSON field 'OP_MSG.$db' is missing but a required field")
 	case err != nil:
 		return fault.Errorf(fault.NoDatabase, "OP_MSG requests require a $db argument")
+	case mongos:
+		return wrongType("OP_MSG.$db", given, "string")
 	}
-	return wrongType("OP_MSG.$db", value, "string")
+	return fault.Errorf(fault.ExtraInfoMissing, "wrong type for field ($db) %s != string", value.RawTypeName(given))
 }
 
 func (x *exchange) lookUp() error {
@@ -309,6 +314,8 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 func (x *exchange) databaseName() error {
 	db := x.request.DB
 	switch {
+	case strings.Contains(db, ".") && x.has(answersNoDatabase):
+		return fault.Errorf(fault.InvalidNamespace, "'.' is an invalid character in the database name: %s", db)
 	case strings.Contains(db, "."):
 		return fault.Errorf(fault.InvalidNamespace, "'.' is an invalid character in a database name")
 	case db == "", len(db) > 63, strings.ContainsAny(db, "/\\ \"\x00"):
