@@ -110,7 +110,7 @@ func (u uri) bare(host string) runFunc {
 		if u.api != "" {
 			command = append(command, bson.E{Key: "apiVersion", Value: u.api})
 		}
-		ctx, cancel := context.WithTimeoutCause(ctx, bareLimit, fmt.Errorf("no answer from %s within %s", host, bareLimit))
+		ctx, cancel := context.WithTimeoutCause(ctx, bareLimit, fmt.Errorf("%s did not answer within %s", host, bareLimit))
 		defer cancel()
 		return direct.Run(ctx, withPort(host), secure, database, command)
 	}

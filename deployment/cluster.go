@@ -292,7 +292,7 @@ func (c *cluster) hold(ctx context.Context, u uri, o ClusterOptions) (err error)
 	case err == nil || errors.As(err, &held):
 		return err
 	case isUnauthorized(err) && u.authenticates():
-		o.Note(fmt.Sprintf("no lock keeps other runs away from the deployment at %s: the user of the connection string may not write %s.%s",
+		o.Note(fmt.Sprintf("the deployment at %s is not locked against other runs: the user of the connection string may not write %s.%s",
 			u.names(), lock.Database, lock.Collection))
 		return nil
 	}

@@ -29,7 +29,7 @@ func (run runFunc) ask(ctx context.Context, name string, value any) (bson.Raw, e
 // look connects a client of ours, with one connection and a time limit, and calls ask. The error is explained and
 // contains no credentials.
 func (u uri) look(ctx context.Context, limit time.Duration, ask func(context.Context, runFunc) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from %s within %s", u.names(), limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s did not answer within %s", u.names(), limit))
 	defer cancel()
 	client, err := mongo.Connect(u.client("utr").SetMinPoolSize(0).SetMaxPoolSize(1))
 	if err == nil {

@@ -69,7 +69,7 @@ const (
 
 // sweepServices turns fail points off on the services behind a load balancer, as far as connections reach them.
 func sweepServices(ctx context.Context, u uri, names []string) (off []leftFailPoint, failed []error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, fmt.Errorf("no answer from %s within %s", u.names(), sweepLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, fmt.Errorf("%s did not answer within %s", u.names(), sweepLimit))
 	defer cancel()
 	for clean, n := 0, 0; clean < nothingOn && n < mostConnections; n++ {
 		found, err := sweep(ctx, u, "a service behind "+u.names(), names)

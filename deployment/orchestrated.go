@@ -306,7 +306,7 @@ func (n *creation) record(making bool) (forget func() error, err error) {
 // remove removes the cluster and its entry in the ledger.
 func (n *creation) remove(ctx context.Context) error {
 	if _, err := n.client.Remove(ctx, n.configuration.Kind, n.id, n.hosts...); err != nil {
-		return fmt.Errorf("cannot remove cluster %s, utr clean tries again: %w", n.id, err)
+		return fmt.Errorf("cannot remove cluster %s; utr clean will try again: %w", n.id, err)
 	}
 	if n.unanswered {
 		return fmt.Errorf("the service may still create cluster %s: utr clean removes it then", n.id)

@@ -221,7 +221,7 @@ func TestOrchestratedBalancers(t *testing.T) {
 		testkit.Check(t, conn.Close())
 	}
 	_, _, err = balance(routers, []int{3})
-	testkit.ErrorContains(t, err, "its 2 routers have 1 ports for load balancers")
+	testkit.ErrorContains(t, err, "it has 2 routers, but 1 port for load balancers")
 	balancers.Close()
 	_, err = net.Dial("tcp", balancers.All)
 	testkit.ErrorContains(t, err)

@@ -53,7 +53,7 @@ func slots(n int, what string, make func(ctx context.Context) (*cluster, error))
 	return all
 }
 
-// mostTries is how often in a row creating a cluster may fail.
+// mostTries is the number of consecutive failures before a cluster is given up.
 const mostTries = 2
 
 // poolOffer is an offer with the slots of its equal clusters.
@@ -312,7 +312,7 @@ func (p *pool) Close() error {
 	p.change()
 	p.mu.Unlock()
 	if busy && p.patience > 0 {
-		p.note(fmt.Sprintf("waiting for clusters that are being created or repaired, for at most %s, to remove them", p.patience))
+		p.note(fmt.Sprintf("waiting up to %s for clusters that are being created or repaired, to remove them", p.patience))
 	}
 	limit := time.AfterFunc(CloseLimit, func() { p.end(fmt.Errorf("not removed within %s", CloseLimit)) })
 	defer limit.Stop()

@@ -20,10 +20,10 @@ import (
 // have no type that reaches us. The first match counts.
 var advice = []struct{ part, what string }{
 	{"connection refused", "nothing listens there: is it running, and is this its port?"},
-	{"no such host", "there is no host of that name"},
+	{"no such host", "no host has that name"},
 	{"unknown authority", "the certificate is not trusted: name its authority's certificate with tlsCAFile"},
 	{"certificate is not valid", "the certificate is for another name"},
-	{"first record does not look like a TLS handshake", "it does not speak TLS: leave tls=true out"},
+	{"first record does not look like a TLS handshake", "it does not speak TLS: remove tls=true"},
 	{"connection closed unexpectedly", "it closed the connection: if it requires TLS, add tls=true"},
 	{"connection reset by peer", "it closed the connection: if it requires TLS, add tls=true"},
 	{"EOF", "it closed the connection: does it speak TLS?"},

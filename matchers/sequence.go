@@ -46,7 +46,7 @@ func pairs[T any](m *Matcher, s list[T]) (rows []result.Row) {
 			unexpected := !s.allowExtra || until < len(s.got)
 			rows = append(rows, result.Row{Got: s.observed(s.got[j]), Differs: unexpected})
 			if unexpected {
-				m.say(s.at, nothing, s.describe(s.got[j]), "unexpected: the observed %s %d has no counterpart", s.what, j)
+				m.say(s.at, nothing, s.describe(s.got[j]), "observed %s %d is unexpected", s.what, j)
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func pairs[T any](m *Matcher, s list[T]) (rows []result.Row) {
 				row.Got = s.observed(s.got[partner])
 				s.match(s.want[i], s.got[partner])
 			} else {
-				m.say(s.want[i].Position, abridge(s.want[i].JSON()), nothing, "missing: the expected %s %d has no counterpart", s.what, i)
+				m.say(s.want[i].Position, abridge(s.want[i].JSON()), nothing, "expected %s %d is missing", s.what, i)
 			}
 		})
 		row.Differs = len(m.mismatches) > before

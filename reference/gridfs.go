@@ -154,7 +154,7 @@ func (c *call) download(files []bson.Raw, err *result.Error) (any, *result.Error
 		_, part, _ := chunk.Lookup("data").BinaryOK()
 		switch {
 		case int64(len(data)) >= length && len(part) > 0:
-			return nil, fileError("ExtraChunk: there are more chunks than the file's length needs")
+			return nil, fileError("ExtraChunk: there are more chunks than the file's length requires")
 		case n != int64(i):
 			return nil, fileError("MissingChunk: a chunk is missing")
 		case int64(len(part)) != min(size, length-int64(len(data))):

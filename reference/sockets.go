@@ -339,7 +339,7 @@ func (s *sockets) schedule(address string, now time.Time, interval time.Duration
 // checkNow is the read error that ends a monitor's stream for an immediate check.
 type checkNow struct{}
 
-func (checkNow) Error() string   { return "the check ended for an immediate check" }
+func (checkNow) Error() string   { return "the check ended because an immediate check was requested" }
 func (checkNow) Timeout() bool   { return true }
 func (checkNow) Temporary() bool { return true }
 

@@ -87,7 +87,7 @@ func TestChoose(t *testing.T) {
 			"with auth on replicaset 8.0 auth",
 			"anywhere on sharded 8.0", "sharded on sharded 8.0",
 			"with auth on sharded 8.0: needs topology replicaset, the deployment has sharded; " +
-				"and needs authentication enabled, the deployment has authentication disabled",
+				"and needs authentication, which this deployment does not use",
 			"nowhere on sharded 8.0: needs server 99.0 or later, the deployment has 8.0"}},
 		{"a run pattern selects, a skip pattern excludes", Config{Filter: Filter{Run: patterns("^a.yml: .*w"), Skip: patterns("nowhere$")}}, []string{
 			"anywhere on replicaset 8.0", "with auth on replicaset 8.0 auth"}},

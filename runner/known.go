@@ -98,10 +98,10 @@ func parseKnown(line string) (k KnownFailure, err error) {
 		return k, err
 	}
 	if rest == "" {
-		return k, errors.New("a known failure needs a reason after its day: pattern # until 2027-01-31: reason")
+		return k, errors.New("a known failure needs a reason after its date: pattern # until 2027-01-31: reason")
 	}
 	if k.Until, err = time.Parse(time.DateOnly, day); err != nil {
-		return k, fmt.Errorf("%q is not a day such as 2027-01-31", day)
+		return k, fmt.Errorf("%q is not a date such as 2027-01-31", day)
 	}
 	return k, nil
 }

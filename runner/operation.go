@@ -141,7 +141,7 @@ func (t *testRun) save(path string, op specs.Operation, row operations.Operation
 	var err error
 	if kind := row.Result.Makes(); kind != entities.SavedValue {
 		err = t.entities.AddObject(kind, op.SaveResultAsEntity, op.Object)
-	} else if err = errors.New("the operation returned nothing to be saved"); outcome.Value.Type != 0 {
+	} else if err = errors.New("the operation returned nothing to save"); outcome.Value.Type != 0 {
 		err = t.entities.Add(entities.Entity{ID: op.SaveResultAsEntity, Kind: entities.SavedValue, Value: outcome.Value.RawValue})
 	}
 	if err != nil {

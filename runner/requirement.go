@@ -61,14 +61,12 @@ func (w world) against(r specs.Requirement) (reasons []string) {
 	}
 	check(r.Serverless != "require" || d.Serverless, "Atlas Serverless", "none")
 	check(r.Serverless != "forbid" || !d.Serverless, "a deployment other than Atlas Serverless", "it")
-	if r.Auth != nil {
-		words := func(enabled bool) string {
-			if enabled {
-				return "authentication enabled"
-			}
-			return "authentication disabled"
-		}
-		check(*r.Auth == d.Auth, words(*r.Auth), words(d.Auth))
+	switch {
+	case r.Auth == nil || *r.Auth == d.Auth:
+	case d.Auth:
+		reasons = append(reasons, "needs a deployment without authentication")
+	default:
+		reasons = append(reasons, "needs authentication, which this deployment does not use")
 	}
 	if r.AuthMechanism != "" {
 		same := func(have string) bool { return strings.EqualFold(have, r.AuthMechanism) }

@@ -134,7 +134,7 @@ func (r *run) work(ctx context.Context, jobs []job) {
 	workers.Wait()
 }
 
-// take returns the next job, as a skip if no further test may start.
+// take returns the next job, marked as skipped if no more tests may start.
 func (r *run) take(ctx context.Context, jobs []job, order []int) (job, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

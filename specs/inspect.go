@@ -26,7 +26,7 @@ func Checks() []Check {
 	return []Check{
 		{"extended-json", Error, "A value that looks like Extended JSON is well-formed Extended JSON.", false},
 		{"duplicate-test", Warning, "No two tests of a file have the same description.", false},
-		{"version-range", Warning, "minServerVersion is not above maxServerVersion, or no server would match.", false},
+		{"version-range", Warning, "minServerVersion must not exceed maxServerVersion.", false},
 		{"collection-data", Warning, "A list of collection data names each namespace once, and each document has its own _id, as a server compares them.", false},
 		{"namespace", Warning, "The name of a database or collection is not empty and has no zero byte.", false},
 		{"duplicate-entity", Warning, "No two entities have the same id.", false},
@@ -46,7 +46,7 @@ func Checks() []Check {
 		{"uri-option", Warning, "A client's uriOptions are known connection options.", false},
 		{"api-version", Warning, "serverApi has a known version.", false},
 		{"kms-credentials", Warning, "A KMS provider with credentials has all of them.", false},
-		{"vacuous", Warning, "A test can fail.", false},
+		{"vacuous", Warning, "Every test must be able to fail.", false},
 	}
 }
 

@@ -191,6 +191,6 @@ func TestForeignPort(t *testing.T) {
 	uri := "mongodb://" + taken + "/?serverSelectionTimeoutMS=100"
 	p := utrtest.NewPlace(t)
 	p.Run("serve", "--topology", "single", "--port", port).Want(3, "listen tcp "+taken, "address already in use")
-	p.Run("run", "--uri", uri, suiteFile(t, reads)).Want(3, "no answer from "+taken+" within 100ms", "does not answer")
+	p.Run("run", "--uri", uri, suiteFile(t, reads)).Want(3, taken+" did not answer within 100ms", "does not answer")
 	p.Run("clean", "--uri", uri).Want(3, taken)
 }

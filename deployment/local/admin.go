@@ -40,7 +40,7 @@ func (s *server) runAs(ctx context.Context, who *options.Credential, command bso
 
 // withLimit bounds one command.
 func withLimit(ctx context.Context, on string, command bson.D) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, commandLimit, fmt.Errorf("%s gave no answer to %s within %s", on, command[0].Key, commandLimit))
+	return context.WithTimeoutCause(ctx, commandLimit, fmt.Errorf("%s did not answer %s within %s", on, command[0].Key, commandLimit))
 }
 
 // runBy runs a command with a client of the driver, which supports authentication and load balancers.

@@ -59,7 +59,7 @@ func (e *HeldError) Error() string {
 		waited = fmt.Sprintf(" (waited for %s)", e.Waited)
 	}
 	return fmt.Sprintf("the deployment at %s is in use by %s%s\n"+
-		"--wait-for-lock DURATION waits for its end; a lock that is not renewed is free in %s; if that run was killed, utr clean --uri on its machine removes its lock",
+		"--wait-for-lock DURATION waits for it to finish; an unrenewed lock expires in %s; if that run was killed, utr clean --uri on its machine removes its lock",
 		strings.Join(e.Hosts, ","), &e.Holder, waited, max(0, e.Holder.Expires.Sub(e.Holder.Now)).Round(time.Second))
 }
 

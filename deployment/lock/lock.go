@@ -279,7 +279,7 @@ const ReleaseLimit = releaseLimit + closeLimit
 // Clear removes the lock of a deployment if it is stale or its run has certainly ended. It returns the holder, or nil,
 // and whether it removed the lock.
 func Clear(ctx context.Context, store Store) (holder *Holder, removed bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("no answer about the lock %s.%s within %s", Database, Collection, lockTry))
+	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("the lock %s.%s cannot be read or written within %s", Database, Collection, lockTry))
 	defer cancel()
 	holder, err = store.Read(ctx)
 	if err == nil && holder != nil && holder.Over() {

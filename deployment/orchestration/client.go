@@ -167,7 +167,7 @@ func (c *Client) Find(ctx context.Context, id string) (Cluster, error) {
 func (c *Client) cluster(ctx context.Context, limit time.Duration, method string, kind Kind, id string, body any) (found Cluster, err error) {
 	err = c.do(ctx, limit, method, place(kind, id), body, &found)
 	if err == nil && found.URI == "" {
-		err = &Error{Method: method, URL: c.URL() + place(kind, id), Err: errors.New("the answer has no mongodb_uri: do its servers run?")}
+		err = &Error{Method: method, URL: c.URL() + place(kind, id), Err: errors.New("the answer has no mongodb_uri: are its servers running?")}
 	}
 	found.Kind = kind
 	return found, err

@@ -92,7 +92,7 @@ func decode(text []byte) (map[string]any, error) {
 		return nil, errors.New("it is not a JSON object")
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the JSON object")
+		return nil, errors.New("unexpected data after the JSON object")
 	}
 	return doc, nil
 }

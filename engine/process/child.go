@@ -85,7 +85,7 @@ func (c *child) finish(problem error) error {
 		return nil
 	}
 	if words := strings.TrimSpace(string(c.words)); words != "" {
-		how += "; its last words:\n" + words
+		how += "; its last output:\n" + words
 	}
 	return fmt.Errorf("%w; %s", problem, how)
 }

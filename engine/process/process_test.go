@@ -153,13 +153,13 @@ func TestMisbehaviors(t *testing.T) {
 		mode, reason string
 		contains     []string
 	}{
-		{"hangs", "a driver can hang", []string{"no reply to find on collection within", "the adapter was killed", "last words:\nwaiting"}},
-		{"hangs in end", "closing a client can hang", []string{"no reply to end within", "last words:\nwaiting"}},
+		{"hangs", "a driver can hang", []string{"no reply to find on collection within", "the adapter was killed", "last output:\nwaiting"}},
+		{"hangs in end", "closing a client can hang", []string{"no reply to end within", "last output:\nwaiting"}},
 		{"endless line", "memory is bounded", []string{"a message of more than 64 MiB"}},
 		{"endless lines", "unsolicited replies must not accumulate", []string{"which is not open"}},
-		{"floods standard error", "memory is bounded, and the call can be canceled", []string{"no reply to find on collection within", "last words:\n"}},
+		{"floods standard error", "memory is bounded, and the call can be canceled", []string{"no reply to find on collection within", "last output:\n"}},
 		{"grandchild", "a process that outlives the adapter holds its output open", []string{"closed its output", "exit status 3"}},
-		{"exits", "an adapter can end at any time", []string{"closed its output", "exit status 3", "last words:\nout of luck"}},
+		{"exits", "an adapter can end at any time", []string{"closed its output", "exit status 3", "last output:\nout of luck"}},
 		{"rubbish", "a debugging print writes to standard output", []string{"not a message", "debugging"}},
 		{"unknown field", "a misspelled field must not be ignored", []string{"unknown field", "vlaue"}},
 		{"wrong id", "a reply to another request must not be accepted", []string{"request 99, which is not open"}},

@@ -30,8 +30,8 @@ func auditCommand(c *call) *cobra.Command {
 		Long: `Runs the tests once. Then changes each expectation of the tests that passed, one at a
 time, and matches the recorded run against it: a changed test, called a mutant, must
 fail. A mutant that passes is printed with its line and change: there the test checks
-less than it seems to. What the rules of the format allow to differ is not changed, and
-counted by rule.
+less than it seems to. Values that the format lets vary are left alone,
+and counted by rule.
 
 With --as-files, the mutants are written to files for another test runner, which must
 fail them.

@@ -331,7 +331,7 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 				Address: address(d.Deprioritized), Sharded: e.topology == "sharded", Wire: int32(e.wire), RetryableWrites: true}}
 		case retry.Send:
 			if len(inputs) == 0 {
-				out.add(nil, "end of --try\n")
+				out.add(nil, "no --try results left\n")
 				return c.print(out.String())
 			}
 			in, inputs = inputs[0], inputs[1:]
@@ -443,7 +443,7 @@ func (e *explainFlags) selectServer(c *call) error {
 	case 1:
 		e.out.add(nil, "selected: %s\n", left[0].Address)
 	default:
-		e.out.add(nil, "selected: of two of these at random, the one with fewer operations under way\n")
+		e.out.add(nil, "selected: two of these are drawn at random, and the less busy one wins\n")
 	}
 	return c.print(e.out.String())
 }

@@ -66,7 +66,7 @@ func (e *explainFlags) simulateRead(c *call, revision string, o retry.Operation,
 		case d.Action != pinning.Send, len(e.results) == 0:
 			return c.print(e.out.String())
 		case len(results) == 0:
-			e.out.add(nil, "end of --try\n")
+			e.out.add(nil, "no --try results left\n")
 			return c.print(e.out.String())
 		}
 		kind, failure = ended(results[0])

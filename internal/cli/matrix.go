@@ -163,7 +163,7 @@ func (r *cellRun) check(c *call) (err error) {
 		return err
 	}
 	if slices.Contains(r.Paths, specs.Stdin) {
-		return errors.New("cells do not have standard input")
+		return errors.New("cells have no standard input")
 	}
 	e, err := r.flags.named.open(r.flags.engine)
 	if err != nil {

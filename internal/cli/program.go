@@ -334,7 +334,7 @@ func (l *lines) add(record any, format string, args ...any) {
 	}
 }
 
-// jsonLine formats a value as a line of JSON. No type of this package fails to marshal.
+// jsonLine formats a value as a line of JSON. Every type here can be marshaled.
 func jsonLine(v any) string {
 	text, _ := json.Marshal(v)
 	return string(text) + "\n"

@@ -65,7 +65,7 @@ deployment; utr first prints the collections that it will drop or change there, 
 refuses if one contains documents that utr did not write.
 
 --run and --skip match regular expressions against "file: description". A pattern that
-matches no test fails the run. If no test is left to run, that is bad usage.
+matches no test fails the run. If no tests remain, utr exits with 2.
 
 Exit codes: 0 success, 1 tests failed or were flaky, 2 bad usage or invalid suite,
 3 broken: set-up, deployment, engine or a report failed, or the run was interrupted.`,
@@ -122,9 +122,9 @@ func declareRun(f *flags) *runFlags {
 	f.duration(&r.deadline, "deadline", "time limit for the whole run, which is then interrupted (default none)")
 	f.number(&r.config.MinTests, "min-tests", "N", 0,
 		"fail if fewer tests run, not counting skipped ones (default 1, but 0 for a part of a run, by --cell or --shard)")
-	f.toggle(&r.config.FailFast, "fail-fast", "start no more tests after the first failed or broken one")
+	f.toggle(&r.config.FailFast, "fail-fast", "stop starting tests after the first failed or broken one")
 	f.number(&r.config.Retries, "retry-failed", "N", 0,
-		"how often to retry a failed or broken test (default 0); one that then passes is flaky, which fails the run")
+		"number of retries of a failed or broken test (default 0); one that then passes is flaky, which fails the run")
 	f.number(&r.config.Count, "count", "N", 1, "how many times to run each test")
 	f.seed(&r.config.Shuffle, strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed gives the same order")
 	r.config.Reseed = runner.ReseedAuto
@@ -303,7 +303,7 @@ func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.
 func (r *runFlags) claim(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
 	if all := runner.Namespaces(suites); len(all) > 0 {
 		hosts := slices.Concat(mapSlice(cfg.Source.Offers(), func(o deployment.Description) []string { return o.Hosts })...)
-		_, _ = fmt.Fprintf(c.errors, "utr drops or changes these collections of the deployment at %s: %s\n",
+		_, _ = fmt.Fprintf(c.errors, "utr will drop or change these collections on %s: %s\n",
 			strings.Join(hosts, ","), strings.Join(all, ", "))
 	}
 	return overwritable(c.program.Claim(ctx, suites, cfg, r.overwrite))

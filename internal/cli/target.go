@@ -42,7 +42,7 @@ func (f *flags) deployment(d *deploymentFlags, initial string, choices ...string
 	summary, versions := "server version of the embedded deployment", embedded.Versions()
 	if slices.Contains(choices, topologyAuto) { // each test may have its own deployment
 		summary += ", or " + deployment.AnyVersion +
-			": for each test one that meets its requirements (default with --topology " + topologyAuto + ")"
+			" picks a suitable version for each test (default with --topology " + topologyAuto + ")"
 		versions = append(versions, deployment.AnyVersion)
 	}
 	d.topology, d.Members, d.Mongoses = initial, 3, 2

@@ -42,7 +42,7 @@ utr validate --json suite.yml`,
 		choice(f, &v.format, "format", "FORMAT", "output format", formatText, formatJSON, formatGitHub, formatSARIF)
 		f.toggle(&v.asJSON, "json", "print a JSON line for each problem, as --format json does")
 		f.toggle(&v.strict, "strict", "treat warnings as errors")
-		f.texts(&v.disabled, "disable", "RULE", "do not report warnings of this rule", warnings()...)
+		f.texts(&v.disabled, "disable", "RULE", "suppress warnings of this rule", warnings()...)
 		f.toggle(&v.rules, "rules", "list the rules, and exit")
 		return v.act
 	})

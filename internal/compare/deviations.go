@@ -51,7 +51,7 @@ func Deviations() []Deviation {
 			schedule: fault(func(f Fault) bool { return f.Code == codes.MaxTimeMSExpired && f.labelled("RetryableWriteError") }),
 		},
 		{
-			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the error before the last one if the last error of a read has the label NoWritesPerformed",
+			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the previous error of a read when the last one has the label NoWritesPerformed",
 			Section: "Retryable Reads, If a retry attempt fails (the label belongs to Retryable Writes)",
 			Suite:   "no-writes-performed-of-a-read.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: allOf(shown.reads, labelled("NoWritesPerformed")),
@@ -70,7 +70,7 @@ func Deviations() []Deviation {
 				events(func(l, r []string) bool { return elsewhere(l) != elsewhere(r) }))),
 		},
 		{
-			ID: "D7", Engines: by(goDriver), Title: "gives getMore no share of a client's timeoutMS",
+			ID: "D7", Engines: by(goDriver), Title: "does not apply a client's timeoutMS to getMore",
 			Section: "Client Side Operations Timeout, Cursors: the default timeoutMode of cursors that are not tailable is cursorLifetime",
 			Suite:   "timeout-of-a-cursor.yml", example: Schedule{Operation: "getMore", Topology: plainest, Options: Options{"timeoutMS": someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}},
 			schedule: allOf(calls("getMore"), shown.timed, fault(func(f Fault) bool { return f.BlockMS > someTimeMS })),
@@ -105,7 +105,7 @@ func Deviations() []Deviation {
 			schedule: allOf(calls("aggregateOut"), fault(Fault.ofWriteConcern), only("operation")),
 		},
 		{
-			ID: "D12", Engines: by(goDriver), Title: "counts other errors after an overload error against other limits than maxAdaptiveRetries",
+			ID: "D12", Engines: by(goDriver), Title: "counts other errors after an overload error against limits other than maxAdaptiveRetries",
 			Section: "Client Backpressure, Overload retry policy: the limit applies to all retry attempts, also under timeoutMS",
 			Suite:   "limit-after-overload.yml",
 			example: Schedule{Operation: "find", Topology: plainest, Options: Options{"maxAdaptiveRetries": 3}, Faults: []Fault{overloaded(), {Close: true}, {Close: true}}},
@@ -134,7 +134,7 @@ func Deviations() []Deviation {
 				outcomes(func(l, r string) bool { return strings.Contains(l, " raised ") && strings.Contains(r, " raised ") })),
 		},
 		{
-			ID: "D16", Engines: by(goDriver), Title: "retries commitTransaction and abortTransaction behind a load balancer by the code of the error, without the label RetryableWriteError",
+			ID: "D16", Engines: by(goDriver), Title: "retries commitTransaction and abortTransaction behind a load balancer based on the error code, without the label RetryableWriteError",
 			Section: "Retryable Writes, Determining Retryable Write Errors: from 4.4 on the server's label alone decides",
 			Suite:   "commit-behind-a-load-balancer.yml",
 			example: Schedule{Operation: "commitTransaction", Topology: "load-balanced", Faults: []Fault{{Code: 6, Labels: []string{"TransientTransactionError"}}}},
@@ -180,7 +180,7 @@ func Deviations() []Deviation {
 			}),
 		},
 		{
-			ID: "D22", Engines: by(pyMongo), Title: "reports UnknownTransactionCommitResult by the code of the error, whether it has the label RetryableWriteError or not",
+			ID: "D22", Engines: by(pyMongo), Title: "reports UnknownTransactionCommitResult based on the error code, whether it has the label RetryableWriteError or not",
 			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, Determining Retryable Write Errors: from 4.4 on the server's label alone decides", Permitted: true,
 			Suite: "label-of-a-commit-by-its-code.yml", example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 6, Labels: []string{}}}},
 			schedule: anyOf(allOf(calls("withTransaction"), events(commitsAgain)), outcomes(func(l, r string) bool {
@@ -268,7 +268,7 @@ func Deviations() []Deviation {
 				fault(func(f Fault) bool { return f.ofWriteConcern() && !f.deposes() })),
 		},
 		{
-			ID: "D36", Engines: by(java), Title: "raises the error before the last one if the retry of a read fails with MaxTimeMSExpired",
+			ID: "D36", Engines: by(java), Title: "raises the previous error when the retry of a read fails with MaxTimeMSExpired",
 			Section: "Retryable Reads, If a retry attempt fails: the error of the retry is raised",
 			Suite:   "max-time-expired-of-a-retry.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 89}, {Code: 50}}},
 			schedule: allOf(shown.reads, only("operation"), shown.alone, left("raised server error, code 50")),
@@ -284,14 +284,14 @@ func Deviations() []Deviation {
 			}),
 		},
 		{
-			ID: "D38", Engines: by(java), Title: "reports UnknownTransactionCommitResult behind a load balancer by the code of the error, without the label RetryableWriteError",
+			ID: "D38", Engines: by(java), Title: "reports UnknownTransactionCommitResult behind a load balancer based on the error code, without the label RetryableWriteError",
 			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, Determining Retryable Write Errors", Permitted: true,
 			schedule: allOf(topology("load-balanced"), outcomes(func(l, r string) bool {
 				return l+", UnknownTransactionCommitResult" == r
 			})),
 		},
 		{
-			ID: "D39", Engines: by(java), Title: "after the retry of a command that had a write concern error has failed, raises that error, and sends the next commands of a bulk write",
+			ID: "D39", Engines: by(java), Title: "when the retry after a write concern error fails, raises the write concern error and continues the bulk write",
 			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not; which error is raised",
 			schedule: allOf(fault(Fault.deposes), anyOf(
 				allOf(calls("bulkWrite", "bulkWriteUnordered"), events(func(l, r []string) bool { return len(r) > len(l) })),

@@ -93,7 +93,7 @@ func (r *Report) goodputPanel(b *strings.Builder, i, y int, top float64) {
 
 // attemptsPlot draws all policies in one plot with a logarithmic scale.
 func (r *Report) attemptsPlot(b *strings.Builder, y, legend int) {
-	label(b, 8, float64(y+18), "start", "head", "Requests that reach for the server per second, by policy (logarithmic)")
+	label(b, 8, float64(y+18), "start", "head", "Requests reaching the server per second, by policy (logarithmic)")
 	for i := range r.Runs {
 		x, at := float64(leftMargin+110*(i%5)), float64(y+40+22*(i/5))
 		fmt.Fprintf(b, `<line class="line p%d" stroke-dasharray="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`,

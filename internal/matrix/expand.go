@@ -85,16 +85,16 @@ func (r *reader) cell(parts [axisCount]part) Cell {
 func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
 	out := map[string]bool{} // by the name of a cell
 	for _, rule := range r.list(v, "exclude") {
-		if !r.document(rule, "a rule of exclude", append(singular[:], "reason")) {
+		if !r.document(rule, "an exclude rule", append(singular[:], "reason")) {
 			continue
 		}
 		reason, _ := r.text(rule.Get("reason"), "reason")
 		if rule.Get("reason") == nil {
-			r.add(rule.Position, "a rule of exclude must have a reason")
+			r.add(rule.Position, "an exclude rule must have a reason")
 		}
 		patterns := r.patterns(rule)
 		if len(patterns) == 0 {
-			r.add(rule.Position, "a rule of exclude must have one of %s", strings.Join(singular[:], ", "))
+			r.add(rule.Position, "an exclude rule must have one of %s", strings.Join(singular[:], ", "))
 			continue
 		}
 		found := false
@@ -166,7 +166,7 @@ func matches(pattern, name string) bool {
 // file.
 func (r *reader) include(v *source.Value) (cells []Cell) {
 	for _, block := range r.list(v, "include") {
-		if !r.document(block, "a block of include", axisNames[:]) {
+		if !r.document(block, "an include block", axisNames[:]) {
 			continue
 		}
 		axes := r.top

@@ -129,7 +129,7 @@ func (r *reader) text(v *source.Value, what string) (string, bool) {
 		return "", false
 	}
 	if v.Kind != source.String {
-		r.add(v.Position, "%s must be a text", what)
+		r.add(v.Position, "%s must be a string", what)
 	} else if v.String == "" {
 		r.add(v.Position, "%s is empty", what)
 	}
@@ -232,7 +232,7 @@ func (r *reader) word(v *source.Value, k key, words map[string][]string) []strin
 func (r *reader) duration(at source.Position, what, text string) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		r.add(at, "%s must be a length of time such as 30m or 1h30m, not %q", what, text)
+		r.add(at, "%s must be a duration such as 30m or 1h30m, not %q", what, text)
 	}
 	return d
 }

@@ -85,7 +85,7 @@ func (r *reader) declare(block *source.Value) {
 		case !variableName.MatchString(f.Key):
 			r.add(f.KeyPosition, "%q cannot name a variable: use letters, digits and _", f.Key)
 		case f.Value.Kind != source.String:
-			r.add(f.Value.Position, "the variable %s must be a text, a number or a truth value", f.Key)
+			r.add(f.Value.Position, "the variable %s must be a string, a number or a boolean", f.Key)
 		default:
 			r.file[f.Key] = r.fill(f.Value.Position, f.Value.String)
 		}

@@ -77,7 +77,7 @@ func (k *stage) poolCleared(command, data string) {
 		k.require(i < len(pool) && pool[i].Type == w, "event %d of the pool is not %s: %v", i+1, w, seen)
 	}
 	reason := pool[2].Reason
-	k.require(reason == "connectionError", "the check out failed with the reason %q, not connectionError", reason)
+	k.require(reason == "connectionError", "the check-out failed with the reason %q, not connectionError", reason)
 	k.attempts(c, command, 3)
 }
 

@@ -60,7 +60,7 @@ func ran(c result.CellFinished) (s string) {
 
 // keptFrom names the earlier run that a kept cell comes from.
 func keptFrom(c result.CellFinished) string {
-	return "kept from an earlier run, of " + c.KeptFrom.UTC().Format("2006-01-02 15:04:05") + " UTC"
+	return "kept from an earlier run at " + c.KeptFrom.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
 // sign is the sign of a cell: red if it makes its matrix red, neutral if no test ran.

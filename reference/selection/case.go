@@ -121,7 +121,7 @@ func (s caseServer) server() (Server, error) {
 		return out, fmt.Errorf("type: %q is not one of %v", s.Type, serverTypes)
 	}
 	if ns := s.RTT * float64(time.Millisecond); !(math.Abs(ns) < math.MaxInt64) { // NaN is not
-		return out, fmt.Errorf("avg_rtt_ms: %v is not a length of time", s.RTT)
+		return out, fmt.Errorf("avg_rtt_ms: %v is not a duration", s.RTT)
 	}
 	date := s.LastWrite.Date.Long
 	if date == "" {

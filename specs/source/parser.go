@@ -174,7 +174,7 @@ func (p *parser) unexpected() {
 func (p *parser) misplaced() {
 	switch before := p.text[p.line:p.at]; {
 	case p.at == p.line+p.indent():
-		p.fail(p.at, "the indentation of this line is that of no key or item above it")
+		p.fail(p.at, "the indentation of this line matches no key or item above it")
 	case strings.Trim(before, " \t") == "":
 		p.fail(p.line+p.indent(), "a tab cannot indent a key or item")
 	case p.char(0) == ':':
@@ -315,7 +315,7 @@ func (p *parser) mapping(n, key *node) {
 			key = p.node(begin)
 			p.properties(key)
 			if line := p.line; !p.key(key, n.indent+1) || p.line != line {
-				p.fail(key.begin, "a key and the colon after it must be in one line")
+				p.fail(key.begin, "a key and the colon after it must be on one line")
 			}
 		}
 		if p.err != nil {

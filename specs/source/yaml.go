@@ -70,7 +70,7 @@ func (r *reader) document(v *Value, n *node, depth int) error {
 			}
 		}
 		if first, duplicate := seen[key]; duplicate {
-			return errorAt(k.position, "duplicate key %q; it is first given in line %d", key, first.Line)
+			return errorAt(k.position, "duplicate key %q; it is first defined on line %d", key, first.Line)
 		}
 		seen[key] = k.position
 		if merges {

@@ -210,13 +210,13 @@ func TestOperations(t *testing.T) {
 	outcomes, err := RunOperations(testkit.Context(t), serve(t))
 	testkit.Check(t, err)
 	for _, o := range outcomes {
-		want := map[string]string{"the same, whatever the key": "hides the error", "deleteMany, and an insert meanwhile": "removes what came meanwhile"}[o.Operation]
+		want := map[string]string{"the same, whatever the key": "hides the error", "deleteMany, and an insert meanwhile": "removes documents inserted meanwhile"}[o.Operation]
 		testkit.Equal(t, o.Operation+", "+string(o.Fault), o.Verdict, cmp.Or(want, "correct"))
 	}
 	var text strings.Builder
 	testkit.Check(t, Report{Operations: outcomes}.Text(&text, false))
-	testkit.Contains(t, text.String(), "deleteMany, and an insert meanwhile                 removes what came meanwhile  removes what came meanwhile\n"+
-		"$set                                                correct                      correct\n")
+	testkit.Contains(t, text.String(), "deleteMany, and an insert meanwhile                 removes documents inserted meanwhile  removes documents inserted meanwhile\n"+
+		"$set                                                correct                               correct\n")
 }
 
 // If the driver retries too, n attempts of an application at a read cause 2n attempts

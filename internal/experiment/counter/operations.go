@@ -79,7 +79,7 @@ func (c Config) perform(ctx context.Context, host string, o operation, f Fault) 
 	}
 	failed := sent(ctx, try)
 	if !mongo.IsNetworkError(failed) {
-		return out, fmt.Errorf("%s: the fault did not strike: %v", o.name, failed)
+		return out, fmt.Errorf("%s: the fault was not injected: %v", o.name, failed)
 	}
 	if err := insert(ctx, theirs, o.between...); err != nil {
 		return out, err
@@ -100,7 +100,7 @@ func (c Config) perform(ctx context.Context, host string, o operation, f Fault) 
 	case !o.raises && failed != nil:
 		out.Verdict = "raises an error: " + failed.Error()
 	case deleted != nil && deleted.DeletedCount > 0 && len(ids) < len(o.left):
-		out.Verdict = "removes what came meanwhile"
+		out.Verdict = "removes documents inserted meanwhile"
 	case !slices.Equal(ids, o.left):
 		out.Verdict = fmt.Sprintf("leaves %v", ids)
 	}

@@ -28,7 +28,7 @@ func Strategies() []Strategy {
 		{Name: "none", What: "the application does not retry", durable: "update", count: once},
 		{Name: "always", What: "it tries again five times, whatever the error", durable: "update", tries: 5, count: always},
 		{Name: "once", What: "it tries again once, after a network error", durable: "update", count: twice},
-		{Name: "idempotent", What: "the same, with two steps that are idempotent: a pending token, then the increment; each night what is pending is added",
+		{Name: "idempotent", What: "the same, in two idempotent steps: a pending token, then the increment; pending tokens are added nightly",
 			durable: "update", second: 1, count: idempotent},
 		{Name: "retryable-writes", What: "the driver tries again, with retryWrites", durable: "update", retryWrites: true, count: once},
 		{Name: "transaction", What: "the driver tries again, with withTransaction", durable: "commitTransaction", retryWrites: true, count: transaction},

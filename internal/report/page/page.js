@@ -100,7 +100,7 @@ const day = (time, long) => {
 // story describes the history of a test in words.
 const story = v => {
   if (!earlier.length) return '';
-  if (/^-*$/.test(v.history)) return 'None of the ' + earlier.length + ' earlier runs has this test.';
+  if (/^-*$/.test(v.history)) return 'New: absent from the last ' + earlier.length + ' runs.';
   if (newlyRed(v)) return 'New since the last run; before: ' + statusAt(v.history, v.history.replace(/-+$/, '').length - 1) + '.';
   if (fixed(v)) return 'Last run: ' + statusAt(v.history, v.history.length - 1) + '.';
   const first = since(v);

@@ -101,7 +101,7 @@ func TestConfiguration(t *testing.T) {
 	o.Vacant()
 
 	o.Call("PUT", "replica_sets/mine", map[string]any{"members": []any{map[string]any{}, map[string]any{}}})
-	o.Begin("--cluster", "id:mine", "--run", "distinct", "retryable-reads").End().Want(0, "utr drops or changes these collections of the deployment at 127.0.0.1:")
+	o.Begin("--cluster", "id:mine", "--run", "distinct", "retryable-reads").End().Want(0, "utr will drop or change these collections on 127.0.0.1:")
 	testkit.Equal(t, "the cluster and its two servers", len(o.IDs()), 3)
 }
 

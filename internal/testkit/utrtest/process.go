@@ -149,7 +149,7 @@ func (u *Process) End() Result {
 	return Result{u.t, u.Args, u.Exit(), out, u.Errors()}
 }
 
-// Run runs utr and waits for its end.
+// Run runs utr and waits for it to end.
 func (p *Place) Run(args ...string) Result {
 	p.t.Helper()
 	return p.Start(args...).End()
