@@ -144,7 +144,7 @@ func aggregate(s *call, a *args) action {
 	c := a.part("cursor")
 	a.Note(checkFields(s.req, "cursor", "cursor", c.doc))
 	g.batchSize = c.number("batchSize", firstBatch)
-	g.opts = query.Options{Let: a.let(), Collation: a.collation()}
+	g.opts = query.Options{Let: a.let(), Collation: a.collation(), Wire: wire(s.req)}
 	if a.Err == nil {
 		a.Note(pipeline.CheckNames(g.list))
 	}
@@ -222,7 +222,7 @@ func mapReduce(s *call, a *args) action {
 	if out, ok := a.any("out").(bson.D); !ok || len(out) != 1 || out[0].Key != "inline" {
 		a.Fail(fault.NotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out")))
 	}
-	f := a.filter("query", query.Options{Scripts: s.scripts()})
+	f := a.filter("query", s.options(nil, query.Collation{}))
 	return func() (bson.D, error) {
 		c, records := s.Records(s.req.DB, name)
 		if c != nil && c.IsView() {

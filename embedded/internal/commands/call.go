@@ -58,6 +58,11 @@ func deadline(req *Request) (t time.Time) {
 	return t
 }
 
+// options returns the context of the filters of the command.
+func (s *call) options(let bson.D, c query.Collation) query.Options {
+	return query.Options{Let: let, Collation: c, Scripts: s.scripts(), Wire: wire(s.req)}
+}
+
 // scripts returns the environment of $where in the filters of the command.
 func (s *call) scripts() *query.Scripts {
 	return &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep, Stopped: s.Stopped}

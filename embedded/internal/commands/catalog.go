@@ -100,7 +100,7 @@ func createCommand(s *call, a *args) action {
 	}
 	if c.IsView() {
 		var err error
-		c.Pipeline, err = pipeline.Compile(a.array("pipeline"), query.Options{})
+		c.Pipeline, err = pipeline.Compile(a.array("pipeline"), query.Options{Wire: wire(s.req)})
 		a.Note(err)
 		c.Indexes = nil
 		if a.any("pipeline") == nil {
@@ -108,7 +108,7 @@ func createCommand(s *call, a *args) action {
 		}
 	}
 	if a.has("validator") {
-		c.Validator = a.filter("validator", query.Options{})
+		c.Validator = a.filter("validator", query.Options{Wire: wire(s.req)})
 	}
 	return func() (bson.D, error) { return bson.D{}, s.Update(func(tx *store.Tx) error { return s.create(tx, c) }) }
 }

@@ -53,7 +53,7 @@ func newFind(s *call, a *args) *findCommand {
 	s.noTimeout = a.flag("noCursorTimeout")
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
 	q.returnKey, q.showRecordID = a.flag("returnKey"), a.flag("showRecordId")
-	opts := query.Options{Let: a.let(), Collation: a.collation(), Scripts: s.scripts()}
+	opts := s.options(a.let(), a.collation())
 	q.filter, q.sort = a.document("filter"), a.document("sort")
 	q.min, q.max = a.document("min"), a.document("max")
 	a.Refuse(len(q.min) > 0 && len(q.max) > 0 && !slices.EqualFunc(q.min, q.max, func(a, b bson.E) bool { return a.Key == b.Key }), 51176,
@@ -221,7 +221,7 @@ func count(s *call, a *args) action {
 		a.Refuse(v != nil && !whole, fault.FailedToParse, "Expected an integer: %s: %s", key, value.Text(v))
 		a.Refuse(key == "skip" && n < 0, fault.FailedToParse, "Expected a non-negative number in: %s: %s", key, value.Text(v))
 	}
-	f := a.filter("query", query.Options{Collation: a.collation(), Scripts: s.scripts()})
+	f := a.filter("query", s.options(nil, a.collation()))
 	return func() (bson.D, error) {
 		docs, err := s.documents(name, a.any("hint"), nil, f)
 		if err != nil {
@@ -242,7 +242,7 @@ func count(s *call, a *args) action {
 func distinct(s *call, a *args) action {
 	concern := a.readConcern(s)
 	name, key, collation := a.collection(s.req.DB), a.str("key"), a.collation()
-	f := a.filter("query", query.Options{Collation: collation, Scripts: s.scripts()})
+	f := a.filter("query", s.options(nil, collation))
 	return func() (bson.D, error) {
 		now := s.d.Now()
 		docs, err := s.documents(name, a.any("hint"), concern.at, f)

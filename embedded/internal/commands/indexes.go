@@ -83,7 +83,7 @@ func (p *indexParser) parse() *store.Index {
 		p.key(k)
 	}
 	if p.has("partialFilterExpression") {
-		x.Partial = p.filter("partialFilterExpression", query.Options{Collation: x.Collation})
+		x.Partial = p.filter("partialFilterExpression", query.Options{Collation: x.Collation, Wire: p.wire})
 		p.refuse(x.Sparse, fault.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
 	}
 	p.expiry(x)
@@ -360,7 +360,7 @@ func collMod(s *call, a *args) action {
 	name := a.collection(s.req.DB)
 	a.document("changeStreamPreAndPostImages")
 	index := parseIndexChange(a)
-	validator := a.filter("validator", query.Options{})
+	validator := a.filter("validator", query.Options{Wire: wire(s.req)})
 	return func() (bson.D, error) {
 		reply := bson.D{}
 		err := s.Update(func(tx *store.Tx) error {

@@ -14,7 +14,7 @@ import (
 )
 
 func listCollections(s *call, a *args) action {
-	nameOnly, size, f := a.flag("nameOnly"), a.batchSize(), a.filter("filter", query.Options{})
+	nameOnly, size, f := a.flag("nameOnly"), a.batchSize(), a.filter("filter", query.Options{Wire: wire(s.req)})
 	return func() (bson.D, error) {
 		var docs []bson.D
 		exists := false
@@ -56,7 +56,7 @@ func describe(c *store.Collection) bson.D {
 
 func listDatabases(s *call, a *args) action {
 	a.Refuse(s.req.DB != "admin", fault.Unauthorized, "listDatabases may only be run against the admin database.")
-	nameOnly, f := a.flag("nameOnly"), a.filter("filter", query.Options{})
+	nameOnly, f := a.flag("nameOnly"), a.filter("filter", query.Options{Wire: wire(s.req)})
 	return func() (bson.D, error) {
 		var docs []bson.D
 		s.View(func(tx *store.Tx) {

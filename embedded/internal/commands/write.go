@@ -49,7 +49,7 @@ func (a *args) write(kind writeKind, let bson.D, query, update, constants string
 }
 
 func (s *call) prepare(w *write) (err error) {
-	w.opts.Scripts = s.scripts()
+	w.opts.Scripts, w.opts.Wire = s.scripts(), wire(s.req)
 	if w.kind == updating {
 		if w.u, err = update.Compile(w.update, w.opts); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (s *call) apply(tx *store.Tx, w *write, c *store.Collection, r *store.Recor
 	if w.kind == deleting {
 		return nil, tx.Remove(c, r)
 	}
-	doc, err := w.u.Apply(r.Document(), false)
+	doc, err := w.u.Apply(r.Document(), false, w.filter)
 	if err != nil {
 		return nil, err
 	}
@@ -155,14 +155,14 @@ func (s *call) upsert(tx *store.Tx, w *write, st *store.Statement) error {
 		for _, e := range equalities(w.q) {
 			set, err := update.Compile(bson.D{{Key: "$set", Value: bson.D{e}}}, update.Options{})
 			if err == nil {
-				base, err = set.Apply(base, true)
+				base, err = set.Apply(base, true, nil)
 			}
 			if err != nil {
 				return err
 			}
 		}
 	}
-	doc, err := w.u.Apply(base, true)
+	doc, err := w.u.Apply(base, true, nil)
 	if err != nil {
 		return err
 	}

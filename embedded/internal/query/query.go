@@ -21,6 +21,8 @@ type Options struct {
 	Let       bson.D // variables of $expr
 	Collation Collation
 	Scripts   *Scripts // for $where; nil if the command does not allow it
+	Wire      int      // wire version of the server; 0: the latest
+	Match     *Filter  // of the find to which a projection belongs
 	Upsert    bool     // the filter belongs to an upsert, which does not allow $expr
 }
 
@@ -30,12 +32,13 @@ type Filter struct {
 	id       any  // the value that _id must equal if hasID is set
 	hasID    bool // the filter requires an _id
 	scripted bool
+	text     bool
 }
 
 // Compile parses a filter. Errors are *fault.Error with the server's codes and messages.
 func Compile(filter bson.D, opts Options) (*Filter, error) {
 	p := &parser{opts: opts}
-	f := &Filter{root: p.conjunction(filter), scripted: p.scripted}
+	f := &Filter{root: p.conjunction(filter), scripted: p.scripted, text: p.needsText}
 	if v, ok := value.Field(filter, "_id"); ok {
 		v, ok = Required(v)
 		_, isArray := v.(bson.A) // matches an element, too
@@ -62,6 +65,9 @@ func Required(condition any) (any, bool) {
 // ID returns the value that _id must equal for a document to match, and whether the filter requires one.
 func (f *Filter) ID() (any, bool) { return f.id, f.hasID }
 
+// Text reports whether the filter contains $text.
+func (f *Filter) Text() bool { return f != nil && f.text }
+
 // Scripted reports whether the filter contains $where.
 func (f *Filter) Scripted() bool { return f.scripted }
 
@@ -70,6 +76,14 @@ func (f *Filter) Matches(doc bson.D) (bool, error) {
 	c := &run{}
 	ok := f.root(doc, c)
 	return ok && c.err == nil, c.err
+}
+
+// Position returns the position of the array element because of which a document matches: that of the positional
+// operator $ in updates and projections. It is -1 if no condition is on an array.
+func (f *Filter) Position(doc bson.D) int {
+	c := &run{position: -1}
+	f.root(doc, c)
+	return c.position
 }
 
 // Select returns the documents that match, or all if the filter is nil.
@@ -97,7 +111,18 @@ func Select[T any](f *Filter, items []T, doc func(T) bson.D, limit int64) (out [
 	return out, nil
 }
 
-type run struct{ err error }
+type run struct {
+	err      error
+	position int // of the latest match in an array, or -1
+}
+
+// found records the position of a match.
+func (c *run) found(position int, ok bool) bool {
+	if ok && position >= 0 {
+		c.position = position
+	}
+	return ok
+}
 
 // node reports whether a document matches a condition.
 type node func(doc any, c *run) bool
@@ -121,30 +146,41 @@ func not(n node) node { return func(doc any, c *run) bool { return !n(doc, c) } 
 
 // at applies a predicate to the values at a path.
 func at(parts []string, p predicate) node {
-	return func(doc any, _ *run) bool { return p.find(doc, parts) }
+	return func(doc any, c *run) bool { return c.found(p.find(doc, parts, false)) }
 }
 
 // find reports whether the predicate holds for a value at a path. It descends into every document of an array along
-// the path, and into the element that an index in the path names. At the end of the path, an array matches if it or
-// one of its elements does.
-func (p predicate) find(v any, parts []string) bool {
+// the path, and into the element that an index in the path names. At the end of the path, an array matches if it or,
+// unless whole is set, one of its elements does.
+//
+// position is that of the match in the first array along the path, -1 without an array.
+func (p predicate) find(v any, parts []string, whole bool) (position int, ok bool) {
+	a, _ := v.(bson.A)
 	if len(parts) == 0 {
-		a, _ := v.(bson.A)
-		return slices.ContainsFunc(a, p) || p(v)
-	}
-	switch x := v.(type) {
-	case bson.D:
-		return p.find(value.Lookup(x, parts[0]), parts[1:])
-	case bson.A:
-		if i, ok := value.Position(parts[0]); ok && i < len(x) && p.find(x[i], parts[1:]) {
-			return true
+		if i := slices.IndexFunc(a, p); i >= 0 && !whole {
+			return i, true
 		}
-		return slices.ContainsFunc(x, func(item any) bool {
-			d, ok := item.(bson.D)
-			return ok && p.find(d, parts)
-		})
+		return -1, p(v)
 	}
-	return p(value.Missing{})
+	if d, ok := v.(bson.D); ok {
+		return p.find(value.Lookup(d, parts[0]), parts[1:], whole)
+	}
+	if a == nil {
+		return -1, p(value.Missing{})
+	}
+	if i, ok := value.Position(parts[0]); ok && i < len(a) {
+		if position, ok = p.find(a[i], parts[1:], whole); ok {
+			return position, true
+		}
+	}
+	for i, item := range a {
+		if d, isDocument := item.(bson.D); isDocument {
+			if _, ok := p.find(d, parts, whole); ok {
+				return i, true
+			}
+		}
+	}
+	return -1, false
 }
 
 // IsOperators reports whether a document in a filter is a list of operators, such as {$gt: 1}.
@@ -156,6 +192,8 @@ type parser struct {
 	opts     Options
 	depth    int
 	scripted bool
+	// needsText is set if the filter contains $text.
+	needsText bool
 	fault.First
 }
 
@@ -180,16 +218,36 @@ func (p *parser) clause(e bson.E) node {
 		return and(p.list(e))
 	case "$or":
 		return or(p.list(e))
+	case "$nor":
+		return not(or(p.list(e)))
+	case "$comment":
+		return and(nil)
+	case "$text":
+		return p.text(e.Value)
 	case "$expr":
 		return p.expr(e.Value)
 	case "$where":
 		return p.where(e.Value)
 	}
-	p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue, "unknown top level operator: %s", e.Key)
+	p.Refuse(slices.Contains(later, e.Key), fault.NotImplemented, "%s is not implemented by the embedded deployment", e.Key)
+	p.Refuse(strings.HasPrefix(e.Key, "$") && p.opts.Wire > 0 && p.opts.Wire < 13, fault.BadValue, "unknown top level operator: %s", e.Key)
+	p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue, "unknown top level operator: %s. "+ // since 5.0
+		"If you have a field name that starts with a '$' symbol, consider using $getField or $setField.", e.Key)
 	return p.field(strings.Split(e.Key, "."), e.Value)
 }
 
-// list parses the conditions of $and and $or.
+// text parses $text, which needs an index.
+func (p *parser) text(v any) node {
+	d, _ := v.(bson.D)
+	search, ok := value.Field(d, "$search")
+	_, isText := search.(string)
+	p.Refuse(!ok, fault.IDLFailedToParse, "BSON field '$text.$search' is missing but a required field")
+	p.Refuse(ok && !isText, fault.TypeMismatch, "\"$search\" had the wrong type. Expected string, found %s", value.TypeName(search))
+	p.needsText = true
+	return and(nil)
+}
+
+// list parses the conditions of $and, $or and $nor.
 func (p *parser) list(e bson.E) []node {
 	list, ok := e.Value.(bson.A)
 	p.Refuse(!ok, fault.BadValue, "%s must be an array", e.Key)
@@ -222,59 +280,14 @@ func (p *parser) expr(v any) node {
 
 // field parses the condition on a field: a value or a document of operators.
 func (p *parser) field(parts []string, v any) node {
-	d, ok := v.(bson.D)
-	if !ok || !IsOperators(d) {
-		return at(parts, p.equal(v))
+	if d, ok := v.(bson.D); ok && IsOperators(d) {
+		return p.operators(parts, d)
 	}
-	var nodes []node
-	for _, e := range d {
-		nodes = append(nodes, p.operator(parts, e))
-	}
-	return and(nodes)
-}
-
-// operator parses one operator on a field, such as {$gt: 1}.
-func (p *parser) operator(parts []string, e bson.E) node {
-	switch e.Key {
-	case "$ne":
-		_, isRegex := e.Value.(bson.Regex)
-		p.Refuse(isRegex, fault.BadValue, "Can't have regex as arg to $ne.")
-		return not(at(parts, p.equal(e.Value)))
-	case "$nin":
-		return not(at(parts, p.in(e)))
-	case "$exists":
-		if !value.Truthy(e.Value) {
-			return not(at(parts, present))
-		}
-		return at(parts, present)
-	}
-	return at(parts, p.predicate(e))
+	return at(parts, p.equal(v))
 }
 
 // predicate tests one value, which may be value.Missing.
 type predicate func(v any) bool
-
-func (p *parser) predicate(e bson.E) predicate {
-	switch e.Key {
-	case "$eq":
-		return p.equality(e.Value)
-	case "$gt", "$gte", "$lt", "$lte":
-		return p.compare(e)
-	case "$in":
-		return p.in(e)
-	case "$regex":
-		if pattern, ok := e.Value.(string); ok {
-			return p.regex(pattern, "")
-		}
-		r, ok := e.Value.(bson.Regex)
-		p.Refuse(!ok, fault.BadValue, "$regex has to be a string")
-		return p.regex(r.Pattern, r.Options)
-	case "$type":
-		return p.types(e.Value)
-	}
-	p.Fail(fault.BadValue, "unknown operator: %s", e.Key)
-	return nil
-}
 
 func missing(v any) bool { return v == any(value.Missing{}) }
 
@@ -370,17 +383,36 @@ func (p *parser) regex(pattern, options string) predicate {
 	}
 }
 
-// types is $type with one type name or an array of them.
+// typeCodes are the numbers of types in $type.
+var typeCodes = map[int64]string{1: "double", 2: "string", 3: "object", 4: "array", 5: "binData", 6: "undefined", 7: "objectId", 8: "bool",
+	9: "date", 10: "null", 11: "regex", 12: "dbPointer", 13: "javascript", 14: "symbol", 15: "javascriptWithScope", 16: "int", 17: "timestamp",
+	18: "long", 19: "decimal", -1: "minKey", 127: "maxKey"}
+
+// types is $type with one type or an array of them, each a name or a number.
 func (p *parser) types(v any) predicate {
 	list, ok := v.(bson.A)
 	if !ok {
 		list = bson.A{v}
 	}
+	p.Refuse(len(list) == 0, fault.FailedToParse, "$type must match at least one type")
+	var names []string
 	for _, item := range list {
-		name, _ := item.(string)
-		p.Refuse(!value.IsTypeName(name), fault.BadValue, "Unknown type name alias: %s", name)
+		name, isName := item.(string)
+		code, isCode := value.Int64(item)
+		switch {
+		case isName && name == "number":
+			names = append(names, "int", "long", "double", "decimal")
+		case isName:
+			p.Refuse(!value.IsTypeName(name), fault.BadValue, "Unknown type name alias: %s", name)
+			names = append(names, name)
+		case value.IsNumber(item):
+			p.Refuse(!isCode || typeCodes[code] == "", fault.BadValue, "Invalid numerical type code: %s", value.Text(item))
+			names = append(names, typeCodes[code])
+		default:
+			p.Fail(fault.TypeMismatch, "type must be represented as a number or a string")
+		}
 	}
-	return func(v any) bool { return slices.Contains(list, any(value.TypeName(v))) && !missing(v) }
+	return func(v any) bool { return !missing(v) && slices.Contains(names, value.TypeName(v)) }
 }
 
 // Scripts is the environment of $where functions.

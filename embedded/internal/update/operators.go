@@ -2,7 +2,9 @@ package update
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -19,8 +21,8 @@ type removed struct{}
 
 // operator is a row of the table of update operators.
 type operator struct {
-	modify     func(e *fault.First, f bson.E) modifier // parses the argument for a field
-	keepsShape bool                                    // creates no fields and ignores a path that cannot exist
+	modify     func(p *parser, f bson.E) modifier // parses the argument for a field
+	keepsShape bool                               // creates no fields and ignores a path that cannot exist
 }
 
 var operators = map[string]operator{
@@ -29,6 +31,13 @@ var operators = map[string]operator{
 	"$unset":       {modify: unset, keepsShape: true},
 	"$inc":         {modify: arithmetic("$inc", "increment", value.Add)},
 	"$mul":         {modify: arithmetic("$mul", "multiply", value.Multiply)},
+	"$max":         {modify: extreme(1)},
+	"$min":         {modify: extreme(-1)},
+	"$bit":         {modify: bit},
+	"$currentDate": {modify: currentDate},
+	"$rename":      {modify: rename},
+	"$pop":         {modify: pop, keepsShape: true},
+	"$pullAll":     {modify: pullAll, keepsShape: true},
 	"$push":        {modify: adding("$push", false, "The field '%s' must be an array but is of type %s in document {_id: "+theID+"}")},
 	"$addToSet":    {modify: adding("$addToSet", true, "Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s")},
 	"$pull":        {modify: pull, keepsShape: true},
@@ -36,11 +45,11 @@ var operators = map[string]operator{
 
 func missing(v any) bool { return v == any(value.Missing{}) }
 
-func set(_ *fault.First, f bson.E) modifier {
+func set(_ *parser, f bson.E) modifier {
 	return func(any) (any, error) { return value.Clone(f.Value), nil }
 }
 
-func unset(*fault.First, bson.E) modifier {
+func unset(*parser, bson.E) modifier {
 	return func(any) (any, error) { return removed{}, nil }
 }
 
@@ -48,8 +57,8 @@ func unset(*fault.First, bson.E) modifier {
 const theID = "\x00id"
 
 // arithmetic is $inc or $mul. A missing field counts as zero.
-func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*fault.First, bson.E) modifier {
-	return func(e *fault.First, f bson.E) modifier {
+func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*parser, bson.E) modifier {
+	return func(e *parser, f bson.E) modifier {
 		e.Refuse(!value.IsNumber(f.Value), fault.TypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, f.Key, value.Text(f.Value))
 		return func(old any) (any, error) {
 			if missing(old) {
@@ -67,16 +76,19 @@ func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*fault
 	}
 }
 
-// adding is $push or, with set, $addToSet, which ignores the collation. format is the error if a field is no array.
-func adding(op string, set bool, format string) func(*fault.First, bson.E) modifier {
-	return func(e *fault.First, f bson.E) modifier {
-		list := bson.A{f.Value}
+// adding is $push or, with set, $addToSet. format is the error if a field is no array.
+func adding(op string, set bool, format string) func(*parser, bson.E) modifier {
+	return func(e *parser, f bson.E) modifier {
+		list, arrange := bson.A{f.Value}, func(a bson.A, added int) bson.A { return a }
 		d, _ := f.Value.(bson.D)
-		if each, ok := value.Field(d, "$each"); ok {
-			if len(d) > 1 {
-				e.Fail(fault.BadValue, "Unrecognized clause in %s: %s", op, value.Delete(d, "$each")[0].Key)
+		if each, ok := value.Field(d, "$each"); ok && (!set || d[0].Key == "$each") {
+			rest := value.Delete(d, "$each")
+			e.Refuse(set && len(rest) > 0, fault.BadValue, "Found unexpected fields after $each in $addToSet: %s", value.Text(d))
+			if !set {
+				arrange = e.arrange(rest)
 			}
 			list, ok = each.(bson.A)
+			e.Refuse(!ok && set, fault.TypeMismatch, "The argument to $each in %s must be an array but it was of type %s", op, value.TypeName(each))
 			e.Refuse(!ok, fault.BadValue, "The argument to $each in %s must be an array but it was of type: %s", op, value.TypeName(each))
 		}
 		return func(old any) (any, error) {
@@ -84,27 +96,98 @@ func adding(op string, set bool, format string) func(*fault.First, bson.E) modif
 			if !ok && !missing(old) {
 				return nil, fault.Errorf(fault.BadValue, format, f.Key, value.TypeName(old))
 			}
-			out := slices.Clone(a)
+			out, added := slices.Clone(a), 0
+			if out == nil {
+				out = bson.A{}
+			}
 			for _, item := range list {
-				if !set || !slices.ContainsFunc(out, func(v any) bool { return value.Equal(v, item) }) {
+				if !set || !slices.ContainsFunc(out, func(v any) bool { return e.opts.Collation.Compare(v, item) == 0 }) {
 					out = append(out, item)
+					added++
 				}
 			}
-			return out, nil
+			return arrange(out, added), nil
 		}
 	}
 }
 
+// arrange parses $position, $sort and $slice of $push. The returned function applies them to an array to which elements
+// have been appended.
+func (p *parser) arrange(clauses bson.D) func(a bson.A, added int) bson.A {
+	position, limit := (*int64)(nil), (*int64)(nil)
+	sort := func(bson.A) {}
+	integer := func(e bson.E, format string) *int64 {
+		n, ok := value.Int64(e.Value)
+		p.Refuse(!ok, fault.BadValue, format, value.TypeName(e.Value))
+		return &n
+	}
+	for _, e := range clauses {
+		switch e.Key {
+		case "$position":
+			position = integer(e, "The value for $position must be an integer value, not of type: %s")
+		case "$slice":
+			limit = integer(e, "The value for $slice must be an integer value but was given type: %s")
+		case "$sort":
+			sort = p.pushSort(e.Value)
+		default:
+			p.Fail(fault.BadValue, "Unrecognized clause in $push: %s", e.Key)
+		}
+	}
+	return func(a bson.A, added int) bson.A {
+		if position != nil {
+			old, items := a[:len(a)-added], a[len(a)-added:]
+			i := *position
+			if i < 0 {
+				i = max(int64(len(old))+i, 0)
+			}
+			a = slices.Insert(slices.Clone(old), int(min(i, int64(len(old)))), items...)
+		}
+		sort(a)
+		switch n := int64(len(a)); {
+		case limit == nil:
+		case *limit >= 0:
+			a = a[:min(*limit, n)]
+		default:
+			a = a[max(n+*limit, 0):]
+		}
+		return a
+	}
+}
+
+func (p *parser) pushSort(v any) func(bson.A) {
+	c := p.opts.Collation
+	if d, ok := v.(bson.D); ok {
+		p.Refuse(len(d) == 0, fault.BadValue, "The $sort pattern is empty when it should be a set of fields.")
+		for _, e := range d {
+			n, exact := value.Int64(e.Value)
+			p.Refuse(!exact || n != 1 && n != -1, fault.BadValue, "The $sort element value must be either 1 or -1")
+		}
+		order, err := query.CompileOrder(d, c)
+		p.Note(err)
+		return func(a bson.A) {
+			slices.SortStableFunc(a, func(x, y any) int {
+				dx, _ := x.(bson.D)
+				dy, _ := y.(bson.D)
+				return order.Compare(dx, dy)
+			})
+		}
+	}
+	n, exact := value.Int64(v)
+	p.Refuse(!value.IsNumber(v), fault.BadValue, "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields")
+	p.Refuse(!exact || n != 1 && n != -1, fault.BadValue, "The $sort element value must be either 1 or -1")
+	return func(a bson.A) { slices.SortStableFunc(a, func(x, y any) int { return int(n) * c.Compare(x, y) }) }
+}
+
 // pull is $pull; it ignores the collation. An argument that begins with an operator is a condition on elements of
 // any type. Any other document is a condition on the fields of elements that are documents.
-func pull(e *fault.First, f bson.E) modifier {
+func pull(e *parser, f bson.E) modifier {
 	const element = "element"
 	condition, isDocument := f.Value.(bson.D)
 	wrapped := len(condition) > 0 && strings.HasPrefix(condition[0].Key, "$")
 	if wrapped {
 		condition = bson.D{{Key: element, Value: condition}}
 	}
-	filter, err := query.Compile(condition, query.Options{})
+	filter, err := query.Compile(condition, query.Options{Wire: e.opts.Wire})
 	e.Note(err)
 	matches := func(v any) (bool, error) {
 		d, ok := v.(bson.D)
@@ -118,6 +201,11 @@ func pull(e *fault.First, f bson.E) modifier {
 		}
 		return filter.Matches(d)
 	}
+	return removing(matches)
+}
+
+// removing removes the elements of an array that match.
+func removing(matches func(any) (bool, error)) modifier {
 	return func(old any) (any, error) {
 		a, ok := old.(bson.A)
 		switch {
@@ -138,6 +226,176 @@ func pull(e *fault.First, f bson.E) modifier {
 	}
 }
 
+func pullAll(e *parser, f bson.E) modifier {
+	list, ok := f.Value.(bson.A)
+	e.Refuse(!ok, fault.BadValue, "$pullAll requires an array argument but was given a %s", value.TypeName(f.Value))
+	return removing(func(v any) (bool, error) {
+		return slices.ContainsFunc(list, func(x any) bool { return e.opts.Collation.Compare(x, v) == 0 }), nil
+	})
+}
+
+func pop(e *parser, f bson.E) modifier {
+	n, ok := value.Int64(f.Value)
+	e.Refuse(!value.IsNumber(f.Value), fault.FailedToParse, "Expected a number in: %s: %s", f.Key, value.Text(f.Value))
+	e.Refuse(!ok, fault.FailedToParse, "Expected an integer: %s: %s", f.Key, value.Text(f.Value))
+	e.Refuse(n != 1 && n != -1, fault.FailedToParse, "$pop expects 1 or -1, found: %d", n)
+	return func(old any) (any, error) {
+		a, ok := old.(bson.A)
+		switch {
+		case missing(old):
+			return removed{}, nil
+		case !ok:
+			return nil, fault.Errorf(fault.TypeMismatch, "Path '%s' contains an element of non-array type '%s'", f.Key, value.TypeName(old))
+		case len(a) == 0:
+			return a, nil
+		case n < 0:
+			return slices.Clone(a[1:]), nil
+		}
+		return slices.Clone(a[:len(a)-1]), nil
+	}
+}
+
+// extreme is $max (1) or $min (-1).
+func extreme(sign int) func(*parser, bson.E) modifier {
+	return func(e *parser, f bson.E) modifier {
+		return func(old any) (any, error) {
+			if missing(old) || e.opts.Collation.Compare(f.Value, old)*sign > 0 {
+				return value.Clone(f.Value), nil
+			}
+			return old, nil
+		}
+	}
+}
+
+func currentDate(e *parser, f bson.E) modifier {
+	timestamp := false
+	switch v := f.Value.(type) {
+	case bool:
+	case bson.D:
+		for _, option := range v {
+			e.Refuse(option.Key != "$type", fault.BadValue, "Unrecognized $currentDate option: %s", option.Key)
+			timestamp = option.Value == "timestamp"
+			e.Refuse(!timestamp && option.Value != "date", fault.BadValue, "The '$type' string field is required to be 'date' or 'timestamp': "+
+				"{$currentDate: {field : {$type: 'date'}}}")
+		}
+	default:
+		e.Fail(fault.BadValue, "%s is not valid type for $currentDate. Please use a boolean ('true') or a $type expression ({$type: 'timestamp/date'}).",
+			value.TypeName(v))
+	}
+	return func(any) (any, error) {
+		now := time.Now()
+		if timestamp {
+			return bson.Timestamp{T: uint32(now.Unix()), I: 1}, nil
+		}
+		return bson.NewDateTimeFromTime(now), nil
+	}
+}
+
+// bitOperations are the operations of $bit.
+var bitOperations = map[string]func(a, b int64) int64{
+	"and": func(a, b int64) int64 { return a & b }, "or": func(a, b int64) int64 { return a | b }, "xor": func(a, b int64) int64 { return a ^ b },
+}
+
+func bit(e *parser, f bson.E) modifier {
+	const format = "The format is: {$bit: {field: {and/or/xor: #}}"
+	d, ok := f.Value.(bson.D)
+	e.Refuse(!ok, fault.BadValue, "The $bit modifier is not compatible with a %s. You must pass in an embedded document: {$bit: {field: {and/or/xor: #}}",
+		value.TypeName(f.Value))
+	e.Refuse(ok && len(d) == 0, fault.BadValue, "You must pass in at least one bitwise operation. "+format)
+	for _, o := range d {
+		e.Refuse(bitOperations[o.Key] == nil, fault.BadValue, "The $bit modifier only supports 'and', 'or', and 'xor', not '%s' which is an unknown operator: {%s: %s}",
+			o.Key, o.Key, value.Text(o.Value))
+		e.Refuse(!integral(o.Value), fault.BadValue, "The $bit modifier field must be an Integer(32/64 bit); a '%s' is not supported here: {%s: %s}",
+			value.TypeName(o.Value), o.Key, value.Text(o.Value))
+	}
+	return func(old any) (any, error) {
+		if missing(old) {
+			old = int32(0)
+		}
+		if !integral(old) {
+			return nil, fault.Errorf(fault.BadValue, "Cannot apply $bit to a value of non-integral type._id: %s has the field %s of non-integer type %s",
+				theID, f.Key, value.TypeName(old))
+		}
+		n, _ := value.Int64(old)
+		_, long := old.(int64)
+		for _, o := range d {
+			x, _ := value.Int64(o.Value)
+			_, isLong := o.Value.(int64)
+			n, long = bitOperations[o.Key](n, x), long || isLong
+		}
+		if long {
+			return n, nil
+		}
+		return int32(n), nil
+	}
+}
+
+func integral(v any) bool {
+	switch v.(type) {
+	case int32, int64:
+		return true
+	}
+	return false
+}
+
+// rename checks the argument of $rename: the new path. Update.rename moves the value.
+func rename(e *parser, f bson.E) modifier {
+	to, ok := f.Value.(string)
+	e.Refuse(!ok, fault.BadValue, "The 'to' field for $rename must be a string: %s: %s", f.Key, value.Text(f.Value))
+	e.Refuse(to == f.Key, fault.BadValue, "The source and target field for $rename must differ: %s: %s", f.Key, value.Text(to))
+	e.Refuse(overlap(to, f.Key), fault.BadValue, "The source and target field for $rename must not be on the same path: %s: %s", f.Key, value.Text(to))
+	for _, part := range strings.Split(f.Key, ".") {
+		e.Refuse(part == "$" || strings.HasPrefix(part, "$["), fault.BadValue, "The source field for $rename may not be dynamic: %s", f.Key)
+	}
+	for _, part := range strings.Split(to, ".") {
+		e.Refuse(part == "$" || strings.HasPrefix(part, "$["), fault.BadValue, "The destination field for $rename may not be dynamic: %s", to)
+	}
+	if ok {
+		e.path(to)
+	}
+	return nil
+}
+
+// rename moves the value of a field, if there is one.
+func (u *Update) rename(out bson.D, s step) (bson.D, error) {
+	from, to := strings.Split(s.path, "."), strings.Split(s.to, ".")
+	var v any = out
+	for i, part := range from {
+		d, isDocument := v.(bson.D)
+		if _, isArray := v.(bson.A); isArray {
+			return nil, fault.Errorf(fault.BadValue, "The source field cannot be an array element, '%s' in doc with _id: %s has an array field called '%s'",
+				s.path, theID, from[i-1])
+		}
+		if !isDocument {
+			return out, nil
+		}
+		v = value.Lookup(d, part)
+	}
+	if missing(v) {
+		return out, nil
+	}
+	s.do = func(any) (any, error) { return removed{}, nil }
+	if changed, err := u.change(out, from, 0, s); err != nil {
+		return nil, err
+	} else if out, _ = changed.(bson.D); out == nil {
+		out = bson.D{}
+	}
+	var at any = out
+	for i, part := range to {
+		d, _ := at.(bson.D)
+		if at = value.Lookup(d, part); i < len(to)-1 {
+			if _, isArray := at.(bson.A); isArray {
+				return nil, fault.Errorf(fault.BadValue, "The destination field cannot be an array element, '%s' in doc with _id: %s has an array field called '%s'",
+					s.to, theID, part)
+			}
+		}
+	}
+	s.do, s.keepsShape = func(any) (any, error) { return v, nil }, false
+	changed, err := u.change(out, to, 0, s)
+	out, _ = changed.(bson.D)
+	return out, err
+}
+
 // maxPad is the number of elements by which an update may pad an array, as on the server.
 const maxPad = 1500000
 
@@ -148,6 +406,11 @@ func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 		return s.do(v)
 	}
 	part := parts[at]
+	if part == "$" {
+		if part = strconv.Itoa(s.position); s.position < 0 {
+			return nil, fault.Errorf(fault.BadValue, "The positional operator did not find the match needed from the query.")
+		}
+	}
 	if name, elements := isElements(part); elements {
 		return u.changeElements(v, name, parts, at, s)
 	}

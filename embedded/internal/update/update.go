@@ -32,8 +32,10 @@ type Update struct {
 type step struct {
 	op   string
 	path string
+	to   string // of $rename
 	operator
-	do modifier
+	do       modifier
+	position int // of the match, for the positional operator $
 }
 
 type parser struct {
@@ -96,22 +98,39 @@ func (p *parser) operator(e bson.E) {
 	case !known:
 		p.Fail(fault.FailedToParse, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", e.Key)
 		return
+	case ok && len(fields) == 0 && p.opts.Wire > 0 && p.opts.Wire < 13:
+		p.Fail(fault.FailedToParse, "'%s' is empty. You must specify a field like so: {%s: {<field>: ...}}", e.Key, e.Key)
 	case !ok:
 		p.Fail(fault.FailedToParse, "Modifiers operate on fields but we found type %s instead. For example: {$mod: {<field>: ...}} not {%s: %s}", value.TypeName(e.Value), e.Key, value.Text(e.Value))
 	}
 	for _, f := range fields {
 		p.path(f.Key)
-		do := op.modify(&p.First, f)
-		for _, other := range p.steps {
-			p.Refuse(overlap(other.path, f.Key), fault.ConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", f.Key, min(f.Key, other.path))
+		s := step{op: e.Key, path: f.Key, operator: op, do: op.modify(p, f)}
+		if s.do == nil {
+			s.to, _ = f.Value.(string)
 		}
-		p.steps = append(p.steps, step{e.Key, f.Key, op, do})
+		for _, other := range p.steps {
+			p.conflict(f.Key, other)
+			if s.to != "" {
+				p.conflict(s.to, other)
+			}
+		}
+		p.steps = append(p.steps, s)
+	}
+}
+
+// conflict refuses a path of which another step changes a part.
+func (p *parser) conflict(path string, other step) {
+	for _, changed := range []string{other.path, other.to} {
+		p.Refuse(changed != "" && overlap(changed, path), fault.ConflictingUpdateOperators,
+			"Updating the path '%s' would create a conflict at '%s'", path, min(path, changed))
 	}
 }
 
 // path checks a path and records the identifiers of array filters in it.
 func (p *parser) path(path string) {
 	p.Refuse(path == "", fault.EmptyFieldName, "An empty update path is not valid.")
+	positional := 0
 	for i, part := range strings.Split(path, ".") {
 		name, elements := isElements(part)
 		if name != "" {
@@ -119,10 +138,14 @@ func (p *parser) path(path string) {
 		}
 		p.Refuse(part == "", fault.EmptyFieldName,
 			"The update path '%s' contains an empty field name, which is not allowed.", path)
-		p.Refuse(i == 0 && (part == "$" || elements), fault.BadValue,
+		p.Refuse(i == 0 && elements, fault.BadValue,
 			"Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
-		p.Refuse(part == "$", fault.BadValue,
-			"The positional operator did not find the match needed from the query.")
+		p.Refuse(i == 0 && part == "$", fault.BadValue, "Cannot have positional (i.e. '$') element in the first position in path '%s'", path)
+		if part == "$" {
+			positional++
+			p.Refuse(positional > 1, fault.BadValue, "Too many positional (i.e. '$') elements found in path '%s'", path)
+			continue
+		}
 		p.Refuse(strings.HasPrefix(part, "$") && !elements, fault.DollarPrefixedFieldName,
 			"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
 	}
@@ -161,7 +184,7 @@ func (p *parser) arrayFilters(source bson.D) {
 		}
 		p.Refuse(p.filters[name] != nil, fault.FailedToParse, "Found multiple array filters with the same top-level field name %s", name)
 		var err error
-		p.filters[name], err = query.Compile(d, query.Options{Collation: p.opts.Collation})
+		p.filters[name], err = query.Compile(d, query.Options{Collation: p.opts.Collation, Wire: p.opts.Wire})
 		p.Note(err)
 	}
 	for name := range p.used {
@@ -172,8 +195,9 @@ func (p *parser) arrayFilters(source bson.D) {
 // Replaces reports whether the update replaces documents.
 func (u *Update) Replaces() bool { return u.replacement != nil }
 
-// Apply returns the updated document and does not change doc. insert means that an upsert inserts the document.
-func (u *Update) Apply(doc bson.D, insert bool) (bson.D, error) {
+// Apply returns the updated document and does not change doc. insert means that an upsert inserts the document. match is
+// the filter because of which doc is updated, for the positional operator; it may be nil.
+func (u *Update) Apply(doc bson.D, insert bool, match *query.Filter) (bson.D, error) {
 	var out bson.D
 	var err error
 	switch {
@@ -185,7 +209,7 @@ func (u *Update) Apply(doc bson.D, insert bool) (bson.D, error) {
 	case u.replacement != nil:
 		out = u.replace(doc)
 	default:
-		out, err = u.modify(doc, insert)
+		out, err = u.modify(doc, insert, match)
 	}
 	if err != nil {
 		return nil, err
@@ -214,13 +238,22 @@ func (u *Update) replace(doc bson.D) bson.D {
 	return append(bson.D{{Key: "_id", Value: id}}, value.Delete(u.replacement, "_id")...)
 }
 
-func (u *Update) modify(doc bson.D, insert bool) (bson.D, error) {
+func (u *Update) modify(doc bson.D, insert bool, match *query.Filter) (bson.D, error) {
 	out := value.CloneDoc(doc)
 	for _, s := range u.steps {
 		if s.op == "$setOnInsert" && !insert {
 			continue
 		}
-		v, err := u.change(out, strings.Split(s.path, "."), 0, s)
+		if s.position = -1; match != nil && !insert && strings.Contains(s.path, ".$") {
+			s.position = match.Position(doc)
+		}
+		var v any
+		var err error
+		if s.to != "" {
+			v, err = u.rename(out, s)
+		} else {
+			v, err = u.change(out, strings.Split(s.path, "."), 0, s)
+		}
 		if e, ok := err.(*fault.Error); ok {
 			e.Message = strings.ReplaceAll(e.Message, theID, value.Text(value.Get(doc, "_id")))
 		}

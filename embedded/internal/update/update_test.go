@@ -7,18 +7,19 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 const file = "testdata/updates.txt"
 
-// example is a case: the update Do of the document Of, which an upsert may insert.
+// example is a case: the update Do of the document Of, which an upsert may insert, and which matches Match.
 type example struct {
-	Of      bson.D
-	Do      any
-	Filters bson.A
-	Insert  bool
+	Of, Match bson.D
+	Do        any
+	Filters   bson.A
+	Insert    bool
 }
 
 func read(t testing.TB, in string) (c example) {
@@ -32,7 +33,11 @@ func (c example) apply() (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	return up.Apply(c.Of, c.Insert)
+	match, err := query.Compile(c.Match, query.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return up.Apply(c.Of, c.Insert, match)
 }
 
 func TestUpdates(t *testing.T) {
