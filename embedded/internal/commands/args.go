@@ -66,7 +66,7 @@ func (a *args) number(key string, fallback int64) int64 {
 func (a *args) let() bson.D {
 	out := bson.D{{Key: "NOW", Value: bson.NewDateTimeFromTime(time.Now())}}
 	for _, v := range a.document("let") {
-		x, err := expression.Parse(v.Value)
+		x, err := expression.Parse(v.Value, out)
 		if err == nil {
 			v.Value, err = x.Eval(expression.NewEnv(bson.D{}, out))
 		}

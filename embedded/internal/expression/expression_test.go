@@ -22,11 +22,12 @@ const (
 )
 
 func evaluate(v any, doc any) (any, error) {
-	x, err := Parse(v)
+	vars := bson.D{{Key: "v", Value: int32(7)}}
+	x, err := Parse(v, vars)
 	if err != nil {
 		return nil, err
 	}
-	return x.Eval(NewEnv(doc, bson.D{{Key: "v", Value: int32(7)}}))
+	return x.Eval(NewEnv(doc, vars))
 }
 
 func TestExpressions(t *testing.T) {

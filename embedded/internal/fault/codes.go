@@ -57,6 +57,7 @@ const (
 	OperationFailed                          int32 = 96
 	UnsatisfiableWriteConcern                int32 = 100
 	WriteConflict                            int32 = 112
+	ConversionFailure                        int32 = 241
 	ConflictingOperationInProgress           int32 = 117
 	DocumentValidationFailure                int32 = 121
 	NotAReplicaSet                           int32 = 123

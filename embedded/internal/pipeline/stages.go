@@ -92,7 +92,7 @@ func (p *parser) accumulation(e bson.E) (out accumulation) {
 }
 
 func (p *parser) expression(v any) expression.Expr {
-	x, err := expression.Parse(v)
+	x, err := expression.Parse(v, p.opts.Let)
 	p.Note(err)
 	return x
 }

@@ -115,7 +115,7 @@ func (p *projector) keep(parts []string, include bool) {
 }
 
 func (p *projector) compute(parts []string, v any) {
-	x, err := expression.Parse(v)
+	x, err := expression.Parse(v, p.opts.Let)
 	p.Note(err)
 	p.computed = append(p.computed, computed{parts, x})
 }

@@ -263,7 +263,7 @@ func (p *parser) list(e bson.E) []node {
 
 func (p *parser) expr(v any) node {
 	p.Refuse(p.opts.Upsert, fault.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
-	x, err := expression.Parse(v)
+	x, err := expression.Parse(v, p.opts.Let)
 	p.Note(err)
 	let := p.opts.Let
 	return func(doc any, c *run) bool {
@@ -383,11 +383,6 @@ func (p *parser) regex(pattern, options string) predicate {
 	}
 }
 
-// typeCodes are the numbers of types in $type.
-var typeCodes = map[int64]string{1: "double", 2: "string", 3: "object", 4: "array", 5: "binData", 6: "undefined", 7: "objectId", 8: "bool",
-	9: "date", 10: "null", 11: "regex", 12: "dbPointer", 13: "javascript", 14: "symbol", 15: "javascriptWithScope", 16: "int", 17: "timestamp",
-	18: "long", 19: "decimal", -1: "minKey", 127: "maxKey"}
-
 // types is $type with one type or an array of them, each a name or a number.
 func (p *parser) types(v any) predicate {
 	list, ok := v.(bson.A)
@@ -406,8 +401,8 @@ func (p *parser) types(v any) predicate {
 			p.Refuse(!value.IsTypeName(name), fault.BadValue, "Unknown type name alias: %s", name)
 			names = append(names, name)
 		case value.IsNumber(item):
-			p.Refuse(!isCode || typeCodes[code] == "", fault.BadValue, "Invalid numerical type code: %s", value.Text(item))
-			names = append(names, typeCodes[code])
+			p.Refuse(!isCode || value.TypeNamed(code) == "", fault.BadValue, "Invalid numerical type code: %s", value.Text(item))
+			names = append(names, value.TypeNamed(code))
 		default:
 			p.Fail(fault.TypeMismatch, "type must be represented as a number or a string")
 		}

@@ -1,0 +1,306 @@
+package expression
+
+import (
+	"math"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// arithmetic is an operator on numbers. If one of them is null, so is the result. $add also accepts dates.
+func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*Env, []Expr) any {
+	what := map[string]string{"$add": "numeric or date", "$multiply": "numeric"}[name]
+	return func(e *Env, args []Expr) any {
+		var result any = start
+		isDate := false
+		for _, a := range args {
+			v := a(e)
+			if e.err != nil || value.IsNull(v) {
+				return nil
+			}
+			if date, ok := v.(bson.DateTime); ok && name == "$add" {
+				v, isDate = int64(date), true
+			}
+			if !value.IsNumber(v) {
+				return e.fail(fault.TypeMismatch, "%s only supports %s types, not %s", name, what, value.TypeName(v))
+			}
+			if result, _ = f(result, v); result == nil {
+				return e.decimal(name)
+			}
+		}
+		if isDate {
+			whole, _ := value.Int64(result)
+			return bson.DateTime(whole)
+		}
+		return result
+	}
+}
+
+// decimal is the error of arithmetic on Decimal128.
+func (e *Env) decimal(name string) any {
+	return e.fail(fault.NotImplemented, "%s of Decimal128 is not implemented by the embedded deployment", name)
+}
+
+func isDecimal(v any) bool { _, ok := v.(bson.Decimal128); return ok }
+
+// numeric is an operator on one number.
+func numeric(name string, f func(e *Env, v any) any) operator {
+	return operator{1, 1, of(func(e *Env, v []any) any {
+		switch {
+		case value.IsNull(v[0]):
+			return nil
+		case !value.IsNumber(v[0]):
+			return e.fail(28765, "%s only supports numeric types, not %s", name, value.TypeName(v[0]))
+		case isDecimal(v[0]):
+			return e.decimal(name)
+		}
+		return f(e, v[0])
+	})}
+}
+
+func abs(e *Env, v any) any {
+	switch v := v.(type) {
+	case int32:
+		if v == math.MinInt32 {
+			return -int64(v)
+		}
+		return max(v, -v)
+	case int64:
+		if v == math.MinInt64 {
+			return e.fail(28680, "can't take $abs of long long min")
+		}
+		return max(v, -v)
+	}
+	return math.Abs(value.Float(v))
+}
+
+// wholeOr is a function of doubles that does not change integers.
+func wholeOr(f func(float64) float64) func(*Env, any) any {
+	return func(_ *Env, v any) any {
+		if d, ok := v.(float64); ok {
+			return f(d)
+		}
+		return v
+	}
+}
+
+func ceil(f float64) float64  { return math.Ceil(f) }
+func floor(f float64) float64 { return math.Floor(f) }
+
+func squareRoot(e *Env, v any) any {
+	if value.Float(v) < 0 {
+		return e.fail(28714, "$sqrt's argument must be greater than or equal to 0")
+	}
+	return math.Sqrt(value.Float(v))
+}
+
+func exponential(_ *Env, v any) any { return math.Exp(value.Float(v)) }
+
+func naturalLog(e *Env, v any) any {
+	if f := value.Float(v); f <= 0 {
+		return e.fail(28766, "$ln's argument must be a positive number, but is %s", value.Text(v))
+	}
+	return math.Log(value.Float(v))
+}
+
+func log10(e *Env, v any) any {
+	if f := value.Float(v); f <= 0 {
+		return e.fail(28761, "$log10's argument must be a positive number, but is %s", value.Text(v))
+	}
+	return math.Log10(value.Float(v))
+}
+
+func logarithm(e *Env, v []any) any {
+	switch {
+	case anyNull(v):
+		return nil
+	case !value.IsNumber(v[0]):
+		return e.fail(28756, "$log's argument must be numeric, not %s", value.TypeName(v[0]))
+	case !value.IsNumber(v[1]):
+		return e.fail(28757, "$log's base must be numeric, not %s", value.TypeName(v[1]))
+	case value.Float(v[0]) <= 0:
+		return e.fail(28758, "$log's argument must be a positive number, but is %s", value.Text(v[0]))
+	case value.Float(v[1]) <= 0 || value.Float(v[1]) == 1:
+		return e.fail(28759, "$log's base must be a positive number not equal to 1, but is %s", value.Text(v[1]))
+	}
+	return math.Log(value.Float(v[0])) / math.Log(value.Float(v[1]))
+}
+
+func subtract(e *Env, v []any) any {
+	a, aDate := v[0].(bson.DateTime)
+	b, bDate := v[1].(bson.DateTime)
+	switch {
+	case anyNull(v):
+		return nil
+	case aDate && bDate:
+		return int64(a) - int64(b)
+	case aDate && value.IsNumber(v[1]):
+		n, _ := value.Int64(v[1])
+		return a - bson.DateTime(n)
+	case !value.IsNumber(v[0]) || !value.IsNumber(v[1]):
+		return e.fail(fault.TypeMismatch, "can't $subtract %s from %s", value.TypeName(v[1]), value.TypeName(v[0]))
+	}
+	negative, _ := value.Multiply(v[1], int32(-1))
+	if r, _ := value.Add(v[0], negative); r != nil && negative != nil {
+		return r
+	}
+	return e.decimal("$subtract")
+}
+
+func divide(e *Env, v []any) any {
+	switch {
+	case anyNull(v):
+		return nil
+	case !value.IsNumber(v[0]) || !value.IsNumber(v[1]):
+		return e.fail(fault.TypeMismatch, "$divide only supports numeric types, not %s and %s", value.TypeName(v[0]), value.TypeName(v[1]))
+	case value.Float(v[1]) == 0:
+		return e.fail(fault.BadValue, "can't $divide by zero")
+	case isDecimal(v[0]) || isDecimal(v[1]):
+		return e.decimal("$divide")
+	}
+	return value.Float(v[0]) / value.Float(v[1])
+}
+
+func mod(e *Env, v []any) any {
+	switch {
+	case anyNull(v):
+		return nil
+	case !value.IsNumber(v[0]) || !value.IsNumber(v[1]):
+		return e.fail(16611, "$mod only supports numeric types, not %s and %s", value.TypeName(v[0]), value.TypeName(v[1]))
+	case value.Float(v[1]) == 0:
+		return e.fail(16610, "can't $mod by zero")
+	case isDecimal(v[0]) || isDecimal(v[1]):
+		return e.decimal("$mod")
+	}
+	_, aDouble := v[0].(float64)
+	_, bDouble := v[1].(float64)
+	a, _ := value.Int64(v[0])
+	b, _ := value.Int64(v[1])
+	switch {
+	case aDouble || bDouble:
+		return math.Mod(value.Float(v[0]), value.Float(v[1]))
+	case value.TypeName(v[0]) == "long" || value.TypeName(v[1]) == "long":
+		return a % b
+	}
+	return int32(a % b)
+}
+
+func pow(e *Env, v []any) any {
+	switch {
+	case anyNull(v):
+		return nil
+	case !value.IsNumber(v[0]):
+		return e.fail(28762, "$pow's base must be numeric, not %s", value.TypeName(v[0]))
+	case !value.IsNumber(v[1]):
+		return e.fail(28763, "$pow's exponent must be numeric, not %s", value.TypeName(v[1]))
+	case value.Float(v[0]) == 0 && value.Float(v[1]) < 0:
+		return e.fail(28764, "$pow cannot take a base of 0 and a negative exponent")
+	case isDecimal(v[0]) || isDecimal(v[1]):
+		return e.decimal("$pow")
+	}
+	r := math.Pow(value.Float(v[0]), value.Float(v[1]))
+	_, aDouble := v[0].(float64)
+	_, bDouble := v[1].(float64)
+	if aDouble || bDouble || value.Float(v[1]) < 0 || math.Abs(r) >= 1<<53 {
+		return r
+	}
+	if value.TypeName(v[0]) == "long" || value.TypeName(v[1]) == "long" {
+		return int64(r)
+	}
+	return value.Int(int64(r))
+}
+
+// rounding is $round or $trunc with an optional number of places.
+func rounding(name string, f func(float64) float64) func(*Env, []any) any {
+	return func(e *Env, v []any) any {
+		places := int64(0)
+		switch {
+		case anyNull(v):
+			return nil
+		case !value.IsNumber(v[0]):
+			return e.fail(51081, "%s only supports numeric types, not %s", name, value.TypeName(v[0]))
+		case isDecimal(v[0]):
+			return e.decimal(name)
+		case len(v) == 2:
+			var ok bool
+			if places, ok = value.Int64(v[1]); !ok {
+				return e.fail(51082, "precision argument to  %s must be a integral value", name)
+			}
+			if places < -20 || places > 100 {
+				return e.fail(51083, "cannot apply %s with precision value %d value must be in [-20, 100]", name, places)
+			}
+		}
+		scale := math.Pow(10, float64(places))
+		if d, ok := v[0].(float64); ok {
+			if math.IsInf(d, 0) || math.IsNaN(d) {
+				return d
+			}
+			return f(d*scale) / scale
+		}
+		n, _ := value.Int64(v[0])
+		if places < 0 {
+			n = int64(f(float64(n)*scale) / scale)
+		}
+		if value.TypeName(v[0]) == "int" {
+			return value.Int(n)
+		}
+		return n
+	}
+}
+
+func roundEven(f float64) float64 { return math.RoundToEven(f) }
+func truncate(f float64) float64  { return math.Trunc(f) }
+
+// operands returns the values of an operator that also accumulates: those of its only argument if that is an array.
+func operands(v []any) []any {
+	if len(v) == 1 {
+		if a, ok := v[0].(bson.A); ok {
+			return a
+		}
+	}
+	return v
+}
+
+// Sum adds the numbers among values.
+func Sum(e *Env, values []any) any {
+	var sum any = int32(0)
+	for _, v := range values {
+		if value.IsNumber(v) {
+			if sum, _ = value.Add(sum, v); sum == nil {
+				return e.decimal("$sum")
+			}
+		}
+	}
+	return sum
+}
+
+// Average returns the average of the numbers among values, null without numbers.
+func Average(e *Env, values []any) any {
+	n, sum := 0, 0.0
+	for _, v := range values {
+		if isDecimal(v) {
+			return e.decimal("$avg")
+		}
+		if value.IsNumber(v) {
+			n++
+			sum += value.Float(v)
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return sum / float64(n)
+}
+
+// Extreme returns the greatest (sign 1) or least (-1) value that is not null, null without one.
+func Extreme(values []any, sign int) any {
+	var best any
+	for _, v := range values {
+		if !value.IsNull(v) && (best == nil || value.Compare(v, best)*sign > 0) {
+			best = v
+		}
+	}
+	return best
+}

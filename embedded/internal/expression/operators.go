@@ -1,0 +1,298 @@
+package expression
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// operator is a row of the table of operators. Its argument is an array of arguments or a single one.
+type operator struct {
+	min, max int // number of arguments; max -1: unlimited
+	eval     evaluator
+}
+
+// operators is the table of the operators with arguments by position.
+var operators = map[string]operator{
+	"$eq":  comparison(func(c int) bool { return c == 0 }),
+	"$ne":  comparison(func(c int) bool { return c != 0 }),
+	"$gt":  comparison(func(c int) bool { return c > 0 }),
+	"$gte": comparison(func(c int) bool { return c >= 0 }),
+	"$lt":  comparison(func(c int) bool { return c < 0 }),
+	"$lte": comparison(func(c int) bool { return c <= 0 }),
+	"$cmp": {2, 2, of(func(_ *Env, v []any) any { return int32(value.Compare(v[0], v[1])) })},
+
+	"$and": {0, -1, func(e *Env, args []Expr) any {
+		return !slices.ContainsFunc(args, func(a Expr) bool { return !value.Truthy(a(e)) })
+	}},
+	"$or": {0, -1, func(e *Env, args []Expr) any {
+		return slices.ContainsFunc(args, func(a Expr) bool { return value.Truthy(a(e)) })
+	}},
+	"$not":    {1, 1, of(func(_ *Env, v []any) any { return !value.Truthy(v[0]) })},
+	"$cond":   {3, 3, cond},
+	"$ifNull": {2, -1, ifNull},
+
+	"$add":      {0, -1, arithmetic("$add", 0, value.Add)},
+	"$multiply": {0, -1, arithmetic("$multiply", 1, value.Multiply)},
+	"$subtract": {2, 2, of(subtract)},
+	"$divide":   {2, 2, of(divide)},
+	"$mod":      {2, 2, of(mod)},
+	"$pow":      {2, 2, of(pow)},
+	"$log":      {2, 2, of(logarithm)},
+	"$round":    {1, 2, of(rounding("$round", roundEven))},
+	"$trunc":    {1, 2, of(rounding("$trunc", truncate))},
+	"$abs":      numeric("$abs", abs),
+	"$ceil":     numeric("$ceil", wholeOr(ceil)),
+	"$floor":    numeric("$floor", wholeOr(floor)),
+	"$sqrt":     numeric("$sqrt", squareRoot),
+	"$exp":      numeric("$exp", exponential),
+	"$ln":       numeric("$ln", naturalLog),
+	"$log10":    numeric("$log10", log10),
+	"$rand":     {0, 1, func(*Env, []Expr) any { return rand.Float64() }},
+
+	"$sum": {0, -1, of(func(e *Env, v []any) any { return Sum(e, operands(v)) })},
+	"$avg": {0, -1, of(func(e *Env, v []any) any { return Average(e, operands(v)) })},
+	"$max": {0, -1, of(func(_ *Env, v []any) any { return Extreme(operands(v), 1) })},
+	"$min": {0, -1, of(func(_ *Env, v []any) any { return Extreme(operands(v), -1) })},
+
+	"$size":            {1, 1, of(size)},
+	"$isArray":         {1, 1, of(func(_ *Env, v []any) any { _, ok := v[0].(bson.A); return ok })},
+	"$arrayElemAt":     {2, 2, of(arrayElemAt)},
+	"$first":           {1, 1, of(func(e *Env, v []any) any { return element(e, "$first", v[0], 0) })},
+	"$last":            {1, 1, of(func(e *Env, v []any) any { return element(e, "$last", v[0], -1) })},
+	"$concatArrays":    {0, -1, of(concatArrays)},
+	"$in":              {2, 2, of(in)},
+	"$indexOfArray":    {2, 4, of(indexOfArray)},
+	"$reverseArray":    {1, 1, of(reverseArray)},
+	"$slice":           {2, 3, of(slice)},
+	"$range":           {2, 3, of(integers)},
+	"$arrayToObject":   {1, 1, of(arrayToObject)},
+	"$objectToArray":   {1, 1, of(objectToArray)},
+	"$mergeObjects":    {0, -1, of(mergeObjects)},
+	"$setUnion":        {0, -1, of(setUnion)},
+	"$setIntersection": {0, -1, of(setIntersection)},
+	"$setDifference":   {2, 2, of(setDifference)},
+	"$setEquals":       {2, -1, of(setEquals)},
+	"$setIsSubset":     {2, 2, of(setIsSubset)},
+	"$anyElementTrue":  {1, 1, of(anyElementTrue)},
+	"$allElementsTrue": {1, 1, of(allElementsTrue)},
+
+	"$concat":       {0, -1, of(concat)},
+	"$toLower":      {1, 1, of(func(e *Env, v []any) any { return lower(text(e, v[0])) })},
+	"$toUpper":      {1, 1, of(func(e *Env, v []any) any { return upper(text(e, v[0])) })},
+	"$strcasecmp":   {2, 2, of(strcasecmp)},
+	"$strLenCP":     {1, 1, of(func(e *Env, v []any) any { return length(e, "$strLenCP", 34471, v[0], runes) })},
+	"$strLenBytes":  {1, 1, of(func(e *Env, v []any) any { return length(e, "$strLenBytes", 34473, v[0], bytes) })},
+	"$split":        {2, 2, of(split)},
+	"$indexOfCP":    {2, 4, of(func(e *Env, v []any) any { return indexOf(e, "$indexOfCP", v, true) })},
+	"$indexOfBytes": {2, 4, of(func(e *Env, v []any) any { return indexOf(e, "$indexOfBytes", v, false) })},
+	"$substr":       {3, 3, of(func(e *Env, v []any) any { return substring(e, "$substr", v, false) })},
+	"$substrBytes":  {3, 3, of(func(e *Env, v []any) any { return substring(e, "$substrBytes", v, false) })},
+	"$substrCP":     {3, 3, of(func(e *Env, v []any) any { return substring(e, "$substrCP", v, true) })},
+
+	"$type":       {1, 1, func(e *Env, args []Expr) any { return value.TypeName(args[0](e)) }},
+	"$isNumber":   {1, 1, of(func(_ *Env, v []any) any { return value.IsNumber(v[0]) })},
+	"$bsonSize":   {1, 1, of(bsonSize)},
+	"$toBool":     converter("bool"),
+	"$toDate":     converter("date"),
+	"$toDouble":   converter("double"),
+	"$toInt":      converter("int"),
+	"$toLong":     converter("long"),
+	"$toString":   converter("string"),
+	"$toObjectId": converter("objectId"),
+	"$toDecimal":  converter("decimal"),
+}
+
+// special are the operators whose argument has a form of its own, such as named arguments. init fills it, because they
+// parse expressions.
+var special map[string]func(p *parser, arg any) Expr
+
+func init() {
+	special = map[string]func(p *parser, arg any) Expr{
+		"$literal": func(_ *parser, arg any) Expr { return constant(arg) },
+		"$const":   func(_ *parser, arg any) Expr { return constant(arg) },
+		"$cond":    (*parser).cond, "$let": (*parser).let, "$switch": (*parser).switchCase,
+		"$map": (*parser).mapArray, "$filter": (*parser).filter, "$reduce": (*parser).reduce, "$zip": (*parser).zip,
+		"$setField": (*parser).setField, "$getField": (*parser).getField, "$unsetField": (*parser).unsetField,
+		"$convert": (*parser).convert, "$trim": trimmer("$trim", true, true), "$ltrim": trimmer("$ltrim", true, false), "$rtrim": trimmer("$rtrim", false, true),
+		"$replaceOne": replacer("$replaceOne", 1), "$replaceAll": replacer("$replaceAll", -1),
+		"$regexMatch": regexes("$regexMatch"), "$regexFind": regexes("$regexFind"), "$regexFindAll": regexes("$regexFindAll"),
+		"$dateToString": (*parser).dateToString, "$dateFromString": (*parser).dateFromString,
+	}
+	for name, part := range dateParts {
+		special[name] = datePart(name, part)
+	}
+}
+
+// later are operators that servers have and the embedded deployment does not.
+var later = []string{"$accumulator", "$function", "$meta", "$dateAdd", "$dateSubtract", "$dateDiff", "$dateTrunc", "$dateFromParts", "$dateToParts",
+	"$sin", "$cos", "$tan", "$asin", "$acos", "$atan", "$atan2", "$asinh", "$acosh", "$atanh", "$sinh", "$cosh", "$tanh", "$degreesToRadians",
+	"$radiansToDegrees", "$binarySize", "$sampleRate", "$bitAnd", "$bitOr", "$bitXor", "$bitNot", "$sortArray", "$maxN", "$minN", "$firstN", "$lastN",
+	"$tsSecond", "$tsIncrement", "$median", "$percentile"}
+
+func (p *parser) operator(name string, arg any) Expr {
+	_, isArray := arg.(bson.A)
+	if parse := special[name]; parse != nil && !(name == "$cond" && isArray) {
+		return parse(p, arg)
+	}
+	o, ok := operators[name]
+	if !ok {
+		p.Refuse(slices.Contains(later, name), fault.NotImplemented, "%s is not implemented by the embedded deployment", name)
+		return p.fail(fault.InvalidPipelineOperator, "Unrecognized expression '%s'", name)
+	}
+	list, ok := arg.(bson.A)
+	if !ok {
+		list = bson.A{arg}
+	}
+	switch n := len(list); {
+	case o.min == o.max && n != o.min:
+		return p.fail(16020, "Expression %s takes exactly %d arguments. %d were passed in.", name, o.min, n)
+	case n < o.min && o.max < 0:
+		return p.fail(1257300, "%s needs at least two arguments, had: %d", name, n)
+	case n < o.min || o.max >= 0 && n > o.max:
+		return p.fail(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name, o.min, o.max, n)
+	}
+	args := p.all(list)
+	return func(e *Env) any { return o.eval(e, args) }
+}
+
+// of is an operator on the values of its arguments.
+func of(f func(e *Env, v []any) any) evaluator {
+	return func(e *Env, args []Expr) any {
+		values := make([]any, len(args))
+		for i, a := range args {
+			if values[i] = a(e); e.err != nil {
+				return nil
+			}
+		}
+		return f(e, values)
+	}
+}
+
+func comparison(holds func(c int) bool) operator {
+	return operator{2, 2, of(func(_ *Env, v []any) any { return holds(value.Compare(v[0], v[1])) })}
+}
+
+func anyNull(v []any) bool { return slices.ContainsFunc(v, value.IsNull) }
+
+func cond(e *Env, args []Expr) any {
+	if value.Truthy(args[0](e)) {
+		return args[1](e)
+	}
+	return args[2](e)
+}
+
+func ifNull(e *Env, args []Expr) any {
+	var v any
+	for _, a := range args {
+		if v = a(e); !value.IsNull(v) {
+			break
+		}
+	}
+	return v
+}
+
+// named parses the named arguments of an operator. first is the code of the error for a missing argument; the codes of
+// the others follow it. Names that end in ? are optional.
+func (p *parser) named(op string, arg any, notDocument, unknown int32, missing int32, names ...string) map[string]any {
+	d, ok := arg.(bson.D)
+	if !ok {
+		p.Fail(notDocument, "%s only supports an object as its argument", op)
+		return nil
+	}
+	out := map[string]any{}
+	for _, e := range d {
+		p.Refuse(!slices.Contains(names, e.Key) && !slices.Contains(names, e.Key+"?"), unknown, "Unrecognized parameter to %s: %s", op, e.Key)
+		out[e.Key] = e.Value
+	}
+	for i, name := range names {
+		if _, given := out[name]; !given && name[len(name)-1] != '?' {
+			p.Fail(missing+int32(i), "Missing '%s' parameter to %s", name, op)
+		}
+	}
+	return out
+}
+
+// optional parses an argument, or returns nil if it is missing.
+func (p *parser) optional(args map[string]any, name string) Expr {
+	v, ok := args[name]
+	if !ok {
+		return nil
+	}
+	return p.parse(v)
+}
+
+// cond is $cond with named arguments.
+func (p *parser) cond(arg any) Expr {
+	d, ok := arg.(bson.D)
+	if !ok {
+		return p.fail(16020, "Expression $cond takes exactly 3 arguments. 1 were passed in.")
+	}
+	args := p.named("$cond", d, 0, 17083, 17080, "if", "then", "else")
+	list := []Expr{p.parse(args["if"]), p.parse(args["then"]), p.parse(args["else"])}
+	return func(e *Env) any { return cond(e, list) }
+}
+
+func (p *parser) let(arg any) Expr {
+	args := p.named("$let", arg, 16874, 16875, 16876, "vars", "in")
+	vars, _ := args["vars"].(bson.D)
+	var names []string
+	values := make([]Expr, len(vars))
+	for i, v := range vars {
+		values[i] = p.parse(v.Value)
+		names = append(names, v.Key)
+	}
+	in := p.scope(args["in"], names...)
+	return func(e *Env) any {
+		bound := make([]bson.E, len(values))
+		for i, x := range values {
+			bound[i] = bson.E{Key: names[i], Value: x(e)}
+		}
+		return e.with(in, bound...)
+	}
+}
+
+func (p *parser) switchCase(arg any) Expr {
+	d, ok := arg.(bson.D)
+	if !ok {
+		return p.fail(40060, "$switch requires an object as an argument, found: %s", value.TypeName(arg))
+	}
+	var conditions, results []Expr
+	var otherwise Expr
+	for _, e := range d {
+		switch e.Key {
+		case "branches":
+			list, ok := e.Value.(bson.A)
+			p.Refuse(!ok, 40061, "$switch expected an array for 'branches', found: %s", value.TypeName(e.Value))
+			for _, item := range list {
+				branch, ok := item.(bson.D)
+				p.Refuse(!ok, 40062, "$switch expected each branch to be an object, found: %s", value.TypeName(item))
+				when, hasCase := value.Field(branch, "case")
+				then, hasThen := value.Field(branch, "then")
+				p.Refuse(!hasCase, 40064, "$switch requires each branch have a 'case' expression")
+				p.Refuse(!hasThen, 40065, "$switch requires each branch have a 'then' expression.")
+				conditions, results = append(conditions, p.parse(when)), append(results, p.parse(then))
+			}
+		case "default":
+			otherwise = p.parse(e.Value)
+		default:
+			return p.fail(40067, "$switch found an unknown argument: %s", e.Key)
+		}
+	}
+	p.Refuse(len(conditions) == 0, 40068, "$switch requires at least one branch.")
+	return func(e *Env) any {
+		for i, c := range conditions {
+			if value.Truthy(c(e)) {
+				return results[i](e)
+			}
+		}
+		if otherwise == nil {
+			return e.fail(40066, "$switch could not find a matching branch for an input, and no default was specified.")
+		}
+		return otherwise(e)
+	}
+}

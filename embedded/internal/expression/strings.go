@@ -1,0 +1,322 @@
+package expression
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+func concat(e *Env, v []any) any {
+	var b strings.Builder
+	for _, x := range v {
+		s, ok := x.(string)
+		switch {
+		case value.IsNull(x):
+			return nil
+		case !ok:
+			return e.fail(16702, "$concat only supports strings, not %s", value.TypeName(x))
+		}
+		if b.WriteString(s); b.Len() > value.MaxBuilt {
+			return e.count(make(bson.A, value.MaxBuilt))
+		}
+	}
+	return b.String()
+}
+
+// text converts a value to a string, as functions of strings do.
+func text(e *Env, v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case int32, int64, float64, bson.Decimal128:
+		return numberText(v)
+	case bson.DateTime:
+		return dateText(v)
+	case bson.Symbol:
+		return string(v)
+	case bson.Timestamp:
+		return value.Text(v)
+	}
+	if !value.IsNull(v) {
+		e.fail(16007, "can't convert from BSON type %s to String", value.TypeName(v))
+	}
+	return ""
+}
+
+func numberText(v any) string {
+	if f, ok := v.(float64); ok {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	if d, ok := v.(bson.Decimal128); ok {
+		return d.String()
+	}
+	n, _ := value.Int64(v)
+	return strconv.FormatInt(n, 10)
+}
+
+func dateText(d bson.DateTime) string { return d.Time().UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// lower and upper change only ASCII letters, as the server does.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+func upper(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' {
+			return r + 'A' - 'a'
+		}
+		return r
+	}, s)
+}
+
+func strcasecmp(e *Env, v []any) any {
+	return int32(strings.Compare(upper(text(e, v[0])), upper(text(e, v[1]))))
+}
+
+func runes(s string) int { return utf8.RuneCountInString(s) }
+func bytes(s string) int { return len(s) }
+
+func length(e *Env, name string, code int32, v any, count func(string) int) any {
+	s, ok := v.(string)
+	if !ok {
+		return e.fail(code, "%s requires a string argument, found: %s", name, value.TypeName(v))
+	}
+	return int32(count(s))
+}
+
+func split(e *Env, v []any) any {
+	s, ok := v[0].(string)
+	sep, sepOK := v[1].(string)
+	switch {
+	case anyNull(v):
+		return nil
+	case !ok:
+		return e.fail(40085, "$split requires an expression that evaluates to a string as a first argument, found: %s", value.TypeName(v[0]))
+	case !sepOK:
+		return e.fail(40086, "$split requires an expression that evaluates to a string as a second argument, found: %s", value.TypeName(v[1]))
+	case sep == "":
+		return e.fail(40087, "$split requires a non-empty separator")
+	}
+	out := bson.A{}
+	for _, part := range strings.Split(s, sep) {
+		out = append(out, part)
+	}
+	return e.count(out)
+}
+
+func indexOf(e *Env, name string, v []any, points bool) any {
+	s, ok := v[0].(string)
+	token, tokenOK := v[1].(string)
+	code := int32(40091)
+	if points {
+		code = 40093
+	}
+	switch {
+	case value.IsNull(v[0]):
+		return nil
+	case !ok:
+		return e.fail(code, "%s requires a string as the first argument, found: %s", name, value.TypeName(v[0]))
+	case !tokenOK:
+		return e.fail(code+1, "%s requires a string as the second argument, found: %s", name, value.TypeName(v[1]))
+	}
+	n := len(s)
+	if points {
+		n = runes(s)
+	}
+	from, to, ok := e.bounds(name, v[2:], n)
+	if !ok {
+		return nil
+	}
+	if from > to {
+		return int32(-1)
+	}
+	if points {
+		list := []rune(s)
+		at := strings.Index(string(list[from:to]), token)
+		if at < 0 {
+			return int32(-1)
+		}
+		return int32(from + runes(string(list[from:to])[:at]))
+	}
+	at := strings.Index(s[from:to], token)
+	if at < 0 {
+		return int32(-1)
+	}
+	return int32(from + at)
+}
+
+func substring(e *Env, name string, v []any, points bool) any {
+	s := text(e, v[0])
+	from, fromOK := value.Int64(v[1])
+	count, countOK := value.Int64(v[2])
+	switch {
+	case points && !value.IsNumber(v[1]):
+		return e.fail(34450, "%s: starting index must be a numeric type (is BSON type %s)", name, value.TypeName(v[1]))
+	case points && !value.IsNumber(v[2]):
+		return e.fail(34452, "%s: length must be a numeric type (is BSON type %s)", name, value.TypeName(v[2]))
+	case !value.IsNumber(v[1]):
+		return e.fail(16034, "%s: starting index must be a numeric type (is BSON type %s)", name, value.TypeName(v[1]))
+	case !value.IsNumber(v[2]):
+		return e.fail(16035, "%s: length must be a numeric type (is BSON type %s)", name, value.TypeName(v[2]))
+	case points && !fromOK:
+		return e.fail(34451, "%s: starting index cannot be represented as a 32-bit integral value: %s", name, value.Text(v[1]))
+	case points && !countOK:
+		return e.fail(34453, "%s: length cannot be represented as a 32-bit integral value: %s", name, value.Text(v[2]))
+	case points && count < 0:
+		return e.fail(34454, "%s: length must be a nonnegative integer.", name)
+	case points && from < 0:
+		return e.fail(34455, "%s: the starting index must be nonnegative integer.", name)
+	case from < 0:
+		return e.fail(50752, "%s: starting index must be non-negative (got: %d)", name, from)
+	}
+	if points {
+		list := []rune(s)
+		from = min(from, int64(len(list)))
+		return string(list[from : from+min(count, int64(len(list))-from)])
+	}
+	from = min(from, int64(len(s)))
+	if count < 0 {
+		count = int64(len(s))
+	}
+	end := from + min(count, int64(len(s))-from)
+	if !utf8.RuneStart(at(s, from)) || !utf8.RuneStart(at(s, end)) {
+		return e.fail(28656, "%s:  Invalid range, starting index is a UTF-8 continuation byte.", name)
+	}
+	return s[from:end]
+}
+
+// at returns a byte of a string, or that of a letter beyond its end.
+func at(s string, i int64) byte {
+	if i < int64(len(s)) {
+		return s[i]
+	}
+	return 'x'
+}
+
+const whitespace = "\x00\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+
+// trimmer is $trim, $ltrim or $rtrim.
+func trimmer(name string, left, right bool) func(p *parser, arg any) Expr {
+	return func(p *parser, arg any) Expr {
+		args := p.named(name, arg, 50696, 50694, 50695, "input", "chars?")
+		input, chars := p.parse(args["input"]), p.optional(args, "chars")
+		return func(e *Env) any {
+			v, set := input(e), any(whitespace)
+			if chars != nil {
+				set = chars(e)
+			}
+			s, ok := v.(string)
+			cut, cutOK := set.(string)
+			switch {
+			case value.IsNull(v), value.IsNull(set):
+				return nil
+			case !ok:
+				return e.fail(50699, "%s requires its input to be a string, got %s (of type %s) instead.", name, value.Text(v), value.TypeName(v))
+			case !cutOK:
+				return e.fail(50700, "%s requires 'chars' to be a string, got %s (of type %s) instead.", name, value.Text(set), value.TypeName(set))
+			}
+			if left {
+				s = strings.TrimLeft(s, cut)
+			}
+			if right {
+				s = strings.TrimRight(s, cut)
+			}
+			return s
+		}
+	}
+}
+
+// replacer is $replaceOne or $replaceAll.
+func replacer(name string, n int) func(p *parser, arg any) Expr {
+	return func(p *parser, arg any) Expr {
+		args := p.named(name, arg, 51751, 51750, 51749, "input", "find", "replacement")
+		list := []Expr{p.parse(args["input"]), p.parse(args["find"]), p.parse(args["replacement"])}
+		return of(func(e *Env, v []any) any {
+			for i, x := range v {
+				if _, ok := x.(string); !ok && !value.IsNull(x) {
+					return e.fail(51746-int32(i), "%s requires that '%s' be a string, found: %s", name, []string{"input", "find", "replacement"}[i], value.Text(x))
+				}
+			}
+			if anyNull(v) {
+				return nil
+			}
+			return strings.Replace(v[0].(string), v[1].(string), v[2].(string), n)
+		}).bind(list)
+	}
+}
+
+// bind fixes the arguments of an operator.
+func (f evaluator) bind(args []Expr) Expr { return func(e *Env) any { return f(e, args) } }
+
+// regexes is $regexMatch, $regexFind or $regexFindAll.
+func regexes(name string) func(p *parser, arg any) Expr {
+	return func(p *parser, arg any) Expr {
+		args := p.named(name, arg, 51103, 31024, 31022, "input", "regex", "options?")
+		input, pattern, options := p.parse(args["input"]), p.parse(args["regex"]), p.optional(args, "options")
+		return func(e *Env) any {
+			in, re := input(e), pattern(e)
+			flags, source := "", ""
+			if options != nil {
+				flags, _ = options(e).(string)
+			}
+			switch r := re.(type) {
+			case string:
+				source = r
+			case bson.Regex:
+				source, flags = r.Pattern, flags+r.Options
+			}
+			s, ok := in.(string)
+			switch {
+			case !ok && !value.IsNull(in):
+				return e.fail(51104, "%s needs 'input' to be of type string", name)
+			case source == "" && re != any("") && !value.IsNull(re):
+				return e.fail(51105, "%s needs 'regex' to be of type string or regex", name)
+			case value.IsNull(in) || value.IsNull(re):
+				return map[string]any{"$regexMatch": false, "$regexFind": nil, "$regexFindAll": bson.A{}}[name]
+			}
+			if flags != "" {
+				source = "(?" + flags + ")" + source
+			}
+			compiled, err := regexp.Compile(source)
+			if err != nil {
+				return e.fail(51111, "Invalid Regex in %s: %v", name, err)
+			}
+			found := bson.A{}
+			limit := 1
+			if name == "$regexFindAll" {
+				limit = -1
+			}
+			for _, m := range compiled.FindAllStringSubmatchIndex(s, limit) {
+				captures := bson.A{}
+				for i := 2; i < len(m); i += 2 {
+					if m[i] < 0 {
+						captures = append(captures, nil)
+					} else {
+						captures = append(captures, s[m[i]:m[i+1]])
+					}
+				}
+				found = append(found, bson.D{{Key: "match", Value: s[m[0]:m[1]]}, {Key: "idx", Value: int32(runes(s[:m[0]]))}, {Key: "captures", Value: captures}})
+			}
+			switch {
+			case name == "$regexMatch":
+				return len(found) > 0
+			case name == "$regexFindAll":
+				return e.count(found)
+			case len(found) == 0:
+				return nil
+			}
+			return found[0]
+		}
+	}
+}

@@ -1,0 +1,372 @@
+package expression
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// evaluator is what an operator does with its arguments.
+type evaluator func(e *Env, args []Expr) any
+
+// converter is an operator such as $toInt.
+func converter(to string) operator {
+	return operator{1, 1, of(func(e *Env, v []any) any {
+		if value.IsNull(v[0]) {
+			return nil
+		}
+		r, err := convert(v[0], to)
+		if err != nil {
+			e.err = err
+		}
+		return r
+	})}
+}
+
+// convert is $convert.
+func (p *parser) convert(arg any) Expr {
+	args := p.named("$convert", arg, fault.FailedToParse, fault.FailedToParse, fault.FailedToParse, "input", "to", "onError?", "onNull?")
+	input, to := p.parse(args["input"]), p.parse(args["to"])
+	onError, onNull := p.optional(args, "onError"), p.optional(args, "onNull")
+	return func(e *Env) any {
+		v, target := input(e), to(e)
+		name, isName := target.(string)
+		if code, ok := value.Int64(target); ok && !isName {
+			name = value.TypeNamed(code)
+		}
+		switch {
+		case e.err != nil:
+			return nil
+		case value.IsNull(v) && onNull != nil:
+			return onNull(e)
+		case value.IsNull(v), value.IsNull(target):
+			return nil
+		case !isName && !value.IsNumber(target):
+			return e.fail(fault.FailedToParse, "$convert's 'to' argument must be a string or number, but is %s", value.TypeName(target))
+		case !value.IsTypeName(name):
+			return e.fail(fault.BadValue, "Unknown type name: %s", name)
+		}
+		r, err := convert(v, name)
+		switch {
+		case err != nil && onError != nil:
+			return onError(e)
+		case err != nil:
+			e.err = err
+		}
+		return r
+	}
+}
+
+func failedConversion(format string, args ...any) error {
+	return fault.Errorf(fault.ConversionFailure, format+" in $convert with no onError value", args...)
+}
+
+// convert converts a value to a type.
+func convert(v any, to string) (any, error) {
+	unsupported := func() error {
+		return failedConversion("Unsupported conversion from %s to %s", value.TypeName(v), to)
+	}
+	s, isText := v.(string)
+	switch to {
+	case value.TypeName(v):
+		return v, nil
+	case "bool":
+		return value.Truthy(v), nil
+	case "string":
+		return toString(v, unsupported)
+	case "int", "long", "double", "decimal":
+		return toNumber(v, to, unsupported)
+	case "objectId":
+		id, err := bson.ObjectIDFromHex(s)
+		switch {
+		case !isText:
+			return nil, unsupported()
+		case err != nil && len(s) != 24:
+			return nil, fault.Errorf(fault.ConversionFailure, "Failed to parse objectId '%s' in $convert with no onError value: Invalid string length for parsing to OID, expected 24 but found %d", s, len(s))
+		case err != nil:
+			return nil, fault.Errorf(fault.ConversionFailure, "Failed to parse objectId '%s' in $convert with no onError value: Invalid character found in hex string", s)
+		}
+		return id, nil
+	case "date":
+		return toDate(v, unsupported)
+	}
+	return nil, unsupported()
+}
+
+func toString(v any, unsupported func() error) (any, error) {
+	switch v := v.(type) {
+	case bool:
+		return strconv.FormatBool(v), nil
+	case int32, int64, float64, bson.Decimal128:
+		return numberText(v), nil
+	case bson.ObjectID:
+		return v.Hex(), nil
+	case bson.DateTime:
+		return dateText(v), nil
+	}
+	return nil, unsupported()
+}
+
+func toNumber(v any, to string, unsupported func() error) (any, error) {
+	var f float64
+	var n int64
+	exact := false
+	switch x := v.(type) {
+	case bool:
+		if exact = true; x {
+			n = 1
+		}
+	case int32, int64:
+		n, _ = value.Int64(x)
+		exact = true
+	case float64:
+		f = x
+	case bson.Decimal128:
+		f = value.Float(x)
+	case bson.DateTime:
+		if to == "int" {
+			return nil, unsupported()
+		}
+		n, exact = int64(x), true
+	case string:
+		var err error
+		if to == "double" || to == "decimal" {
+			f, err = strconv.ParseFloat(x, 64)
+		} else {
+			n, err = strconv.ParseInt(x, 10, 64)
+			exact = true
+		}
+		if err != nil || strings.HasPrefix(x, " ") {
+			reason := "Did not consume whole string."
+			if len(x) == 0 {
+				reason = "Empty string"
+			} else if x[0] != '-' && x[0] != '+' && (x[0] < '0' || x[0] > '9') {
+				reason = "Did not consume any digits"
+			}
+			return nil, fault.Errorf(fault.ConversionFailure, "Failed to parse number '%s' in $convert with no onError value: %s", x, reason)
+		}
+	default:
+		return nil, unsupported()
+	}
+	switch {
+	case to == "decimal":
+		text := strconv.FormatFloat(f, 'g', -1, 64)
+		if exact {
+			text = strconv.FormatInt(n, 10)
+		} else if s, ok := v.(string); ok {
+			text = s
+		}
+		return bson.ParseDecimal128(text)
+	case to == "double" && exact:
+		return float64(n), nil
+	case to == "double":
+		return f, nil
+	}
+	if !exact {
+		switch {
+		case math.IsNaN(f):
+			return nil, failedConversion("Attempt to convert NaN value to integer type")
+		case math.IsInf(f, 0):
+			return nil, failedConversion("Attempt to convert infinity value to integer type")
+		case f < math.MinInt64 || f >= math.MaxInt64:
+			return nil, failedConversion("Conversion would overflow target type")
+		}
+		n = int64(f)
+	}
+	if to == "long" {
+		return n, nil
+	}
+	if n < math.MinInt32 || n > math.MaxInt32 {
+		return nil, failedConversion("Conversion would overflow target type")
+	}
+	return int32(n), nil
+}
+
+func toDate(v any, unsupported func() error) (any, error) {
+	switch v := v.(type) {
+	case string:
+		return parseDate(v)
+	case bson.ObjectID:
+		return bson.NewDateTimeFromTime(v.Timestamp()), nil
+	case bson.Timestamp:
+		return bson.DateTime(int64(v.T) * 1000), nil
+	case int64:
+		return bson.DateTime(v), nil
+	case float64, bson.Decimal128:
+		return bson.DateTime(int64(value.Float(v))), nil
+	}
+	return nil, unsupported()
+}
+
+// dateLayouts are the forms of dates in strings.
+var dateLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04:05.999999999", "2006-01-02"}
+
+func parseDate(s string) (any, error) {
+	for _, layout := range dateLayouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return bson.NewDateTimeFromTime(t), nil
+		}
+	}
+	return nil, fault.Errorf(fault.ConversionFailure, "Error parsing date string '%s'; 0: passing a time zone identifier as part of the string is not allowed", s)
+}
+
+// dateParts are the operators that return a part of a date.
+var dateParts = map[string]func(time.Time) int{
+	"$year": time.Time.Year, "$month": func(t time.Time) int { return int(t.Month()) }, "$dayOfMonth": time.Time.Day, "$hour": time.Time.Hour,
+	"$minute": time.Time.Minute, "$second": time.Time.Second, "$millisecond": func(t time.Time) int { return t.Nanosecond() / 1e6 },
+	"$dayOfWeek": func(t time.Time) int { return int(t.Weekday()) + 1 }, "$dayOfYear": time.Time.YearDay,
+	"$week":         func(t time.Time) int { return (t.YearDay() + 6 - int(t.Weekday())) / 7 },
+	"$isoWeek":      func(t time.Time) int { _, w := t.ISOWeek(); return w },
+	"$isoWeekYear":  func(t time.Time) int { y, _ := t.ISOWeek(); return y },
+	"$isoDayOfWeek": func(t time.Time) int { return (int(t.Weekday())+6)%7 + 1 },
+}
+
+// datePart is an operator on a date, which is its argument or the named argument date.
+func datePart(name string, part func(time.Time) int) func(p *parser, arg any) Expr {
+	return func(p *parser, arg any) Expr {
+		var zone Expr
+		if d, ok := arg.(bson.D); ok && len(d) > 0 && !strings.HasPrefix(d[0].Key, "$") {
+			args := p.named(name, arg, 40539, 40535, 40539, "date", "timezone?")
+			arg, zone = args["date"], p.optional(args, "timezone")
+		}
+		if list, ok := arg.(bson.A); ok {
+			if len(list) != 1 {
+				return p.fail(40536, "%s accepts exactly one argument if given an array, but was given %d", name, len(list))
+			}
+			arg = list[0]
+		}
+		date := p.parse(arg)
+		return func(e *Env) any {
+			t, null := e.date(date, zone)
+			if null {
+				return nil
+			}
+			if name == "$isoWeekYear" {
+				return int64(part(t))
+			}
+			return int32(part(t))
+		}
+	}
+}
+
+// date returns the value of an expression that must be a date, in a time zone.
+func (e *Env) date(x, zone Expr) (t time.Time, null bool) {
+	switch v := x(e).(type) {
+	case bson.DateTime:
+		t = v.Time().UTC()
+	case bson.Timestamp:
+		t = time.Unix(int64(v.T), 0).UTC()
+	case bson.ObjectID:
+		t = v.Timestamp().UTC()
+	default:
+		if !value.IsNull(v) {
+			e.fail(16006, "can't convert from BSON type %s to Date", value.TypeName(v))
+		}
+		return t, true
+	}
+	if zone == nil {
+		return t, e.err != nil
+	}
+	v := zone(e)
+	if value.IsNull(v) {
+		return t, true
+	}
+	name, ok := v.(string)
+	if !ok {
+		e.fail(40517, "timezone must evaluate to a string, found %s", value.TypeName(v))
+		return t, true
+	}
+	if offset, err := time.Parse("-07:00", name); err == nil {
+		return t.In(offset.Location()), false
+	}
+	location, err := time.LoadLocation(name)
+	if err != nil {
+		e.fail(40485, "unrecognized time zone identifier: \"%s\"", name)
+		return t, true
+	}
+	return t.In(location), false
+}
+
+// dateFormats are the specifiers of $dateToString.
+var dateFormats = map[byte]func(t time.Time) string{
+	'Y': func(t time.Time) string { return fmt.Sprintf("%04d", t.Year()) }, 'm': func(t time.Time) string { return fmt.Sprintf("%02d", t.Month()) },
+	'd': func(t time.Time) string { return fmt.Sprintf("%02d", t.Day()) }, 'H': func(t time.Time) string { return fmt.Sprintf("%02d", t.Hour()) },
+	'M': func(t time.Time) string { return fmt.Sprintf("%02d", t.Minute()) }, 'S': func(t time.Time) string { return fmt.Sprintf("%02d", t.Second()) },
+	'L': func(t time.Time) string { return fmt.Sprintf("%03d", t.Nanosecond()/1e6) }, 'j': func(t time.Time) string { return fmt.Sprintf("%03d", t.YearDay()) },
+	'w': func(t time.Time) string { return strconv.Itoa(int(t.Weekday()) + 1) }, 'u': func(t time.Time) string { return strconv.Itoa(dateParts["$isoDayOfWeek"](t)) },
+	'U': func(t time.Time) string { return fmt.Sprintf("%02d", dateParts["$week"](t)) }, 'V': func(t time.Time) string { return fmt.Sprintf("%02d", dateParts["$isoWeek"](t)) },
+	'G': func(t time.Time) string { return fmt.Sprintf("%04d", dateParts["$isoWeekYear"](t)) }, 'z': func(t time.Time) string { return t.Format("-0700") },
+	'Z': func(t time.Time) string { _, s := t.Zone(); return strconv.Itoa(s / 60) }, '%': func(time.Time) string { return "%" },
+}
+
+func (p *parser) dateToString(arg any) Expr {
+	args := p.named("$dateToString", arg, 18629, 18534, 18628, "date", "format?", "timezone?", "onNull?")
+	date, format, zone, onNull := p.parse(args["date"]), p.optional(args, "format"), p.optional(args, "timezone"), p.optional(args, "onNull")
+	return func(e *Env) any {
+		t, null := e.date(date, zone)
+		layout := any("%Y-%m-%dT%H:%M:%S.%LZ")
+		if format != nil {
+			layout = format(e)
+		}
+		s, ok := layout.(string)
+		switch {
+		case null && onNull != nil:
+			return onNull(e)
+		case null, value.IsNull(layout):
+			return nil
+		case !ok:
+			return e.fail(18533, "$dateToString requires that 'format' be a string, found: %s with value %s", value.TypeName(layout), value.Text(layout))
+		}
+		var b strings.Builder
+		for i := 0; i < len(s); i++ {
+			if s[i] != '%' {
+				b.WriteByte(s[i])
+				continue
+			}
+			i++
+			if i == len(s) {
+				return e.fail(18535, "Unmatched '%%' at end of format string")
+			}
+			f := dateFormats[s[i]]
+			if f == nil {
+				return e.fail(18536, "Invalid format character '%%%c' in format string", s[i])
+			}
+			b.WriteString(f(t))
+		}
+		return b.String()
+	}
+}
+
+func (p *parser) dateFromString(arg any) Expr {
+	args := p.named("$dateFromString", arg, 40540, 40541, 40542, "dateString", "format?", "timezone?", "onError?", "onNull?")
+	p.Refuse(args["format"] != nil || args["timezone"] != nil, fault.NotImplemented,
+		"$dateFromString with format or timezone is not implemented by the embedded deployment")
+	text, onError, onNull := p.parse(args["dateString"]), p.optional(args, "onError"), p.optional(args, "onNull")
+	return func(e *Env) any {
+		v := text(e)
+		s, ok := v.(string)
+		switch {
+		case value.IsNull(v) && onNull != nil:
+			return onNull(e)
+		case value.IsNull(v):
+			return nil
+		}
+		r, err := parseDate(s)
+		switch {
+		case (err != nil || !ok) && onError != nil:
+			return onError(e)
+		case !ok:
+			return e.fail(fault.ConversionFailure, "$dateFromString requires that 'dateString' be a string, found: %s with value %s", value.TypeName(v), value.Text(v))
+		case err != nil:
+			e.err = err
+		}
+		return r
+	}
+}
