@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -55,8 +56,8 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 	return nil, fault.Errorf(fault.NotImplemented, "%s is not implemented by the embedded deployment", stage)
 }
 
-func (h host) Out(name string, docs []bson.D) error {
-	s, db := h.s, h.db
+func (h host) Out(db, name string, docs []bson.D) error {
+	s, db := h.s, cmp.Or(db, h.db)
 	withIDs := make([]bson.D, len(docs))
 	for i, doc := range docs {
 		withIDs[i], _ = withID(doc, nil)
@@ -77,41 +78,75 @@ func (h host) Out(name string, docs []bson.D) error {
 	})
 }
 
-func (h host) Merge(name string, fail bool, docs []bson.D) error {
+func (h host) Merge(m pipeline.Merge, docs []bson.D) error {
 	s := h.s
-	if err := namespace(h.db, name); err != nil {
+	m.DB = cmp.Or(m.DB, h.db)
+	if err := namespace(m.DB, m.Coll); err != nil {
 		return err
 	}
+	var missing error
+	s.View(func(tx *store.Tx) {
+		c := tx.Collection(m.DB, m.Coll)
+		identifies := func(x *store.Index) bool {
+			return x.Unique && x.Partial == nil && len(x.Key) == len(m.On) && !slices.ContainsFunc(x.Key, func(k bson.E) bool { return !slices.Contains(m.On, k.Key) })
+		}
+		if !slices.Equal(m.On, []string{"_id"}) && (c == nil || !slices.ContainsFunc(c.Indexes, identifies)) {
+			missing = fault.Errorf(51183, "Cannot find index to verify that join fields will be unique")
+		}
+	})
+	if missing != nil {
+		return missing
+	}
 	if len(docs) == 0 {
-		return s.Update(func(tx *store.Tx) error { _, err := tx.Writable(h.db, name, true); return err })
+		return s.Update(func(tx *store.Tx) error { _, err := tx.Writable(m.DB, m.Coll, true); return err })
 	}
 	for _, doc := range docs {
 		doc, _ := withID(doc, nil)
-		if err := s.Update(func(tx *store.Tx) error { return merge(tx, h.db, name, fail, doc) }); err != nil {
+		if err := s.Update(func(tx *store.Tx) error { return merge(tx, &m, doc) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// merge inserts a document or, without fail, sets its fields in the document with the same _id.
-func merge(tx *store.Tx, db, name string, fail bool, doc bson.D) error {
-	c, err := tx.Writable(db, name, true)
+// merge merges a document into a collection.
+func merge(tx *store.Tx, m *pipeline.Merge, doc bson.D) error {
+	c, err := tx.Writable(m.DB, m.Coll, true)
 	if err != nil {
 		return err
 	}
-	old := c.WithID(doc[0].Value)
+	filter := bson.D{}
+	for _, name := range m.On {
+		filter = append(filter, bson.E{Key: name, Value: bson.D{{Key: "$eq", Value: value.Get(doc, name)}}})
+	}
+	f, err := query.Compile(filter, m.Options)
+	if err != nil {
+		return err
+	}
+	old, err := search(c, c.Current(), f, 1)
 	switch {
+	case err != nil:
+		return err
+	case len(old) == 0 && m.NotMatched == "fail":
+		return fault.Errorf(fault.MergeStageNoMatchingDocument,
+			"$merge could not find a matching document in the target collection for at least one document in the source collection")
+	case len(old) == 0 && m.NotMatched == "discard":
+		return nil
 	case len(old) == 0:
 		return tx.Insert(c, doc, value.Encode(doc))
-	case fail:
-		return c.Duplicate(c.Indexes[0], []any{doc[0].Value})
+	case m.Pipeline == nil && m.Matched == "fail":
+		key := []any{}
+		for _, name := range m.On {
+			key = append(key, value.Get(doc, name))
+		}
+		return c.Duplicate(c.Indexes[0], key)
+	case m.Pipeline == nil && m.Matched == "keepExisting":
+		return nil
 	}
-	merged := slices.Clone(old[0].Document())
-	for _, e := range doc {
-		merged = value.Set(merged, e.Key, e.Value)
+	merged, err := m.Combine(old[0].Document(), doc)
+	if err == nil {
+		_, err = tx.Replace(c, old[0], merged, store.Update)
 	}
-	_, err = tx.Replace(c, old[0], merged, store.Update)
 	return err
 }
 
@@ -146,7 +181,7 @@ func aggregate(s *call, a *args) action {
 	g.batchSize = c.number("batchSize", firstBatch)
 	g.opts = query.Options{Let: a.let(), Collation: a.collation(), Wire: wire(s.req)}
 	if a.Err == nil {
-		a.Note(pipeline.CheckNames(g.list))
+		a.Note(pipeline.CheckNames(g.list, g.opts.Wire))
 	}
 	if explains {
 		x := newExplanation(s, a, value.Delete(a.doc, "$db"))
@@ -171,9 +206,21 @@ func (g *aggregation) run() (bson.D, error) {
 		return nil, err
 	}
 	now := s.d.Now()
-	docs, err := p.Run(host{s, s.req.DB, g.name}, func() ([]bson.D, error) {
-		return s.documents(g.name, g.args.any("hint"), g.concern.at, nil)
-	})
+	src := &results{at: g.concern.time(now)}
+	if g.batchSize == 0 && p.Writes != "" { // the first getMore runs it
+		src.later = func() ([]bson.Raw, error) { return g.results(p) }
+	} else if src.docs, err = g.results(p); err != nil {
+		return nil, err
+	}
+	src.known = p.Writes != "" && src.later == nil
+	return s.open(g.ns, src, cursorOptions{size: g.batchSize, openFirst: mongos(s.req),
+		idFirst: mongos(s.req) && (p.Writes != "" || p.Source == "$planCacheStats")})
+}
+
+// results runs a pipeline.
+func (g *aggregation) results(p *pipeline.Pipeline) ([]bson.Raw, error) {
+	s := g.s
+	docs, err := p.Run(host{s, s.req.DB, g.name}, func() ([]bson.D, error) { return g.input(p) })
 	if err != nil {
 		return nil, err
 	}
@@ -186,8 +233,32 @@ func (g *aggregation) run() (bson.D, error) {
 			return nil, fault.Errorf(fault.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", n)
 		}
 	}
-	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0, at: g.concern.time(now)}
-	return s.open(g.ns, src, cursorOptions{size: g.batchSize, idFirst: mongos(s.req) && (p.Writes != "" || p.Source == "$planCacheStats"), openFirst: mongos(s.req)})
+	return raws, nil
+}
+
+// input returns the documents of the collection, in the order of the index that a first $match would use.
+func (g *aggregation) input(p *pipeline.Pipeline) ([]bson.D, error) {
+	s := g.s
+	q := &findCommand{s: s, hint: g.args.any("hint")}
+	c, err := s.hinted(g.name, q.hint, canonical{})
+	if err != nil {
+		return nil, err
+	}
+	if len(g.list) > 0 {
+		if first := g.list[0].(bson.D)[0]; first.Key == "$match" {
+			q.filter, _ = first.Value.(bson.D)
+		}
+	}
+	if err := needsText(c, p.Text); err != nil {
+		return nil, err
+	}
+	docs, err := s.documentsOf(s.req.DB, g.name, g.concern.at, 0)
+	s.View(func(*store.Tx) { q.index = q.choose(c) })
+	if order := q.scanOrder(); order != nil {
+		docs = slices.Clone(docs)
+		query.Sort(docs, order, func(d bson.D) bson.D { return d })
+	}
+	return docs, err
 }
 
 // allowed returns an error if a pipeline cannot run here.
@@ -210,7 +281,6 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 	}
 	f.Refuse(p.Source == "$currentOp" && s.req.DB != "admin", fault.InvalidNamespace,
 		"$currentOp must be run against the 'admin' database with {aggregate: 1}")
-	f.Refuse(p.Source == "$documents" && wire(s.req) < wire50, 40324, "Unrecognized pipeline stage name: '$documents'")
 	return f.Err
 }
 

@@ -36,9 +36,16 @@ type results struct {
 	// looks for another one.
 	known bool
 	at    bson.D
+	later func() ([]bson.Raw, error) // finds the documents at the first batch that is not empty; nil: they are found
 }
 
 func (l *results) batch(n int64) (docs []bson.Raw, done bool, err error) {
+	if l.later != nil && n != 0 {
+		if l.docs, err = l.later(); err != nil {
+			return nil, true, err
+		}
+		l.later = nil
+	}
 	docs, l.docs = take(l.docs, n)
 	return docs, len(l.docs) == 0 && (n < 0 || l.known || int64(len(docs)) < n), nil
 }

@@ -83,6 +83,8 @@ func (q *findCommand) run() (bson.D, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case q.match.Text():
+		return nil, needsText(c, true)
 	case q.tailable:
 		return q.runTailable(c)
 	case len(q.min)+len(q.max) > 0 && q.hint == nil:
@@ -303,7 +305,11 @@ func (s *call) documentsOf(db, name string, at *bson.Timestamp, depth int) ([]bs
 
 // documents returns the documents of a collection or a view that match a filter, or all if it is nil.
 func (s *call) documents(name string, hint any, at *bson.Timestamp, f *query.Filter) ([]bson.D, error) {
-	if _, err := s.hinted(name, hint, canonical{}); err != nil {
+	c, err := s.hinted(name, hint, canonical{})
+	if err == nil {
+		err = needsText(c, f.Text())
+	}
+	if err != nil {
 		return nil, err
 	}
 	docs, err := s.documentsOf(s.req.DB, name, at, 0)

@@ -72,6 +72,17 @@ func constrains(filter bson.D, field string) bool {
 	return false
 }
 
+// needsText returns an error if a query has $text, which no collection here can answer.
+func needsText(c *store.Collection, text bool) error {
+	switch {
+	case !text:
+		return nil
+	case c != nil && slices.ContainsFunc(c.Indexes, func(x *store.Index) bool { return x.Key[0].Value == "text" }):
+		return fault.Errorf(fault.NotImplemented, "$text is not implemented by the embedded deployment")
+	}
+	return fault.Errorf(fault.IndexNotFound, "text index required for $text query")
+}
+
 // natural returns 1 or -1 if a hint or sort is $natural, and else 0.
 func natural(spec any) int {
 	d, _ := spec.(bson.D)

@@ -229,7 +229,7 @@ func updateCommand(s *call, a *args) action {
 		// The server rejects unknown stages only after it has run the statements, when it counts the stages.
 		for _, w := range writes {
 			if list, ok := w.update.(bson.A); ok && err == nil {
-				err = pipeline.CheckNames(list)
+				err = pipeline.CheckNames(list, wire(s.req))
 			}
 		}
 		if err != nil {

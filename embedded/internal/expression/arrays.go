@@ -251,9 +251,12 @@ func objectToArray(e *Env, v []any) any {
 	return e.count(out)
 }
 
-func mergeObjects(e *Env, v []any) any {
+func mergeObjects(e *Env, v []any) any { return MergeObjects(e, operands(v)) }
+
+// MergeObjects merges documents.
+func MergeObjects(e *Env, values []any) any {
 	out := bson.D{}
-	for _, x := range operands(v) {
+	for _, x := range values {
 		d, ok := x.(bson.D)
 		if !ok && !value.IsNull(x) {
 			return e.fail(40400, "$mergeObjects requires object inputs, but input %s is of type %s", value.Text(x), value.TypeName(x))

@@ -57,6 +57,7 @@ const (
 	OperationFailed                          int32 = 96
 	UnsatisfiableWriteConcern                int32 = 100
 	WriteConflict                            int32 = 112
+	MergeStageNoMatchingDocument             int32 = 13113
 	ConversionFailure                        int32 = 241
 	ConflictingOperationInProgress           int32 = 117
 	DocumentValidationFailure                int32 = 121

@@ -17,10 +17,9 @@ type Host interface {
 	Read(collection string) ([]bson.D, error)
 	// Source returns the documents of a stage that does not read the collection, such as $collStats.
 	Source(stage string, arg any) ([]bson.D, error)
-	// Out replaces the documents of a collection of the database. Merge merges documents into it; with fail, a
-	// document whose _id exists is an error.
-	Out(collection string, docs []bson.D) error
-	Merge(collection string, fail bool, docs []bson.D) error
+	// Out replaces the documents of a collection. Merge merges documents into one. db "" is the pipeline's database.
+	Out(db, collection string, docs []bson.D) error
+	Merge(m Merge, docs []bson.D) error
 }
 
 // Pipeline is a parsed pipeline. It may be used concurrently.
@@ -31,6 +30,7 @@ type Pipeline struct {
 	Source    string
 	sourceArg any
 	Writes    string // $out or $merge if the pipeline ends in one
+	Text      bool   // it begins with $text
 }
 
 // stage transforms documents. It must not change them in place.
@@ -40,19 +40,21 @@ type stage func(h Host, docs []bson.D) ([]bson.D, error)
 var sources = []string{"$collStats", "$currentOp", "$listLocalSessions", "$indexStats", "$planCacheStats", "$documents", "$changeStream", "$listSearchIndexes"}
 
 // transforms are the stages that map each document to one document. Pipeline updates allow only these.
-var transforms = []string{"$addFields", "$set", "$project", "$replaceRoot", "$replaceWith"}
+var transforms = []string{"$addFields", "$set", "$project", "$unset", "$replaceRoot", "$replaceWith"}
 
 // Transforms reports whether a stage maps each document to one document.
 func Transforms(stage string) bool { return slices.Contains(transforms, stage) }
 
 type parser struct {
-	opts query.Options
+	opts     query.Options
+	position int  // of the stage
+	text     bool // see Pipeline
 	fault.First
 }
 
 // Compile parses a pipeline. Errors are *fault.Error with the server's codes and messages.
 func Compile(list bson.A, o query.Options) (*Pipeline, error) {
-	if err := CheckNames(list); err != nil {
+	if err := CheckNames(list, o.Wire); err != nil {
 		return nil, err
 	}
 	p := &parser{opts: o}
@@ -70,21 +72,31 @@ func Compile(list bson.A, o query.Options) (*Pipeline, error) {
 		case writes:
 			out.Writes = name
 		}
+		p.position = i
 		out.stages = append(out.stages, parsers[name](p, arg))
 	}
+	out.Text = p.text
 	return out, p.Err
 }
 
 // CheckNames returns an error if a stage has an unknown name or the wrong form.
-func CheckNames(list bson.A) error {
+func CheckNames(list bson.A, wire int) error {
 	for _, item := range list {
 		d, ok := item.(bson.D)
+		var name string
+		if len(d) == 1 {
+			name = d[0].Key
+		}
+		since, isLater := later[name]
+		unknown := parsers[name] == nil && !slices.Contains(sources, name) || name == "$documents" && wire > 0 && wire < 14
 		switch {
 		case !ok:
 			return fault.Errorf(fault.TypeMismatch, "Each element of the 'pipeline' array must be an object")
 		case len(d) != 1:
 			return fault.Errorf(40323, "A pipeline stage specification object must contain exactly one field.")
-		case parsers[d[0].Key] == nil && !slices.Contains(sources, d[0].Key):
+		case unknown && isLater && (wire == 0 || wire >= since):
+			return fault.Errorf(fault.NotImplemented, "%s is not implemented by the embedded deployment", name)
+		case unknown:
 			return fault.Errorf(40324, "Unrecognized pipeline stage name: '%s'", d[0].Key)
 		}
 	}

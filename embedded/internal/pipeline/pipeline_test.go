@@ -27,8 +27,8 @@ func (s *shelf) Read(string) ([]bson.D, error) { return s.other, nil }
 func (s *shelf) Source(string, any) ([]bson.D, error) {
 	return []bson.D{{{Key: "source", Value: true}}}, nil
 }
-func (s *shelf) Out(_ string, docs []bson.D) error           { s.wrote = docs; return nil }
-func (s *shelf) Merge(_ string, _ bool, docs []bson.D) error { s.wrote = docs; return nil }
+func (s *shelf) Out(_, _ string, docs []bson.D) error { s.wrote = docs; return nil }
+func (s *shelf) Merge(_ Merge, docs []bson.D) error   { s.wrote = docs; return nil }
 
 const shop = `[{"_id":1,"k":"a","n":2,"t":["x","y"]},{"_id":2,"k":"b","n":5},{"_id":3,"k":"a","n":4,"t":[]}]`
 
@@ -45,6 +45,9 @@ func TestPipelines(t *testing.T) {
 		}
 		testkit.Check(t, err)
 		got, err := p.Run(h, func() ([]bson.D, error) { return docs, nil })
+		if e, ok := err.(*fault.Error); ok {
+			return fmt.Sprint("error ", e.Code, " when it runs: ", e)
+		}
 		testkit.Check(t, err)
 		testkit.Equal(t, "the documents themselves", value.Text(array(docs)), value.Text(list(t, shop)))
 		if p.Writes != "" {

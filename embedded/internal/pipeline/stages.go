@@ -12,150 +12,79 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// parsers parse the argument of a stage.
-var parsers = map[string]func(p *parser, arg any) stage{
-	"$match": match, "$project": project, "$addFields": addFields, "$set": addFields,
-	"$group": group, "$sort": sort, "$limit": limit, "$skip": skip, "$count": count, "$unwind": unwind,
-	"$replaceRoot": replaceRoot, "$replaceWith": replaceWith, "$lookup": lookup,
-	"$out": out, "$merge": merge,
+// parsers parse the argument of a stage. init fills it, because some stages contain pipelines.
+var parsers map[string]func(p *parser, arg any) stage
+
+func init() {
+	parsers = map[string]func(p *parser, arg any) stage{
+		"$match": match, "$project": project, "$addFields": addFields, "$set": addFields, "$unset": unset,
+		"$group": group, "$bucket": bucket, "$sortByCount": sortByCount, "$sort": sort, "$limit": limit, "$skip": skip, "$count": count,
+		"$sample": sample, "$unwind": unwind, "$replaceRoot": replaceRoot, "$replaceWith": replaceWith, "$redact": redact,
+		"$lookup": lookup, "$unionWith": unionWith, "$facet": facet, "$out": out, "$merge": merge,
+	}
 }
+
+// later maps stages that servers have and the embedded deployment does not to the wire version that added them.
+var later = map[string]int{"$graphLookup": 0, "$geoNear": 0, "$bucketAuto": 0, "$listSessions": 0, "$setWindowFields": 13,
+	"$densify": 14, "$fill": 16, "$changeStreamSplitLargeEvent": 19, "$search": 0, "$searchMeta": 0, "$vectorSearch": 0}
 
 func match(p *parser, arg any) stage {
 	d := p.document(arg, 15959, "the match filter must be an expression in an object")
 	f, err := query.Compile(d, p.opts)
 	p.Note(err)
+	if f.Text() {
+		p.Refuse(p.position > 0, 17313, "$match with $text is only allowed as the first pipeline stage")
+		p.text = true
+	}
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return f.Select(docs) }
+}
+
+// within adds the name of a stage to an error.
+func (p *parser) within(stage string, err error) {
+	if e, ok := err.(*fault.Error); ok {
+		p.Fail(e.Code, "Invalid %s :: caused by :: %s", stage, e.Message)
+	}
 }
 
 func project(p *parser, arg any) stage {
 	d := p.document(arg, 15969, "$project specification must be an object")
 	p.Refuse(len(d) == 0, 51272, "Invalid $project :: caused by :: projection specification must have at least one field")
 	projection, err := query.CompileProjection(d, p.opts)
-	p.Note(err)
+	p.within("$project", err)
 	return each(projection.Apply)
 }
 
 func addFields(p *parser, arg any) stage {
 	d := p.document(arg, 40272, "$addFields specification stage must be an object, got "+value.TypeName(arg))
+	p.Refuse(len(d) == 0, 40177, "Invalid $addFields :: caused by :: specification must have at least one field")
 	fields, err := query.CompileFields(d, p.opts)
-	p.Note(err)
+	p.within("$addFields", err)
 	return each(fields.Apply)
 }
 
-// accumulator is a row of the table of accumulators: add combines the result so far with a value.
-type accumulator struct {
-	start any
-	add   func(result, v any) (any, error)
-}
-
-var accumulators = map[string]accumulator{
-	"$sum": {int32(0), func(sum, v any) (any, error) {
-		if !value.IsNumber(v) {
-			return sum, nil
-		}
-		if sum, _ = value.Add(sum, v); sum == nil {
-			return nil, fault.Errorf(fault.NotImplemented, "$sum of Decimal128 is not implemented by the embedded deployment")
-		}
-		return sum, nil
-	}},
-	"$push": {bson.A(nil), func(list, v any) (any, error) {
-		if (v != value.Missing{}) {
-			list = append(list.(bson.A), v)
-		}
-		return list, nil
-	}},
-}
-
-// accumulation is a field of a group.
-type accumulation struct {
-	name string
-	accumulator
-	x expression.Expr
-}
-
-// accumulation parses a field of $group other than _id.
-func (p *parser) accumulation(e bson.E) (out accumulation) {
-	d, ok := e.Value.(bson.D)
-	switch {
-	case strings.Contains(e.Key, "."):
-		p.Fail(40235, "The field name '%s' cannot contain '.'", e.Key)
-	case !ok:
-		p.Fail(40234, "The field '%s' must be an accumulator object", e.Key)
-	case len(d) != 1:
-		p.Fail(40238, "The field '%s' must specify one accumulator", e.Key)
-	default:
-		a, known := accumulators[d[0].Key]
-		p.Refuse(!known, 15952, "unknown group operator '%s'", d[0].Key)
-		out = accumulation{e.Key, a, p.expression(d[0].Value)}
+func unset(p *parser, arg any) stage {
+	list, ok := arg.(bson.A)
+	name, isText := arg.(string)
+	if isText {
+		list = bson.A{name}
 	}
-	return out
+	p.Refuse(!ok && !isText, 31002, "$unset specification must be a string or an array")
+	p.Refuse(ok && len(list) == 0, 31119, "$unset specification must be a string or an array with at least one field")
+	spec := bson.D{}
+	for _, item := range list {
+		name, ok := item.(string)
+		p.Refuse(!ok, 31120, "$unset specification must be a string or an array containing only string values")
+		spec = append(spec, bson.E{Key: name, Value: false})
+	}
+	projection, err := query.CompileProjection(spec, p.opts)
+	p.within("$unset", err)
+	return each(projection.Apply)
 }
 
 func (p *parser) expression(v any) expression.Expr {
 	x, err := expression.Parse(v, p.opts.Let)
 	p.Note(err)
 	return x
-}
-
-func group(p *parser, arg any) stage {
-	d := p.document(arg, 15947, "a group's fields must be specified in an object")
-	g := grouping{opts: p.opts}
-	for _, e := range d {
-		if e.Key == "_id" {
-			g.id = p.expression(e.Value)
-		} else {
-			g.fields = append(g.fields, p.accumulation(e))
-		}
-	}
-	p.Refuse(g.id == nil, 15955, "a group specification must include an _id")
-	return g.run
-}
-
-type grouping struct {
-	opts   query.Options
-	id     expression.Expr
-	fields []accumulation
-}
-
-func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
-	var groups []bson.D // fields: first _id, then g.fields in order
-	positions := map[string]int{}
-	for _, d := range docs {
-		env := expression.NewEnv(d, g.opts.Let)
-		id, err := g.id.Eval(env)
-		if err != nil {
-			return nil, err
-		}
-		id = value.OrNull(id)
-		k := value.Key(g.opts.Collation.Fold(id))
-		position, ok := positions[k]
-		if !ok {
-			position = len(groups)
-			positions[k] = position
-			doc := bson.D{{Key: "_id", Value: id}}
-			for _, f := range g.fields {
-				doc = append(doc, bson.E{Key: f.name, Value: f.start})
-			}
-			groups = append(groups, doc)
-		}
-		for i, f := range g.fields {
-			v, err := f.x.Eval(env)
-			if err != nil {
-				return nil, err
-			}
-			result := &groups[position][i+1].Value
-			if *result, err = f.add(*result, v); err != nil {
-				return nil, err
-			}
-		}
-	}
-	var made volume
-	for _, doc := range groups {
-		if err := made.add(doc); err != nil {
-			return nil, err
-		}
-	}
-	return groups, nil
 }
 
 func sort(p *parser, arg any) stage {
@@ -187,7 +116,10 @@ func skip(p *parser, arg any) stage {
 
 func count(p *parser, arg any) stage {
 	name, ok := arg.(string)
-	p.Refuse(!ok || name == "" || strings.HasPrefix(name, "$") || strings.Contains(name, "."), 40156, "the count field must be a non-empty string")
+	p.Refuse(!ok, 40156, "the count field must be a non-empty string")
+	p.Refuse(name == "", 40157, "the count field must be a non-empty string")
+	p.Refuse(strings.HasPrefix(name, "$"), 40158, "the count field cannot be a $-prefixed path")
+	p.Refuse(strings.Contains(name, "."), 40160, "the count field cannot contain '.'")
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		if len(docs) == 0 {
 			return nil, nil
@@ -198,7 +130,30 @@ func count(p *parser, arg any) stage {
 
 func unwind(p *parser, arg any) stage {
 	path, ok := arg.(string)
-	// The embedded deployment supports no options.
+	index, preserve := "", false
+	if d, isDocument := arg.(bson.D); isDocument {
+		ok = true
+		_, hasPath := value.Field(d, "path")
+		p.Refuse(!hasPath, 28812, "no path specified to $unwind stage")
+		for _, e := range d {
+			text, isText := e.Value.(string)
+			flag, isFlag := e.Value.(bool)
+			switch e.Key {
+			case "path":
+				path = text
+				p.Refuse(!isText, 28808, "expected a string as the path for $unwind stage, got %s", value.TypeName(e.Value))
+			case "preserveNullAndEmptyArrays":
+				preserve = flag
+				p.Refuse(!isFlag, 28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s", value.TypeName(e.Value))
+			case "includeArrayIndex":
+				index = text
+				p.Refuse(text == "", 28810, "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got %s", value.TypeName(e.Value))
+				p.Refuse(strings.HasPrefix(text, "$"), 28822, "includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", text)
+			default:
+				p.Fail(28811, "unrecognized option to $unwind stage: %s", e.Key)
+			}
+		}
+	}
 	p.Refuse(!ok, 15981,
 		"expected either a string or an object as specification for $unwind stage, got %s", value.TypeName(arg))
 	p.Refuse(!strings.HasPrefix(path, "$") || len(path) < 2, 28818,
@@ -207,20 +162,36 @@ func unwind(p *parser, arg any) stage {
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		var out []bson.D
 		var made volume
-		for _, d := range docs {
-			items, ok := at(d, parts).(bson.A)
-			if !ok {
-				items = bson.A{at(d, parts)}
+		add := func(d bson.D, item, position any) error {
+			c := d
+			if item != any(value.Missing{}) {
+				c = value.Put(value.CloneDoc(d), parts, item).(bson.D)
 			}
-			for _, item := range items {
-				if !ok && (item == nil || item == any(value.Missing{})) {
-					continue
+			if index != "" {
+				c = value.Put(value.CloneDoc(c), strings.Split(index, "."), position).(bson.D)
+			}
+			out = append(out, c)
+			return made.add(c)
+		}
+		for _, d := range docs {
+			v := at(d, parts)
+			items, isArray := v.(bson.A)
+			var err error
+			switch {
+			case isArray && len(items) > 0:
+				for i, item := range items {
+					if err = add(d, item, int64(i)); err != nil {
+						break
+					}
 				}
-				c := value.Put(value.CloneDoc(d), parts, item).(bson.D)
-				if err := made.add(c); err != nil {
-					return nil, err
-				}
-				out = append(out, c)
+			case isArray && preserve:
+				err = add(value.Put(value.CloneDoc(d), parts, value.Missing{}).(bson.D), value.Missing{}, nil)
+			case isArray, value.IsNull(v) && !preserve:
+			default:
+				err = add(d, value.Missing{}, nil)
+			}
+			if err != nil {
+				return nil, err
 			}
 		}
 		return out, nil
@@ -237,9 +208,13 @@ func at(v any, parts []string) any {
 }
 
 func replaceRoot(p *parser, arg any) stage {
-	d, _ := arg.(bson.D)
+	d, ok := arg.(bson.D)
+	p.Refuse(!ok, 40229, "expected an object as specification for $replaceRoot stage, got %s", value.TypeName(arg))
+	for _, e := range d {
+		p.Refuse(e.Key != "newRoot", fault.IDLUnknownField, "BSON field '$replaceRoot.%s' is an unknown field.", e.Key)
+	}
 	root, ok := value.Field(d, "newRoot")
-	p.Refuse(!ok || len(d) != 1, 40231, "no newRoot specified for the $replaceRoot stage")
+	p.Refuse(!ok, fault.IDLFailedToParse, "BSON field '$replaceRoot.newRoot' is missing but a required field")
 	return replaceWith(p, root)
 }
 
@@ -258,77 +233,10 @@ func replaceWith(p *parser, arg any) stage {
 	})
 }
 
-// lookup is $lookup with localField and foreignField.
-func lookup(p *parser, arg any) stage {
-	d := p.document(arg, fault.FailedToParse, "the $lookup specification must be an object")
-	fields := map[string]string{}
-	for _, e := range d {
-		s, ok := e.Value.(string)
-		fields[e.Key] = s
-		switch e.Key {
-		case "from", "localField", "foreignField", "as":
-			p.Refuse(!ok, fault.FailedToParse, "$lookup argument '%s: %s' must be a string, is type %s", e.Key, value.Text(e.Value), value.TypeName(e.Value))
-		default:
-			p.Fail(fault.FailedToParse, "unknown argument to $lookup: %s", e.Key)
-		}
-	}
-	from, local, foreign, as := fields["from"], fields["localField"], fields["foreignField"], fields["as"]
-	p.Refuse(as == "" || local == "" || foreign == "", fault.FailedToParse, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
-	opts := p.opts
-	return func(h Host, docs []bson.D) ([]bson.D, error) {
-		others, err := h.Read(from)
-		if err != nil {
-			return nil, err
-		}
-		return each(func(d bson.D) (bson.D, error) {
-			anyOf := bson.A{bson.D{{Key: foreign, Value: bson.D{{Key: "$in", Value: bson.A{}}}}}} // $or requires a condition
-			query.Leaves(d, strings.Split(local, "."), func(v any) {
-				// In a list of $in, a regular expression or {$gt: 1} would be a condition.
-				anyOf = append(anyOf, bson.D{{Key: foreign, Value: bson.D{{Key: "$eq", Value: value.OrNull(v)}}}})
-			})
-			f, err := query.Compile(bson.D{{Key: "$or", Value: anyOf}}, opts)
-			if err != nil {
-				return nil, err
-			}
-			matched, err := f.Select(others)
-			if err != nil {
-				return nil, err
-			}
-			return value.Put(value.CloneDoc(d), strings.Split(as, "."), array(matched)).(bson.D), nil
-		})(h, docs)
-	}
-}
-
 func array(docs []bson.D) bson.A {
 	a := make(bson.A, len(docs))
 	for i := range docs {
 		a[i] = docs[i]
 	}
 	return a
-}
-
-func out(p *parser, arg any) stage {
-	name, ok := arg.(string)
-	p.Refuse(!ok || name == "", 16990, "$out only supports a string or object argument, but found %s", value.TypeName(arg))
-	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Out(name, docs) }
-}
-
-// merge is $merge on _id with whenMatched "merge" or "fail".
-func merge(p *parser, arg any) stage {
-	into, fail := arg, false
-	if d, ok := arg.(bson.D); ok {
-		into = value.Get(d, "into")
-		for _, e := range d {
-			switch {
-			case e.Key == "into", e.Key == "on" && e.Value == "_id":
-			case e.Key == "whenMatched" && (e.Value == "fail" || e.Value == "merge"):
-				fail = e.Value == "fail"
-			default:
-				p.Fail(fault.IDLUnknownField, "BSON field '$merge.%s' is an unknown field.", e.Key)
-			}
-		}
-	}
-	name, ok := into.(string)
-	p.Refuse(!ok || name == "", 51178, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
-	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Merge(name, fail, docs) }
 }

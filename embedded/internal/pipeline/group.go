@@ -1,0 +1,243 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/expression"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// An accumulator reduces the values of a group, which contain no errors, to one.
+type accumulator func(e *expression.Env, values []any) any
+
+var accumulators = map[string]accumulator{
+	"$sum": expression.Sum, "$avg": expression.Average, "$mergeObjects": expression.MergeObjects,
+	"$max":        func(_ *expression.Env, values []any) any { return expression.Extreme(values, 1) },
+	"$min":        func(_ *expression.Env, values []any) any { return expression.Extreme(values, -1) },
+	"$first":      func(_ *expression.Env, values []any) any { return value.OrNull(values[0]) },
+	"$last":       func(_ *expression.Env, values []any) any { return value.OrNull(values[len(values)-1]) },
+	"$push":       func(_ *expression.Env, values []any) any { return present(values) },
+	"$addToSet":   func(_ *expression.Env, values []any) any { return distinct(present(values)) },
+	"$count":      func(_ *expression.Env, values []any) any { return value.Int(int64(len(values))) },
+	"$stdDevPop":  func(_ *expression.Env, values []any) any { return expression.Deviation(values, false) },
+	"$stdDevSamp": func(_ *expression.Env, values []any) any { return expression.Deviation(values, true) },
+}
+
+func present(values []any) bson.A {
+	return slices.DeleteFunc(slices.Clone(append(bson.A{}, values...)), func(v any) bool { return v == any(value.Missing{}) })
+}
+
+func distinct(values bson.A) bson.A {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(values, func(v any) bool {
+		k := value.Key(v)
+		found := seen[k]
+		seen[k] = true
+		return found
+	})
+}
+
+// accumulation is a field of a group.
+type accumulation struct {
+	name string
+	do   accumulator
+	x    expression.Expr
+}
+
+// accumulation parses a field of $group other than _id.
+func (p *parser) accumulation(e bson.E) (out accumulation) {
+	d, ok := e.Value.(bson.D)
+	switch {
+	case strings.Contains(e.Key, "."):
+		p.Fail(40235, "The field name '%s' cannot contain '.'", e.Key)
+	case strings.HasPrefix(e.Key, "$"):
+		p.Fail(40236, "The field name '%s' cannot be an operator name", e.Key)
+	case !ok:
+		p.Fail(40234, "The field '%s' must be an accumulator object", e.Key)
+	case len(d) != 1:
+		p.Fail(40238, "The field '%s' must specify one accumulator", e.Key)
+	default:
+		name, arg := d[0].Key, d[0].Value
+		do, known := accumulators[name]
+		p.Refuse(!known && name == "$accumulator", fault.NotImplemented, "%s is not implemented by the embedded deployment", name)
+		p.Refuse(!known, 15952, "unknown group operator '%s'", name)
+		if list, isArray := arg.(bson.A); isArray {
+			p.Refuse(len(list) != 1, 40237, "The %s accumulator is a unary operator", name)
+			if len(list) == 1 {
+				arg = list[0]
+			}
+		}
+		if options, isDocument := arg.(bson.D); name == "$count" {
+			p.Refuse(!isDocument || len(options) > 0, fault.TypeMismatch, "$count takes no arguments, i.e. $count:{}")
+		}
+		out = accumulation{e.Key, do, p.expression(arg)}
+	}
+	return out
+}
+
+func group(p *parser, arg any) stage {
+	d := p.document(arg, 15947, "a group's fields must be specified in an object")
+	g := grouping{opts: p.opts}
+	for _, e := range d {
+		if e.Key == "_id" {
+			p.Refuse(g.id != nil, 15948, "a group's _id may only be specified once")
+			g.id = p.expression(e.Value)
+		} else {
+			g.fields = append(g.fields, p.accumulation(e))
+		}
+	}
+	p.Refuse(g.id == nil, 15955, "a group specification must include an _id")
+	return g.run
+}
+
+type grouping struct {
+	opts   query.Options
+	id     expression.Expr
+	fields []accumulation
+}
+
+func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
+	var ids []any
+	var values [][][]any // of each group and field
+	positions := map[string]int{}
+	var made volume
+	for _, d := range docs {
+		env := expression.NewEnv(d, g.opts.Let)
+		id, err := g.id.Eval(env)
+		if err != nil {
+			return nil, err
+		}
+		id = value.OrNull(id)
+		k := value.Key(g.opts.Collation.Fold(id))
+		position, ok := positions[k]
+		if !ok {
+			position = len(ids)
+			positions[k] = position
+			ids, values = append(ids, id), append(values, make([][]any, len(g.fields)))
+		}
+		for i, f := range g.fields {
+			v, err := f.x.Eval(env)
+			if err == nil {
+				err = made.add(bson.D{{Value: v}})
+			}
+			if err != nil {
+				return nil, err
+			}
+			values[position][i] = append(values[position][i], v)
+		}
+	}
+	out := make([]bson.D, len(ids))
+	for n, id := range ids {
+		doc := bson.D{{Key: "_id", Value: id}}
+		for i, f := range g.fields {
+			env := expression.NewEnv(nil, nil)
+			v, err := expression.Expr(func(e *expression.Env) any { return f.do(e, values[n][i]) }).Eval(env)
+			if err != nil {
+				return nil, err
+			}
+			doc = append(doc, bson.E{Key: f.name, Value: v})
+		}
+		if err := made.add(doc); err != nil {
+			return nil, err
+		}
+		out[n] = doc
+	}
+	return out, nil
+}
+
+func sortByCount(p *parser, arg any) stage {
+	path, isText := arg.(string)
+	d, isDocument := arg.(bson.D)
+	p.Refuse(!isText && !isDocument, 40149, "the sortByCount field must be specified as a string or as an object")
+	p.Refuse(isText && !strings.HasPrefix(path, "$"), 40148, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
+	p.Refuse(isDocument && (len(d) == 0 || !strings.HasPrefix(d[0].Key, "$")), 40147, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
+	groups := group(p, bson.D{{Key: "_id", Value: arg}, counted})
+	return func(h Host, docs []bson.D) ([]bson.D, error) {
+		out, err := groups(h, docs)
+		slices.SortStableFunc(out, func(a, b bson.D) int { return value.Compare(b[1].Value, a[1].Value) })
+		return out, err
+	}
+}
+
+// counted is the field that counts the documents of a group.
+var counted = bson.E{Key: "count", Value: bson.D{{Key: "$sum", Value: int32(1)}}}
+
+func bucket(p *parser, arg any) stage {
+	d := p.document(arg, 40201, "Argument to $bucket stage must be an object, but found type: "+value.TypeName(arg)+".")
+	by, hasBy := value.Field(d, "groupBy")
+	list, isArray := value.Get(d, "boundaries").(bson.A)
+	otherwise, hasDefault := value.Field(d, "default")
+	output := bson.D{counted}
+	for _, e := range d {
+		switch e.Key {
+		case "groupBy":
+			path, isText := e.Value.(string)
+			_, isDocument := e.Value.(bson.D)
+			p.Refuse(!isDocument && (!isText || !strings.HasPrefix(path, "$")), 40202,
+				"The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, but found: groupBy: %s.", value.Text(e.Value))
+		case "boundaries":
+			p.Refuse(!isArray, 40200, "The $bucket 'boundaries' field must be an array, but found type: %s.", value.TypeName(e.Value))
+		case "default":
+		case "output":
+			var ok bool
+			output, ok = e.Value.(bson.D)
+			p.Refuse(!ok, 40196, "The $bucket 'output' field must be an object, but found type: %s.", value.TypeName(e.Value))
+		default:
+			p.Fail(40197, "Unrecognized option to $bucket: %s.", e.Key)
+		}
+	}
+	p.Refuse(!hasBy || list == nil, 40198, "$bucket requires 'groupBy' and 'boundaries' to be specified.")
+	p.Refuse(len(list) < 2, 40192, "The $bucket 'boundaries' field must have at least 2 values, but found %d value(s).", len(list))
+	for i := range max(len(list)-1, 0) {
+		p.Refuse(value.Rank(list[i]) != value.Rank(list[i+1]), 40193, "All values in the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.",
+			value.TypeName(list[i]), value.TypeName(list[i+1]))
+		p.Refuse(value.Compare(list[i], list[i+1]) >= 0, 40194, "The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order (%s is not less than %s).",
+			i, i+1, value.Text(list[i]), value.Text(list[i+1]))
+	}
+	x, o := p.expression(by), p.opts
+	g := grouping{opts: p.opts}
+	for _, e := range output {
+		g.fields = append(g.fields, p.accumulation(e))
+	}
+	return func(h Host, docs []bson.D) ([]bson.D, error) {
+		// The documents of each bucket are grouped by themselves.
+		buckets := map[int][]bson.D{}
+		for _, doc := range docs {
+			v, err := x.Eval(expression.NewEnv(doc, o.Let))
+			if err != nil {
+				return nil, err
+			}
+			i, exact := slices.BinarySearchFunc(list, value.OrNull(v), value.Compare)
+			if !exact {
+				i--
+			}
+			if outside := i < 0 || i >= len(list)-1; outside && !hasDefault {
+				return nil, fault.Errorf(40066, "$switch could not find a matching branch for an input, and no default was specified.")
+			} else if outside {
+				i = -1
+			}
+			buckets[i] = append(buckets[i], doc)
+		}
+		var out []bson.D
+		for i, docs := range buckets {
+			id := otherwise
+			if i >= 0 {
+				id = list[i]
+			}
+			g := g
+			g.id = func(*expression.Env) any { return id }
+			one, err := g.run(h, docs)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, one...)
+		}
+		slices.SortFunc(out, func(a, b bson.D) int { return value.Compare(a[0].Value, b[0].Value) })
+		return out, nil
+	}
+}

@@ -1,0 +1,388 @@
+package pipeline
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/expression"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// inner parses a pipeline within a stage, which may not write.
+func (p *parser) inner(stage string, list bson.A, opts query.Options) *Pipeline {
+	inner, err := Compile(list, opts)
+	p.Note(err)
+	if err == nil && (inner.Writes != "" || stage == "$facet" && (inner.Source != "" || slices.ContainsFunc(list, func(s any) bool { return s.(bson.D)[0].Key == "$facet" }))) {
+		name := inner.Writes
+		if name == "" {
+			name = list[0].(bson.D)[0].Key
+		}
+		code := map[string]int32{"$facet": 40600, "$lookup": 51047, "$unionWith": 31441}[stage]
+		p.Fail(code, "%s is not allowed to be used within a %s stage", name, stage)
+	}
+	return inner
+}
+
+// lookup is $lookup with localField and foreignField, with a pipeline, or with both.
+func lookup(p *parser, arg any) stage {
+	d := p.document(arg, fault.FailedToParse, "the $lookup specification must be an object")
+	fields := map[string]string{}
+	var list bson.A
+	var let bson.D
+	for _, e := range d {
+		s, ok := e.Value.(string)
+		fields[e.Key] = s
+		switch e.Key {
+		case "from", "localField", "foreignField", "as":
+			p.Refuse(!ok, fault.FailedToParse, "$lookup argument '%s: %s' must be a string, is type %s", e.Key, value.Text(e.Value), value.TypeName(e.Value))
+		case "pipeline":
+			list, ok = e.Value.(bson.A)
+			p.Refuse(!ok, fault.TypeMismatch, "'pipeline' option must be specified as an array")
+			list = append(bson.A{}, list...)
+		case "let":
+			let, ok = e.Value.(bson.D)
+			p.Refuse(!ok, fault.FailedToParse, "$lookup argument 'let: %s' must be an object, is type %s", value.Text(e.Value), value.TypeName(e.Value))
+		default:
+			p.Fail(fault.FailedToParse, "unknown argument to $lookup: %s", e.Key)
+		}
+	}
+	from, local, foreign, as := fields["from"], fields["localField"], fields["foreignField"], fields["as"]
+	p.Refuse(from == "", fault.FailedToParse, "must specify 'from' field for a $lookup")
+	p.Refuse(as == "", fault.FailedToParse, "must specify 'as' field for a $lookup")
+	p.Refuse((local == "") != (foreign == ""), fault.FailedToParse, "$lookup requires both or neither of 'localField' and 'foreignField' to be specified")
+	p.Refuse(local == "" && list == nil, fault.FailedToParse, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
+	p.Refuse(let != nil && list == nil, fault.FailedToParse, "$lookup with a 'let' argument must also specify 'pipeline'")
+	values := make([]expression.Expr, len(let))
+	for i, e := range let {
+		values[i] = p.expression(e.Value)
+	}
+	opts := p.opts
+	bound := opts
+	bound.Let = slices.Concat(let, opts.Let)
+	if list != nil {
+		p.inner("$lookup", list, bound) // finds its errors
+	}
+	return func(h Host, docs []bson.D) ([]bson.D, error) {
+		others, err := h.Read(from)
+		if err != nil {
+			return nil, err
+		}
+		return each(func(d bson.D) (bson.D, error) {
+			matched := others
+			if local != "" {
+				if matched, err = joined(d, local, foreign, others, opts); err != nil {
+					return nil, err
+				}
+			}
+			if list != nil {
+				env, inner := expression.NewEnv(d, opts.Let), opts
+				inner.Let = slices.Clone(let)
+				for i, x := range values {
+					if inner.Let[i].Value, err = x.Eval(env); err != nil {
+						return nil, err
+					}
+				}
+				inner.Let = append(inner.Let, opts.Let...)
+				sub, err := Compile(list, inner)
+				if err != nil {
+					return nil, err
+				}
+				if matched, err = sub.Run(h, func() ([]bson.D, error) { return matched, nil }); err != nil {
+					return nil, err
+				}
+			}
+			return value.Put(value.CloneDoc(d), strings.Split(as, "."), array(matched)).(bson.D), nil
+		})(h, docs)
+	}
+}
+
+// joined returns the documents whose foreign field equals the local field of a document.
+func joined(d bson.D, local, foreign string, others []bson.D, opts query.Options) ([]bson.D, error) {
+	anyOf := bson.A{bson.D{{Key: foreign, Value: bson.D{{Key: "$in", Value: bson.A{}}}}}} // $or requires a condition
+	query.Leaves(d, strings.Split(local, "."), func(v any) {
+		// In a list of $in, a regular expression or {$gt: 1} would be a condition.
+		anyOf = append(anyOf, bson.D{{Key: foreign, Value: bson.D{{Key: "$eq", Value: value.OrNull(v)}}}})
+	})
+	f, err := query.Compile(bson.D{{Key: "$or", Value: anyOf}}, opts)
+	if err != nil {
+		return nil, err
+	}
+	return f.Select(others)
+}
+
+func unionWith(p *parser, arg any) stage {
+	from, ok := arg.(string)
+	var list bson.A
+	if d, isDocument := arg.(bson.D); isDocument {
+		ok = true
+		for _, e := range d {
+			switch e.Key {
+			case "coll":
+				from, _ = e.Value.(string)
+			case "pipeline":
+				list, _ = e.Value.(bson.A)
+			default:
+				p.Fail(fault.IDLUnknownField, "BSON field '$unionWith.%s' is an unknown field.", e.Key)
+			}
+		}
+		p.Refuse(from == "", fault.IDLFailedToParse, "BSON field '$unionWith.coll' is missing but a required field")
+	}
+	p.Refuse(!ok, fault.FailedToParse, "the $unionWith stage specification must be an object or string, but found %s", value.TypeName(arg))
+	inner := p.inner("$unionWith", list, p.opts)
+	return func(h Host, docs []bson.D) ([]bson.D, error) {
+		others, err := inner.Run(h, func() ([]bson.D, error) { return h.Read(from) })
+		return slices.Concat(docs, others), err
+	}
+}
+
+func facet(p *parser, arg any) stage {
+	d, ok := arg.(bson.D)
+	p.Refuse(!ok || len(d) == 0, 40169, "the $facet specification must be a non-empty object, but found: %s", value.Text(bson.D{{Key: "$facet", Value: arg}}))
+	facets := make([]*Pipeline, len(d))
+	for i, e := range d {
+		list, ok := e.Value.(bson.A)
+		p.Refuse(!ok, 40170, "arguments to $facet must be arrays, %s is type %s", e.Key, value.TypeName(e.Value))
+		facets[i] = p.inner("$facet", list, p.opts)
+	}
+	return func(h Host, docs []bson.D) ([]bson.D, error) {
+		out := bson.D{}
+		for i, f := range facets {
+			found, err := f.Apply(h, docs)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, bson.E{Key: d[i].Key, Value: array(found)})
+		}
+		return []bson.D{out}, nil
+	}
+}
+
+func sample(p *parser, arg any) stage {
+	d := p.document(arg, 28745, "the $sample stage specification must be an object")
+	size, ok := value.Field(d, "size")
+	for _, e := range d {
+		p.Refuse(e.Key == "size" && !value.IsNumber(e.Value), 28746, "size argument to $sample must be a number")
+		p.Refuse(e.Key == "size" && value.Float(e.Value) < 0, 28747, "size argument to $sample must not be negative")
+		p.Refuse(e.Key != "size", 28748, "unrecognized option to $sample: %s", e.Key)
+	}
+	p.Refuse(!ok, 28749, "$sample stage must specify a size")
+	n := int(min(value.Float(size), 1<<30))
+	return func(_ Host, docs []bson.D) ([]bson.D, error) {
+		docs = slices.Clone(docs)
+		rand.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
+		return docs[:min(n, len(docs))], nil
+	}
+}
+
+// verdicts are the variables of $redact.
+var verdicts = bson.D{{Key: "KEEP", Value: "keep"}, {Key: "PRUNE", Value: "prune"}, {Key: "DESCEND", Value: "descend"}}
+
+func redact(p *parser, arg any) stage {
+	opts := p.opts
+	opts.Let = slices.Concat(verdicts, p.opts.Let)
+	x, err := expression.Parse(arg, opts.Let)
+	p.Note(err)
+	return func(_ Host, docs []bson.D) (out []bson.D, err error) {
+		for _, d := range docs {
+			v, keep, err := redacted(x, d, opts.Let)
+			if err != nil {
+				return nil, err
+			}
+			if keep {
+				out = append(out, v.(bson.D))
+			}
+		}
+		return out, nil
+	}
+}
+
+func redacted(x expression.Expr, v any, vars bson.D) (out any, keep bool, err error) {
+	switch t := v.(type) {
+	case bson.A:
+		list := bson.A{}
+		for _, item := range t {
+			item, keep, err := redacted(x, item, vars)
+			if err != nil {
+				return nil, false, err
+			}
+			if keep {
+				list = append(list, item)
+			}
+		}
+		return list, true, nil
+	case bson.D:
+		verdict, err := x.Eval(expression.NewEnv(t, vars))
+		switch {
+		case err != nil:
+			return nil, false, err
+		case verdict == "keep", verdict == "prune":
+			return t, verdict == "keep", nil
+		case verdict != "descend":
+			return nil, false, fault.Errorf(17053, "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s", value.Text(verdict))
+		}
+		doc := bson.D{}
+		for _, e := range t {
+			inner, keep, err := redacted(x, e.Value, vars)
+			if err != nil {
+				return nil, false, err
+			}
+			doc = value.AddIf(doc, keep, e.Key, inner)
+		}
+		return doc, true, nil
+	}
+	return v, true, nil
+}
+
+// target parses the collection that a stage writes to: the name of one in the same database, or {db, coll}.
+func target(v any) (db, coll string, ok bool) {
+	if d, isDocument := v.(bson.D); isDocument {
+		return value.As[string](d, "db"), value.As[string](d, "coll"), value.As[string](d, "coll") != ""
+	}
+	coll, _ = v.(string)
+	return "", coll, coll != ""
+}
+
+func out(p *parser, arg any) stage {
+	db, coll, ok := target(arg)
+	d, isDocument := arg.(bson.D)
+	_, isText := arg.(string)
+	p.Refuse(!isText && !isDocument, 16990, "$out only supports a string or object argument, but found %s", value.TypeName(arg))
+	for _, e := range d {
+		p.Refuse(e.Key != "db" && e.Key != "coll", 16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
+	}
+	p.Refuse(isDocument && (!ok || db == ""), 16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
+	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Out(db, coll, docs) }
+}
+
+// Merge is the argument of $merge.
+type Merge struct {
+	DB, Coll   string // DB "" is that of the aggregation
+	On         []string
+	Matched    string // replace, keepExisting, merge or fail
+	NotMatched string // insert, discard or fail
+	Pipeline   bson.A // instead of Matched
+	Let        bson.D // its expressions; nil: {new: "$$ROOT"}
+	Options    query.Options
+}
+
+func merge(p *parser, arg any) stage {
+	m := Merge{Matched: "merge", NotMatched: "insert", On: []string{"_id"}, Options: p.opts}
+	into := arg
+	_, isText := arg.(string)
+	d, isDocument := arg.(bson.D)
+	p.Refuse(!isText && !isDocument, 51182, "$merge only supports a string or object argument, but found %s", value.TypeName(arg))
+	if isDocument {
+		into = value.Get(d, "into")
+		p.Refuse(into == nil, fault.IDLFailedToParse, "BSON field '$merge.into' is missing but a required field")
+	}
+	for _, e := range d {
+		text, _ := e.Value.(string)
+		enum := func(values ...string) string {
+			p.Refuse(!slices.Contains(values, text), fault.BadValue, "Enumeration value '%s' for field '$merge.%s' is not a valid value.", text, e.Key)
+			return text
+		}
+		switch e.Key {
+		case "into":
+		case "on":
+			m.On = p.mergeOn(e.Value)
+		case "whenMatched":
+			if list, ok := e.Value.(bson.A); ok {
+				m.Pipeline = append(bson.A{}, list...)
+				continue
+			}
+			m.Matched = enum("fail", "keepExisting", "merge", "replace")
+		case "whenNotMatched":
+			m.NotMatched = enum("insert", "discard", "fail")
+		case "let":
+			var ok bool
+			m.Let, ok = e.Value.(bson.D)
+			p.Refuse(!ok, fault.TypeMismatch, "BSON field '$merge.let' is the wrong type '%s', expected type 'object'", value.TypeName(e.Value))
+		default:
+			p.Fail(fault.IDLUnknownField, "BSON field '$merge.%s' is an unknown field.", e.Key)
+		}
+	}
+	if m.Pipeline != nil {
+		opts := p.opts
+		for _, e := range append(bson.D{{Key: "new"}}, m.Let...) {
+			opts.Let = append(bson.D{{Key: e.Key}}, opts.Let...)
+		}
+		p.inner("$merge", m.Pipeline, opts)
+		p.onlyTransforms(m.Pipeline)
+	}
+	p.Refuse(m.Let != nil && m.Pipeline == nil, 51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.Matched)
+	p.Refuse(m.Pipeline == nil && m.Matched == "fail" && m.NotMatched != "insert" || m.Pipeline == nil && m.Matched == "keepExisting" && m.NotMatched != "insert", 51189,
+		"Combination of whenMatched: '%s' and whenNotMatched: '%s' is not supported", m.Matched, m.NotMatched)
+	var ok bool
+	m.DB, m.Coll, ok = target(into)
+	p.Refuse(!ok, 51178, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
+	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Merge(m, docs) }
+}
+
+// onlyTransforms refuses stages that an update may not have.
+func (p *parser) onlyTransforms(list bson.A) {
+	for _, item := range list {
+		if d, _ := item.(bson.D); len(d) == 1 {
+			p.Refuse(!Transforms(d[0].Key), fault.InvalidOptions, "%s is not allowed to be used within an update", d[0].Key)
+		}
+	}
+}
+
+// mergeOn parses the fields that identify documents.
+func (p *parser) mergeOn(v any) (on []string) {
+	list, ok := v.(bson.A)
+	if name, isText := v.(string); isText {
+		list, ok = bson.A{name}, true
+	}
+	p.Refuse(!ok, 51186, "$merge 'on' field  must be either a string or an array of strings, but found %s", value.TypeName(v))
+	p.Refuse(ok && len(list) == 0, 51187, "If explicitly specifying $merge 'on', must include at least one field")
+	for _, item := range list {
+		name, isText := item.(string)
+		p.Refuse(!isText, 51134, "$merge 'on' array elements must be strings, but found %s", value.TypeName(item))
+		p.Refuse(slices.Contains(on, name), 31465, "Found a duplicate field '%s' in $merge 'on'", name)
+		on = append(on, name)
+	}
+	return on
+}
+
+// Combine returns a document of the target into which a document of the pipeline has been merged.
+func (m *Merge) Combine(old, doc bson.D) (bson.D, error) {
+	if m.Pipeline == nil && m.Matched == "replace" {
+		return append(bson.D{{Key: "_id", Value: value.Get(old, "_id")}}, value.Delete(doc, "_id")...), nil
+	}
+	if m.Pipeline == nil {
+		merged := slices.Clone(old)
+		for _, e := range value.Delete(doc, "_id") {
+			merged = value.Set(merged, e.Key, e.Value)
+		}
+		return merged, nil
+	}
+	opts := m.Options
+	let := m.Let
+	if let == nil {
+		let = bson.D{{Key: "new", Value: "$$ROOT"}}
+	}
+	for _, e := range let {
+		x, err := expression.Parse(e.Value, m.Options.Let)
+		if err == nil {
+			e.Value, err = x.Eval(expression.NewEnv(doc, m.Options.Let))
+		}
+		if err != nil {
+			return nil, err
+		}
+		opts.Let = append(bson.D{e}, opts.Let...)
+	}
+	p, err := Compile(m.Pipeline, opts)
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.Apply(nil, []bson.D{old})
+	if err != nil {
+		return nil, err
+	}
+	return append(bson.D{{Key: "_id", Value: value.Get(old, "_id")}}, value.Delete(out[0], "_id")...), nil
+}
