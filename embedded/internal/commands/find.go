@@ -72,6 +72,7 @@ func newFind(s *call, a *args) *findCommand {
 	a.Note(err)
 	q.order, err = query.CompileOrder(q.sort, opts.Collation)
 	a.Note(err)
+	opts.Match = q.match
 	q.proj, err = query.CompileProjection(projection, opts)
 	a.Note(err)
 	return q

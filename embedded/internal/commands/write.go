@@ -332,13 +332,16 @@ func findAndModify(s *call, a *args) action {
 	a.Refuse(m.remove && m.returnNew, code,
 		"Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
 	a.Refuse(!m.remove && !a.has("update"), code, "Either an update or remove=true must be specified")
-	proj, err := query.CompileProjection(fields, w.opts.Options)
+	opts := w.opts.Options
+	opts.Match = &query.Filter{} // until that of the command is compiled
+	proj, err := query.CompileProjection(fields, opts)
 	a.Note(err)
 	return func() (bson.D, error) {
 		st, err := b.once(w)
 		if err != nil {
 			return nil, err
 		}
+		proj.On(w.filter)
 		last := bson.D{{Key: "n", Value: value.Int(st.N)}}
 		last = value.AddIf(last, !m.remove, "updatedExisting", st.N > 0 && st.Kind != store.Insert)
 		last = value.AddIf(last, st.Kind == store.Insert, "upserted", st.ID)

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -16,6 +17,24 @@ type Projection struct {
 	include  bool
 	computed []computed
 	opts     Options
+
+	// Of a find:
+	positional []string // the path before the positional operator $
+	elements   []elements
+	slices     []sliced
+}
+
+// elements is $elemMatch in a projection, on a field of the document.
+type elements struct {
+	field   string
+	matches predicate
+}
+
+// sliced is $slice in the projection of a find.
+type sliced struct {
+	parts []string
+	n     int64
+	count *int64
 }
 
 // branch is a tree of the field names in a projection. A field with an empty branch is selected as a whole.
@@ -43,10 +62,22 @@ func CompileProjection(spec bson.D, opts Options) (*Projection, error) {
 	p := &projector{Projection: Projection{fields: branch{}, opts: opts}}
 	p.each(nil, spec)
 	p.include = p.included || !p.excluded && p.id != nil && *p.id
+	for _, s := range p.slices {
+		if p.include {
+			p.fields.add(s.parts)
+		}
+	}
 	if p.id == nil && p.include || p.id != nil && *p.id == p.include {
 		p.fields.add([]string{"_id"})
 	}
 	return &p.Projection, p.Err
+}
+
+// On sets the filter of the command to which the projection belongs, which must have been compiled with another one.
+func (p *Projection) On(f *Filter) {
+	if p != nil {
+		p.opts.Match = f
+	}
 }
 
 // CompileFields parses the argument of $addFields: a projection that keeps all fields and computes others.
@@ -61,6 +92,7 @@ type projector struct {
 	computes           bool // every value is an expression
 	included, excluded bool // fields other than _id
 	id                 *bool
+	paths              []string
 	fault.First
 }
 
@@ -75,18 +107,37 @@ func (p *projector) each(prefix []string, d bson.D) {
 }
 
 func (p *projector) field(parts []string, v any) {
-	for _, part := range parts {
-		p.Refuse(part == "", 40352, "FieldPath cannot be constructed with empty string")
-		p.Refuse(part == "$" && !p.computes, 51246,
-			"Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
+	path, last := strings.Join(parts, "."), len(parts)-1
+	p.Refuse(path == "", 40352, "FieldPath cannot be constructed with empty string")
+	p.Refuse(path != "" && parts[last] == "", 40353, "FieldPath must not end with a '.'.")
+	for i, part := range parts {
+		p.Refuse(part == "", 15998, "FieldPath field names may not be empty strings.")
+		if part == "$" && i > 0 && !p.computes {
+			p.Refuse(p.opts.Match == nil, 31324, "Cannot use positional projection in aggregation projection")
+			p.Refuse(i < last, 31394, "As of 4.4, it's illegal to specify positional operator in the middle of a path."+
+				"Positional projection may only be used at the end, for example: a.b.$. If the query previously used a form like a.b.$.d, "+
+				"remove the parts following the '$' and the results will be equivalent.")
+			continue
+		}
 		p.Refuse(strings.HasPrefix(part, "$"), 16410,
 			"FieldPath field names may not start with '$'. Consider using $getField or $setField.")
 	}
 	d, isDoc := v.(bson.D)
 	_, isBool := v.(bool)
+	if !(isDoc && len(d) > 0 && !IsOperators(d)) {
+		p.collide(path)
+	}
 	switch {
 	case isDoc && len(d) > 0 && !IsOperators(d):
 		p.each(parts, d)
+	case parts[last] == "$" && !p.computes:
+		p.Refuse(p.positional != nil, 31276, "Cannot specify more than one positional projection per query.")
+		p.Refuse(!value.Truthy(v), 31395, "positional projection cannot be used with exclusion")
+		p.positional = parts[:last]
+		p.keep(p.positional, true)
+	case p.opts.Match != nil && isDoc && len(d) == 1 && d[0].Key == "$elemMatch":
+		p.elemMatch(parts, d[0])
+	case p.opts.Match != nil && isDoc && len(d) == 1 && d[0].Key == "$slice" && p.slice(parts, d[0].Value):
 	case p.computes:
 		p.compute(parts, v)
 	case isDoc && len(d) == 0:
@@ -97,6 +148,51 @@ func (p *projector) field(parts []string, v any) {
 		p.keep(parts, true)
 		p.compute(parts, v)
 	}
+}
+
+// collide refuses a path that contains another one.
+func (p *projector) collide(path string) {
+	for _, other := range p.paths {
+		rest, below := strings.CutPrefix(path, other+".")
+		p.Refuse(below, 31249, "Path collision at %s remaining portion %s", path, rest)
+		p.Refuse(path == other || strings.HasPrefix(other, path+"."), 31250, "Path collision at %s", path)
+	}
+	p.paths = append(p.paths, path)
+}
+
+func (p *projector) elemMatch(parts []string, e bson.E) {
+	_, ok := e.Value.(bson.D)
+	p.Refuse(!ok, 31274, "elemMatch: Invalid argument, object required, but got %s", value.TypeName(e.Value))
+	p.Refuse(len(parts) > 1, 31275, "Cannot use $elemMatch projection on a nested field.")
+	inner := &parser{opts: p.opts}
+	p.elements = append(p.elements, elements{parts[0], inner.element(e)})
+	p.Note(inner.Err)
+	p.keep(parts, true)
+}
+
+// slice parses the argument of $slice: a number, or a position and a number. It returns false for an expression.
+func (p *projector) slice(parts []string, v any) bool {
+	list, isArray := v.(bson.A)
+	if isArray && (len(list) != 2 || !value.IsNumber(list[0])) {
+		return false
+	}
+	s := sliced{parts: parts}
+	number := func(v any) int64 {
+		p.Refuse(!value.IsNumber(v), 28667, "Invalid $slice syntax. The given syntax { $slice: %s } did not match the find() syntax because :: Location31273: "+
+			"$slice only supports numbers and [skip, limit] arrays :: The given syntax did not match the expression $slice syntax. :: caused by :: "+
+			"Expression $slice takes at least 2 arguments, and at most 3, but 1 were passed in.", value.Text(v))
+		return int64(value.Float(v))
+	}
+	if isArray {
+		s.n = number(list[0])
+		count := number(list[1])
+		s.count = &count
+		p.Refuse(count <= 0, 28724, "First argument to $slice must be an array, but is of type: %s", value.TypeName(list[0]))
+	} else {
+		s.n = number(v)
+	}
+	p.slices = append(p.slices, s)
+	return true
 }
 
 func (p *projector) keep(parts []string, include bool) {
@@ -129,8 +225,11 @@ func (p *Projection) Apply(doc bson.D) (bson.D, error) {
 	if p.fields != nil {
 		out = p.document(doc, p.fields)
 	}
-	if len(p.computed) > 0 {
-		out = value.CloneDoc(out)
+	if len(p.computed)+len(p.slices)+len(p.elements) > 0 || p.positional != nil {
+		var err error
+		if out, err = p.ofFind(doc, value.CloneDoc(out)); err != nil {
+			return nil, err
+		}
 	}
 	env := expression.NewEnv(doc, p.opts.Let)
 	size := value.Size(out)
@@ -147,6 +246,59 @@ func (p *Projection) Apply(doc bson.D) (bson.D, error) {
 		return nil, fault.Errorf(fault.BSONObjectTooLarge, "BSONObj size is invalid: a projection builds more than %d bytes for a document", value.MaxBuilt)
 	}
 	return out, nil
+}
+
+// ofFind applies what only the projection of a find has.
+func (p *Projection) ofFind(doc, out bson.D) (bson.D, error) {
+	if p.positional != nil {
+		at := p.opts.Match.Position(doc)
+		v, holder := any(out), p.positional
+		for len(holder) > 1 {
+			d, _ := v.(bson.D)
+			v, holder = value.Lookup(d, holder[0]), holder[1:]
+		}
+		d, _ := v.(bson.D)
+		list, isArray := value.Get(d, holder[0]).(bson.A)
+		switch {
+		case !isArray:
+		case at < 0 || at >= len(list):
+			return nil, fault.Errorf(51246, "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
+		default:
+			out = value.Put(out, p.positional, bson.A{list[at]}).(bson.D)
+		}
+	}
+	for _, e := range p.elements {
+		list, _ := value.Get(doc, e.field).(bson.A)
+		i := slices.IndexFunc(list, e.matches)
+		if out = value.Delete(out, e.field); i >= 0 {
+			out = append(out, bson.E{Key: e.field, Value: bson.A{list[i]}})
+		}
+	}
+	for _, s := range p.slices {
+		out = s.apply(out, s.parts).(bson.D)
+	}
+	return out, nil
+}
+
+// apply slices the arrays at a path in place.
+func (s sliced) apply(v any, parts []string) any {
+	list, isArray := v.(bson.A)
+	d, _ := v.(bson.D)
+	switch {
+	case len(parts) == 0 && isArray:
+		return expression.Slice(list, s.n, s.count)
+	case isArray:
+		for i := range list {
+			list[i] = s.apply(list[i], parts)
+		}
+	case len(parts) > 0:
+		for i := range d {
+			if d[i].Key == parts[0] {
+				d[i].Value = s.apply(d[i].Value, parts[1:])
+			}
+		}
+	}
+	return v
 }
 
 // document applies a branch to the fields of a document.

@@ -72,12 +72,21 @@ func TestFilters(t *testing.T) { testkit.PlayCases(t, file, matched) }
 func TestProjections(t *testing.T) {
 	testkit.PlayCases(t, "testdata/projections.txt", func(t *testing.T, in string) string {
 		projection, document, _ := strings.Cut(in, " of ")
-		p, err := CompileProjection(doc(t, projection), Options{})
+		document, filter, isFind := strings.Cut(document, " for ")
+		opts := Options{}
+		if isFind {
+			var err error
+			opts.Match, err = Compile(doc(t, filter), opts)
+			testkit.Check(t, err)
+		}
+		p, err := CompileProjection(doc(t, projection), opts)
 		if err != nil {
 			return refused(t, err)
 		}
 		got, err := p.Apply(doc(t, document))
-		testkit.Check(t, err)
+		if err != nil {
+			return refused(t, err)
+		}
 		return value.Text(got)
 	})
 }
