@@ -39,7 +39,7 @@ type sockets struct {
 // serverState is the state of one server.
 type serverState struct {
 	known     bool      // it has been checked successfully
-	canceled bool      // its check was canceled, and no check has succeeded since
+	canceled  bool      // its check was canceled, and no check has succeeded since
 	noticed   bool      // the monitor has noticed the cancellation
 	due       bool      // the monitor must pause
 	late      error     // of a check that timed out; repeated, if the next check has failed with it

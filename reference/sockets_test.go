@@ -101,7 +101,7 @@ func playSockets(t *testing.T, script string) string {
 	asks := map[string]func() any{ // return at once
 		"streams": func() any { return k.Streams() && !k.Closed() }, "check": func() any { return s.beginCheck(a) },
 		"canceled": func() any { return fmt.Sprintf("%t,%t,%t", s.canceled(a), s.canceled(""), s.canceled(b)) },
-		"schedule":  schedule(a), "schedule-b": schedule(b),
+		"schedule": schedule(a), "schedule-b": schedule(b),
 		"repeat": func() any {
 			err := s.repeatFailure(a)
 			return fmt.Sprintf("%t,%t", errors.As(err, new(repeated)), errors.Is(err, os.ErrDeadlineExceeded))

@@ -106,7 +106,7 @@ type Verdict struct {
 type Evidence struct {
 	Mismatches        []Mismatch     `json:"mismatches,omitempty"`
 	OmittedMismatches Gap            `json:"omittedMismatches,omitzero"`
-	Warnings          []string       `json:"warnings,omitempty"` // of utr validate for the test, if it failed
+	Warnings          []string       `json:"warnings,omitempty"`   // of utr validate for the test, if it failed
 	Operations        []OperationLog `json:"operations,omitempty"` // of failed tests, or on request
 	OmittedOperations Gap            `json:"omittedOperations,omitzero"`
 	Clients           []ClientLog    `json:"clients,omitempty"`   // in order of creation; of failed tests, or on request

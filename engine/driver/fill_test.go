@@ -165,7 +165,7 @@ func TestErrorOf(t *testing.T) {
 		"client bulk write, top level":              mongo.ClientBulkWriteException{WriteError: &mongo.WriteError{Code: 91, Raw: reply}},
 		"client bulk write, top level without code": mongo.ClientBulkWriteException{WriteError: &mongo.WriteError{Message: "EOF"}},
 		"deadline":                 context.DeadlineExceeded,
-		"canceled":                fmt.Errorf("find: %w", context.Canceled),
+		"canceled":                 fmt.Errorf("find: %w", context.Canceled),
 		"invalid argument":         mongo.ErrNilDocument,
 		"other":                    errors.New("x"),
 		"callback":                 inner,
