@@ -51,7 +51,11 @@ func (s *call) strike() error {
 
 // deadline returns the time at which maxTimeMS expires, or zero without it.
 func deadline(req *Request) (t time.Time) {
-	v, _ := value.FromRaw(req.Body.Lookup("maxTimeMS"))
+	given, err := req.Body.LookupErr("maxTimeMS")
+	if err != nil {
+		return t
+	}
+	v, _ := value.FromRaw(given)
 	if ms, _ := value.Int64(v); ms > 0 {
 		t = time.Now().Add(time.Duration(ms) * time.Millisecond)
 	}

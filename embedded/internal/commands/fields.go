@@ -202,12 +202,14 @@ func (c *checker) oldComment(name string, e bson.E) {
 
 // field checks the type of a field. Null is like a missing field, except for flags.
 func (c *checker) field(f field, of string, e bson.E) {
-	c.Refuse(f.list && f.plain && e.Value == nil, 10065, "invalid parameter: expected an object (%s)", e.Key)
+	if f.list && f.plain && e.Value == nil {
+		c.Fail(10065, "invalid parameter: expected an object (%s)", e.Key)
+	}
 	if f.kind == "any" || e.Value == nil && f.kind != "flag" && f.kind != "ignored" {
 		return
 	}
-	if types := fieldTypes[f.kind]; !f.list && f.kind != "size" && len(types) > 0 && types[0] != "binData" && slices.Contains(types, value.TypeName(e.Value)) {
-		return // without a path
+	if !f.list && plainly(f.kind, e.Value) {
+		return
 	}
 	path := of + "." + e.Key
 	if !f.list {
@@ -234,6 +236,22 @@ func (c *checker) field(f field, of string, e bson.E) {
 			c.value(f, path+"."+strconv.Itoa(i), e)
 		}
 	}
+}
+
+// plainly reports whether a value certainly has a type: the usual case, which needs no path for a message.
+func plainly(kind string, v any) bool {
+	types := fieldTypes[kind]
+	if len(types) == 0 || !slices.Contains(types, value.TypeName(v)) {
+		return false
+	}
+	b, isBinary := v.(bson.Binary)
+	switch {
+	case kind == "size":
+		return value.Float(v) >= 0
+	case kind == "uuid":
+		return b.Subtype == bson.TypeBinaryUUID && len(b.Data) == 16
+	}
+	return !isBinary
 }
 
 func (c *checker) value(f field, path string, e bson.E) {

@@ -12,7 +12,8 @@ import (
 
 // Command describes a command that a fail point may affect.
 type Command struct {
-	Names     []string // the command's name and its aliases
+	Name      string
+	Aliases   []string // other names of the command
 	Namespace string   // database.collection, or only the database
 	AppName   string   // of the client, from its handshake
 }
@@ -132,7 +133,7 @@ func (k kind) read(data bson.Raw) effect {
 }
 
 func (e *effect) appliesTo(c Command) bool {
-	if slices.Contains(c.Names, "configureFailPoint") { // must always be able to turn the fail point off
+	if c.Name == "configureFailPoint" { // must always be able to turn the fail point off
 		return false
 	}
 	if e.kind.always {
@@ -148,7 +149,7 @@ func (e *effect) appliesTo(c Command) bool {
 	if commands == nil {
 		commands = value.Strings(e.data.Lookup("failCommands"))
 	}
-	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(c.Names, name) })
+	return slices.ContainsFunc(commands, func(name string) bool { return name == c.Name || slices.Contains(c.Aliases, name) })
 }
 
 // Before evaluates failCommand before the command runs.

@@ -37,7 +37,7 @@ func registry(t testing.TB, mode, data string) *failpoint.Registry {
 	return r
 }
 
-var find = failpoint.Command{Names: []string{"find"}, Namespace: "d.c", AppName: "app"}
+var find = failpoint.Command{Name: "find", Namespace: "d.c", AppName: "app"}
 
 // Each mode, for ten commands. Skipped commands do not count as hits.
 func TestModes(t *testing.T) {
@@ -67,7 +67,7 @@ func TestCounts(t *testing.T) {
 	}
 	configure("failCommand", `{"times": 2}`, 0)
 	r.During("failCommand", find)
-	r.During("failCommand", failpoint.Command{Names: []string{"insert"}})
+	r.During("failCommand", failpoint.Command{Name: "insert"})
 	r.During("onPrimaryTransactionalWrite", find)
 	configure("failCommand", `"off"`, 1)
 	configure("failCommand", `"alwaysOn"`, 1)
@@ -112,9 +112,9 @@ func describe(f failpoint.Failure, hit bool) string {
 func TestFailures(t *testing.T) {
 	testkit.PlayCases(t, "testdata/failures.txt", func(t *testing.T, in string) string {
 		r := registry(t, `"alwaysOn"`, in)
-		c := failpoint.Command{Names: []string{"find", "FIND"}, Namespace: "d.c", AppName: "app"}
+		c := failpoint.Command{Name: "find", Aliases: []string{"FIND"}, Namespace: "d.c", AppName: "app"}
 		if strings.Contains(in, `"configures"`) {
-			c = failpoint.Command{Names: []string{"configureFailPoint"}, AppName: "configures"}
+			c = failpoint.Command{Name: "configureFailPoint", AppName: "configures"}
 		}
 		f, hit := r.Before(c)
 		got := describe(f, hit)
@@ -167,7 +167,7 @@ func TestSequence(t *testing.T) {
 			_, err := s.Configure(testkit.Extended[bson.Raw](t, `{"configureFailPoint": "failCommandSequence", "mode": "alwaysOn",
 				"data": {"failCommands": ["find"], "sequence": `+in+`}}`))
 			testkit.Check(t, err)
-			if _, hit := s.Next(failpoint.Command{Names: []string{"insert"}}); hit {
+			if _, hit := s.Next(failpoint.Command{Name: "insert"}); hit {
 				t.Error("another command is affected")
 			}
 			for range 5 {

@@ -33,12 +33,13 @@ type Filter struct {
 	hasID    bool // the filter requires an _id
 	scripted bool
 	text     bool
+	all      bool // every document matches
 }
 
 // Compile parses a filter. Errors are *fault.Error with the server's codes and messages.
 func Compile(filter bson.D, opts Options) (*Filter, error) {
 	p := &parser{opts: opts}
-	f := &Filter{root: p.conjunction(filter), scripted: p.scripted, text: p.needsText}
+	f := &Filter{root: p.conjunction(filter), all: len(filter) == 0, scripted: p.scripted, text: p.needsText}
 	if v, ok := value.Field(filter, "_id"); ok {
 		v, ok = Required(v)
 		_, isArray := v.(bson.A) // matches an element, too
@@ -73,7 +74,13 @@ func (f *Filter) Scripted() bool { return f.scripted }
 
 // Matches reports whether a document matches. Only $expr and $where can fail.
 func (f *Filter) Matches(doc bson.D) (bool, error) {
-	c := &run{}
+	return f.matches(doc, &run{})
+}
+
+func (f *Filter) matches(doc bson.D, c *run) (bool, error) {
+	if f.all {
+		return true, nil
+	}
 	ok := f.root(doc, c)
 	return ok && c.err == nil, c.err
 }
@@ -96,8 +103,9 @@ func (f *Filter) Select(docs []bson.D) ([]bson.D, error) {
 
 // Select returns the items whose documents match, at most limit of them (0: all).
 func Select[T any](f *Filter, items []T, doc func(T) bson.D, limit int64) (out []T, err error) {
+	c := &run{}
 	for _, item := range items {
-		ok, err := f.Matches(doc(item))
+		ok, err := f.matches(doc(item), c)
 		if err != nil {
 			return nil, err
 		}

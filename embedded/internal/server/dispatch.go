@@ -24,6 +24,7 @@ type exchange struct {
 	request        commands.Request
 	row            *entry
 	start          time.Time
+	ns             string                 // "" if not determined yet
 	unacknowledged bool                   // the write concern is w: 0
 	execute        func() (bson.D, error) // the result of Row.Parse, or the row's own function
 	readsSecondary bool                   // the read preference allows a secondary
@@ -284,11 +285,15 @@ func (x *exchange) applyFailPoint() error {
 }
 
 func (x *exchange) forFailPoint() failpoint.Command {
-	return failpoint.Command{
-		Names:     append([]string{x.row.Name}, x.row.Aliases...),
-		Namespace: namespaceOf(x.request.Body),
-		AppName:   x.appName(),
+	return failpoint.Command{Name: x.row.Name, Aliases: x.row.Aliases, Namespace: x.namespace(), AppName: x.appName()}
+}
+
+// namespace returns the namespace of the command, as logs and fail points see it.
+func (x *exchange) namespace() string {
+	if x.ns == "" {
+		x.ns = namespaceOf(x.request.Body)
 	}
+	return x.ns
 }
 
 // appName returns the client's application name. Fail points match it even in the hello that sets it.

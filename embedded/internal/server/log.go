@@ -104,7 +104,7 @@ func (x *exchange) logEnd(failure *fault.Error, closed bool) {
 		how += " {" + strings.Join(x.labels, ", ") + "}"
 	}
 	took := time.Since(x.start).Round(10 * time.Microsecond)
-	x.conn.logEvent(fmt.Sprintf("%s %s (%s)%s", titleOf(x.request.Body), how, took, message))
+	x.conn.logEvent(fmt.Sprintf("%s %s (%s)%s", x.request.Name+" "+x.namespace(), how, took, message))
 }
 
 func (x *exchange) logHit(f failpoint.Failure) {

@@ -15,14 +15,18 @@ import (
 func (x *exchange) session() error {
 	body, r := x.request.Body, &x.request
 	var info bson.D
-	for _, name := range []string{"lsid", "txnNumber", "autocommit", "startTransaction"} {
-		if given, err := body.LookupErr(name); err == nil {
-			v, _ := value.FromRaw(given)
-			info = append(info, bson.E{Key: name, Value: v})
+	for i, name := range sessionFields {
+		given, err := body.LookupErr(name)
+		if lsid, ok := given.DocumentOK(); err != nil || i == 0 && ok && isLSID(lsid) {
+			continue
 		}
+		v, _ := value.FromRaw(given)
+		info = append(info, bson.E{Key: name, Value: v})
 	}
-	if err := commands.CheckDocument(r, "OperationSessionInfo", info); err != nil {
-		return err
+	if len(info) > 0 {
+		if err := commands.CheckDocument(r, "OperationSessionInfo", info); err != nil {
+			return err
+		}
 	}
 	r.LSID, _ = body.Lookup("lsid").DocumentOK()
 	number, hasNumber := body.Lookup("txnNumber").Int64OK()
@@ -58,6 +62,14 @@ func (x *exchange) session() error {
 		r.TransactionLifetime = time.Duration(x.conn.server.params.number(transactionLifetime)) * time.Second
 	}
 	return nil
+}
+
+var sessionFields = []string{"lsid", "txnNumber", "autocommit", "startTransaction"}
+
+// isLSID reports whether a session id is what clients send: a UUID in the field id.
+func isLSID(lsid bson.Raw) bool {
+	const head = "\x1e\x00\x00\x00\x05id\x00\x10\x00\x00\x00\x04"
+	return len(lsid) == len(head)+16+1 && string(lsid[:len(head)]) == head
 }
 
 // transaction rejects what a transaction does not allow.
