@@ -133,7 +133,7 @@ func TestWithin(t *testing.T) {
 		r := failpoint.NewRegistry(half)
 		_, err := r.Configure(testkit.Extended[bson.Raw](t, fmt.Sprintf(`{"configureFailPoint": %q, "mode": {"times": 1}, "data": %s}`, words[1], words[2])))
 		testkit.Check(t, err)
-		f, hit := r.During(words[1], failpoint.Command{Names: words[:1], Namespace: "d.c", AppName: "app"})
+		f, hit := r.During(words[1], failpoint.Command{Name: words[0], Namespace: "d.c", AppName: "app"})
 		testkit.Equal(t, "the hit was counted", entered(r, words[1]) == 1, hit)
 		return describe(f, hit)
 	})
