@@ -53,6 +53,13 @@ type Mismatch struct {
 	List *List  `json:"list,omitempty"` // in the first mismatch of a list of events, log messages or documents
 }
 
+// Excerpt are lines of a suite around the line that a test failed at.
+type Excerpt struct {
+	Line  int      `json:"line"`  // that it failed at, from 1
+	First int      `json:"first"` // the number of the first one
+	Lines []string `json:"lines"`
+}
+
 // List aligns what was observed with what was expected.
 type List struct {
 	Name string `json:"name"` // such as "events of client0"
@@ -107,6 +114,7 @@ type Evidence struct {
 	Mismatches        []Mismatch     `json:"mismatches,omitempty"`
 	OmittedMismatches Gap            `json:"omittedMismatches,omitzero"`
 	Warnings          []string       `json:"warnings,omitempty"`   // of utr validate for the test, if it failed
+	Excerpt           *Excerpt       `json:"excerpt,omitempty"`    // of the suite, if it failed
 	Operations        []OperationLog `json:"operations,omitempty"` // of failed tests, or on request
 	OmittedOperations Gap            `json:"omittedOperations,omitzero"`
 	Clients           []ClientLog    `json:"clients,omitempty"`   // in order of creation; of failed tests, or on request

@@ -51,7 +51,7 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 		v.Clients, v.Operations = logs, t.operations
 	}
 	if v.Status.FailsRun() {
-		v.Warnings = warnings(t.suite, t.test, v.Mismatches)
+		v.Warnings, v.Excerpt = warnings(t.suite, t.test, v.Mismatches), excerpt(t.suite, v)
 		for _, l := range t.site.deployment.Log(t.window[0], t.window[1]) {
 			v.ServerLog = append(v.ServerLog, result.LogLine(l))
 		}
@@ -78,6 +78,34 @@ func warnings(s *specs.Suite, test *specs.Test, mismatches []result.Mismatch) (a
 		all = append(all, w.Position.String()+": "+w.Message)
 	}
 	return all
+}
+
+const (
+	excerptBefore = 8
+	excerptAfter  = 4
+	excerptWidth  = 400 // bytes of a line
+)
+
+// excerpt returns the lines of a suite around the first mismatch, or else around the test.
+func excerpt(s *specs.Suite, v *result.Verdict) *result.Excerpt {
+	at := v.Position
+	for _, m := range v.Mismatches {
+		if !m.Position.IsZero() {
+			at = m.Position
+			break
+		}
+	}
+	first := max(1, at.Line-excerptBefore)
+	lines := s.Lines(first, at.Line+excerptAfter)
+	if len(lines) == 0 {
+		return nil
+	}
+	for i, l := range lines {
+		if len(l) > excerptWidth {
+			lines[i] = strings.ToValidUTF8(l[:excerptWidth], "") + "…"
+		}
+	}
+	return &result.Excerpt{Line: at.Line, First: first, Lines: lines}
 }
 
 // expectFailure applies the list of known failures.

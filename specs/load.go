@@ -142,7 +142,7 @@ func Parse(file string, data []byte) (*Suite, error) {
 	}
 	suite, err := FromValue(file, root)
 	if suite != nil {
-		suite.Digest = sha256.Sum256(data)
+		suite.Digest, suite.text = sha256.Sum256(data), data
 	}
 	return suite, err
 }
@@ -175,7 +175,7 @@ func (c *candidate) toSuite(options Options) (*Suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	suite.Digest = sha256.Sum256(file.Data)
+	suite.Digest, suite.text = sha256.Sum256(file.Data), file.Data
 	return suite, nil
 }
 

@@ -4,7 +4,9 @@
 package specs
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"strings"
 
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -23,7 +25,19 @@ type Suite struct {
 	Tests          []*Test
 	Warnings       []Problem         // of severity Warning, in the order of the file
 	Digest         [sha256.Size]byte // SHA-256 of the file
+	text           []byte            // of the file
 	MustFail       bool              // all tests must fail: the file is in valid-fail of the format's own tests
+}
+
+// Lines returns lines of the file, from 1, as far as it has them. A suite that was not read from a file has none.
+func (s *Suite) Lines(from, to int) (lines []string) {
+	n := 0
+	for line := range bytes.Lines(s.text) {
+		if n++; n >= from && n <= to {
+			lines = append(lines, strings.TrimRight(string(line), "\r\n"))
+		}
+	}
+	return lines
 }
 
 // Requirement is one runOnRequirement. A nil field requires nothing.

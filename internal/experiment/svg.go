@@ -77,7 +77,12 @@ func (r *Report) x(at time.Duration) float64 {
 func (r *Report) goodputPanel(b *strings.Builder, i, y int, top float64) {
 	run := &r.Runs[i]
 	scale := func(v float64) float64 { return float64(y+panel) - float64(panel)*v/top }
-	label(b, leftMargin, float64(y-7), "start", "", run.Policy.Name+": "+run.Policy.What)
+	name := run.Policy.Name + ": " + run.Policy.What
+	if before, rest := wrap(name, titleWidth); rest != "" {
+		label(b, leftMargin, float64(y-21), "start", "", before)
+		name = rest
+	}
+	label(b, leftMargin, float64(y-7), "start", "", name)
 	r.spike(b, y, panel)
 	for _, v := range []float64{0, top / 2, top} {
 		r.gridLine(b, scale(v), whole(v))
@@ -130,6 +135,21 @@ func (r *Report) attemptsPlot(b *strings.Builder, y, legend int) {
 			i%len(strokes), strokes[i%len(strokes)], r.points(r.Runs[i].Series.Attempts, scale))
 	}
 	r.times(b, float64(from+attempts))
+}
+
+// titleWidth is how many characters of a title fit, in wide fonts.
+const titleWidth = 78
+
+// wrap splits a text at the last space that leaves at most width characters before it.
+func wrap(s string, width int) (line, rest string) {
+	if len(s) <= width {
+		return s, ""
+	}
+	at := strings.LastIndexByte(s[:width+1], ' ')
+	if at < 0 {
+		return s, ""
+	}
+	return s[:at], s[at+1:]
 }
 
 func (r *Report) spike(b *strings.Builder, y, height int) {

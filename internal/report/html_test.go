@@ -108,16 +108,21 @@ func TestManyFailuresAreBounded(t *testing.T) {
 	}
 }
 
-// harness is a page that opens a list of addresses in frames and replaces itself by
-// their documents, in base64.
+// harness is a page that opens a list of addresses in frames and replaces itself by their documents, in base64. An
+// address ends with the keys that it presses, after a space.
 const harness = `<body><script>
 const opened = %s.map(address => new Promise(resolve => {
 	const frame = document.body.appendChild(document.createElement("iframe"));
 	frame.width = 1200; frame.height = 900;
+	const [at, ...keys] = address.split(" ");
 	frame.onload = () => setTimeout(() => {
+		for (const key of keys) {
+			const on = frame.contentDocument.activeElement;
+			if (on.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true})) && key === "Enter") on.click();
+		}
 		resolve(btoa(unescape(encodeURIComponent(frame.contentDocument.documentElement.outerHTML))));
 	}, 1000);
-	frame.src = address;
+	frame.src = at;
 }));
 Promise.all(opened).then(all => { document.body.innerHTML = all.map(text => "<p>" + text + "</p>").join(""); });
 </script>`
@@ -173,6 +178,16 @@ func TestHTMLInBrowser(t *testing.T) {
 			wide = append(wide, result.TestFinished{Verdict: v})
 		}
 	}
+	explained := &result.Verdict{Test: result.TestID{File: "f.yml", Description: "t"}, Status: result.Passed, Evidence: result.Evidence{
+		Operations: []result.OperationLog{{Name: "find", Outcome: result.Outcome{Decisions: []result.Decision{{Attempt: 1, Action: "send"}}}}},
+		Clients:    []result.ClientLog{{Client: "c", Events: []result.Event{{Sequence: 1, Type: result.CommandStarted, Address: "a:1", CommandName: "find"}}}}}}
+	pages["explained.html"] = generate(report.HTML(), []result.Note{finished(explained), result.RunFinished{}})
+	pages["green.html"] = generate(report.HTML(), ended(6, "pp"))
+	var many []result.Note
+	for i := range 15 {
+		many = append(many, failing(fmt.Sprint("test ", i), "r"))
+	}
+	pages["many.html"] = generate(report.HTML(), append(many, result.RunFinished{}))
 	pages["wide.html"] = generate(report.HTML(), append(wide, result.RunFinished{}))
 	trend := func(test string) string { return link("specs/find.yml", test, "replicaset 8.0") }
 	rows := []struct {
@@ -184,9 +199,17 @@ func TestHTMLInBrowser(t *testing.T) {
 				">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "the run broke: interrupted"},
 			[]string{"rerun"}},
 		{"what is red, by its cause", "run", "",
-			[]string{"3 causes of 3 red tests", `<b class="failed">✘ failed</b>`, `1 test in 1 column<span class="why">expectEvents[0]`}, nil},
+			[]string{"3 causes of 3 red tests", `<b class="failed">✘ failed</b>`, `1 test</button><div class="why">expectEvents[0]`,
+				"reference 1 · replicaset 8.0", `<span class="less">  - 1.5</span>`, "<pre>utr run --run ", "open it: a failure"}, nil},
+		{"a page without red tests begins with the matrix", "green", "", []string{`id="causes" aria-labelledby="cause" hidden=""`, ">t1</div>"}, nil},
+		{"one cause of several", "many", "c=1", []string{"✕ only one cause", ">test 1</div>"}, []string{">test 2</div>"}},
+		{"keys go from cause to cause", "many", " c ArrowRight l ArrowLeft Enter", []string{"✕ only one cause", ">test 1</div>"}, []string{">test 2</div>"}},
+		{"an explanation is open", "explained", "", []string{`<section id="detail" tabindex="-1"`, "attempt 1: send", ">messages</h3>"}, nil},
+		{"many causes end with a cue", "many", "", []string{"show 3 more causes", "15 causes of 15 red tests", "↓ all 15 verdicts"}, nil},
+		{"the line of the suite", "run", link("specs/find.yml", `a failure <&"'`, "replicaset 8.0"),
+			[]string{`<span class="here"><span class="faint">   30 ▸ </span>            limit: 1.5</span>`, "all mismatches (3)", `<h3>rerun</h3>`}, nil},
 		{"causes with what is new first", "trends", "",
-			[]string{"of 5 red tests", `<b class="failed">✘ failed</b> <span class="is-new">2 new</span> 5 tests`}, nil},
+			[]string{"of 5 red tests", `<b class="failed">✘ failed</b> <span class="is-new">2 new</span> 5 tests`, "failing since 2026-07-03"}, nil},
 		{"a link to a failure", "run", link("specs/find.yml", `a failure <&"'`, "replicaset 8.0"),
 			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017", ">messages</h3>", "<svg",
 				"IngressRequestRateLimitExceeded", "events of client0 (9)", "… 90 events left out", "… 11 operations left out", "… 3 decisions left out",

@@ -182,35 +182,94 @@ const trends = () => {
 
 // ---- causes: red tests with the same number
 
+const some = (n, word) => n + ' ' + word + (n === 1 ? '' : 's');
 const mostCards = 12;
+let allCauses = [];
 const causes = () => {
   const known = new Map();
   for (const v of verdicts) {
     if (!red(v.status)) continue;
-    const key = v.cause;
-    const c = known.get(key) || {first: v, tests: 0, on: new Set(), fresh: 0};
+    const c = known.get(v.cause) || {number: v.cause, first: v, tests: 0, on: new Set(), fresh: 0, since: -1};
     if (newlyRed(v) && !c.fresh) c.first = v;
     c.tests++;
     c.on.add(v.on);
     c.fresh += newlyRed(v);
-    known.set(key, c);
+    const first = since(v);
+    if (first >= 0 && (c.since < 0 || first < c.since)) c.since = first;
+    known.set(v.cause, c);
   }
   return [...known.values()].sort((a, b) => !!b.fresh - !!a.fresh || b.tests - a.tests);
 };
 
-const showCauses = () => {
-  const all = causes(), some = (n, word) => n + ' ' + word + (n === 1 ? '' : 's');
-  if (!all.length) return;
-  byID('cause').textContent = some(all.length, 'cause') + ' of ' + some(all.reduce((n, c) => n + c.tests, 0), 'red test');
-  byID('cards').replaceChildren(...all.slice(0, mostCards).map(c => make('button', {class: 'card', type: 'button', click: () => open(c.first)},
-    make('b', {class: c.first.status}, signs[c.first.status] + ' ' + c.first.status), ' ', c.fresh ? make('span', {class: 'is-new'}, c.fresh === c.tests ? 'new' : c.fresh + ' new') : '',
-    (c.fresh ? ' ' : '') + some(c.tests, 'test') + (columns.length > 1 ? ' in ' + some(c.on.size, 'column') : ''), make('span', {class: 'why'}, details(c.first).why))),
-  all.length > mostCards ? make('span', {class: 'faint'}, 'and ' + some(all.length - mostCards, 'more cause')) : '');
-  byID('causes').hidden = false;
+// Lines of a failure, with what differs in color.
+const marked = lines => (lines || []).map(l => {
+  const mark = /^ {4}(?:[> ] )?([-+!]) /.exec(l);
+  const kinds = [mark ? {'-': 'less', '+': 'more', '!': 'other'}[mark[1]] : '', /^ {4}[> ] [-+! ] \S.* {3}/.test(l) ? 'columns' : ''];
+  return make('span', {class: kinds.filter(Boolean).join(' ')}, l.replace(/^ {2}/, ''));
+});
+
+// command shows a command line with a button that copies it.
+const command = line => {
+  const text = make('pre', {}, line);
+  const copy = make('button', {type: 'button', class: 'copy', click: () => {
+    getSelection().selectAllChildren(text);
+    if (navigator.clipboard) navigator.clipboard.writeText(line).then(() => { copy.textContent = 'copied'; }, () => {});
+  }}, 'copy');
+  return make('div', {class: 'command'}, text, copy);
+};
+
+const card = c => {
+  const d = details(c.first), names = [...c.on].map(n => columns[n]).filter(Boolean), most = 3;
+  const facts = [run.engine, names.slice(0, most).join(', ') + (names.length > most ? ' and ' + (names.length - most) + ' more' : ''),
+    c.since >= 0 ? 'failing since ' + day(earlier[c.since].time, true) : ''].filter(Boolean);
+  return make('article', {class: 'card'},
+    make('button', {type: 'button', class: 'scope', title: 'show only these tests', click: () => only(c.number)},
+      make('b', {class: c.first.status}, signs[c.first.status] + ' ' + c.first.status), ' ', c.fresh ? make('span', {class: 'is-new'}, c.fresh === c.tests ? 'new' : c.fresh + ' new') : '',
+      (c.fresh ? ' ' : '') + some(c.tests, 'test') + (c.on.size > 1 ? ' in ' + some(c.on.size, 'cell') : '')),
+    make('div', {class: 'why'}, d.why || c.first.reason || ''),
+    d.rerun ? command(d.rerun) : '',
+    d.failure ? make('pre', {class: 'failure'}, ...marked(d.failure)) : '',
+    make('div', {class: 'faint'}, facts.join(' · ')),
+    make('div', {class: 'bar'}, make('button', {type: 'button', click: () => open(c.first)}, 'open ' + (c.tests > 1 ? 'one of them' : 'it') + ': ' + c.first.test)));
+};
+
+const showCauses = most => {
+  byID('cause').textContent = some(allCauses.length, 'cause') + ' of ' + some(allCauses.reduce((n, c) => n + c.tests, 0), 'red test');
+  byID('cards').replaceChildren(...allCauses.slice(0, most).map(card),
+    allCauses.length > most ? make('button', {type: 'button', class: 'chip', click: () => showCauses(allCauses.length)}, 'show ' + some(allCauses.length - most, 'more cause')) : '');
+  byID('onward').replaceChildren(make('button', {type: 'button', class: 'chip', click: toMatrix}, '↓ all ' + some(verdicts.length, 'verdict')));
+  byID('causes').hidden = !allCauses.length;
+};
+
+const toMatrix = () => document.querySelector('main').scrollIntoView();
+
+// select selects a cause with its columns, or nothing for null.
+const select = cause => {
+  const c = allCauses.find(c => c.number === cause);
+  state.cause = c ? cause : null;
+  order = c && columns.length > mostColumns ? allColumns().filter(n => c.on.has(n)) : usual;
+  head();
+};
+
+// only shows the tests of a cause, or all again for null.
+const only = cause => {
+  select(cause);
+  byID('matrix').scrollTop = 0;
+  chips();
+  filter();
+  saveLink();
+  toMatrix();
+};
+
+// focusCard moves the focus between cards.
+const focusCard = by => {
+  const all = [...document.querySelectorAll('.scope')], i = all.indexOf(document.activeElement);
+  const next = all[Math.max(0, Math.min(all.length - 1, i < 0 ? 0 : i + by))];
+  if (next) next.focus();
 };
 
 // A row is a file or a test with its verdicts by column.
-let rows = [], shown = [], order = []; // order: indexes of the columns that are shown, in order
+let rows = [], shown = [], order = [], usual = []; // indexes of the columns that are shown, in order, and usually shown
 const many = () => columns.length > 4 || innerWidth <= 760;
 
 // The column of tests that did not run comes last.
@@ -236,8 +295,9 @@ const arrange = () => {
     reds.add(v.on);
   }
   for (const f of files) f.closed = reds.size > 0 && !f.red;
-  order = allColumns();
-  if (columns.length > mostColumns && reds.size) order = order.filter(c => reds.has(c));
+  usual = allColumns();
+  if (columns.length > mostColumns && reds.size) usual = usual.filter(c => reds.has(c));
+  order = usual;
   const sorted = files.map((_, i) => i).sort((a, b) => !!files[b].red - !!files[a].red || (files[a].path < files[b].path ? -1 : 1));
   for (const i of sorted) {
     if (!files[i].rows.length) continue;
@@ -256,11 +316,11 @@ const words = row => {
 
 // ---- filter and matrix
 
-const state = {query: '', only: new Set(), test: ''};
+const state = {query: '', only: new Set(), test: '', cause: null};
 let at = {row: -1, column: 0};
 
 // A file is closed if the user closed it or it has no red test, until something is searched.
-const closed = f => f.closed && !state.only.size && !state.query;
+const closed = f => f.closed && !state.only.size && !state.query && state.cause === null;
 
 const filter = () => {
   const query = state.query.toLowerCase().split(/\s+/).filter(Boolean);
@@ -274,6 +334,7 @@ const filter = () => {
       continue;
     }
     if (state.only.size && !r.cells.some(v => v && (state.only.has(v.status) || state.only.has('new') && newlyRed(v)))) continue;
+    if (state.cause !== null && !r.cells.some(v => v && v.cause === state.cause)) continue;
     if (query.length && !query.every(w => words(r).includes(w))) continue;
     if (header) { shown.push(header); header = null; }
     shown.push(r);
@@ -340,6 +401,7 @@ const link = () => {
   const p = new URLSearchParams();
   if (state.query) p.set('q', state.query);
   if (state.only.size) p.set('s', [...state.only].join(','));
+  if (state.cause !== null) p.set('c', state.cause);
   if (state.test) p.set('t', state.test);
   return '#' + p;
 };
@@ -350,9 +412,12 @@ const applyLink = () => {
   const p = new URLSearchParams(location.hash.slice(1));
   state.query = p.get('q') || '';
   state.only = new Set((p.get('s') || '').split(',').filter(s => choices().includes(s)));
+  const c = allCauses.find(c => String(c.number) === p.get('c'));
+  select(c ? c.number : null);
   byID('search').value = state.query;
   chips();
   filter();
+  if (state.query || state.only.size || c) toMatrix();
   const wanted = p.get('t');
   const v = wanted && verdicts.find(v => nameOf(v) === wanted);
   if (v) open(v); else close();
@@ -370,6 +435,7 @@ const open = v => {
   if (i < 0) { // a link to a hidden test
     state.query = byID('search').value = '';
     state.only.clear();
+    select(null);
     files[v.file].closed = false;
     chips();
     filter();
@@ -382,6 +448,7 @@ const open = v => {
   box.replaceChildren(...about(v));
   box.hidden = false;
   box.scrollTop = 0;
+  toMatrix();
   reveal();
 };
 
@@ -404,21 +471,16 @@ const about = v => {
     make('h2', {}, make('span', {class: v.status}, signs[v.status] + ' ' + v.status), ' ' + f.suite + ': ' + v.row.name),
     make('div', {class: 'mono'}, f.path + (v.line ? ':' + v.line + ':' + v.column : '')),
     make('div', {class: 'faint'}, [columns[v.on], milliseconds(v.durationMS)].filter(Boolean).join(' · ')),
-    v.reason ? make('p', {}, v.reason) : '',
+    v.reason && !d.failure ? make('p', {}, v.reason) : '',
+    ...(d.rerun ? [make('h3', {}, 'rerun'), command(d.rerun)] : []),
+    ...(d.failure ? [make('h3', {}, 'what went wrong'), make('pre', {class: 'failure'}, ...marked(d.failure))] : []),
+    excerpt(d.excerpt),
     ...past(v),
     ...evidence(d),
   ];
   for (const [i, a] of (d.attempts || []).entries()) {
     out.push(make('details', {}, make('summary', {}, 'attempt ' + (i + 1) + ': ', make('span', {class: a.status}, a.status), ' (' + milliseconds(a.durationMS) + ')'),
       a.reason ? make('p', {}, a.reason) : '', ...evidence(a)));
-  }
-  if (d.rerun) {
-    const command = make('pre', {}, d.rerun);
-    const copy = make('button', {type: 'button', click: () => {
-      getSelection().selectAllChildren(command);
-      if (navigator.clipboard) navigator.clipboard.writeText(d.rerun).then(() => { copy.textContent = 'copied'; }, () => {});
-    }}, 'copy');
-    out.push(make('h3', {}, 'rerun this test'), command, make('div', {class: 'bar'}, copy));
   }
   return out.filter(Boolean);
 };
@@ -437,8 +499,13 @@ const past = v => {
 // between inserts a note at the gap of a list.
 const between = (list, gap, noun) => gap ? [...list.slice(0, gap.after), make(list[0].localName, {class: 'faint'}, '… ' + gap.count + ' ' + noun + ' left out'), ...list.slice(gap.after)] : list;
 
+// excerpt shows lines of the suite, the one that the test failed at marked.
+const excerpt = e => e ? make('pre', {class: 'excerpt', 'aria-label': 'the suite'}, ...e.lines.map((l, i) => make('span', {class: e.first + i === e.line ? 'here' : ''},
+  make('span', {class: 'faint'}, String(e.first + i).padStart(5) + (e.first + i === e.line ? ' ▸ ' : '   ')), l))) : '';
+
 const evidence = d => {
-  const out = mismatches(d);
+  const out = [], all = mismatches(d);
+  if (all.length) out.push(make('details', {open: !d.failure}, make('summary', {}, 'all mismatches (' + d.mismatches.length + ')'), ...all));
   if (d.operations) out.push(make('h3', {}, 'operations and decisions'), ...between(d.operations.map(operation), d.omittedOperations, 'operations'));
   const messages = conversation(d);
   if (messages.length) out.push(make('h3', {}, 'messages'), diagram(d, messages));
@@ -518,7 +585,7 @@ const svg = (tag, attributes, text) => {
 const diagram = (d, all) => {
   const messages = all.slice(0, mostMessages);
   const lanes = [...new Set(messages.map(m => m.client)), ...new Set(messages.map(m => m.server))];
-  const lane = 190, step = 24, top = 34, x = name => 80 + lanes.indexOf(name) * lane;
+  const lane = 180, step = 24, top = 34, x = name => 80 + lanes.indexOf(name) * lane;
   const width = 160 + (lanes.length - 1) * lane + 120, height = top + messages.length * step + 16;
   const s = svg('svg', {width, height, viewBox: '0 0 ' + width + ' ' + height, role: 'img', 'aria-label': 'messages between clients and servers'});
   for (const name of lanes) {
@@ -557,7 +624,8 @@ const chips = () => {
   }
   byID('chips').replaceChildren(...choices().map((s, i) => make('button', {
     type: 'button', class: 'chip ' + s, 'aria-pressed': String(state.only.has(s)), title: 'key ' + (i + 1), click: () => toggle(s),
-  }, (signs[s] || '✱') + ' ' + (counts[s] || 0) + ' ' + s)));
+  }, (signs[s] || '✱') + ' ' + (counts[s] || 0) + ' ' + s)),
+  state.cause === null ? '' : make('button', {type: 'button', class: 'chip', 'aria-pressed': 'true', title: 'show all causes', click: () => only(null)}, 'one cause ✕'));
 };
 
 const toggle = s => {
@@ -575,8 +643,13 @@ const head = () => {
   document.title = (bad ? '✘ ' + bad + ' red' : problems.length ? '✘' : '✔') + ' · utr report';
   byID('problems').replaceChildren(...[...problems, ...cells].map(p => make('li', {}, p)));
   byID('problems').hidden = !problems.length && !cells.length;
-  document.documentElement.style.setProperty('--count', Math.max(1, order.length));
-  byID('columns').replaceChildren(make('span', {}, 'test', order.length < columns.length ? make('button', {type: 'button', click: unfold}, 'show all ' + columns.length + ' columns') : ''),
+  const longest = Math.max(...order.map(c => columns[c].length), 0), least = earlier.length ? 196 : 132;
+  const style = document.documentElement.style;
+  style.setProperty('--count', Math.max(1, order.length));
+  document.body.style.setProperty('--cell', many() ? '40px' : Math.max(least, Math.min(300, longest * 9 + 20)) + 'px');
+  style.setProperty('--head', document.querySelector('header').offsetHeight + 'px');
+  byID('columns').replaceChildren(make('span', {}, 'test',
+    state.cause === null ? '' : make('button', {type: 'button', title: 'show all tests', click: () => only(null)}, '✕ only one cause'), order.length < columns.length ? make('button', {type: 'button', click: unfold}, 'show all ' + columns.length + ' columns') : ''),
     ...order.map(c => make('span', {title: columns[c] || 'not run'}, columns[c] || 'not run')));
 };
 
@@ -621,10 +694,12 @@ const keys = {
     if (!byID('detail').hidden) return close();
     state.query = byID('search').value = '';
     state.only.clear();
+    select(null);
     chips();
     filter();
     saveLink();
   },
+  c: () => focusCard(0),
 };
 
 const listen = () => {
@@ -634,7 +709,7 @@ const listen = () => {
     waiting = true;
   };
   byID('matrix').addEventListener('scroll', later);
-  addEventListener('resize', later);
+  addEventListener('resize', () => { head(); later(); });
   addEventListener('hashchange', applyLink);
   byID('help').addEventListener('click', keys['?']);
   byID('search').addEventListener('input', () => { state.query = byID('search').value; at.row = -1; byID('matrix').scrollTop = 0; filter(); saveLink(); });
@@ -644,6 +719,12 @@ const listen = () => {
     if (typing && e.key !== 'Escape' && e.key !== 'Enter' && e.key !== 'ArrowDown') return;
     if ((e.target.tagName === 'BUTTON' || e.target.tagName === 'A' || e.target.tagName === 'SUMMARY') && e.key === 'Enter') return;
     if (inside && e.key.startsWith('Arrow')) return; // arrows scroll
+    const by = {ArrowRight: 1, ArrowDown: 1, j: 1, l: 1, ArrowLeft: -1, ArrowUp: -1, k: -1, h: -1}[e.key];
+    if (e.target.classList.contains('scope') && by) {
+      e.preventDefault();
+      focusCard(by);
+      return;
+    }
     const digit = choices()[Number(e.key) - 1];
     const what = digit && !typing ? () => toggle(digit) : keys[e.key];
     if (!what) return;
@@ -661,7 +742,7 @@ const paper = () => {
   byID('paper').replaceChildren(...all.slice(0, mostOnPaper).flatMap(v => {
     const d = details(v);
     return [make('h2', {}, signs[v.status] + ' ' + v.status + ' ' + files[v.file].suite + ': ' + v.row.name + (columns[v.on] ? ' [' + columns[v.on] + ']' : '')),
-      make('div', {class: 'mono'}, files[v.file].path + ':' + v.line + ':' + v.column), v.reason ? make('p', {}, v.reason) : '', story(v) ? make('p', {}, story(v)) : '', ...mismatches(d), d.rerun ? make('pre', {}, d.rerun) : ''];
+      make('div', {class: 'mono'}, files[v.file].path + ':' + v.line + ':' + v.column), v.reason ? make('p', {}, v.reason) : '', story(v) ? make('p', {}, story(v)) : '', d.failure ? make('pre', {}, ...marked(d.failure)) : '', d.rerun ? make('pre', {}, d.rerun) : ''];
   }), all.length > mostOnPaper ? make('p', {}, 'and ' + (all.length - mostOnPaper) + ' more') : '');
 };
 
@@ -671,9 +752,14 @@ document.addEventListener('DOMContentLoaded', () => {
   document.body.classList.toggle('many', many());
   head();
   trends();
-  showCauses();
+  allCauses = causes();
+  showCauses(mostCards);
   listen();
   applyLink();
+  if (!location.hash && !allCauses.length) { // with --events, as from utr explain, the explanation is wanted
+    const first = verdicts.find(v => v.status !== 'skipped');
+    if (first && details(first).operations) open(first);
+  }
   document.body.dataset.ready = Math.round(performance.now());
   document.body.dataset.verdicts = verdicts.length;
 });
