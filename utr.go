@@ -11,9 +11,10 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/cli"
-	"golang.org/x/term"
 )
 
 // Engine is an additional driver under test.

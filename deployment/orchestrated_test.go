@@ -69,7 +69,7 @@ func orchestrate(t *testing.T) *service {
 		},
 		"lie": func(what string) { // in answers to requests to remove clusters
 			s.twin.Misbehave(func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
-				_, _ = io.WriteString(w, map[bool]string{true: what}[method == http.MethodDelete])
+				_, _ = io.WriteString(w, testkit.Either(method == http.MethodDelete, what, ""))
 				return method == http.MethodDelete
 			})
 		},

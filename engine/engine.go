@@ -8,8 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/result"
 )
 
 // Engine is a driver under test. All methods may be called concurrently.
@@ -60,6 +61,9 @@ type Test interface {
 	// Events returns the events of a client whose sequence is greater than
 	// after, in order. Without any, it waits up to wait for one.
 	Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error)
+	// Logs returns the log messages of a client so far, in order, of the components and levels in its
+	// observeLogMessages. Those of a closed client can still be read. Engines without FeatureLogging return none.
+	Logs(ctx context.Context, client string) ([]result.LogMessage, error)
 	// Close closes one entity: ends the session, kills the cursor, closes the client. Closing twice is not an error.
 	// The events of a closed client can still be read.
 	Close(ctx context.Context, id string) error
@@ -119,18 +123,10 @@ const (
 	// FeatureLibmongocrypt, followed by a version ("libmongocrypt 1.8.0"), names the libmongocrypt.
 	FeatureEncryption    = "csfle"
 	FeatureLibmongocrypt = "libmongocrypt "
-	// FeatureLogging means that tests are LogReaders.
+	// FeatureLogging means that clients have log messages, for expectLogMessages.
 	FeatureLogging = "logging"
 	// FeatureReducedHeartbeats makes the runner add heartbeatFrequencyMS to uriOptions, and minHeartbeatFrequencyMS
 	// beside uriOptions, for clients through which a test sets fail points (Unified Test Format, "Executing a Test").
 	// Other engines reduce the heartbeat interval themselves, or wait.
 	FeatureReducedHeartbeats = "reduced heartbeats"
 )
-
-// LogReader is a Test that returns log messages, for expectLogMessages. Begin of
-// engines with FeatureLogging returns one.
-type LogReader interface {
-	// Logs returns the log messages of a client so far, in order, of the components and levels in its
-	// observeLogMessages. Those of a closed client can still be read.
-	Logs(ctx context.Context, client string) ([]result.LogMessage, error)
-}

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func TestEntityMap(t *testing.T) {

@@ -4,11 +4,12 @@ import (
 	"context"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.uber.org/goleak"
+
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.uber.org/goleak"
 )
 
 var raw = testkit.Raw // a document in BSON

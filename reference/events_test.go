@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/event"
+
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/retry"
-	"go.mongodb.org/mongo-driver/v2/event"
 )
 
 func TestOrderOfPoolEvents(t *testing.T) {

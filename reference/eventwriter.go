@@ -3,8 +3,9 @@ package reference
 import (
 	"time"
 
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/result"
 )
 
 // write writes an event and its log message (Command Logging and Monitoring, "Log Messages"). more returns additional

@@ -9,15 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-)
 
-var _ engine.LogReader = (*test)(nil)
+	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/result"
+)
 
 // The components of the Logging specification ("Components").
 const (

@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/unified-test-runner/utr/engine"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // logsOf performs operations on a client with observeLogMessages, closes it, and returns its messages.
@@ -25,7 +25,7 @@ func logsOf(t *testing.T, observed, options string, ops ...string) (messages []r
 		}
 		testkit.Check(t, b.Close(t.Context(), "client"))
 		var err error
-		messages, err = b.Test.(engine.LogReader).Logs(t.Context(), "client")
+		messages, err = b.Test.Logs(t.Context(), "client")
 		testkit.Check(t, err)
 	})
 	for i, m := range messages {

@@ -8,9 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // metadata is the metadata that libraries have appended to a client (MongoDB Handshake, "Metadata updates after

@@ -5,9 +5,10 @@ import (
 	"net"
 	"reflect"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
+
+	"github.com/unified-test-runner/utr/engine/enginekit"
 )
 
 // poolMonitor writes CMAP events and their messages to the logs, in the specified order.

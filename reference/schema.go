@@ -4,11 +4,12 @@ import (
 	"strconv"
 	"strings"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // schemaRows lists the operations on collections, indexes and databases.

@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 var d = testkit.D // a document of keys and values in turn
@@ -189,7 +190,7 @@ func (s *scripted) stream(member int, c net.Conn, id int32, m sent) bool {
 	exhausts := awaits && m.flags&uint32(wire.ExhaustAllowed) != 0
 	for {
 		wait := step{wait: time.Duration(await) * time.Millisecond}
-		if st, ok := s.next(member, map[bool]string{true: "await", false: "hello"}[awaits]); ok {
+		if st, ok := s.next(member, testkit.Either(awaits, "await", "hello")); ok {
 			wait = st
 		}
 		if !s.pause(wait) || !s.write(c, id, m.opcode, exhausts, s.hello(member)) || !exhausts {
@@ -284,7 +285,7 @@ func cursorOf(batch string, id int64, ns string, docs ...bson.D) bson.D {
 }
 
 func (s *scripted) write(c net.Conn, id int32, opcode wire.OpCode, more bool, reply bson.D) bool {
-	m := wire.AppendMsg(nil, 0, id, map[bool]wire.Flags{true: wire.MoreToCome}[more], raw(s.t, reply))
+	m := wire.AppendMsg(nil, 0, id, testkit.Either(more, wire.MoreToCome, 0), raw(s.t, reply))
 	if opcode == wire.OpQuery { // the first hello
 		m = wire.AppendReply(nil, 0, id, raw(s.t, reply))
 	}

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/unified-test-runner/utr/reference/selection"
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"github.com/unified-test-runner/utr/reference/selection"
+	"github.com/unified-test-runner/utr/result"
 )
 
 // server is a selected server.

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
+
+	"github.com/unified-test-runner/utr/engine/enginekit"
 )
 
 // sockets dials for a client, and corrects deviations of the Go driver's topology from the specifications, which

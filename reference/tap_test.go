@@ -8,8 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/unified-test-runner/utr/internal/wire"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // tap is a dialer that records the messages of a client. It waits until the client is open, because the Go driver

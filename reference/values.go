@@ -5,9 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/selection"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // document returns a document with keys and values in turn.

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	official "github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire"
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // wireVariant is a set of client options, and the session of every operation: "", causal, notCausal, snapshot.
@@ -173,7 +174,7 @@ func TestWireLikeTheOfficialDriver(t *testing.T) {
 		for _, v := range wireVariants {
 			p, q, uri := newTap(t), newTap(t), uri
 			if v.uri != "" {
-				uri += map[bool]string{true: "&", false: "?"}[strings.Contains(uri, "?")] + v.uri
+				uri += testkit.Either(strings.Contains(uri, "?"), "&", "?") + v.uri
 			}
 			clean()
 			own, err := New(Options{dial: p.DialContext})

@@ -16,7 +16,7 @@ func TestSummary(t *testing.T) {
 		var one result.Summary
 		one.Add(&result.Verdict{Status: status})
 		for _, c := range one.Counts() {
-			if want := map[bool]int{c.Status == status: 1}[true]; c.Tests != want {
+			if want := testkit.Either(c.Status == status, 1, 0); c.Tests != want {
 				t.Errorf("%s: %d tests counted as %s", status, c.Tests, c.Status)
 			}
 		}

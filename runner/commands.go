@@ -7,13 +7,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/internal/replies"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/replies"
 )
 
 // commands is the internal MongoClient of the runner ("Initializing the Test Runner"). It may be used concurrently.

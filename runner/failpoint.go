@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/specs/source"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // failPoint is a fail point that a test set ("Disabling Fail Points").
@@ -119,7 +120,9 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	case address == "":
 		return c.failf("%s is not pinned to a mongos", c.text("session"))
 	}
-	t.locked(func() { t.failPoints = append(t.failPoints, failPoint{name: name, address: address}) })
+	t.mu.Lock()
+	t.failPoints = append(t.failPoints, failPoint{name: name, address: address})
+	t.mu.Unlock()
 	_, err = t.site.commands.at(ctx, address, "admin", command)
 	f = ended(ctx, c.path, c.op.Position, "the fail point to be set on "+address)
 	if f == nil && err != nil {

@@ -9,13 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.yaml.in/yaml/v4"
+
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.yaml.in/yaml/v4"
 )
 
 // fakeEngine returns outcomes and events of a script and writes its calls to the

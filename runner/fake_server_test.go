@@ -12,9 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/unified-test-runner/utr/deployment"
 )
 
 // fakeDeployment is a deployment in memory, which writes its commands to the

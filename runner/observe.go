@@ -53,9 +53,10 @@ func (o *observation) filter(log []result.Event) []result.Event {
 	return seen
 }
 
-func (t *testRun) observation(client string) (o *observation) {
-	t.locked(func() { o = t.observations[client] })
-	return o
+func (t *testRun) observation(client string) *observation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.observations[client]
 }
 
 func (t *testRun) log(ctx context.Context, client string) ([]result.Event, error) {
@@ -65,8 +66,9 @@ func (t *testRun) log(ctx context.Context, client string) ([]result.Event, error
 // logWaiting returns all events of a client so far, even with an error. It waits
 // for an event with a sequence number greater than after, at most for wait.
 func (t *testRun) logWaiting(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
-	var known []result.Event
-	t.locked(func() { known = t.logs[client] })
+	t.mu.Lock()
+	known := t.logs[client]
+	t.mu.Unlock()
 	last := lastSequence(known)
 	if last > after {
 		wait = 0

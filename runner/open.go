@@ -56,7 +56,9 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		request.URI = t.uriFor(e)
 		// The runner itself waits for the pools, to ignore their events.
 		value = t.withServerAPI(t.withHeartbeat(e.ID, value).With("awaitMinPoolSizeMS", nil))
-		t.locked(func() { t.observations[e.ID], t.uris[e.ID] = &observation{client: value}, request.URI })
+		t.mu.Lock()
+		t.observations[e.ID], t.uris[e.ID] = &observation{client: value}, request.URI
+		t.mu.Unlock()
 	case entities.Session:
 		request.ClusterTime = t.site.sessionTime()
 		if value, err = t.withSnapshotTime(value); err != nil {
@@ -199,7 +201,9 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 			return f
 		}
 		if populated(topology, log, connections) {
-			t.locked(func() { t.observations[e.ID].after = after })
+			t.mu.Lock()
+			t.observations[e.ID].after = after
+			t.mu.Unlock()
 			return nil
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/matchers"
@@ -13,7 +15,6 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // aggregates lists the operations that raise a BulkWriteException ("bulkWrite").
@@ -172,7 +173,9 @@ func (t *testRun) callback(test context.Context, path string, ops []specs.Operat
 func (t *testRun) track(op specs.Operation, request engine.Operation, outcome result.Outcome) {
 	switch op.Name {
 	case "startTransaction", "withTransaction":
-		t.locked(func() { t.transactions = true })
+		t.mu.Lock()
+		t.transactions = true
+		t.mu.Unlock()
 	case "runCommand":
 		if name, ok := request.Arguments.Lookup("command", "configureFailPoint").StringValueOK(); ok {
 			t.recordFailPoint(name, op.Object, outcome)

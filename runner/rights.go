@@ -6,10 +6,11 @@ import (
 	"maps"
 	"slices"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/specs"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // rightsCollection does not exist, and no command of CheckRights creates it.

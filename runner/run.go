@@ -203,12 +203,15 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	}
 	switch {
 	case errors.Is(err, errNoTestCommands):
-		r.locked(func() { r.err = err })
+		r.mu.Lock()
+		r.err = err
+		r.mu.Unlock()
 		r.halt(err.Error())
 		v.Status, v.Reason = result.Broken, err.Error()
 	case ctx.Err() != nil && lostDuring(ctx) == nil:
-		var why *Skip
-		r.locked(func() { why = r.interrupted(ctx) })
+		r.mu.Lock()
+		why := r.interrupted(ctx)
+		r.mu.Unlock()
 		return skipped(why)
 	default:
 		if d != nil && !others {
@@ -220,8 +223,11 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 }
 
 // siteOf returns the site of a deployment, which is open if an earlier test used it.
-func (r *run) siteOf(d deployment.Deployment) (s *site, err error) {
-	if r.locked(func() { s = r.sites[d] }); s != nil {
+func (r *run) siteOf(d deployment.Deployment) (*site, error) {
+	r.mu.Lock()
+	s := r.sites[d]
+	r.mu.Unlock()
+	if s != nil {
 		return s, nil
 	}
 	c, err := r.dial(d)
@@ -232,7 +238,7 @@ func (r *run) siteOf(d deployment.Deployment) (s *site, err error) {
 }
 
 // open opens a site unless it is open. After an error, the site is closed.
-func (r *run) open(ctx context.Context, s *site, began time.Time) (err error) {
+func (r *run) open(ctx context.Context, s *site, began time.Time) error {
 	if s.opened {
 		return nil
 	}
@@ -242,7 +248,9 @@ func (r *run) open(ctx context.Context, s *site, began time.Time) (err error) {
 		s.commands.close()
 		return cmp.Or(lostDuring(ctx), err)
 	}
-	r.locked(func() { r.sites[s.deployment] = s })
+	r.mu.Lock()
+	r.sites[s.deployment] = s
+	r.mu.Unlock()
 	about := s.about
 	info := fmt.Sprintf("%s %d.%d.%d on %s", about.Topology, about.Version[0], about.Version[1], about.Version[2],
 		plural.Of(len(about.Hosts), "host"))
@@ -256,7 +264,9 @@ func (r *run) open(ctx context.Context, s *site, began time.Time) (err error) {
 }
 
 func (r *run) discard(s *site) {
-	r.locked(func() { delete(r.sites, s.deployment) })
+	r.mu.Lock()
+	delete(r.sites, s.deployment)
+	r.mu.Unlock()
 	s.commands.close()
 }
 
@@ -292,22 +302,22 @@ func (r *run) abandon(d deployment.Deployment, name string, err error) {
 
 // halt skips the remaining tests because the run is broken.
 func (r *run) halt(why string) {
-	r.locked(func() {
-		if r.stop == nil {
-			r.stop, r.summary.Breaks = &Skip{result.SkipNotRun, why}, append(r.summary.Breaks, result.Break{Reason: why})
-		}
-	})
+	r.mu.Lock()
+	if r.stop == nil {
+		r.stop, r.summary.Breaks = &Skip{result.SkipNotRun, why}, append(r.summary.Breaks, result.Break{Reason: why})
+	}
+	r.mu.Unlock()
 }
 
 // finish counts the verdict of a job. It reports it after those of all earlier jobs, so that the order of reports does
 // not depend on Config.Jobs.
 func (r *run) finish(index int, v *result.Verdict) {
-	r.locked(func() {
-		r.summary.Add(v)
-		if r.cfg.FailFast && r.stop == nil && (v.Status == result.Failed || v.Status == result.Broken) {
-			r.stop = &Skip{result.SkipFilter, fmt.Sprintf("not run: fail-fast after %q", v.Test.Description)}
-		}
-	})
+	r.mu.Lock()
+	r.summary.Add(v)
+	if r.cfg.FailFast && r.stop == nil && (v.Status == result.Failed || v.Status == result.Broken) {
+		r.stop = &Skip{result.SkipFilter, fmt.Sprintf("not run: fail-fast after %q", v.Test.Description)}
+	}
+	r.mu.Unlock()
 	r.notes.Lock()
 	defer r.notes.Unlock()
 	r.early[index] = v
@@ -318,21 +328,17 @@ func (r *run) finish(index int, v *result.Verdict) {
 	}
 }
 
-// locked accesses shared state.
-func (r *run) locked(do func()) {
+// stopped returns why the remaining tests are skipped, or nil.
+func (r *run) stopped() *Skip {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	do()
-}
-
-// stopped returns why the remaining tests are skipped, or nil.
-func (r *run) stopped() (why *Skip) {
-	r.locked(func() { why = r.stop })
-	return why
+	return r.stop
 }
 
 func (r *run) problem(format string, args ...any) {
-	r.locked(func() { r.summary.Problems = append(r.summary.Problems, fmt.Sprintf(format, args...)) })
+	r.mu.Lock()
+	r.summary.Problems = append(r.summary.Problems, fmt.Sprintf(format, args...))
+	r.mu.Unlock()
 }
 
 func (r *run) notify(n result.Note) {

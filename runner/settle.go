@@ -6,10 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // A server continues a command whose connection was closed by a fail point or a client: it retries a failed batch of
@@ -43,8 +44,9 @@ func unanswered(log []result.Event) map[string][]bson.RawValue {
 // settle waits until the servers have completed all commands of the test. It sends nothing if all have replies.
 func (t *testRun) settle(ctx context.Context) {
 	sessions := make(map[string][]bson.RawValue)
-	var logs map[string][]result.Event
-	t.locked(func() { logs = maps.Clone(t.logs) })
+	t.mu.Lock()
+	logs := maps.Clone(t.logs)
+	t.mu.Unlock()
 	for _, client := range t.entities.Of(entities.Client) {
 		for address, ids := range unanswered(logs[client]) {
 			sessions[address] = append(sessions[address], ids...)

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"sync"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/direct"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // site is a deployment with the runner's own clients, kept between tests. One test

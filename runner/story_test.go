@@ -12,12 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.uber.org/goleak"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -134,7 +135,7 @@ func tell(say func(string, ...any), n result.Note) {
 		v := n.Verdict
 		line := strings.TrimSuffix(fmt.Sprintf("%s by %s", v.Status, v.SkipKind), " by ")
 		if reason, stack, _ := strings.Cut(v.Reason, "\n"); reason != "" {
-			line += ": " + reason + map[bool]string{true: ", with the stack"}[strings.Contains(stack, "(*fakeTest).play")]
+			line += ": " + reason + testkit.Either(strings.Contains(stack, "(*fakeTest).play"), ", with the stack", "")
 		}
 		say("%-7s %s", "verdict", line)
 		for _, m := range v.Mismatches {

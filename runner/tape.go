@@ -151,7 +151,7 @@ func (r *tapedTest) Events(ctx context.Context, client string, after int64, wait
 
 func (r *tapedTest) Logs(ctx context.Context, client string) (logs []result.LogMessage, err error) {
 	logs, _ = recorded(r.tape, fmt.Sprint("logs", client), func() (logs []result.LogMessage) {
-		logs, err = r.Test.(engine.LogReader).Logs(ctx, client)
+		logs, err = r.Test.Logs(ctx, client)
 		return logs
 	})
 	return logs, err

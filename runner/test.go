@@ -8,12 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // testRun is a running test. The main thread, the threads of the test and the
@@ -52,7 +53,9 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, l
 	cancel()
 	t.window[1] = time.Now()
 	if t.found().interrupted {
-		r.locked(func() { r.interrupted(ctx) })
+		r.mu.Lock()
+		r.interrupted(ctx)
+		r.mu.Unlock()
 	}
 	limit := cleanupLimit
 	if s.deployment.Dead() != nil { // servers will not respond
@@ -198,7 +201,9 @@ func (t *testRun) distinctFirst(ctx context.Context) error {
 func (t *testRun) operate(ctx context.Context) *fault {
 	began, waited := t.run.cfg.Now(), t.timings.Waiting
 	defer func() {
-		t.locked(func() { t.timings.Engine += t.since(began) - (t.timings.Waiting - waited) })
+		t.mu.Lock()
+		t.timings.Engine += t.since(began) - (t.timings.Waiting - waited)
+		t.mu.Unlock()
 	}()
 	for i, op := range t.test.Operations {
 		if _, f := t.perform(ctx, ctx, fmt.Sprintf("operations[%d]", i), op); f != nil {
@@ -234,13 +239,9 @@ func (t *testRun) join(ctx context.Context, path string, at source.Position, id,
 
 func (t *testRun) judgeLogs(ctx context.Context) *fault {
 	for i, want := range t.test.ExpectLogMessages {
-		reader, ok := t.engine.(engine.LogReader)
-		if !ok {
-			return &fault{unsupported: "log messages"}
-		}
 		path, client := fmt.Sprintf("expectLogMessages[%d]", i), want.Get("client").Text()
 		messages, err := guarded(ctx, "reading the log messages of "+client, func(ctx context.Context) ([]result.LogMessage, error) {
-			return reader.Logs(ctx, client)
+			return t.engine.Logs(ctx, client)
 		})
 		if err != nil {
 			return breakf("%s: %w", path, err)
@@ -266,8 +267,10 @@ func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 }
 
 func (t *testRun) failPointsOff(ctx context.Context) error {
-	var points []failPoint
-	t.locked(func() { points, t.failPoints = t.failPoints, nil })
+	t.mu.Lock()
+	points := t.failPoints
+	t.failPoints = nil
+	t.mu.Unlock()
 	var failures []error
 	var done []string
 	for _, p := range points {
@@ -306,8 +309,9 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 			failures = append(failures, fmt.Errorf("%s is still busy: %w", id, err))
 		}
 	}
-	var clean, transactions bool
-	t.locked(func() { clean, transactions = t.fault == nil, t.transactions })
+	t.mu.Lock()
+	clean, transactions := t.fault == nil, t.transactions
+	t.mu.Unlock()
 	if !clean || transactions {
 		if err := t.site.killAllSessions(ctx); err != nil {
 			failures = append(failures, fmt.Errorf("open transactions could not be terminated: %w", err))
@@ -345,20 +349,13 @@ func (t *testRun) add(f *fault) {
 }
 
 // found returns a copy of the fault so far, zero without one.
-func (t *testRun) found() (found fault) {
-	t.locked(func() {
-		if t.fault != nil {
-			found = *t.fault
-		}
-	})
-	return found
-}
-
-// locked accesses state that threads and callbacks share.
-func (t *testRun) locked(do func()) {
+func (t *testRun) found() fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	do()
+	if t.fault != nil {
+		return *t.fault
+	}
+	return fault{}
 }
 
 // hasFault reports whether a fault stops the test.
@@ -387,7 +384,9 @@ func (t *testRun) since(began time.Time) result.Duration {
 func (t *testRun) timed(sum *result.Duration, do func()) {
 	began := t.run.cfg.Now()
 	do()
-	t.locked(func() { *sum += t.since(began) })
+	t.mu.Lock()
+	*sum += t.since(began)
+	t.mu.Unlock()
 }
 
 func (t *testRun) whileWaiting(wait func()) { t.timed(&t.timings.Waiting, wait) }

@@ -64,7 +64,7 @@ func TestLoad(t *testing.T) {
 		loaded, err := specs.Load(paths, options)
 		var got []string
 		for _, s := range loaded.Suites {
-			got = append(got, map[bool]string{true: "!"}[s.MustFail]+s.File)
+			got = append(got, testkit.Either(s.MustFail, "!", "")+s.File)
 		}
 		for _, f := range loaded.Others {
 			got = append(got, "other format: "+f)

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"go.uber.org/goleak"
 
+	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 

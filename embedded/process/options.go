@@ -63,7 +63,10 @@ var (
 // Parse parses the command line of mongod or mongos, and its configuration file of lines NAME = VALUE. version is the
 // default of --utrServerVersion.
 func Parse(mongos bool, words []string, version string) (*Options, error) {
-	name := map[bool]string{false: "mongod", true: "mongos"}[mongos]
+	name, versionOf := "mongod", "db" // other programs read the version from this text
+	if mongos {
+		name, versionOf = "mongos", "mongos"
+	}
 	o := &Options{Mongos: mongos, PID: os.Getpid(), Arguments: append([]string{name}, words...)}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -141,9 +144,8 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	if o.Profile, err = server.ProfileNamed(version); err != nil {
 		return nil, err
 	}
-	if printVersion { // other programs read the version from this text
-		what := map[bool]string{false: "db", true: name}[mongos]
-		o.Print = fmt.Sprintf("%s version v%s, emulated by utr", what, o.Profile.Text())
+	if printVersion {
+		o.Print = fmt.Sprintf("%s version v%s, emulated by utr", versionOf, o.Profile.Text())
 		return o, nil
 	}
 	return o, o.check(flags.Args())

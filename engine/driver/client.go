@@ -8,14 +8,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/entities"
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
+
+	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/result"
 )
 
 // client is a client entity.
@@ -94,9 +95,15 @@ func (c *client) Events() *enginekit.EventLog { return c.log }
 func clientRows() []row {
 	const on = entities.Client
 	return []row{
-		one(on, "createChangeStream", "pipeline", (*mongo.Client).Watch),
-		one(on, "listDatabaseNames", "filter", (*mongo.Client).ListDatabaseNames),
-		one(on, "listDatabases", "filter", (*mongo.Client).ListDatabases),
+		with(on, "createChangeStream", "pipeline", func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
+			return c.result(c.client.Watch(c.ctx, c.any("pipeline"), o))
+		}),
+		with(on, "listDatabaseNames", "filter", func(c *call, o *filled[options.ListDatabasesOptions]) (any, error) {
+			return c.result(c.client.ListDatabaseNames(c.ctx, c.any("filter"), o))
+		}),
+		with(on, "listDatabases", "filter", func(c *call, o *filled[options.ListDatabasesOptions]) (any, error) {
+			return c.result(c.client.ListDatabases(c.ctx, c.any("filter"), o))
+		}),
 		with(on, "clientBulkWrite", "models", clientBulkWrite),
 		silently(on, "appendMetadata", "driverInfoOptions", func(c *call) error {
 			info, err := enginekit.DriverInfo(c.Arg("driverInfoOptions"), lacking)

@@ -3,32 +3,65 @@ package driver
 import (
 	"strings"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/entities"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 )
 
 func collectionRows() []row {
 	const on = entities.Collection
 	return []row{
-		one(on, "aggregate", "pipeline"+readConcerns+writeConcerns, (*mongo.Collection).Aggregate),
-		one(on, "countDocuments", "filter"+readConcerns, (*mongo.Collection).CountDocuments),
-		one(on, "createChangeStream", "pipeline"+readConcerns, (*mongo.Collection).Watch),
-		one(on, "createFindCursor", "filter"+readConcerns, (*mongo.Collection).Find),
-		one(on, "deleteMany", "filter"+writeConcerns, (*mongo.Collection).DeleteMany),
-		one(on, "deleteOne", "filter"+writeConcerns, (*mongo.Collection).DeleteOne),
-		one(on, "find", "filter"+readConcerns, (*mongo.Collection).Find),
-		one(on, "findOne", "filter"+readConcerns, oneFound((*mongo.Collection).FindOne)),
-		one(on, "findOneAndDelete", "filter"+writeConcerns, oneFound((*mongo.Collection).FindOneAndDelete)),
-		two(on, "findOneAndReplace", "filter replacement"+writeConcerns, twoFound((*mongo.Collection).FindOneAndReplace)),
-		two(on, "findOneAndUpdate", "filter update"+writeConcerns, twoFound((*mongo.Collection).FindOneAndUpdate)),
-		one(on, "insertMany", "documents"+writeConcerns, (*mongo.Collection).InsertMany),
-		one(on, "insertOne", "document"+writeConcerns, (*mongo.Collection).InsertOne),
-		two(on, "replaceOne", "filter replacement"+writeConcerns, (*mongo.Collection).ReplaceOne),
-		two(on, "updateMany", "filter update"+writeConcerns, (*mongo.Collection).UpdateMany),
-		two(on, "updateOne", "filter update"+writeConcerns, (*mongo.Collection).UpdateOne),
+		with(on, "aggregate", "pipeline"+readConcerns+writeConcerns, func(c *call, o *filled[options.AggregateOptions]) (any, error) {
+			return c.result(c.coll().Aggregate(c.ctx, c.any("pipeline"), o))
+		}),
+		with(on, "countDocuments", "filter"+readConcerns, func(c *call, o *filled[options.CountOptions]) (any, error) {
+			return c.result(c.coll().CountDocuments(c.ctx, c.any("filter"), o))
+		}),
+		with(on, "createChangeStream", "pipeline"+readConcerns, func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
+			return c.result(c.coll().Watch(c.ctx, c.any("pipeline"), o))
+		}),
+		with(on, "createFindCursor", "filter"+readConcerns, func(c *call, o *filled[options.FindOptions]) (any, error) {
+			return c.result(c.coll().Find(c.ctx, c.any("filter"), o))
+		}),
+		with(on, "deleteMany", "filter"+writeConcerns, func(c *call, o *filled[options.DeleteManyOptions]) (any, error) {
+			return c.result(c.coll().DeleteMany(c.ctx, c.any("filter"), o))
+		}),
+		with(on, "deleteOne", "filter"+writeConcerns, func(c *call, o *filled[options.DeleteOneOptions]) (any, error) {
+			return c.result(c.coll().DeleteOne(c.ctx, c.any("filter"), o))
+		}),
+		with(on, "find", "filter"+readConcerns, func(c *call, o *filled[options.FindOptions]) (any, error) {
+			return c.result(c.coll().Find(c.ctx, c.any("filter"), o))
+		}),
+		with(on, "findOne", "filter"+readConcerns, func(c *call, o *filled[options.FindOneOptions]) (any, error) {
+			return c.result(c.coll().FindOne(c.ctx, c.any("filter"), o), nil)
+		}),
+		with(on, "findOneAndDelete", "filter"+writeConcerns, func(c *call, o *filled[options.FindOneAndDeleteOptions]) (any, error) {
+			return c.result(c.coll().FindOneAndDelete(c.ctx, c.any("filter"), o), nil)
+		}),
+		with(on, "findOneAndReplace", "filter replacement"+writeConcerns, func(c *call, o *filled[options.FindOneAndReplaceOptions]) (any, error) {
+			return c.result(c.coll().FindOneAndReplace(c.ctx, c.any("filter"), c.any("replacement"), o), nil)
+		}),
+		with(on, "findOneAndUpdate", "filter update"+writeConcerns, func(c *call, o *filled[options.FindOneAndUpdateOptions]) (any, error) {
+			return c.result(c.coll().FindOneAndUpdate(c.ctx, c.any("filter"), c.any("update"), o), nil)
+		}),
+		with(on, "insertMany", "documents"+writeConcerns, func(c *call, o *filled[options.InsertManyOptions]) (any, error) {
+			return c.result(c.coll().InsertMany(c.ctx, c.any("documents"), o))
+		}),
+		with(on, "insertOne", "document"+writeConcerns, func(c *call, o *filled[options.InsertOneOptions]) (any, error) {
+			return c.result(c.coll().InsertOne(c.ctx, c.any("document"), o))
+		}),
+		with(on, "replaceOne", "filter replacement"+writeConcerns, func(c *call, o *filled[options.ReplaceOptions]) (any, error) {
+			return c.result(c.coll().ReplaceOne(c.ctx, c.any("filter"), c.any("replacement"), o))
+		}),
+		with(on, "updateMany", "filter update"+writeConcerns, func(c *call, o *filled[options.UpdateManyOptions]) (any, error) {
+			return c.result(c.coll().UpdateMany(c.ctx, c.any("filter"), c.any("update"), o))
+		}),
+		with(on, "updateOne", "filter update"+writeConcerns, func(c *call, o *filled[options.UpdateOneOptions]) (any, error) {
+			return c.result(c.coll().UpdateOne(c.ctx, c.any("filter"), c.any("update"), o))
+		}),
 		with(on, "distinct", "fieldName filter"+readConcerns, func(c *call, o *filled[options.DistinctOptions]) (any, error) {
 			return c.coll().Distinct(c.ctx, c.Text("fieldName"), c.any("filter"), o).Raw()
 		}),

@@ -4,9 +4,10 @@ import (
 	"context"
 	"sync"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/entities"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // stepper is the interface of the driver's cursors and change streams.

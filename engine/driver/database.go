@@ -3,22 +3,32 @@ package driver
 import (
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/entities"
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 func databaseRows() []row {
 	const on = entities.Database
 	const cursorCommand = "command commandName batchSize comment maxTimeMS"
 	return []row{
-		one(on, "aggregate", "pipeline"+readConcerns+writeConcerns, (*mongo.Database).Aggregate),
-		one(on, "createChangeStream", "pipeline"+readConcerns, (*mongo.Database).Watch),
-		one(on, "listCollectionNames", "filter", (*mongo.Database).ListCollectionNames),
-		one(on, "listCollections", "filter", (*mongo.Database).ListCollections),
-		one(on, "runCommand", "command commandName", oneFound((*mongo.Database).RunCommand)),
+		with(on, "aggregate", "pipeline"+readConcerns+writeConcerns, func(c *call, o *filled[options.AggregateOptions]) (any, error) {
+			return c.result(c.db().Aggregate(c.ctx, c.any("pipeline"), o))
+		}),
+		with(on, "createChangeStream", "pipeline"+readConcerns, func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
+			return c.result(c.db().Watch(c.ctx, c.any("pipeline"), o))
+		}),
+		with(on, "listCollectionNames", "filter", func(c *call, o *filled[options.ListCollectionsOptions]) (any, error) {
+			return c.result(c.db().ListCollectionNames(c.ctx, c.any("filter"), o))
+		}),
+		with(on, "listCollections", "filter", func(c *call, o *filled[options.ListCollectionsOptions]) (any, error) {
+			return c.result(c.db().ListCollections(c.ctx, c.any("filter"), o))
+		}),
+		with(on, "runCommand", "command commandName", func(c *call, o *filled[options.RunCmdOptions]) (any, error) {
+			return c.result(c.db().RunCommand(c.ctx, c.any("command"), o), nil)
+		}),
 		with(on, "runCursorCommand", cursorCommand, commandCursor),
 		with(on, "createCommandCursor", cursorCommand, commandCursor),
 		with(on, "createCollection", "collection viewOn pipeline timeseries"+writeConcerns, createCollection),

@@ -10,12 +10,13 @@ package driver
 import (
 	"context"
 
-	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/entities"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/version"
+
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 )
 
 // New returns the engine. The functions in change are called last, concurrently, and

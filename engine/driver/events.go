@@ -4,9 +4,10 @@ import (
 	"context"
 	"sync/atomic"
 
+	"go.mongodb.org/mongo-driver/v2/event"
+
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/event"
 )
 
 // trace records the last command event of an operation, which names its server.

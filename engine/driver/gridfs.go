@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"io"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/entities"
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // bucketRows lacks deleteByName and renameByName, which the driver does not have.
@@ -17,7 +17,9 @@ func bucketRows() []row {
 	type uploading = *filled[options.GridFSUploadOptions]
 	of := func(c *call) *bucket { return c.Entity.(*bucket) }
 	return []row{
-		one(on, "find", "filter", (*mongo.GridFSBucket).Find),
+		with(on, "find", "filter", func(c *call, o *filled[options.GridFSFindOptions]) (any, error) {
+			return c.result(c.Entity.(*bucket).Find(c.ctx, c.any("filter"), o))
+		}),
 		silently(on, "delete", "id", func(c *call) error { return of(c).Delete(c.ctx, c.any("id")) }),
 		silently(on, "drop", "", func(c *call) error { return of(c).Drop(c.ctx) }),
 		silently(on, "rename", "id newFilename", func(c *call) error {

@@ -1,11 +1,12 @@
 package driver
 
 import (
-	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/entities"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/entities"
 )
 
 // indexArguments are the options of an index. In the driver they are separate from those of the command.

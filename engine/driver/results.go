@@ -7,10 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/unified-test-runner/utr/entities"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // result converts the result of a method of the driver to the shape of the format.

@@ -1,15 +1,12 @@
 package driver
 
 import (
-	"context"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/entities"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // row is an operation of the driver.
@@ -65,57 +62,4 @@ func with[T any](kind entities.Kind, name, args string, run func(*call, *filled[
 		}
 		return run(c, given(o))
 	}}
-}
-
-// Methods of the driver with one or two arguments and options.
-type (
-	oneArgument[E, T, R any]  = func(E, context.Context, any, ...options.Lister[T]) (R, error)
-	twoArguments[E, T, R any] = func(E, context.Context, any, any, ...options.Lister[T]) (R, error)
-)
-
-// one returns a row for a method with one argument, the first in args.
-func one[E, T, R any](kind entities.Kind, name, args string, method oneArgument[E, T, R]) row {
-	return with(kind, name, args, func(c *call, o *filled[T]) (any, error) {
-		r, err := method(receiver[E](c), c.ctx, c.any(strings.Fields(args)[0]), o)
-		return c.result(r, err)
-	})
-}
-
-// two returns a row for a method with two arguments, the first in args.
-func two[E, T, R any](kind entities.Kind, name, args string, method twoArguments[E, T, R]) row {
-	return with(kind, name, args, func(c *call, o *filled[T]) (any, error) {
-		names := strings.Fields(args)
-		r, err := method(receiver[E](c), c.ctx, c.any(names[0]), c.any(names[1]), o)
-		return c.result(r, err)
-	})
-}
-
-// oneFound adapts a method whose SingleResult contains the error.
-func oneFound[E, T any](method func(E, context.Context, any, ...options.Lister[T]) *mongo.SingleResult) oneArgument[E, T, *mongo.SingleResult] {
-	return func(to E, ctx context.Context, a any, o ...options.Lister[T]) (*mongo.SingleResult, error) {
-		return method(to, ctx, a, o...), nil
-	}
-}
-
-// twoFound is oneFound for methods with two arguments.
-func twoFound[E, T any](method func(E, context.Context, any, any, ...options.Lister[T]) *mongo.SingleResult) twoArguments[E, T, *mongo.SingleResult] {
-	return func(to E, ctx context.Context, a, b any, o ...options.Lister[T]) (*mongo.SingleResult, error) {
-		return method(to, ctx, a, b, o...), nil
-	}
-}
-
-// receiver returns the receiver of a method of the driver.
-func receiver[E any](c *call) E {
-	var to any
-	switch e := c.Entity.(type) {
-	case *client:
-		to = e.Client
-	case *database:
-		to = c.db()
-	case *collection:
-		to = c.coll()
-	case *bucket:
-		to = e.GridFSBucket
-	}
-	return to.(E)
 }

@@ -3,8 +3,9 @@ package enginekit
 import (
 	"encoding/hex"
 
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/result"
 )
 
 // Arguments are the arguments of an operation. Methods return the zero value for an

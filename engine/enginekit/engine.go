@@ -12,10 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // Engine implements engine.Engine; an engine embeds it. The fields must be set
@@ -138,6 +139,9 @@ func (t *Test) Close(ctx context.Context, id string) error {
 	t.CloseEntity(ctx, e.Value)
 	return nil
 }
+
+// Logs implements engine.Test, for engines without FeatureLogging.
+func (*Test) Logs(context.Context, string) ([]result.LogMessage, error) { return nil, nil }
 
 // End implements engine.Test.
 func (t *Test) End(ctx context.Context) error {

@@ -3,8 +3,9 @@ package enginekit
 import (
 	"strings"
 
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/event"
+
+	"github.com/unified-test-runner/utr/result"
 )
 
 // AddressOf returns the address in the driver's id of a connection, "host:port[-7]". Before the connection exists,

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // The transcript shows the log of each event of the driver.

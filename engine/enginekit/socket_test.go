@@ -105,7 +105,7 @@ func TestClose(t *testing.T) {
 			testkit.Check(t, errors.Join(client.Close(), client.Close()))
 			testkit.Check(t, <-read) // the end of the connection
 			done := waiting(sockets)
-			outcome = map[bool]string{true: "waits, closed", false: "closed"}[len(done) == 0]
+			outcome = testkit.Either(len(done) == 0, "waits, closed", "closed")
 			if serverCloses {
 				testkit.Check(t, server.Close())
 			}

@@ -3,8 +3,9 @@ package enginekit
 import (
 	"math"
 
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/result"
 )
 
 // Nothing is the result of operations that return nothing.

@@ -388,9 +388,7 @@ func logsMessages(k *bench) {
 	k.check(opened)
 	k.check(k.entity("database", "loggedDatabase", `{"client": "logged", "databaseName": "utr-enginetest"}`))
 	k.must("loggedDatabase", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`)
-	reader, ok := k.test.(engine.LogReader)
-	k.failIf(!ok, "it has the feature %q, but its tests are not LogReaders", engine.FeatureLogging)
-	messages, err := reader.Logs(k.ctx, "logged")
+	messages, err := k.test.Logs(k.ctx, "logged")
 	k.check(err)
 	var got []string
 	for _, m := range messages {

@@ -29,6 +29,7 @@ type fault struct {
 	do       func(context.Context, engine.Test, engine.Operation) result.Outcome
 	events   func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error)
 	keeps    string // an entity that it does not close
+	silent   bool   // it has no log messages
 }
 
 // brokenEngine is an engine with a fault.
@@ -82,6 +83,13 @@ func (t brokenTest) Events(ctx context.Context, id string, after int64, wait tim
 		return t.events(t.Test, ctx, id, after, wait)
 	}
 	return t.Test.Events(ctx, id, after, wait)
+}
+
+func (t brokenTest) Logs(ctx context.Context, id string) ([]result.LogMessage, error) {
+	if t.silent {
+		return nil, nil
+	}
+	return t.Test.Logs(ctx, id)
 }
 
 func (t brokenTest) Close(ctx context.Context, id string) error {
@@ -222,7 +230,7 @@ func faults() []faultRow {
 		}}},
 		{"sessions are not ended", "ends sessions", fault{keeps: "session"}},
 		{"clients with pending writes are not closed", "completes unacknowledged writes", fault{keeps: "client"}},
-		{"no log messages despite the feature", "returns the log messages that a client observes", fault{}},
+		{"no log messages despite the feature", "returns the log messages that a client observes", fault{silent: true}},
 		{"command events are not declared", "describes itself", fault{describe: func(d *engine.Description) {
 			d.Events = []result.Monitor{result.MonitorSDAM}
 		}}},

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/result"
 )
 
 // event is the JSON form of result.Event. Its type determines which fields it has.

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
@@ -23,7 +25,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
-	"go.uber.org/goleak"
 )
 
 // TestMain also makes this program an adapter, of the mode in the environment.
@@ -141,7 +142,7 @@ func TestBehaviors(t *testing.T) {
 // Suites pass. Only make soak checks all messages against the schema, because that
 // takes most of the time.
 func TestSuites(t *testing.T) {
-	mode := map[bool]string{true: "reference", false: "unchecked"}[os.Getenv("UTR_SOAK") == "1"]
+	mode := testkit.Either(os.Getenv("UTR_SOAK") == "1", "reference", "unchecked")
 	suites := bench.Share(t, 48)
 	bench.CheckVerdicts(t, bench.With(t, newEngine(t, mode), deployment.EmbeddedOptions{}).Run(t, suites), result.SkipRequirement)
 }

@@ -12,10 +12,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/result"
 	"github.com/xeipuuv/gojsonschema"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/result"
 )
 
 // definition is a definition of the schema.

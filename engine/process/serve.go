@@ -8,9 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // Serve is an adapter for an engine in Go. It serves one conversation until in ends.
@@ -131,11 +132,7 @@ func (s *server) performInTest(ctx context.Context, id int64, method string, par
 		})
 	case callLogs:
 		return with(params, func(p logsParams) (any, error) {
-			reader, ok := s.test.(engine.LogReader)
-			if !ok {
-				return nil, &rpcError{codeUnknownMethod, "the engine has no log messages"}
-			}
-			messages, err := reader.Logs(ctx, p.Client)
+			messages, err := s.test.Logs(ctx, p.Client)
 			return logsResult{mapped(messages, logMessageOf)}, err
 		})
 	case callClose:

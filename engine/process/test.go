@@ -6,12 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// test implements engine.Test and engine.LogReader. Methods may be called concurrently.
+// test implements engine.Test. Methods may be called concurrently.
 type test struct {
 	engine *Engine
 	c      *conversation

@@ -91,7 +91,7 @@ func TestExpiryAtTheStart(t *testing.T) {
 		config.Jobs = 1
 		config.KnownFailing = []runner.KnownFailure{{Pattern: regexp.MustCompile("wrong|first|second"), Reason: "a reason", Until: until}}
 		config.Now = func() time.Time {
-			return map[bool]time.Time{false: r.start, true: r.later}[began.Load()]
+			return testkit.Either(began.Load(), r.later, r.start)
 		}
 		config.Notify = func(n result.Note) {
 			switch n := n.(type) {

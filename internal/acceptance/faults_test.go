@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
@@ -20,9 +24,6 @@ import (
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // The faults in docs/faults.md that a deployment can have during a test. The runner
@@ -126,7 +127,7 @@ func load(t *testing.T, name string, words ...string) []*specs.Suite {
 func (f *fragile) run(ctx context.Context, suite []*specs.Suite, held *lock.Options, notify func(result.Note)) (verdicts []*result.Verdict, summary result.Summary) {
 	f.t.Helper()
 	source, err := deployment.OpenCluster(context.Background(), deployment.ClusterOptions{Lock: held,
-		URI: f.URI() + map[bool]string{true: "&", false: "?"}[strings.Contains(f.URI(), "?")] + "serverSelectionTimeoutMS=2000"})
+		URI: f.URI() + testkit.Either(strings.Contains(f.URI(), "?"), "&", "?") + "serverSelectionTimeoutMS=2000"})
 	testkit.Check(f.t, err)
 	engine, err := reference.New(reference.Options{Backoff: reference.BackoffNone})
 	testkit.Check(f.t, err)

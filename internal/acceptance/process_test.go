@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { utrtest.Main(m, func() error { return goleak.Find() }) }

@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/xeipuuv/gojsonschema"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.yaml.in/yaml/v4"
+
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/source"
-	"github.com/xeipuuv/gojsonschema"
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.yaml.in/yaml/v4"
 )
 
 // BenchmarkLoad loads and validates the valid official YAML files: parsing with

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // BenchmarkRoundTrip finds n documents of 100 bytes with the Go driver on an embedded

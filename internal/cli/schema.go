@@ -105,7 +105,10 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 		}
 		line := ""
 		if order != 0 {
-			needs := map[int]string{-1: "needs", 1: "needs only"}[order]
+			needs := "needs"
+			if order > 0 {
+				needs = "needs only"
+			}
 			line = fmt.Sprintf("%s: declares %q, %s %s", declared.Position, declared.Text(), needs, lowest)
 			if because != nil {
 				line += fmt.Sprintf(": line %d: %s: %s (%s)", because.Position.Line, because.Path, because.Message, because.Rule)

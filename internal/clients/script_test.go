@@ -31,7 +31,7 @@ func (s setting) done(steps []string) (lines []string) {
 		"authentication":  s.user == "", "encryption": !s.tls,
 	}
 	for _, step := range steps {
-		lines = append(lines, map[bool]string{false: "ok ", true: "skip "}[skipped[step]]+step)
+		lines = append(lines, testkit.Either(skipped[step], "skip ", "ok ")+step)
 	}
 	return append(lines, "done with")
 }

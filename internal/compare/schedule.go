@@ -9,8 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/unified-test-runner/utr/specs/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // Schedule is an operation and the faults of its attempts.

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"cmp"
 
-	"github.com/unified-test-runner/utr/specs/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // doc returns a document of alternating keys and values, without nil values.

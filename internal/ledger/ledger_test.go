@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.uber.org/goleak"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // envAct makes this test binary act as another run: it adds entries to the ledger in the named folder, prints the

@@ -74,3 +74,11 @@ func WantError(t testing.TB, what string, err error, text string) {
 		t.Errorf("%s: error %v, want %q", what, err, text)
 	}
 }
+
+// Either returns yes if a condition holds, and no otherwise.
+func Either[T any](condition bool, yes, no T) T {
+	if condition {
+		return yes
+	}
+	return no
+}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // outcomes are the outcomes of an attempt of a read, a write, or both. Failures of writes already have the labels that
@@ -93,7 +95,7 @@ func (c config) supports(attempt int) bool {
 func (c config) server(attempt int) Chosen {
 	old := !c.supports(attempt) && c.policy.MinWireVersion > 0 && c.sharded
 	return Chosen{Address: fmt.Sprintf("s%d", attempt%2), // the third attempt uses the first server again
-		Sharded: c.sharded, Wire: map[bool]int32{true: 5, false: 21}[c.oldie || old], RetryableWrites: c.supports(attempt) || old}
+		Sharded: c.sharded, Wire: testkit.Either[int32](c.oldie || old, 5, 21), RetryableWrites: c.supports(attempt) || old}
 }
 
 // ends reports whether the operation ends a transaction. Such operations are retried regardless of the options.
@@ -293,7 +295,7 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 	before := slices.Clone(st.Deprioritized)
 	chosen := c.server(attempt)
 	sent, ds := Next(st, Input{Kind: Selected, Tokens: tokens, Chosen: chosen})
-	of := map[bool]string{true: "w", false: "r"}[Lookup(c.op).Class == Write]
+	of := testkit.Either(Lookup(c.op).Class == Write, "w", "r")
 	for _, o := range outcomes {
 		if !strings.Contains(o.of, of) {
 			continue
@@ -327,7 +329,7 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 			_, d := Next(s, Input{Kind: Succeeded, Tokens: tokens})
 			left := tokens
 			if c.policy.Bucket() != nil {
-				left = min(10_000, tokens+map[bool]Tokens{true: 1, false: 11}[attempt == 1])
+				left = min(10_000, tokens+testkit.Either[Tokens](attempt == 1, 1, 11))
 			}
 			check(d.Action == ReturnResult && len(d.Rules) > 0 && d.Tokens == left, "success", d)
 			continue

@@ -9,9 +9,10 @@ import (
 	"slices"
 	"testing"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/selection"
-	"go.yaml.in/yaml/v4"
 )
 
 // official holds the expected results of a test file. ParseCase reads the rest.

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/selection"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 type tags = map[string]string
@@ -166,7 +167,7 @@ func TestPass(t *testing.T) {
 		if !send && got.Mode != "" {
 			t.Errorf("a preference that is not sent has mode %s", got.Mode)
 		}
-		return fmt.Sprintf("%s\n    %s\n", request, map[bool]string{true: string(got.Mode), false: "nothing"}[send])
+		return fmt.Sprintf("%s\n    %s\n", request, testkit.Either(send, string(got.Mode), "nothing"))
 	})
 }
 

@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // Extended JSON as BSON, printed by the driver, and the positions of errors.

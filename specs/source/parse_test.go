@@ -167,6 +167,6 @@ func TestEqual(t *testing.T) {
 		if differ && values[0] == nil && values[1] == nil {
 			t.Error("two missing values differ")
 		}
-		return map[bool]string{true: "differ at " + path, false: "equal"}[differ]
+		return testkit.Either(differ, "differ at "+path, "equal")
 	})
 }

@@ -63,7 +63,7 @@ func (p *prover) begin(s step, doc bson.D) {
 	if !ok {
 		return
 	}
-	password := map[bool]string{true: "wrong", false: "p"}[s.Scenario == "wrong password"]
+	password := testkit.Either(s.Scenario == "wrong password", "wrong", "p")
 	client, err := scram.SHA256.NewClient("u", password, "")
 	if sent.Lookup("mechanism").StringValue() == "SCRAM-SHA-1" {
 		// The MD5 digest of u:mongo:p (specification "Authentication", SCRAM-SHA-1).
