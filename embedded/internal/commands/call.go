@@ -26,6 +26,10 @@ type call struct {
 func (d *Deployment) newCall(req *Request) *call {
 	s := &call{d: d, req: req, Work: d.NewWork(req.Context, deadline(req), req.Server.Term)}
 	s.BeforeCommit = s.strike
+	if given, err := req.Body.LookupErr("bypassDocumentValidation"); err == nil {
+		v, _ := value.FromRaw(given)
+		s.Unvalidated = value.Truthy(v)
+	}
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -371,12 +372,43 @@ func (p *parser) in(e bson.E) predicate {
 }
 
 // regex matches a pattern in Go's syntax. It supports the options i, m and s.
-func (p *parser) regex(pattern, options string) predicate {
-	flagged := pattern
-	if options != "" {
-		flagged = "(?" + options + ")" + pattern
+// compact removes what the option x ignores: white space and comments that are neither escaped nor in a class.
+func compact(pattern string) string {
+	var b strings.Builder
+	inClass, inComment, escaped := false, false, false
+	for _, r := range pattern {
+		switch {
+		case inComment:
+			inComment = r != '\n'
+			continue
+		case escaped:
+			escaped = false
+		case r == '\\':
+			escaped = true
+		case inClass:
+			inClass = r != ']'
+		case r == '[':
+			inClass = true
+		case r == '#':
+			inComment = true
+			continue
+		case unicode.IsSpace(r):
+			continue
+		}
+		b.WriteRune(r)
 	}
-	p.Refuse(strings.Trim(options, "ims") != "", 51108, "invalid flag in regex options: %s", options)
+	return b.String()
+}
+
+func (p *parser) regex(pattern, options string) predicate {
+	p.Refuse(strings.Trim(options, "imsxu") != "", 51108, "invalid flag in regex options: %s", options)
+	flagged, flags := pattern, strings.NewReplacer("x", "", "u", "").Replace(options) // u: patterns are Unicode anyway
+	if strings.Contains(options, "x") {
+		flagged = compact(pattern)
+	}
+	if flags != "" {
+		flagged = "(?" + flags + ")" + flagged
+	}
 	re, err := regexp.Compile(flagged)
 	p.Refuse(err != nil, 51091, "Regular expression is invalid: %v", err)
 	as := bson.Regex{Pattern: pattern, Options: options}

@@ -39,7 +39,6 @@ var differences = []difference{
 	{"replica-set sharded", "diagnostics", []int{12, 13}, "the real servers contained databases of earlier tests"},
 	{"replica-set sharded standalone", "diagnostics", []int{17},
 		"serverStatus: fewer sections without a storage engine; the recording is also shortened"},
-	{"replica-set sharded standalone", "handshake over OP_QUERY", []int{3}, "a ping in OP_QUERY, which no driver sends"},
 	{"replica-set", "diagnostics", []int{15}, "replSetGetStatus: no replication progress, because there is no replication"},
 	{"sharded", "diagnostics", []int{16}, "listShards: no topologyTime, which drivers do not use"},
 	{"replica-set", "message sections and flags", []int{1}, "the real server had the collection from an earlier recording"},

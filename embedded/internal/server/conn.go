@@ -208,7 +208,8 @@ func shown(v bson.RawValue) string {
 	return value.Text(of)
 }
 
-var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true} // the commands that an OP_QUERY may contain
+// helloNames are the commands that an OP_QUERY may contain in every version.
+var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
 
 // query answers an OP_QUERY, which clients send before they know whether the server supports OP_MSG.
 func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) error) error {
@@ -220,7 +221,7 @@ func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) erro
 	if !isCommand {
 		return commands.ErrClose
 	}
-	if name := firstKey(sent); !helloNames[name] {
+	if name := firstKey(sent); !helloNames[name] && !k.server.cluster.Profile.has(queryCommands) {
 		x := &exchange{conn: k, view: k.server.view()}
 		refused := fault.Errorf(fault.UnsupportedOpQueryCommand,
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+

@@ -32,26 +32,28 @@ type feature struct{ since, until int }
 // The features. See also embedded/internal/fault/errorcodes.txt for names of error codes, params.go for parameters, and
 // embedded/internal/commands/fields.txt for fields of commands.
 var (
-	helloCommand      = feature{since: 9}            // hello in addition to isMaster
-	offersHello       = feature{since: 13}           // isMaster replies helloOk
-	offersHello44     = feature{since: 9, until: 12} // the same; 4.9 does not, according to recordings
-	topologyVersion   = feature{since: 9}            // in hello and errors; awaitable and streaming hello
-	errorLabels       = feature{since: 9}            // from the server and from fail points
-	timesEntered      = feature{since: 9}            // getParameter reports the number of hits of a fail point
-	stableAPI         = feature{since: 12}           // apiVersion, apiStrict, apiDeprecationErrors
-	primaryMessages   = feature{since: 12}           // messages for clients with helloOk contain "primary", not "master"
-	answersNoDatabase = feature{since: 13}           // an error instead of a closed connection for a command without $db
-	refusesNoop       = feature{since: 13}           // closes the connection after a message that is not compressed in an OP_COMPRESSED
-	failsVia          = feature{since: 17}           // failCommand's message begins "Failing command via"
-	loadBalancing     = feature{since: 13}           // mongos
-	mongosMessages    = feature{since: 17}           // mongos reports unknown commands like mongod
-	codeMechanism     = feature{since: 13}           // MechanismUnavailable instead of BadValue
-	codeNoOption      = feature{since: 14}           // an error code for getParameter of an unknown parameter
-	apiAdvice         = feature{since: 17}           // errors about apiStrict say where to read about it
-	noWrites          = feature{since: 17}           // the label NoWritesPerformed
-	codeNegative      = feature{since: 17}           // a specific error code for a negative maxTimeMS
-	overload          = feature{since: 27}           // the label SystemOverloadedError; the ingress rate limiters
-	limiterLabels     = feature{since: 29}           // rejected requests: NoWritesPerformed; a parameter controls RetryableError
+	helloCommand      = feature{since: 9}              // hello in addition to isMaster
+	offersHello       = feature{since: 13}             // isMaster replies helloOk
+	offersHello44     = feature{since: 9, until: 12}   // the same; 4.9 does not, according to recordings
+	topologyVersion   = feature{since: 9}              // in hello and errors; awaitable and streaming hello
+	errorLabels       = feature{since: 9}              // from the server and from fail points
+	timesEntered      = feature{since: 9}              // getParameter reports the number of hits of a fail point
+	stableAPI         = feature{since: 12}             // apiVersion, apiStrict, apiDeprecationErrors
+	primaryMessages   = feature{since: 12}             // messages for clients with helloOk contain "primary", not "master"
+	answersNoDatabase = feature{since: 13}             // an error instead of a closed connection for a command without $db
+	refusesNoop       = feature{since: 13}             // closes the connection after a message that is not compressed in an OP_COMPRESSED
+	queryCommands     = feature{until: lastLegacy + 1} // every command in an OP_QUERY
+	failsVia          = feature{since: 17}             // failCommand's message begins "Failing command via"
+	loadBalancing     = feature{since: 13}             // mongos
+	mongosMessages    = feature{since: 17}             // mongos reports unknown commands like mongod
+	codeMechanism     = feature{since: 13}             // MechanismUnavailable instead of BadValue
+	codeNoOption      = feature{since: 14}             // an error code for getParameter of an unknown parameter
+	apiAdvice         = feature{since: 17}             // errors about apiStrict say where to read about it
+	noWrites          = feature{since: 17}             // the label NoWritesPerformed
+	codeNegative      = feature{since: 17}             // a specific error code for a negative maxTimeMS
+	connectionLimiter = feature{since: 21}             // the ingress connection limiter (parameters of the manual: 7.0.20, 8.0.12, 8.2)
+	overload          = feature{since: 27}             // the label SystemOverloadedError; the ingress rate limiters
+	limiterLabels     = feature{since: 29}             // rejected requests: NoWritesPerformed; a parameter controls RetryableError
 )
 
 func (p Profile) has(f feature) bool { return p.Wire >= f.since && (f.until == 0 || p.Wire < f.until) }

@@ -16,8 +16,8 @@ type Member struct {
 	ID           int32    `bson:"_id"`
 	Host         string   `bson:"host"` // host:port, as clients see it
 	ArbiterOnly  bool     `bson:"arbiterOnly"`
-	Hidden       bool     `bson:"hidden"`
 	BuildIndexes bool     `bson:"buildIndexes"`
+	Hidden       bool     `bson:"hidden"`
 	Priority     float64  `bson:"priority"`
 	Votes        int32    `bson:"votes"`
 	Tags         bson.Raw `bson:"tags,omitempty"` // nil without tags

@@ -283,9 +283,9 @@ func (c *Collection) preimages() bool {
 	return value.Truthy(value.Get(value.As[bson.D](c.Options, "changeStreamPreAndPostImages"), "enabled"))
 }
 
-// valid applies the validator.
-func (c *Collection) valid(doc bson.D) error {
-	if c.Validator == nil {
+// valid applies the validator of a collection.
+func (tx *Tx) valid(c *Collection, doc bson.D) error {
+	if c.Validator == nil || tx.Unvalidated {
 		return nil
 	}
 	for _, o := range c.Options {

@@ -19,6 +19,8 @@ type Work struct {
 	Term     int64     // of the primary that runs the command
 	// BeforeCommit, unless nil, runs before a retryable write commits. Its error undoes the write.
 	BeforeCommit func() error
+	// Unvalidated work stores documents that the validator of their collection refuses.
+	Unvalidated bool
 
 	store   *Store
 	txn     *transaction // nil outside of transactions
