@@ -351,7 +351,7 @@ func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
 // storable returns an error if a document cannot be stored.
 func storable(req *Request, doc bson.D, raw bson.Raw) error {
 	var p fault.First
-	p.Refuse(len(raw) > store.MaxDocument, fault.BSONObjectTooLarge,
+	p.Refuse(len(raw) > store.MaxDocument, fault.BadValue,
 		"object to insert too large. size in bytes: %d, max size: %d", len(raw), store.MaxDocument)
 	switch id := doc[0].Value.(type) {
 	case bson.D:
@@ -360,7 +360,7 @@ func storable(req *Request, doc bson.D, raw bson.Raw) error {
 				"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key)
 		}
 	case bson.A, bson.Regex, bson.Undefined:
-		p.Fail(fault.InvalidIdField, "The '_id' value cannot be of type %s", value.TypeName(id))
+		p.Fail(fault.BadValue, "can't use %s for _id", map[string]string{"array": "an array", "regex": "a regex", "undefined": "a undefined"}[value.TypeName(id)])
 	}
 	if wire(req) < wire50 {
 		for _, e := range doc {

@@ -86,14 +86,25 @@ func createCommand(s *call, a *args) action {
 	c.Capped, c.MaxSize, c.MaxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
 	c.TimeSeries = len(a.document("timeseries")) > 0
 	a.collation()
-	a.Refuse(c.Capped && c.MaxSize <= 0, fault.InvalidOptions,
-		"the 'size' field is required when 'capped' is true")
-	a.Refuse(!c.Capped && (a.has("size") || a.has("max")) && !a.has("capped"), fault.InvalidOptions,
+	a.Refuse(c.Capped && !a.has("size"), fault.InvalidOptions, "the 'size' field is required when 'capped' is true")
+	a.Refuse(!c.Capped && (a.has("size") || a.has("max")), fault.InvalidOptions,
 		"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
-	a.Refuse(c.ViewOn == "" && a.has("pipeline"), fault.InvalidOptions,
-		"'pipeline' requires 'viewOn' to also be specified")
-	a.Refuse(a.has("expireAfterSeconds") && !c.TimeSeries && !c.Clustered() && wire(s.req) >= wire60, fault.InvalidOptions,
+	a.Refuse(a.flag("temp"), fault.InvalidOptions, "the 'temp' field is an invalid option")
+	a.Refuse(a.has("viewOn") && c.ViewOn == "", fault.BadValue, "'viewOn' cannot be empty")
+	a.Refuse(c.ViewOn == "" && a.has("pipeline"), fault.InvalidOptions, "'pipeline' requires 'viewOn' to also be specified")
+	a.timeSeries(c)
+	expires := a.has("expireAfterSeconds") && !c.TimeSeries && !c.Clustered()
+	a.Refuse(expires && wire(s.req) >= wire60, fault.InvalidOptions,
 		"'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
+	a.Refuse(expires && wire(s.req) >= wire50, fault.InvalidOptions, "'expireAfterSeconds' is only supported on time-series collections")
+	a.Refuse(value.IsNumber(a.any("expireAfterSeconds")) && a.number("expireAfterSeconds", 0) < 0, fault.InvalidOptions,
+		"TTL index 'expireAfterSeconds' option cannot be less than 0")
+	if id := a.part("idIndex"); id.doc != nil {
+		key := id.document("key")
+		a.Refuse(c.IsView(), fault.InvalidOptions, "'idIndex' is not allowed with 'viewOn': %s", value.Text(id.doc))
+		a.Refuse(!value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}), fault.BadValue,
+			"The field 'key' for an _id index must be {_id: 1}, but got %s", value.Text(key))
+	}
 	if c.Capped {
 		c.MaxSize = (c.MaxSize + 255) / 256 * 256
 		c.Options = value.Set(c.Options, "size", value.Int(c.MaxSize))
@@ -102,6 +113,8 @@ func createCommand(s *call, a *args) action {
 		var err error
 		c.Pipeline, err = pipeline.Compile(a.array("pipeline"), query.Options{Wire: wire(s.req)})
 		a.Note(err)
+		a.Refuse(err == nil && c.Pipeline.Writes != "", fault.OptionNotSupportedOnView, "%s cannot be used in a view definition", c.Pipeline.Writes)
+		a.Refuse(err == nil && c.Pipeline.Source == "$changeStream", fault.OptionNotSupportedOnView, "$changeStream cannot be used in a view definition")
 		c.Indexes = nil
 		if a.any("pipeline") == nil {
 			c.Options = value.Set(c.Options, "pipeline", bson.A{})
@@ -110,19 +123,48 @@ func createCommand(s *call, a *args) action {
 	if a.has("validator") {
 		c.Validator = a.filter("validator", query.Options{Wire: wire(s.req)})
 	}
-	return func() (bson.D, error) { return bson.D{}, s.Update(func(tx *store.Tx) error { return s.create(tx, c) }) }
+	reply := value.AddIf(bson.D{}, a.has("autoIndexId") && !mongos(s.req), "note", "The autoIndexId option is deprecated and will be removed in a future release")
+	return func() (bson.D, error) { return reply, s.Update(func(tx *store.Tx) error { return s.create(tx, c) }) }
+}
+
+// timeSeries checks the options of a time series collection.
+func (a *args) timeSeries(c *store.Collection) {
+	if !c.TimeSeries {
+		return
+	}
+	for _, e := range a.doc[1:] {
+		switch e.Key {
+		case "timeseries", "storageEngine", "indexOptionDefaults", "collation", "expireAfterSeconds":
+		default:
+			a.Refuse(!generic[e.Key] && !(e.Key == "capped" && !c.Capped), fault.InvalidOptions, "%s: 'timeseries' is not allowed with '%s'", c.NS(), e.Key)
+		}
+	}
+	ts := a.part("timeseries")
+	for _, key := range []string{"timeField", "metaField"} {
+		a.Refuse(strings.Contains(ts.str(key), "."), fault.InvalidOptions, "%s: '%s' must be a top-level field and not contain a '.'", c.NS(), key)
+	}
+	a.Refuse(ts.str("metaField") == "_id", fault.InvalidOptions, "'metaField' cannot be \"_id\"")
+	a.Refuse(ts.str("metaField") == ts.str("timeField"), fault.InvalidOptions, "'metaField' cannot be the same as 'timeField'")
 }
 
 // create creates a collection.
 func (s *call) create(tx *store.Tx, c *store.Collection) error {
 	old := tx.Collection(c.DB, c.Name)
+	known := slices.ContainsFunc([]string{"system.js", "system.profile", "system.views", "system.users", "system.version", "system.roles", "system.buckets."},
+		func(name string) bool { return strings.HasPrefix(c.Name, name) })
 	switch {
+	case strings.HasPrefix(c.Name, "system.") && !known && !s.old():
+		return fault.Errorf(fault.InvalidNamespace, "Invalid system namespace: %s", c.NS())
 	case old == nil:
 		return tx.Create(c)
 	case mongos(s.req) && value.Equal(old.Options, c.Options):
 		return nil // on a mongos, create is idempotent
 	case wire(s.req) >= 14:
 		return fault.Errorf(fault.NamespaceExists, "Collection %s already exists.", c.NS())
+	case c.IsView() && !s.old():
+		return fault.Errorf(fault.NamespaceExists, "Namespace already exists")
+	case c.TimeSeries:
+		return fault.Errorf(fault.NamespaceExists, "A timeseries collection already exists. NS: %s", c.NS())
 	}
 	return fault.Errorf(fault.NamespaceExists, "Collection already exists. NS: %s", c.NS())
 }

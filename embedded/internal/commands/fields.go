@@ -35,12 +35,14 @@ type shape struct {
 }
 
 type field struct {
-	kind  string // of fieldTypes, or a shape
-	list  bool
-	plain bool // the name of the shape is its name in messages
-	later bool // not implemented
-	loose bool // not in version 1 of the stable API
-	since int  // wire version
+	kind        string // of fieldTypes, or a shape
+	list        bool
+	plain       bool     // the name of the shape is its name in messages
+	later       bool     // not implemented
+	loose       bool     // not in version 1 of the stable API
+	since       int      // wire version
+	least, most *int64   // of a number
+	options     []string // of a string
 }
 
 var shapes = parseShapes(fieldsText)
@@ -77,10 +79,26 @@ func parseShapes(text string) map[string]*shape {
 			}
 			f.list = strings.HasPrefix(kind, "[")
 			f.kind, f.plain = strings.CutPrefix(strings.Trim(kind, "[]{}"), "=")
+			f.bounds(&f.least, ">=")
+			f.bounds(&f.most, "<=")
+			if strings.Contains(f.kind, "|") {
+				f.kind, f.options = "string", strings.Split(f.kind, "|")
+			}
 			s.fields[name] = f
 		}
 	}
 	return out
+}
+
+// bounds moves a bound from the kind of a number.
+func (f *field) bounds(to **int64, operator string) {
+	if before, after, ok := strings.Cut(f.kind, operator); ok {
+		digits, rest, _ := strings.Cut(after, "<=")
+		n, _ := strconv.ParseInt(digits, 10, 64)
+		if f.kind, *to = before, &n; rest != "" {
+			f.kind += "<=" + rest
+		}
+	}
 }
 
 // fieldTypes are the types of fields, with the types of values that they accept, as messages name them. A flag of find
@@ -88,7 +106,7 @@ func parseShapes(text string) map[string]*shape {
 var fieldTypes = map[string][]string{
 	"string": {"string"}, "object": {"object"}, "array": {"array"}, "timestamp": {"timestamp"}, "int": {"int"}, "long": {"long"},
 	"bool": {"bool", "long", "int", "decimal", "double"}, "number": {"long", "int", "decimal", "double"}, "flag": {"bool"},
-	"size": {"long", "int", "decimal", "double"}, "ignored": {"bool"}, "hint": {"string", "object"}, "name": {"string", "object"}, "objectId": {"objectId"}, "uuid": {"binData"}, "digest": {"binData"}, "w": {"string", "int", "decimal", "double", "long"},
+	"ignored": {"bool"}, "hint": {"string", "object"}, "name": {"string", "object"}, "objectId": {"objectId"}, "uuid": {"binData"}, "digest": {"binData"}, "w": {"string", "int", "decimal", "double", "long"},
 }
 
 // subtypes are the names of binary subtypes in messages.
@@ -208,7 +226,7 @@ func (c *checker) field(f field, of string, e bson.E) {
 	if f.kind == "any" || e.Value == nil && f.kind != "flag" && f.kind != "ignored" {
 		return
 	}
-	if !f.list && plainly(f.kind, e.Value) {
+	if !f.list && f.least == nil && f.most == nil && f.options == nil && plainly(f.kind, e.Value) {
 		return
 	}
 	path := of + "." + e.Key
@@ -228,7 +246,7 @@ func (c *checker) field(f field, of string, e bson.E) {
 		case isDocument && f.kind == "object":
 		case isDocument && shapes[f.kind] != nil:
 			c.value(f, path, e)
-		case f.plain:
+		case f.plain && shapes[f.kind] != nil:
 			c.wrong(f.kind+"."+strconv.Itoa(i), e, "object")
 		case shapes[f.kind] != nil:
 			c.wrong(path+"."+strconv.Itoa(i), e, "object")
@@ -257,11 +275,15 @@ func plainly(kind string, v any) bool {
 func (c *checker) value(f field, path string, e bson.E) {
 	if shapes[f.kind] == nil {
 		c.typed(f.kind, path, e)
+		c.within(f, path, e)
 		return
 	}
 	doc, ok := e.Value.(bson.D)
-	if !ok {
+	switch {
+	case !ok:
 		c.wrong(path, e, "object")
+	case len(doc) == 0 && f.kind == "collation": // like none
+		return
 	}
 	if f.plain {
 		path = f.kind
@@ -285,11 +307,6 @@ func (c *checker) typed(kind, path string, e bson.E) {
 		c.Refuse(kind == "ignored" && c.wire >= wire50, fault.TypeMismatch, "Expected field %sto be of type object", e.Key) // sic
 		c.wrong(path, e, types...)
 	}
-	if n := value.Float(e.Value); kind == "size" && n < 0 {
-		c.Refuse(c.req.Row.Name == "find" && c.wire < wire50, fault.BadValue, "%s value must be non-negative, but received: %.0f",
-			strings.ToUpper(e.Key[:1])+e.Key[1:], n)
-		c.Fail(fault.ValueTooSmall, "BSON field '%s' value must be >= 0, actual value '%.0f'", e.Key, math.Trunc(n))
-	}
 	b, _ := e.Value.(bson.Binary)
 	if b.Data == nil {
 		return
@@ -298,6 +315,21 @@ func (c *checker) typed(kind, path string, e bson.E) {
 		"BSON field '%s' is the wrong bindData type '%s', expected type 'UUID'", path, subtypes[b.Subtype])
 	c.Refuse(kind == "uuid" && len(b.Data) != 16, fault.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
 	c.Refuse(kind == "digest" && len(b.Data) != 32, fault.UnsupportedFormat, "Unsupported SHA256Block hash length: %d", len(b.Data))
+}
+
+// within checks the bounds of a number and the options of a string.
+func (c *checker) within(f field, path string, e bson.E) {
+	n := math.Trunc(value.Float(e.Value))
+	if f.least != nil && n < float64(*f.least) {
+		c.Refuse(c.req.Row.Name == "find" && c.wire < wire50 && *f.least == 0, fault.BadValue, "%s value must be non-negative, but received: %.0f",
+			strings.ToUpper(e.Key[:1])+e.Key[1:], n)
+		c.Fail(fault.ValueTooSmall, "BSON field '%s' value must be >= %d, actual value '%.0f'", e.Key, *f.least, n)
+	}
+	if f.most != nil && n > float64(*f.most) {
+		c.Fail(fault.ValueTooSmall, "BSON field '%s' value must be <= %d, actual value '%.0f'", e.Key, *f.most, n)
+	}
+	text, _ := e.Value.(string)
+	c.Refuse(f.options != nil && !slices.Contains(f.options, text), fault.BadValue, "Enumeration value '%s' for field '%s' is not a valid value.", text, path)
 }
 
 func (c *checker) wrong(path string, e bson.E, types ...string) {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
 	"github.com/unified-test-runner/utr/embedded/internal/query"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
@@ -361,6 +363,8 @@ func collMod(s *call, a *args) action {
 	a.document("changeStreamPreAndPostImages")
 	index := parseIndexChange(a)
 	validator := a.filter("validator", query.Options{Wire: wire(s.req)})
+	view, err := pipeline.Compile(a.array("pipeline"), query.Options{Wire: wire(s.req)})
+	a.Note(err)
 	return func() (bson.D, error) {
 		reply := bson.D{}
 		err := s.Update(func(tx *store.Tx) error {
@@ -369,6 +373,11 @@ func collMod(s *call, a *args) action {
 				return fault.Errorf(fault.NamespaceNotFound, "ns does not exist")
 			}
 			next := *c
+			for _, e := range a.doc[1:] {
+				if view := e.Key == "viewOn" || e.Key == "pipeline"; !generic[e.Key] && e.Key != "index" && view != c.IsView() {
+					return fault.Errorf(fault.InvalidOptions, "option %ssupported on a view: %s", map[bool]string{true: "only ", false: "not "}[view], e.Key)
+				}
+			}
 			if index != nil {
 				err := tx.Unlocked(c.DB, c.Name)
 				if err != nil {
@@ -384,6 +393,14 @@ func collMod(s *call, a *args) action {
 					next.Options = value.Set(next.Options, e.Key, e.Value)
 				}
 			}
+			if a.has("validationLevel") || a.has("validationAction") {
+				for _, e := range []bson.E{{Key: "validationLevel", Value: "strict"}, {Key: "validationAction", Value: "error"}} {
+					next.Options = value.Set(next.Options, e.Key, cmp.Or(value.Get(next.Options, e.Key), e.Value))
+				}
+			}
+			if c.IsView() {
+				next.ViewOn, next.Pipeline = cmp.Or(a.str("viewOn"), c.ViewOn), view
+			}
 			if a.has("validator") {
 				next.Validator = validator
 			}
@@ -396,6 +413,7 @@ func collMod(s *call, a *args) action {
 
 // indexChange is the field index of collMod.
 type indexChange struct {
+	*args
 	which   any // name or key
 	unique  bool
 	prepare *bool // prepareUnique; nil if unset
@@ -407,7 +425,7 @@ func parseIndexChange(a *args) *indexChange {
 		return nil
 	}
 	x := a.part("index")
-	ch := &indexChange{which: x.document("keyPattern"), unique: x.flag("unique")}
+	ch := &indexChange{args: x, which: x.document("keyPattern"), unique: x.flag("unique")}
 	if name := x.str("name"); name != "" {
 		ch.which = name
 	}
@@ -418,9 +436,32 @@ func parseIndexChange(a *args) *indexChange {
 		"Cannot specify both key pattern and name.")
 	x.Refuse(!x.has("name") && !x.has("keyPattern"), fault.InvalidOptions,
 		"Must specify either index name or key pattern.")
-	x.Refuse(ch.prepare == nil && !x.has("unique"), fault.InvalidOptions, "no unique or prepareUnique field")
-	x.Refuse(ch.prepare == nil && !ch.unique, fault.BadValue, "Cannot make index non-unique")
+	x.Refuse(ch.prepare == nil && !x.has("unique") && !x.has("hidden") && !x.has("expireAfterSeconds"), fault.InvalidOptions,
+		"no expireAfterSeconds, hidden, unique or prepareUnique field")
+	x.Refuse(x.has("unique") && ch.prepare == nil && !ch.unique, fault.BadValue, "Cannot make index non-unique")
 	return ch
+}
+
+// options changes hidden and expireAfterSeconds of an index and returns the fields of the reply.
+func (ch *indexChange) options(x *store.Index) (reply bson.D, err error) {
+	old, expires := value.Field(x.Spec, "expireAfterSeconds")
+	hidden, _ := value.Get(x.Spec, "hidden").(bool)
+	switch {
+	case ch.has("hidden") && x.Name == "_id_":
+		return nil, fault.Errorf(fault.BadValue, "can't hide _id index")
+	case ch.has("expireAfterSeconds") && !expires:
+		return nil, fault.Errorf(fault.InvalidOptions, "no expireAfterSeconds field to update")
+	case ch.has("expireAfterSeconds") && !value.Equal(old, ch.any("expireAfterSeconds")):
+		was, _ := value.Int64(old)
+		now := ch.number("expireAfterSeconds", 0)
+		setOption(x, "expireAfterSeconds", value.Int(now))
+		reply = bson.D{{Key: "expireAfterSeconds_old", Value: was}, {Key: "expireAfterSeconds_new", Value: now}}
+	}
+	if ch.has("hidden") && hidden != ch.flag("hidden") {
+		setOption(x, "hidden", ch.flag("hidden"))
+		reply = append(reply, bson.E{Key: "hidden_old", Value: hidden}, bson.E{Key: "hidden_new", Value: ch.flag("hidden")})
+	}
+	return reply, nil
 }
 
 // apply replaces the index by a changed copy and returns the fields of the reply. On an error it changes nothing.
@@ -437,10 +478,13 @@ func (ch *indexChange) apply(c *store.Collection) (bson.D, error) {
 		return nil, fault.Errorf(fault.IndexNotFound, "cannot find index %s for ns %s", what, c.NS())
 	}
 	y := *x
-	reply := bson.D{}
+	reply, err := ch.options(&y)
 	switch {
+	case err != nil:
+		return nil, err
+	case ch.has("hidden"), ch.has("expireAfterSeconds"):
 	case x.Unique:
-		return reply, nil
+		return bson.D{}, nil
 	case ch.unique && !x.Prepared:
 		return nil, fault.Errorf(fault.InvalidOptions, "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
 	case ch.unique:
@@ -462,7 +506,7 @@ func (ch *indexChange) apply(c *store.Collection) (bson.D, error) {
 	}
 	c.Indexes = slices.Clone(c.Indexes)
 	c.Indexes[slices.Index(c.Indexes, x)] = &y
-	return reply, nil
+	return append(bson.D{}, reply...), nil
 }
 
 // violations returns the groups of _ids of documents that share a key.

@@ -157,27 +157,29 @@ func Leaves(v any, parts []string, f func(any)) {
 // caseLevel) but no locale's alphabet.
 type Collation struct{ caseless bool }
 
-// ParseCollation parses a collation document, which may be empty.
+// ParseCollation parses a collation document, whose fields have been checked and which may be empty.
 func ParseCollation(d bson.D) (Collation, error) {
-	if len(d) == 0 {
+	locale, ok := value.Get(d, "locale").(string)
+	if !ok {
 		return Collation{}, nil
 	}
-	var p fault.First
-	locale := value.Lookup(d, "locale")
-	s, ok := locale.(string)
-	p.Refuse(missing(locale), fault.IDLFailedToParse,
-		"BSON field 'collation.locale' is missing but a required field")
-	p.Refuse(!ok, fault.TypeMismatch,
-		"BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
+	language, _, _ := strings.Cut(locale, "@")
+	language, _, _ = strings.Cut(language, "_")
+	if !slices.Contains(locales, language) {
+		return Collation{}, fault.Errorf(fault.BadValue, "Field 'locale' is invalid in: %s", value.Text(d))
+	}
 	strength := int64(3)
-	if v, ok := value.Field(d, "strength"); ok {
-		strength, ok = value.Int64(v)
-		p.Refuse(!ok || strength < 1 || strength > 5, fault.ValueTooSmall,
-			"BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
+	if v, ok := value.Int64(value.Get(d, "strength")); ok {
+		strength = v
 	}
 	level := value.Get(d, "caseLevel")
-	return Collation{caseless: s != "simple" && strength < 3 && !value.Truthy(level)}, p.Err
+	return Collation{caseless: locale != "simple" && strength < 3 && !value.Truthy(level)}, nil
 }
+
+// locales are the languages that a server knows.
+var locales = strings.Fields("simple af sq am ar hy as az be bn bs bg my ca chr zh hr cs da nl dz en eo et ee fo fil fi fr fur gl ka de el gu ha haw he hi hu " +
+	"is ig smn id ga it ja kl kn kk km kok ko ky lkt lo lv ln lt dsb lb mk ms ml mt mr mn ne se nb nn or om ps fa pl pt pa ro ru sr si sk sl es sw sv ta te th " +
+	"bo to tr uk hsb ur ug uz vi wae cy yi yo zu yue wo")
 
 // Compare orders two values under the collation.
 func (c Collation) Compare(a, b any) int { return value.Compare(c.Fold(a), c.Fold(b)) }
