@@ -264,8 +264,6 @@ func plainly(kind string, v any) bool {
 	}
 	b, isBinary := v.(bson.Binary)
 	switch {
-	case kind == "size":
-		return value.Float(v) >= 0
 	case kind == "uuid":
 		return b.Subtype == bson.TypeBinaryUUID && len(b.Data) == 16
 	}
