@@ -12,7 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/audit"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/source"
@@ -51,7 +51,7 @@ func TestBehaviors(t *testing.T) {
 			d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
 			testkit.Check(t, err)
 			t.Cleanup(func() { _ = d.Close() })
-			bench.Behaviors(t, e, d.URI())
+			suitetest.Behaviors(t, e, d.URI())
 		})
 	}
 }
@@ -59,16 +59,16 @@ func TestBehaviors(t *testing.T) {
 // A sample of our own suites passes, except for the known failures of the driver, or is
 // skipped. Tests that pass fail when one of their expectations is changed.
 func TestSuites(t *testing.T) {
-	suites := bench.Share(t, 200)
+	suites := suitetest.Share(t, 200)
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			b := bench.With(t, start(t, a.options(t)), deployment.EmbeddedOptions{
+			b := suitetest.With(t, start(t, a.options(t)), deployment.EmbeddedOptions{
 				Topologies: []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}})
 			b.Config.Jobs = 1 // starting more processes takes longer than the tests
-			b.Config.KnownFailing = bench.KnownFailing(t, "adapters/"+a.name+"/known-failing.txt", suites)
+			b.Config.KnownFailing = suitetest.KnownFailing(t, "adapters/"+a.name+"/known-failing.txt", suites)
 			verdicts := b.Everywhere(t, suites)
-			bench.CheckVerdicts(t, verdicts, result.SkipRequirement, result.SkipCapability)
+			suitetest.CheckVerdicts(t, verdicts, result.SkipRequirement, result.SkipCapability)
 			mutantsFail(t, b, suites, verdicts)
 		})
 	}
@@ -76,7 +76,7 @@ func TestSuites(t *testing.T) {
 
 // mutantsFail changes one expectation of tests that passed on all topologies, in eight
 // tests, or a hundred in make soak. Each must then fail.
-func mutantsFail(t *testing.T, b *bench.Bench, suites []*specs.Suite, verdicts []*result.Verdict) {
+func mutantsFail(t *testing.T, b *suitetest.Bench, suites []*specs.Suite, verdicts []*result.Verdict) {
 	t.Helper()
 	many := 8
 	if os.Getenv("UTR_SOAK") == "1" {

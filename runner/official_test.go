@@ -7,7 +7,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -43,9 +43,9 @@ func TestFormatsOwnTests(t *testing.T) {
 		"FindOneAndUpdate returnDocument invalid enum value":                      "argument returnDocument must be one of Before, After",
 	}
 	failed, passed := 0, 0
-	suites := bench.Load(t, testkit.Official(t, "unified-test-format", "tests"))
-	for _, v := range bench.New(t, deployment.EmbeddedOptions{}).Run(t, suites) {
-		switch text := bench.Describe(v); {
+	suites := suitetest.Load(t, testkit.Official(t, "unified-test-format", "tests"))
+	for _, v := range suitetest.New(t, deployment.EmbeddedOptions{}).Run(t, suites) {
+		switch text := suitetest.Describe(v); {
 		case v.Status == result.Skipped:
 			t.Logf("%s: %s", filepath.Base(v.Test.File), text)
 		case filepath.Base(filepath.Dir(v.Test.File)) == "valid-fail":

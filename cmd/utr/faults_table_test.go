@@ -21,9 +21,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
@@ -306,20 +306,20 @@ var faults = []fault{
 		func(s *faultScene) { s.start(blocked, "--orchestration", "http://127.0.0.1:1", "--cluster", "single") }},
 	{"the orchestration service fails to create the first cluster, once", "it is asked again", 60 * time.Second, 0, "passed passed passed", "",
 		func(s *faultScene) {
-			service, failed := twin.Start(s.T), false
+			service, failed := fakemo.Start(s.T), false
 			service.Misbehave(func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
 				if method != http.MethodPut && method != http.MethodPost || failed {
 					return false
 				}
 				failed = true
-				twin.Raise(w, "Error: once")
+				fakemo.Raise(w, "Error: once")
 				return true
 			})
 			s.start(quick, "--orchestration", service.URL, "--cluster", "single")
 			s.end = func() { testkit.Equal(s.T, "remaining clusters", service.Clusters(), "[]") }
 		}},
 	{"the orchestration service takes 2 s to answer", "nothing: the run waits for it", 60 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
-		service := twin.Start(s.T)
+		service := fakemo.Start(s.T)
 		service.Misbehave(func(string, string, http.ResponseWriter, *http.Request) bool {
 			time.Sleep(2 * time.Second)
 			return false
@@ -329,11 +329,11 @@ var faults = []fault{
 	}},
 	{"the orchestration service does not delete a cluster", "the run names it, `utr clean` removes it later", 60 * time.Second, 3, "passed skipped skipped", "interrupted",
 		func(s *faultScene) {
-			service := twin.Start(s.T)
+			service := fakemo.Start(s.T)
 			s.second("--orchestration", service.URL, "--cluster", "single")
 			service.Misbehave(func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
 				if method == http.MethodDelete {
-					twin.Raise(w, "Error: it is stuck")
+					fakemo.Raise(w, "Error: it is stuck")
 				}
 				return method == http.MethodDelete
 			})
@@ -346,7 +346,7 @@ var faults = []fault{
 			}
 		}},
 	{"the orchestration service hangs while a cluster is deleted", "the same", 150 * time.Second, 3, "passed skipped skipped", "interrupted", func(s *faultScene) {
-		service := twin.Start(s.T)
+		service := fakemo.Start(s.T)
 		s.second("--orchestration", service.URL, "--cluster", "single")
 		service.Misbehave(func(_, _ string, _ http.ResponseWriter, r *http.Request) bool {
 			<-r.Context().Done()
@@ -361,7 +361,7 @@ var faults = []fault{
 	}},
 	{"one of two existing clusters of an orchestration service dies", "the test is broken; the rest runs on the other", 25 * time.Second, 3, "passed broken passed", "stopped answering",
 		func(s *faultScene) {
-			service := twin.Start(s.T)
+			service := fakemo.Start(s.T)
 			service.Add(s.T, "servers", "a", embedded.Options{})
 			service.Add(s.T, "servers", "b", embedded.Options{})
 			s.start(blocked, "--orchestration", service.URL, "--cluster", "id:a", "--cluster", "id:b")

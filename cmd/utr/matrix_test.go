@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
@@ -120,10 +120,10 @@ func TestNightIsKilled(t *testing.T) {
 // The line of a cell names what its process left behind, however the process ended.
 func TestNightNamesWhatIsLeft(t *testing.T) {
 	n := newNight(t)
-	s := twin.Start(t)
+	s := fakemo.Start(t)
 	s.Misbehave(func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
 		if method == http.MethodDelete {
-			twin.Raise(w, "Error: it is stuck")
+			fakemo.Raise(w, "Error: it is stuck")
 		}
 		return method == http.MethodDelete
 	})

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/embedded/process"
+	"github.com/unified-test-runner/utr/embedded/standin"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -42,12 +42,12 @@ var fakes = map[string]func(args []string){
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		if slices.Equal(args, []string{process.HostOption}) {
-			_ = process.Host(ctx, os.Stdin, os.Stdout)
+		if slices.Equal(args, []string{standin.HostOption}) {
+			_ = standin.Host(ctx, os.Stdin, os.Stdout)
 			return
 		}
 		self, _ := os.Executable()
-		os.Exit(process.Run(ctx, mongos, args, process.Environment{
+		os.Exit(standin.Run(ctx, mongos, args, standin.Environment{
 			Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Self: self}))
 	},
 	"refuses its options": func([]string) {

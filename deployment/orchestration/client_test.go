@@ -13,8 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,14 +48,14 @@ func TestLocal(t *testing.T) {
 		got := sameMachine(&net.TCPAddr{IP: net.ParseIP(r.here)}, &net.TCPAddr{IP: net.ParseIP(r.there)})
 		testkit.Equal(t, r.reason, got, r.want)
 	}
-	s := twin.Start(t)
+	s := fakemo.Start(t)
 	testkit.Equal(t, "a service on this machine", client(t, s.URL).Local(t.Context()), true)
 	testkit.Equal(t, "no service", client(t, "http://localhost:1").Local(t.Context()), false)
 }
 
 func TestCreateGetRemove(t *testing.T) {
 	ctx := testkit.Context(t)
-	s := twin.Start(t)
+	s := fakemo.Start(t)
 	c := client(t, s.URL)
 	testkit.Check(t, c.Check(ctx))
 	single, err := Preset("single")
@@ -99,7 +99,7 @@ func TestFaults(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); _, _ = io.WriteString(w, body) }
 	}
 	raise := func(what string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { twin.Raise(w, what) }
+		return func(w http.ResponseWriter, _ *http.Request) { fakemo.Raise(w, what) }
 	}
 	for _, r := range []struct {
 		reason  string

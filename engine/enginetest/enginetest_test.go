@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/reference"
 )
 
@@ -34,7 +34,7 @@ func TestEngines(t *testing.T) {
 			"replica set":   {Topology: embedded.ReplicaSet},
 			"load balanced": {Topology: embedded.LoadBalanced, Mongoses: 1}, // fail points are set on an arbitrary mongos
 		} {
-			t.Run(name+" on a "+on, func(t *testing.T) { bench.Behaviors(t, e, deployment(t, o)) })
+			t.Run(name+" on a "+on, func(t *testing.T) { suitetest.Behaviors(t, e, deployment(t, o)) })
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/engine/enginetest"
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -29,9 +29,9 @@ func minimal(t *testing.T) *process.Engine {
 func TestMinimalAdapter(t *testing.T) {
 	for _, topology := range []deployment.Topology{deployment.Single, deployment.ReplicaSet} {
 		t.Run(string(topology), func(t *testing.T) {
-			b := bench.With(t, minimal(t), deployment.EmbeddedOptions{Topologies: []deployment.Topology{topology}})
-			verdicts := b.Run(t, bench.Load(t, filepath.Join("testdata", "minimal.json")))
-			bench.CheckVerdicts(t, verdicts, result.SkipCapability)
+			b := suitetest.With(t, minimal(t), deployment.EmbeddedOptions{Topologies: []deployment.Topology{topology}})
+			verdicts := b.Run(t, suitetest.Load(t, filepath.Join("testdata", "minimal.json")))
+			suitetest.CheckVerdicts(t, verdicts, result.SkipCapability)
 			for _, v := range verdicts {
 				lacks := strings.HasSuffix(v.Test.Description, "is not supported")
 				testkit.Equal(t, v.Test.Description+" is skipped", v.Status == result.Skipped, lacks)

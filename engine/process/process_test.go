@@ -22,7 +22,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -136,15 +136,15 @@ func TestBehaviors(t *testing.T) {
 	d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = d.Close() })
-	bench.Behaviors(t, newEngine(t, "reference"), d.URI())
+	suitetest.Behaviors(t, newEngine(t, "reference"), d.URI())
 }
 
 // Suites pass. Only make soak checks all messages against the schema, because that
 // takes most of the time.
 func TestSuites(t *testing.T) {
 	mode := testkit.Either(os.Getenv("UTR_SOAK") == "1", "reference", "unchecked")
-	suites := bench.Share(t, 48)
-	bench.CheckVerdicts(t, bench.With(t, newEngine(t, mode), deployment.EmbeddedOptions{}).Run(t, suites), result.SkipRequirement)
+	suites := suitetest.Share(t, 48)
+	suitetest.CheckVerdicts(t, suitetest.With(t, newEngine(t, mode), deployment.EmbeddedOptions{}).Run(t, suites), result.SkipRequirement)
 }
 
 // A misbehaving adapter ends the call with an error that reports the cause. The next

@@ -11,14 +11,14 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/cli"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 )
 
 // A quarter of the official suites pass.
-func TestOfficialSuites(t *testing.T) { bench.OfficialPass(t) }
+func TestOfficialSuites(t *testing.T) { suitetest.OfficialPass(t) }
 
 // A small sample of our own suites passes.
-func TestOwnSuites(t *testing.T) { bench.OwnPass(t, 64) }
+func TestOwnSuites(t *testing.T) { suitetest.OwnPass(t, 64) }
 
 //go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestReadmeShowsAFailure$ .
 

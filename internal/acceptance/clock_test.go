@@ -11,7 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -45,19 +45,19 @@ func TestClockIsSet(t *testing.T) {
 	}
 	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone, Now: jumping()})
 	testkit.Check(t, err)
-	b := bench.With(t, e, deployment.EmbeddedOptions{})
+	b := suitetest.With(t, e, deployment.EmbeddedOptions{})
 	b.Config.Filter = runner.Filter{Run: []*regexp.Regexp{regexp.MustCompile(`collection\.find .*(timeoutMS|backs? ?off)`)}}
 	b.Config.Now, b.Config.KeepEvents = jumping(), true
 	var suites []*specs.Suite
 	for _, specification := range []string{"client-backpressure", "retryable-reads"} {
 		for _, name := range []string{"sequences.yml", "timeoutMS.yml"} {
-			suites = append(suites, bench.Load(t, filepath.Join(bench.OwnFolder(t, specification), name))...)
+			suites = append(suites, suitetest.Load(t, filepath.Join(suitetest.OwnFolder(t, specification), name))...)
 		}
 	}
 	begun := time.Now()
 	verdicts := b.Run(t, suites)
 	took := time.Since(begun)
-	bench.CheckVerdicts(t, verdicts, result.SkipRequirement, result.SkipFilter)
+	suitetest.CheckVerdicts(t, verdicts, result.SkipRequirement, result.SkipFilter)
 	for _, v := range verdicts {
 		durations := []result.Duration{result.Duration(v.Duration), v.Timings.Setup, v.Timings.Engine, v.Timings.Server, v.Timings.Waiting, v.Timings.Cleanup}
 		for _, o := range v.Operations {
@@ -85,7 +85,7 @@ func TestExpiryAtTheStart(t *testing.T) {
 		{"the clock is set back during the run", until.Add(day + time.Minute), until.Add(-day), result.Failed, 1},
 		{"it has not expired", until, until, result.KnownFailing, 0},
 	} {
-		config := bench.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Single}}).Config
+		config := suitetest.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Single}}).Config
 		var began atomic.Bool
 		var got []result.Status
 		config.Jobs = 1

@@ -19,7 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -213,7 +213,7 @@ func TestServersInTheMiddle(t *testing.T) {
 			}
 			if want := []result.Status{r.want, r.next}; !slices.Equal(got, want) {
 				for _, v := range verdicts {
-					t.Log(bench.Describe(v))
+					t.Log(suitetest.Describe(v))
 				}
 				t.Fatalf("%v, want %v", got, want)
 			}
@@ -262,7 +262,7 @@ tests:
 		{result.Passed, ""},
 	} {
 		if v := verdicts[i]; v.Status != want.status || !strings.Contains(v.Reason, want.says) {
-			t.Error(bench.Describe(v))
+			t.Error(suitetest.Describe(v))
 		}
 	}
 	testkit.Equal(t, "exit code", summary.ExitCode(), 3)
@@ -319,7 +319,7 @@ func TestRunnersOwnClient(t *testing.T) {
 			testkit.Equal(t, "verdicts", len(verdicts), 2)
 			for _, v := range verdicts {
 				if v.Status != r.want || !strings.Contains(v.Reason, r.says) {
-					t.Error(bench.Describe(v))
+					t.Error(suitetest.Describe(v))
 				}
 			}
 		})
@@ -358,7 +358,7 @@ func TestLockTakenInTheMiddle(t *testing.T) {
 // access control, and without secrets.
 func TestServerLogOfFailure(t *testing.T) {
 	auth := true
-	b := bench.New(t, deployment.EmbeddedOptions{Auth: &auth})
+	b := suitetest.New(t, deployment.EmbeddedOptions{Auth: &auth})
 	var verdicts []string
 	for _, v := range b.Everywhere(t, load(t, "two-finds")) {
 		var text strings.Builder
@@ -393,7 +393,7 @@ func TestServerLogOfFailure(t *testing.T) {
 // The servers finish the commands of a test before its fail points are turned off and
 // its outcome is read.
 func TestServersThatGoOn(t *testing.T) {
-	b := bench.New(t, deployment.EmbeddedOptions{})
+	b := suitetest.New(t, deployment.EmbeddedOptions{})
 	b.Config.AllTopologies, b.Config.Jobs = true, 1
-	bench.CheckVerdicts(t, b.Run(t, load(t, "goes-on")), result.SkipRequirement)
+	suitetest.CheckVerdicts(t, b.Run(t, load(t, "goes-on")), result.SkipRequirement)
 }

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
@@ -40,13 +40,13 @@ func runWell(t *testing.T, p *utrtest.Place, args ...string) {
 
 // finds returns a suite of our own that runs quickly.
 func finds(t *testing.T) string {
-	return filepath.Join(bench.OwnFolder(t, "retryable-reads"), "collection-find.yml")
+	return filepath.Join(suitetest.OwnFolder(t, "retryable-reads"), "collection-find.yml")
 }
 
 // One process serves each topology, and another runs suites on it as on an existing
 // cluster. Afterward the ports are free.
 func TestServeAndRun(t *testing.T) {
-	for _, topology := range bench.Topologies() {
+	for _, topology := range suitetest.Topologies() {
 		t.Run(string(topology), func(t *testing.T) {
 			s := utrtest.NewPlace(t, "UTR_PASSWORD=secret").Serve("--topology", string(topology), "--user", "tester")
 			runWell(t, utrtest.NewPlace(t), "--uri", s.URI, "--single-uri", s.Single, finds(t))

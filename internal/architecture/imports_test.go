@@ -25,7 +25,7 @@ func inWords() rules {
 		"embedded/": {"embedded/", "internal/relay", "internal/wire"},
 		"internal/cli": {
 			"deployment", "deployment/lock", "deployment/orchestration", "embedded", "embedded/blackpipe",
-			"embedded/process", "engine", "engine/driver", "engine/enginetest", "engine/process", "internal/compare",
+			"embedded/standin", "engine", "engine/driver", "engine/enginetest", "engine/process", "internal/compare",
 			"internal/coverage", "internal/experiment", "internal/experiment/counter", "internal/ledger",
 			"internal/matrix", "internal/meant", "internal/audit", "internal/plural", "internal/processgroup", "internal/prose",
 			"internal/report", "internal/secret", "reference", "reference/pinning", "reference/retry",
@@ -81,6 +81,9 @@ func TestImports(t *testing.T) {
 		}
 		rule, known := allowed.of(name)
 		testkit.Equal(t, "docs/architecture.md has a row for "+name, known, true)
+		if !strings.HasPrefix(name, "internal/testkit") && slices.Contains(fields[1:], "testing") {
+			t.Errorf("%s imports testing, which belongs to tests", name)
+		}
 		for _, i := range fields[1:] {
 			if i == module || strings.HasPrefix(i, module+"/") {
 				other := inside(i)

@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	testbench "github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -20,13 +20,13 @@ import (
 // BenchmarkRun runs suites, including the start of deployments and backoffs, but
 // without loading. Only known failures may fail.
 func BenchmarkRun(b *testing.B) {
-	set, both := testbench.Topologies()[:1], []int{1, 2}
+	set, both := suitetest.Topologies()[:1], []int{1, 2}
 	for _, row := range []struct {
 		origin, suites, who string
 		topologies          []deployment.Topology
 		jobs                []int
 	}{
-		{"official", "retryable-reads", "reference", testbench.Topologies(), both},
+		{"official", "retryable-reads", "reference", suitetest.Topologies(), both},
 		{"official", "retryable-writes", "reference", set, both},
 		{"official", "client-backpressure", "reference", set, both},
 		{"official", "retryable-reads", "driver", set, both},
@@ -41,7 +41,7 @@ func BenchmarkRun(b *testing.B) {
 					if row.origin == "official" {
 						path = testkit.Official(b, row.suites)
 					}
-					runAll(b, testbench.Load(b, path), jobs, row.who, topology)
+					runAll(b, suitetest.Load(b, path), jobs, row.who, topology)
 				})
 			}
 		}
@@ -50,7 +50,7 @@ func BenchmarkRun(b *testing.B) {
 
 // BenchmarkRunGrowth runs a sixteenth, a quarter and all of the files.
 func BenchmarkRunGrowth(b *testing.B) {
-	suites := testbench.Load(b, filepath.Join(corpus(b), "retryable-reads"))
+	suites := suitetest.Load(b, filepath.Join(corpus(b), "retryable-reads"))
 	measure(b, "reference", "files", []int{len(suites) / 16, len(suites) / 4, len(suites)}, func(b *testing.B, n int) {
 		runAll(b, every(suites, n), 1, "reference", deployment.ReplicaSet)
 	})
@@ -63,7 +63,7 @@ func runAll(b *testing.B, suites []*specs.Suite, jobs int, who string, topology 
 	var e engine.Engine = driver.New()
 	config := runner.Config{Jobs: jobs}
 	if who == "driver" {
-		config.KnownFailing = testbench.KnownFailing(b, "engine/driver/known-failing.txt", suites)
+		config.KnownFailing = suitetest.KnownFailing(b, "engine/driver/known-failing.txt", suites)
 	} else {
 		var err error
 		e, err = reference.New(reference.Options{})

@@ -21,11 +21,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/deployment/orchestration"
-	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
 )
 
 // addLeftovers adds entries of a dead run to the ledger.
@@ -94,7 +94,7 @@ func TestClean(t *testing.T) {
 // A run and a matrix remove what ended runs left on this machine and on their service, and name it. They leave the rest to
 // utr clean. The cells of a matrix remove nothing.
 func TestLeftoversBeforeARun(t *testing.T) {
-	s := twin.Start(t)
+	s := fakemo.Start(t)
 	for command, want := range map[string]string{
 		"run --orchestration " + s.URL + " suite.yml": "removed what an earlier run left: cluster utr-ours of … " +
 			"removed what an earlier run left: folder … leftovers of earlier runs: 2; utr clean removes them",
@@ -248,7 +248,7 @@ func TestForeignDocuments(t *testing.T) {
 
 // --older-than removes old clusters of any machine, except those of live runs and those with other ids.
 func TestSweep(t *testing.T) {
-	s := twin.Start(t)
+	s := fakemo.Start(t)
 	self, err := ledger.Self()
 	testkit.Check(t, err)
 	id := func(name, owner string, age time.Duration) string {

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
-	"github.com/unified-test-runner/utr/embedded/process"
+	"github.com/unified-test-runner/utr/embedded/standin"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/meant"
 )
@@ -156,7 +156,7 @@ func environmentTable() string {
 		{envSingleURI, "the same for --single-uri"},
 		{envPassword, "password of utr serve --user"},
 		{envDriversTools, "the same as --orchestration-files"},
-		{process.EnvVersion, "version that utr mongod and utr mongos emulate"},
+		{standin.EnvVersion, "version that utr mongod and utr mongos emulate"},
 		{ledger.EnvDir, "folder of the ledger that utr clean reads"},
 		{ledger.EnvParent, "parent of that folder, if " + ledger.EnvDir + " is not set"},
 		{envActions, "if true, failures are annotated for GitHub Actions"},

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/unified-test-runner/utr/embedded/process"
+	"github.com/unified-test-runner/utr/embedded/standin"
 	"github.com/unified-test-runner/utr/internal/matrix"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -189,7 +189,7 @@ func accepts(line string) error {
 		return err
 	}
 	if slices.Contains(verbatim, args[0]) {
-		_, err = process.Parse(args[0] == "mongos", args[1:], "")
+		_, err = standin.Parse(args[0] == "mongos", args[1:], "")
 		return err
 	}
 	command, rest, err := testRoot().Find(joinSeeds(args))

@@ -19,7 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/embedded/blackpipe"
-	"github.com/unified-test-runner/utr/embedded/process"
+	"github.com/unified-test-runner/utr/embedded/standin"
 	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/internal/processgroup"
 	"github.com/unified-test-runner/utr/internal/report"
@@ -180,7 +180,7 @@ docs/embedded.md lists the differences; utr release creates a folder with
 bin/mongod and bin/mongos.
 
 The server version comes from --utrServerVersion or from
-$` + process.EnvVersion + `. utr mongod --help lists the options.`,
+$` + standin.EnvVersion + `. utr mongod --help lists the options.`,
 		Example: `# a standalone with fail points
 utr mongod --port 27017 --setParameter enableTestCommands=1
 # a member that waits for replSetInitiate
@@ -203,14 +203,14 @@ utr mongos --port 27017 --configdb config/localhost:27019`,
 }
 
 func (c *call) process(ctx context.Context, mongos bool) error {
-	if !mongos && slices.Equal(c.paths, []string{process.HostOption}) {
-		return process.Host(ctx, c.program.Stdin, c.program.Stdout)
+	if !mongos && slices.Equal(c.paths, []string{standin.HostOption}) {
+		return standin.Host(ctx, c.program.Stdin, c.program.Stdout)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("cannot find this program: %w", err)
 	}
-	return exit(process.Run(ctx, mongos, c.paths, process.Environment{
+	return exit(standin.Run(ctx, mongos, c.paths, standin.Environment{
 		Stdout: c.program.Stdout, Stderr: c.errors, Getenv: c.env, Self: self,
 	}))
 }
@@ -265,7 +265,7 @@ func release(bin, version string) error {
 
 func releaseScript(self, name, version string) string {
 	return fmt.Sprintf("#!/bin/sh\n# Made by utr release: %s of MongoDB %s, by utr.\n%s=%s\nexport %s\nexec %s \"$@\"\n",
-		name, version, process.EnvVersion, version, process.EnvVersion, report.Quote([]string{self, name}))
+		name, version, standin.EnvVersion, version, standin.EnvVersion, report.Quote([]string{self, name}))
 }
 
 type pipe struct {

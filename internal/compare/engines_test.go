@@ -9,7 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -29,7 +29,7 @@ func referenceSide(t testing.TB, policy string) Side {
 
 func newSide(t testing.TB, name string, e engine.Engine) Side {
 	t.Helper()
-	config := bench.With(t, e, deployment.EmbeddedOptions{}).Config
+	config := suitetest.With(t, e, deployment.EmbeddedOptions{}).Config
 	config.Jobs, config.KeepEvents = 1, true
 	return Side{Name: name, Config: config}
 }
@@ -37,7 +37,7 @@ func newSide(t testing.TB, name string, e engine.Engine) Side {
 // of runs a suite of one test on one side.
 func (s Side) of(t testing.TB, suite *specs.Suite) *result.Verdict {
 	t.Helper()
-	return (&bench.Bench{Config: s.Config}).Run(t, []*specs.Suite{suite})[0]
+	return (&suitetest.Bench{Config: s.Config}).Run(t, []*specs.Suite{suite})[0]
 }
 
 var all = []string{"replicaset", "sharded", "load-balanced", "single"}
@@ -91,7 +91,7 @@ func TestDeadlineOfCallback(t *testing.T) {
 	suite, err := specs.FromValue("callback", root)
 	testkit.Check(t, err)
 	v := referenceSide(t, "").of(t, suite)
-	bench.CheckVerdicts(t, []*result.Verdict{v})
+	suitetest.CheckVerdicts(t, []*result.Verdict{v})
 	if o := observe(v); len(o.Operations) < 3 || o.Operations[len(o.Operations)-2] != "session.withTransaction raised timeout, TransientTransactionError" {
 		t.Errorf("%q", o.Operations)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/audit"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -59,7 +59,7 @@ func TestMutantsFail(t *testing.T) {
 			rec := &runner.Recording{}
 			for len(rec.Passed) == 0 {
 				if some := slices.DeleteFunc(slices.Clone(files), func(string) bool { return !file() }); len(some) > 0 {
-					sample = bench.Some(bench.Load(t, some...), test)
+					sample = suitetest.Some(suitetest.Load(t, some...), test)
 					rec = record(t, r.policy, sample)
 				}
 			}

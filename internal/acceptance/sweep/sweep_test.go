@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -18,26 +18,26 @@ import (
 // A sixteenth of our own suites passes.
 func TestOwnSuites(t *testing.T) {
 	t.Parallel()
-	bench.OwnPass(t, 16)
+	suitetest.OwnPass(t, 16)
 }
 
 // The suites of read preferences pass on topologies with several members.
 func TestReadPreferences(t *testing.T) {
 	t.Parallel()
-	suites := bench.Load(t, bench.OwnFolder(t, "read-preferences"))
+	suites := suitetest.Load(t, suitetest.OwnFolder(t, "read-preferences"))
 	on := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}
-	bench.PassOn(t, on, "", suites)
+	suitetest.PassOn(t, on, "", suites)
 }
 
 // A sample of our own suites passes on the oldest version, on the newest, and on the
 // version between them that differs most from its neighbors.
 func TestVersions(t *testing.T) {
 	t.Parallel()
-	suites := bench.Some(bench.OwnSuites(t), testkit.Chance(t, 40))
+	suites := suitetest.Some(suitetest.OwnSuites(t), testkit.Chance(t, 40))
 	for _, version := range []string{"4.2", "5.0", "9.0"} {
 		t.Run(version, func(t *testing.T) {
-			verdicts := bench.New(t, deployment.EmbeddedOptions{Version: version}).Run(t, suites)
-			bench.CheckVerdicts(t, verdicts, result.SkipRequirement)
+			verdicts := suitetest.New(t, deployment.EmbeddedOptions{Version: version}).Run(t, suites)
+			suitetest.CheckVerdicts(t, verdicts, result.SkipRequirement)
 		})
 	}
 }
@@ -48,10 +48,10 @@ func TestVersions(t *testing.T) {
 // the driver sleeps during backoffs.
 func TestDriver(t *testing.T) {
 	t.Parallel()
-	suites := slices.DeleteFunc(slices.Clone(bench.OwnSuites(t)), func(s *specs.Suite) bool { return strings.Contains(s.File, "client-backpressure") })
-	b := bench.With(t, driver.New(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
+	suites := slices.DeleteFunc(slices.Clone(suitetest.OwnSuites(t)), func(s *specs.Suite) bool { return strings.Contains(s.File, "client-backpressure") })
+	b := suitetest.With(t, driver.New(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
 	b.Config.Jobs = 8
-	suites = bench.Some(suites, testkit.Chance(t, 8))
-	b.Config.KnownFailing = bench.KnownFailing(t, "engine/driver/known-failing.txt", suites)
-	bench.CheckVerdicts(t, b.Run(t, suites), result.SkipRequirement, result.SkipCapability)
+	suites = suitetest.Some(suites, testkit.Chance(t, 8))
+	b.Config.KnownFailing = suitetest.KnownFailing(t, "engine/driver/known-failing.txt", suites)
+	suitetest.CheckVerdicts(t, b.Run(t, suites), result.SkipRequirement, result.SkipCapability)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/report"
-	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 )
@@ -42,8 +42,8 @@ func measure(tests, before int) sample {
 // beginning.
 func TestLongRun(t *testing.T) {
 	total := 2000
-	b := bench.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}, Auth: new(bool)})
-	suites := bench.Load(t, "retryable-writes/collection-insertOne.yml")
+	b := suitetest.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}, Auth: new(bool)})
+	suites := suitetest.Load(t, "retryable-writes/collection-insertOne.yml")
 	tests := 0
 	for _, s := range suites {
 		tests += len(s.Tests)

@@ -1,6 +1,6 @@
-// Package twin emulates mongo-orchestration in tests: the same paths, answers and errors, with embedded deployments as
+// Package fakemo emulates mongo-orchestration in tests: the same paths, answers and errors, with embedded deployments as
 // clusters. It can be made to misbehave.
-package twin
+package fakemo
 
 import (
 	"cmp"

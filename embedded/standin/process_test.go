@@ -1,4 +1,4 @@
-package process_test
+package standin_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package process_test
+package standin_test
 
 import (
 	"bufio"
@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/unified-test-runner/utr/embedded/process"
+	"github.com/unified-test-runner/utr/embedded/standin"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
@@ -21,10 +21,10 @@ func (s *story) inside(args ...string) (stop func() int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	logged, log := io.Pipe()
-	env := process.Environment{Stdout: log, Stderr: io.Discard, Self: utrtest.Command(s.t)}
+	env := standin.Environment{Stdout: log, Stderr: io.Discard, Self: utrtest.Command(s.t)}
 	env.Getenv = func(string) string { return "" }
 	go func() {
-		ended <- process.Run(ctx, false, append(args, "--bind_ip", s.host, "--port", s.fill("PORT(a)")), env)
+		ended <- standin.Run(ctx, false, append(args, "--bind_ip", s.host, "--port", s.fill("PORT(a)")), env)
 		_ = log.Close()
 	}()
 	ready := make(chan bool)
@@ -111,14 +111,14 @@ func TestHost(t *testing.T) {
 		{"unknown version", `{"version":"3.6"}` + "\n", `server version "3.6"`},
 		{"empty configuration", `{"version":"8.0","set":"BQAAAAA="}` + "\n", "contains 0 members"},
 	} {
-		if err := process.Host(t.Context(), strings.NewReader(r.spec), io.Discard); err == nil || !strings.Contains(err.Error(), r.want) {
+		if err := standin.Host(t.Context(), strings.NewReader(r.spec), io.Discard); err == nil || !strings.Contains(err.Error(), r.want) {
 			t.Errorf("%s: got %v", r.reason, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	in, out := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- process.Host(ctx, strings.NewReader(`{"version":"8.0"}`+"\n"), out) }()
+	go func() { done <- standin.Host(ctx, strings.NewReader(`{"version":"8.0"}`+"\n"), out) }()
 	if line, err := bufio.NewReader(in).ReadString('\n'); err != nil || !strings.Contains(line, `"host":{"address":"127.0.0.1:`) {
 		t.Fatalf("%q, %v", line, err)
 	}

@@ -1,4 +1,4 @@
-// Package process implements utr mongod and utr mongos: processes with the servers of package server, for programs that
+// Package standin implements utr mongod and utr mongos: processes with the servers of package server, for programs that
 // start MongoDB, such as mongo-orchestration.
 //
 // # Fronts and hosts
@@ -39,4 +39,4 @@
 //	client   after the reply, the connection belongs to a client of a front
 //
 // This does not protect against other users of the machine. It is intended for tests.
-package process
+package standin

@@ -1,5 +1,5 @@
-// Package bench runs suites in tests, on an engine and embedded deployments, and checks the verdicts.
-package bench
+// Package suitetest runs suites in tests, on an engine and embedded deployments, and checks the verdicts.
+package suitetest
 
 import (
 	"cmp"
