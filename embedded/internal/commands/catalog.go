@@ -226,6 +226,9 @@ func renameCollection(s *call, a *args) action {
 			c, target := tx.Main(fromDB, fromName), tx.Main(toDB, toName)
 			switch {
 			case c == nil:
+				if mongos(s.req) {
+					return fault.Errorf(fault.NamespaceNotFound, "Collection %s doesn't exist.", from)
+				}
 				return fault.Errorf(fault.NamespaceNotFound, "Source collection %s does not exist", from)
 			case c.IsView():
 				return fault.Errorf(fault.CommandNotSupportedOnView, "cannot rename view: %s", from)

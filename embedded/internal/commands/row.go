@@ -37,6 +37,8 @@ type Row struct {
 	ReadConcern []string
 	// RoutedReadConcern commands accept every level on a mongos, which does not read itself.
 	RoutedReadConcern bool
+	// Coordinated commands are executed by a mongos itself or with the config server, not by a shard.
+	Coordinated bool
 	// NoAfterClusterTime commands do not accept afterClusterTime.
 	NoAfterClusterTime bool
 	// OnSecondary commands run on a secondary with any read preference. Other commands that are not Write require
@@ -62,7 +64,7 @@ type Row struct {
 }
 
 // ReadsShard reports whether a mongos passes the read concern on to a shard, which checks its times.
-func (r *Row) ReadsShard() bool { return !r.Write && r.ReadConcern != nil && r.Name != "getMore" }
+func (r *Row) ReadsShard() bool { return r.Run != nil && !r.RoutedReadConcern && !r.Coordinated }
 
 // titles are the names of commands in messages about their fields since 5.0, where they differ.
 var titles = map[string]string{"find": "FindCommandRequest", "killSessions": "KillSessionsCmd", "killAllSessions": "KillAllSessionsCmd",

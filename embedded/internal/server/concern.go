@@ -166,7 +166,8 @@ func (x *exchange) readConcern() (err error) {
 	if err != nil {
 		return nil
 	}
-	defer func() { x.noTimes = err != nil && x.view.Role == commands.Mongos }() // it fails before it knows the time
+	refused := true
+	defer func() { x.noTimes = err != nil && refused && x.view.Role == commands.Mongos }() // it fails before it knows the time
 	concern, ok := given.DocumentOK()
 	if !ok && given.Type != bson.TypeNull && x.row.Name == "aggregate" {
 		err = wrongType("aggregate.readConcern", given, "object")
@@ -185,8 +186,8 @@ func (x *exchange) readConcern() (err error) {
 	if x.view.Role == commands.Mongos && !x.row.ReadsShard() {
 		return nil
 	}
-	err = x.readTimes(&r)
-	return err
+	refused = false
+	return x.readTimes(&r)
 }
 
 // readTimes checks the times of a read concern on the server that reads.
@@ -195,7 +196,7 @@ func (x *exchange) readTimes(r *readConcern) error {
 	alone, now := x.view.Role == commands.Standalone, x.conn.server.clusterTime(bson.Timestamp{})
 	p.Refuse(alone && (r.level == "linearizable" || r.afterOpTime), fault.NotAReplicaSet, "node needs to be a replica set member to use read concern")
 	p.Refuse(alone && r.level == "snapshot", fault.NotAReplicaSet, "node needs to be a replica set member to use readConcern: snapshot")
-	p.Refuse(x.row.NoAfterClusterTime && r.after != nil, fault.InvalidOptions, "afterClusterTime is not allowed for this command")
+	p.Refuse(x.row.NoAfterClusterTime && r.after != nil && x.view.Role != commands.Mongos, fault.InvalidOptions, "afterClusterTime is not allowed for this command")
 	p.Refuse(alone && r.after != nil, fault.IllegalOperation, "Cannot specify afterClusterTime readConcern without replication enabled")
 	for name, t := range map[string]*bson.Timestamp{"afterClusterTime": r.after, "atClusterTime": r.at} {
 		if t != nil {

@@ -37,7 +37,7 @@ func protocolRows() []entry {
 		{commands.Row{Name: "usersInfo"}, (*exchange).usersInfo},
 
 		// Diagnostics.
-		{commands.Row{Name: "ping", BeforeAuth: true, API: "1"}, (*exchange).ping},
+		{commands.Row{Name: "ping", BeforeAuth: true, NoAfterClusterTime: true, API: "1"}, (*exchange).ping},
 		{commands.Row{Name: "buildInfo", Aliases: []string{"buildinfo"}, BeforeAuth: true}, (*exchange).buildInfo},
 		{commands.Row{Name: "serverStatus"}, (*exchange).serverStatus},
 		{commands.Row{Name: "getCmdLineOpts", AdminOnly: true}, (*exchange).getCmdLineOpts},
