@@ -222,6 +222,11 @@ var faults = []fault{
 				return errors.Join(d.Kill(other), d.Kill(primary))
 			})
 		}},
+	{"the same at the start", "nothing runs", 25 * time.Second, 3, none, "no server can be used", func(s *faultScene) {
+		d := s.embedded(embedded.Options{Topology: embedded.ReplicaSet})
+		testkit.Check(s.T, errors.Join(d.Kill(d.Hosts()[0]), d.Kill(d.Hosts()[1])))
+		s.start(blocked, "--uri", d.URI())
+	}},
 	{"a secondary is paused", "nothing: tests may take ten times as long", 25 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
 		pid := s.onLocal(delayed)[0]
 		testkit.Check(s.T, syscall.Kill(pid, syscall.SIGSTOP))

@@ -39,7 +39,7 @@ type cellRun struct {
 
 func (m *matrixRun) run(ctx context.Context, c *call) (err error) {
 	m.started = time.Now()
-	inputs, err := m.identify(ctx)
+	inputs, err := m.identify(context.WithoutCancel(ctx)) // so that an interruption is in the reports
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (m *matrixRun) run(ctx context.Context, c *call) (err error) {
 	}
 	defer m.folder.close()
 	m.removeLeftovers(ctx)
-	if err := m.keepFinished(ctx); err != nil {
+	if err := m.keepFinished(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	stopAnnouncing := c.announceInterruption(ctx)

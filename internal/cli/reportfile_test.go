@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -46,5 +47,18 @@ func TestFullDisk(t *testing.T) {
 			lacks(t, k.flag+": a device has no earlier report", b.err.String(), "earlier report")
 			testkit.Equal(t, k.flag+": the other report is complete", strings.HasSuffix(strings.TrimSpace(testkit.Read(t, "other")), end), true)
 		}
+	}
+}
+
+// A run and a matrix that are interrupted while they load their suites replace earlier reports, and name every test.
+func TestInterruptedWhileLoading(t *testing.T) {
+	for _, line := range []string{"run --topology single --json a.json suite.yml", "matrix night.yml --json a.json"} {
+		b := realBench(t)
+		write(t, "a.json", "earlier")
+		write(t, "night.yml", "clusters: {name: c, embedded: single}\nsuites: [{name: s, paths: [suite.yml]}]\n")
+		b.ctx, b.interrupt = context.WithCancel(t.Context())
+		b.interrupt()
+		b.expect(t, line, line, ExitBroken, "interrupted")
+		testkit.Contains(t, testkit.Read(t, "a.json"), `"skipKind":"not-run","reason":"interrupted`, `"breaks":[{`)
 	}
 }

@@ -226,7 +226,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	}
 	cfg := r.config
 	c.verbose = r.reports.Verbose
-	suites, err := c.loadFiltered(ctx, cfg.Filter)
+	suites, err := c.loadFiltered(context.WithoutCancel(ctx), cfg.Filter) // so that an interruption is in the reports
 	if err != nil {
 		return err
 	}
