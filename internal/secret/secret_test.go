@@ -2,6 +2,7 @@ package secret
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -54,6 +55,40 @@ func TestLearn(t *testing.T) {
 	}
 	<-done
 	testkit.Equal(t, "all", k.Redact("another p@ss w/o%rd"), "*** ***")
+}
+
+// A secret that contains another one is removed as a whole, whichever is known first.
+func TestLongestFirst(t *testing.T) {
+	for _, secrets := range [][]string{{"sesame-open", "sesame-open-now"}, {"sesame-open-now", "sesame-open"}} {
+		k := NewKeeper()
+		for _, s := range secrets {
+			k.Learn(s)
+		}
+		testkit.Equal(t, strings.Join(secrets, ", "), k.Redact("sesame-open-now, sesame-open"), "***, ***")
+	}
+}
+
+// Both separators of options end a secret.
+func TestSeparators(t *testing.T) {
+	for _, query := range []string{"w=1&proxyPassword=sesame12&x=1", "w=1;proxyPassword=sesame12;x=1"} {
+		testkit.Equal(t, query, NewKeeper("mongodb://h/?"+query).Redact("the word is sesame12"), "the word is ***")
+	}
+}
+
+type failingWriter struct{ io.Writer }
+
+func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+func TestWriter(t *testing.T) {
+	k := NewKeeper("mongodb://ann:sesame12@h/")
+	var out strings.Builder
+	n, err := k.Writer(&out).Write([]byte("sesame12!"))
+	testkit.Check(t, err)
+	testkit.Equal(t, "what is written", out.String(), "***!")
+	testkit.Equal(t, "its length is that of the message", n, len("sesame12!"))
+	n, err = k.Writer(failingWriter{}).Write([]byte("sesame12!"))
+	testkit.Equal(t, "nothing is written", n, 0)
+	testkit.Equal(t, "the error", err, io.ErrShortWrite)
 }
 
 func FuzzKeeper(f *testing.F) {
