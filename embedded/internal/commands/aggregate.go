@@ -270,8 +270,9 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 		"not master")
 	f.Refuse(p.Writes != "" && s.InTransaction(), fault.OperationNotSupportedInTransaction,
 		"%s cannot be used in a transaction", p.Writes)
-	f.Refuse(s.InTransaction() && slices.Contains([]string{"$collStats", "$currentOp", "$listLocalSessions"}, p.Source), fault.OperationNotSupportedInTransaction,
-		"Operation not permitted in transaction :: caused by :: Aggregation stage %s cannot run within a multi-document transaction", p.Source)
+	if s.InTransaction() {
+		f.Note(s.unfit(p.Source))
+	}
 	independent := slices.Contains([]string{"$currentOp", "$listLocalSessions", "$documents"}, p.Source)
 	f.Refuse(database && len(g.list) == 0, fault.InvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline.")
 	if len(g.list) > 0 {

@@ -63,7 +63,7 @@ func (b *batch) id(i int) int32 {
 func (b *batch) recorded(tx *store.Tx, i int) *store.Statement {
 	st := tx.Recorded(b.id(i))
 	if st != nil {
-		b.retried = append(b.retried, b.id(i))
+		b.retried, b.s.Tried = append(b.retried, b.id(i)), true
 	}
 	return st
 }
@@ -74,6 +74,11 @@ func (b *batch) retriedFields() bson.D {
 		return nil
 	}
 	return bson.D{{Key: "retriedStmtIds", Value: b.retried}}
+}
+
+// failed reports whether a statement has failed.
+func (b *batch) failed() bool {
+	return slices.ContainsFunc(b.results, func(e effect) bool { return e.err != nil })
 }
 
 // errStop means that no further statements are run.
@@ -97,7 +102,7 @@ func (b *batch) fail(w *write, err error) error {
 // failsCommand reports whether an error of a statement fails the whole command.
 func (s *call) failsCommand(code int32) bool {
 	switch {
-	case code == fault.WriteConflict, fault.Interruption.Has(code):
+	case code == fault.WriteConflict, code == incompatibleRetry, fault.Interruption.Has(code):
 		return true
 	case code == fault.TransactionTooOld:
 		return !mongos(s.req) || s.req.Row.Name == "bulkWrite"
@@ -169,10 +174,10 @@ func bulkWrite(s *call, a *args) action {
 		}
 		counts, docs := b.tally(errorsOnly)
 		reply := s.list("admin.$cmd.bulkWrite", docs, size)
-		if a.unacknowledged() {
+		if a.unacknowledged(s.req) {
 			return bson.D{}, nil
 		}
-		return slices.Concat(reply, counts, b.retriedFields(), s.opTime()), nil
+		return slices.Concat(reply, counts, b.retriedFields(), s.opTime(false)), nil
 	}
 }
 
@@ -308,6 +313,9 @@ func (b *batch) store(tx *store.Tx, inserts ...*write) error {
 	c, err := tx.Writable(inserts[0].db, inserts[0].coll, true)
 	if err != nil {
 		return err
+	}
+	if c.Capped && b.s.InTransaction() && !b.s.old() {
+		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", c.NS())
 	}
 	if c.Capped && len(inserts) > 1 {
 		return errors.New("documents of a capped collection are stored one by one")

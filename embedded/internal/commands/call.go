@@ -94,15 +94,21 @@ func (s *call) sleep(d time.Duration) error {
 	return s.Sleep(d)
 }
 
-// opTime returns the fields that members of a replica set add to write replies.
-func (s *call) opTime() bson.D {
+// opTime returns the fields that members of a replica set add to write replies. A statement of a transaction writes
+// nothing before the commit, unless it fails.
+func (s *call) opTime(failed bool) bson.D {
 	if !s.d.opts.ReplicaSet || s.d.opts.Sharded || mongos(s.req) {
 		return nil
 	}
-	return bson.D{
-		{Key: "opTime", Value: bson.D{{Key: "ts", Value: s.d.Now()}, {Key: "t", Value: s.req.Server.Term}}},
-		{Key: "electionId", Value: s.req.Server.ElectionID},
+	now := s.d.Now()
+	if s.InTransaction() && !failed {
+		now = s.req.LastOp
 	}
+	var opTime any = now
+	if !now.IsZero() {
+		opTime = bson.D{{Key: "ts", Value: now}, {Key: "t", Value: s.req.Server.Term}}
+	}
+	return bson.D{{Key: "electionId", Value: s.req.Server.ElectionID}, {Key: "opTime", Value: opTime}}
 }
 
 // onShard wraps the reply of a shard as a mongos does.

@@ -44,7 +44,7 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 	case !s.d.Logged():
 		return nil, fault.Errorf(40573, "The $changeStream stage is only supported on replica sets")
 	case s.InTransaction():
-		return nil, fault.Errorf(fault.OperationNotSupportedInTransaction, "$changeStream cannot be used in a transaction")
+		return nil, s.unfit("$changeStream")
 	case !ok:
 		return nil, fault.Errorf(50808, "$changeStream stage expects a document as argument.")
 	}

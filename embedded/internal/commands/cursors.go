@@ -74,12 +74,11 @@ func errCursorKilled() error {
 	return fault.Errorf(fault.CursorKilled, "operation was interrupted because a client disconnected or the cursor was killed")
 }
 
-// endSessions kills the cursors of chosen sessions.
-func (all *cursors) endSessions(chosen func(key string) bool, forget bool) {
+// killSessions kills the cursors of chosen sessions.
+func (all *cursors) killSessions(chosen func(key string) bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.kill(store.Interrupted(), func(c *cursor) bool { return c.session != "" && chosen(c.session) })
-	maps.DeleteFunc(all.recent, func(k recentKey, _ time.Time) bool { return forget && chosen(k.session) })
 }
 
 // checkOut marks a cursor as busy for a getMore, if the request may use it. A mongos has its cursors by namespace.

@@ -240,9 +240,11 @@ func TestMany(t *testing.T) {
 func TestPanicReleasesLocks(t *testing.T) {
 	fails := func() { panic("on purpose") }
 	for name, run := range map[string]func(*Deployment, *store.Work){
-		"view":      func(_ *Deployment, w *store.Work) { w.View(func(*store.Tx) { fails() }) },
-		"update":    func(_ *Deployment, w *store.Work) { _ = w.Update(func(*store.Tx) error { fails(); return nil }) },
-		"kill some": func(d *Deployment, _ *store.Work) { d.endSessions(func(string) bool { fails(); return false }, false) },
+		"view":   func(_ *Deployment, w *store.Work) { w.View(func(*store.Tx) { fails() }) },
+		"update": func(_ *Deployment, w *store.Work) { _ = w.Update(func(*store.Tx) error { fails(); return nil }) },
+		"kill some": func(d *Deployment, _ *store.Work) {
+			d.cursors.killSessions(func(string) bool { fails(); return false })
+		},
 	} {
 		d := New(Options{ReplicaSet: true})
 		d.cursors.open[1] = &cursor{session: "s", killed: make(chan struct{})}

@@ -61,21 +61,13 @@ func New(opts Options) *Deployment {
 // Scripting reports whether server-side JavaScript is enabled.
 func (d *Deployment) Scripting() bool { return !d.opts.NoScripting }
 
-// EndSessions closes the cursors, aborts the transactions and deletes the records of sessions, given by their lsids.
-func (d *Deployment) EndSessions(lsids []bson.Raw) {
-	d.endSessions(among(lsids), true)
-}
-
 // KillSessions closes the cursors and aborts the transactions of sessions, or of all sessions if lsids is empty.
 // Records of retryable writes remain.
 func (d *Deployment) KillSessions(lsids []bson.Raw) {
-	chosen := among(lsids)
-	d.endSessions(func(key string) bool { return len(lsids) == 0 || chosen(key) }, false)
-}
-
-func (d *Deployment) endSessions(chosen func(key string) bool, forget bool) {
-	d.cursors.endSessions(chosen, forget)
-	d.Store.EndSessions(chosen, forget)
+	among := among(lsids)
+	chosen := func(key string) bool { return len(lsids) == 0 || among(key) }
+	d.cursors.killSessions(chosen)
+	d.Store.KillSessions(chosen)
 }
 
 // among returns a function that reports whether a session is one of those with these lsids.

@@ -81,7 +81,11 @@ func newFind(s *call, a *args) *findCommand {
 func (q *findCommand) run() (bson.D, error) {
 	now := q.s.d.Now()
 	c, err := q.s.hinted(q.name, q.hint, q.canonical)
-	switch {
+	switch inside := q.s.InTransaction() && !q.s.old(); {
+	case inside && q.tailable:
+		return nil, fault.Errorf(fault.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
+	case inside && q.name == "system.views":
+		return nil, fault.Errorf(51071, "Cannot query system.views within a transaction")
 	case err != nil:
 		return nil, err
 	case q.match.Text():

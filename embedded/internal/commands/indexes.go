@@ -213,6 +213,11 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 		if s.InTransaction() && len(added) > 0 && !tx.Created(c) {
 			return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", c.NS())
 		}
+		if !s.InTransaction() && len(added) > 0 {
+			if err := tx.Unlocked(c.DB, c.Name); err != nil {
+				return err
+			}
+		}
 		// Readers may hold the list of indexes, so it is replaced, not changed.
 		c.Indexes = slices.Concat(c.Indexes, added)
 		counts := bson.D{{Key: "numIndexesBefore", Value: int32(before)}, {Key: "numIndexesAfter", Value: int32(len(c.Indexes))}}
@@ -224,8 +229,8 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 		if reply = slices.Concat(automatically, counts); !s.old() {
 			reply = slices.Concat(counts, automatically)
 		}
+		reply = value.AddIf(reply, s.d.Logged() && (!s.InTransaction() || !s.old()), "commitQuorum", "votingMembers")
 		if !s.InTransaction() {
-			reply = value.AddIf(reply, s.d.Logged(), "commitQuorum", "votingMembers")
 			tx.Log(store.Entry{Kind: store.CreateIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID, Detail: bson.D{{Key: "indexes", Value: list}}})
 		}
 		return nil

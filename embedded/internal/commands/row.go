@@ -31,8 +31,8 @@ type Row struct {
 	// NoWriteConcern Write commands do not accept a writeConcern. WriteConcern commands accept one although they are
 	// not Write.
 	NoWriteConcern, WriteConcern bool
-	// OnlyOK commands reply only ok to writeConcern {w: 0}.
-	OnlyOK bool
+	// Statements is the name of the field with the statements of a command, to which a mongos composes the reply itself.
+	Statements string
 	// ReadConcern lists the levels of readConcern that are accepted outside of transactions; nil means only local.
 	ReadConcern []string
 	// RoutedReadConcern commands accept every level on a mongos, which does not read itself.
@@ -59,8 +59,6 @@ type Row struct {
 	StartTransactionError string
 	// Retryable commands may have a txnNumber outside of a transaction, Transactional commands inside.
 	Retryable, Transactional bool
-	// NoTransaction commands are rejected in transactions.
-	NoTransaction bool
 }
 
 // ReadsShard reports whether a mongos passes the read concern on to a shard, which checks its times.
@@ -101,7 +99,8 @@ type Request struct {
 	DB      string   // $db
 	Body    bson.Raw // with document sequences as arrays
 	Server  *Server
-	API     string // apiVersion, apiStrict and apiDeprecationErrors, as in messages
+	LastOp  bson.Timestamp // of the last write on the connection
+	API     string         // apiVersion, apiStrict and apiDeprecationErrors, as in messages
 	// LSID is the logical session id, a document; nil without a session.
 	LSID bson.Raw
 	// TxnNumber is nil if the command is neither a retryable write nor part of a transaction.
@@ -125,6 +124,8 @@ type Request struct {
 	AfterOK bson.D
 	// IsChangeStream is set by handlers of change streams, whose errors may be resumable.
 	IsChangeStream bool
+	// TriedToWrite is set by handlers that have locked data to write it.
+	TriedToWrite bool
 }
 
 // Server describes the server of a request.

@@ -12,11 +12,11 @@ func (d *Deployment) Rows() []Row {
 	levels := ReadConcernLevels
 	search := func(*Request) (bson.D, error) { return nil, searchNotEnabled() }
 	rows := []Row{
-		{Name: "insert", RoutedReadConcern: true, Parse: d.early(insertCommand), Write: true, Retryable: true, Transactional: true, OnlyOK: true, API: "1"},
-		{Name: "update", RoutedReadConcern: true, Parse: d.early(updateCommand), Write: true, Retryable: true, Transactional: true, OnlyOK: true, API: "1"},
-		{Name: "delete", RoutedReadConcern: true, Parse: d.early(deleteCommand), Write: true, Retryable: true, Transactional: true, OnlyOK: true, API: "1"},
+		{Name: "insert", RoutedReadConcern: true, Parse: d.early(insertCommand), Write: true, Retryable: true, Transactional: true, Statements: "documents", API: "1"},
+		{Name: "update", RoutedReadConcern: true, Parse: d.early(updateCommand), Write: true, Retryable: true, Transactional: true, Statements: "updates", API: "1"},
+		{Name: "delete", RoutedReadConcern: true, Parse: d.early(deleteCommand), Write: true, Retryable: true, Transactional: true, Statements: "deletes", API: "1"},
 		{Name: "findAndModify", Aliases: []string{"findandmodify"}, Run: d.late(findAndModify), Write: true, Retryable: true, Transactional: true, API: "1"},
-		{Name: "bulkWrite", Run: d.late(bulkWrite), Write: true, Retryable: true, Transactional: true, AdminOnly: true, MinWire: 25, API: "1"},
+		{Name: "bulkWrite", Statements: "ops", Run: d.late(bulkWrite), Write: true, Retryable: true, Transactional: true, AdminOnly: true, MinWire: 25, API: "1"},
 		{Name: "find", Run: d.late(find), Transactional: true, ReadConcern: levels, API: "1"},
 		{Name: "getMore", Coordinated: true, Run: d.late(getMore), Transactional: true, OnSecondary: true, ReadConcern: levels, NoAfterClusterTime: true, API: "1"},
 		{Name: "killCursors", RoutedReadConcern: true, Run: d.late(killCursors), Transactional: true, OnSecondary: true, API: "1",

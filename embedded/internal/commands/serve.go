@@ -31,6 +31,7 @@ func (d *Deployment) late(h handler) func(*Request) (bson.D, error) {
 		return s.serve(func() (bson.D, error) {
 			do, err := s.plan(h)
 			if err != nil {
+				s.Unsent = !req.Row.Write // a mongos parses reads itself
 				return nil, err
 			}
 			return do()
@@ -69,12 +70,13 @@ func (s *call) serve(do action) (bson.D, error) {
 	s.Context = s.req.Context // a write that has started continues even if its client disconnects
 	s.d.cursors.noteUse(s.req)
 	if err := s.begin(); err != nil {
-		return s.routed(err)
+		return s.routed(nil, err)
 	}
 	defer s.End()
 	reply, err := do()
-	if !s.InTransaction() {
-		return reply, err
+	s.req.TriedToWrite = s.Tried
+	if s.InTransaction() {
+		reply, err = s.inTransaction(reply, err)
 	}
-	return s.inTransaction(reply, err)
+	return s.routed(reply, err)
 }

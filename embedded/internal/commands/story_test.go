@@ -98,10 +98,7 @@ func play(t *testing.T, title, steps string) {
 				return failpoint.Failure{HasCode: true, Code: int32(code)}, code != 0
 			}
 		},
-		"kill": func(string, string) { b.d.KillSessions(nil) },
-		"end": func(string, string) {
-			b.d.EndSessions([]bson.Raw{value.Encode(ext(t, inSession(`{SESSION(1)}`))).Lookup("lsid").Document()})
-		},
+		"kill":    func(string, string) { b.d.KillSessions(nil) },
 		"cursors": func(at, rest string) { testkit.Equal(t, at, openCursors(b.d), rest) },
 		"now": func(string, string) {
 			now := b.d.OperationTime()

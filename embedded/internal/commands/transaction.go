@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -11,37 +12,22 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// checkTxnNumber checks that a command with a txnNumber supports retryable writes or transactions.
-func checkTxnNumber(req *Request) error {
-	row := req.Row
-	switch {
-	case req.TxnNumber == nil || !req.InTransaction && row.Retryable:
-		return nil
-	case !req.InTransaction:
-		return fault.Errorf(fault.NotARetryableWriteCommand, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", row.Name)
-	case row.Name == "count":
-		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
-	case !row.Transactional:
-		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", req.Name)
-	case req.DB == "config" || req.DB == "local" || req.DB == "admin" && !row.AdminOnly && wire(req) < wire50:
-		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot run command against the '%s' database in a transaction.", req.DB)
-	}
-	return nil
-}
-
 // begin finds the session of the command, and its transaction or retryable write.
 func (s *call) begin() error {
 	req := s.req
-	if err := checkTxnNumber(req); err != nil || req.TxnNumber == nil {
-		return err
+	if req.TxnNumber == nil {
+		return nil
 	}
 	var refused fault.First
-	refused.Refuse(mongos(req) && hasDocument(req, "writeConcern"), fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	refused.Refuse(mongos(req) && !req.Row.EndsTransaction && hasDocument(req, "writeConcern"), fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
 	refused.Refuse(mongos(req) && !req.StartTransaction && req.Row.Name != "getMore" && hasDocument(req, "readConcern"), fault.InvalidOptions,
 		"Only the first command in a transaction may specify a readConcern")
+	token, noToken := req.Body.LookupErr("recoveryToken")
+	shard, _ := req.Body.Lookup("recoveryToken", "recoveryShardId").StringValueOK()
 	return s.Begin(store.Claim{LSID: req.LSID, Number: *req.TxnNumber, Transaction: req.InTransaction, Start: req.StartTransaction,
 		Commits: req.Row.Name == "commitTransaction", Aborts: req.Row.Name == "abortTransaction", Lifetime: req.TransactionLifetime,
-		Recovers: hasDocument(req, "recoveryToken"), Refused: refused.Err, Name: req.Name, API: req.API, Server: address(req), Mongos: mongos(req)})
+		Refused: refused.Err, Name: req.Name, API: req.API, Old: s.old(), Mongos: mongos(req), Server: address(req), Shard: s.d.opts.ShardName,
+		Recovers: noToken == nil && token.Type == bson.TypeEmbeddedDocument, Recovery: shard})
 }
 
 // hasDocument reports whether a command has a field that is a document with fields.
@@ -50,28 +36,32 @@ func hasDocument(req *Request, field string) bool {
 	return len(doc) > 5
 }
 
-// routed converts an error about the session as a mongos does, which reports that of a write as the error of the first
-// statement.
-func (s *call) routed(err error) (bson.D, error) {
+// routed converts an error of the shard as a mongos does. It reports that of a write as the error of its statements,
+// unless the transaction can be repeated.
+func (s *call) routed(reply bson.D, err error) (bson.D, error) {
 	req := s.req
 	e, ok := err.(*fault.Error)
-	if !ok || !mongos(req) {
-		return nil, err
+	if !ok || !mongos(req) || s.Unsent || e.Code == fault.NotImplemented {
+		return reply, err
 	}
-	switch req.Row.Name {
-	case "insert", "update", "delete":
-		if e.Code == fault.TransactionCommitted {
+	_, host, _ := strings.Cut(s.d.opts.ShardHost, "/")
+	transient := req.InTransaction && (fault.Transient.Has(e.Code) || fault.Retriable.Has(e.Code))
+	switch {
+	case req.Row.Name == "find":
+		err = prefixed("Encountered non-retryable error during query", e)
+	case req.Row.Statements != "" && transient:
+		err = prefixed(fmt.Sprintf("Encountered error from %s during a transaction", host), e)
+	case req.Row.Statements != "":
+		if req.InTransaction {
 			req.AfterOK = s.recoveryToken()
 		}
-		if e.Code == fault.TransactionCommitted || e.Code == fault.TransactionTooOld && !req.InTransaction {
-			return tally(req, []effect{{err: e}}), nil
-		}
-	case "find":
-		if e.Code == fault.TransactionCommitted {
-			return nil, prefixed("Encountered non-retryable error during query", e)
-		}
+		return tally(req, []effect{{err: e}}, nil, nil), nil
 	}
-	return nil, err
+	if req.InTransaction && (e.Code == fault.SnapshotTooOld || e.Code == fault.SnapshotUnavailable) {
+		transaction, statement := s.Statement()
+		err = prefixed(fmt.Sprintf("Transaction %s was aborted on statement %d due to: a non-retryable snapshot error", transaction, statement), err.(*fault.Error))
+	}
+	return reply, err
 }
 
 // prefixed returns an error with the place where a mongos encountered it.
@@ -85,61 +75,74 @@ func prefixed(where string, e *fault.Error) error {
 // was aborted while the command ran, the command fails.
 func (s *call) inTransaction(reply bson.D, err error) (bson.D, error) {
 	_, failed := value.Field(reply, "writeErrors")
-	if aborted := s.Complete(failed || err != nil, err == nil && s.req.Row.Write); aborted != nil {
+	s.Unsent = s.Unsent || err != nil && s.req.Row.Name == "getMore" // the mongos has the cursors
+	if aborted := s.Complete(failed || err != nil, err == nil); aborted != nil {
 		reply, err = nil, aborted
 	}
-	if !mongos(s.req) {
-		return reply, err
-	}
-	e, ok := err.(*fault.Error)
-	switch {
-	case !ok:
-		s.req.AfterOK = append(s.req.AfterOK, s.recoveryToken()...)
-	case e.Code == fault.WriteConflict:
-		_, host, _ := strings.Cut(s.d.opts.ShardHost, "/")
-		return reply, prefixed(fmt.Sprintf("Encountered error from %s during a transaction", host), e)
+	// A mongos passes on the replies to some commands even if they have failed.
+	if mongos(s.req) && (err == nil || s.req.Row.Write && s.req.Row.Statements == "" && s.req.Row.Name != "create") {
+		s.req.AfterOK = s.recoveryToken()
 	}
 	return reply, err
 }
 
+// unfit returns an error if a stage cannot run in a transaction. A mongos finds out itself, except for $collStats.
+func (s *call) unfit(stage string) error {
+	end := "."
+	switch {
+	case stage == "$collStats" && !s.old():
+		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: $collStats")
+	case stage == "$changeStream" && s.old():
+		return fault.Errorf(fault.OperationNotSupportedInTransaction, "$changeStream cannot be used in a transaction")
+	case !slices.Contains([]string{"$collStats", "$changeStream", "$currentOp", "$listLocalSessions"}, stage):
+		return nil
+	case s.old():
+		end = ""
+	}
+	s.Unsent = true
+	return fault.Errorf(fault.OperationNotSupportedInTransaction,
+		"Operation not permitted in transaction :: caused by :: Aggregation stage %s cannot run within a multi-document transaction%s", stage, end)
+}
+
 // endTransaction implements commitTransaction and abortTransaction.
 func (d *Deployment) endTransaction(req *Request) (bson.D, error) {
-	if req.TxnNumber == nil || !req.InTransaction {
-		if err := checkTxnNumber(req); err != nil {
-			return nil, err
-		}
+	s := d.newCall(req)
+	switch {
+	case req.InTransaction:
+	case mongos(req) && !s.old():
+		return nil, fault.Errorf(fault.InvalidOptions, "%s can only be run within a session", req.Row.Name)
+	default:
 		return nil, fault.Errorf(fault.CommandFailed, "%s must be run within a transaction", req.Row.Name)
 	}
-	s := d.newCall(req)
-	if _, err := s.plan(func(*call, *args) action { return nil }); err != nil {
-		return nil, err
+	_, wrong := s.plan(func(*call, *args) action { return nil })
+	_, noTime := req.Body.LookupErr("commitTimestamp")
+	if wrong == nil && noTime == nil && !mongos(req) {
+		wrong = fault.Errorf(fault.InvalidOptions, "commitTransaction cannot provide commitTimestamp to unprepared transaction.")
+	}
+	if wrong != nil && !mongos(req) {
+		return nil, wrong
 	}
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
 	defer s.End()
-	if _, err := req.Body.LookupErr("commitTimestamp"); err == nil {
-		_ = s.Finish(false)
-		return nil, fault.Errorf(fault.InvalidOptions, "commitTransaction cannot provide commitTimestamp to unprepared transaction.")
+	if wrong != nil { // a mongos aborts the transaction, too
+		s.Abandon()
+		return nil, wrong
 	}
-	err := s.Finish(req.Row.Name == "commitTransaction")
-	var token bson.D
-	if mongos(req) {
-		token = s.recoveryToken()
+	err := s.Finish()
+	req.TriedToWrite = err == nil && req.Row.Name == "commitTransaction"
+	if mongos(req) && (err == nil || !s.Unsent) {
+		req.AfterOK = s.recoveryToken()
 	}
-	if failed, ok := err.(*fault.Error); ok {
-		failed.Extra = token
-		return nil, failed
-	}
-	req.AfterOK = token
-	return bson.D{}, nil
+	return nil, err
 }
 
 // recoveryToken returns the field with which another mongos recovers the outcome of a transaction. It contains the
 // shard if the transaction has written.
 func (s *call) recoveryToken() bson.D {
 	token := bson.D{}
-	if s.Wrote() {
+	if s.Recoverable() {
 		token = bson.D{{Key: "recoveryShardId", Value: s.d.opts.ShardName}}
 	}
 	return bson.D{{Key: "recoveryToken", Value: token}}

@@ -230,6 +230,7 @@ func updateCommand(s *call, a *args) action {
 		for _, w := range writes {
 			if list, ok := w.update.(bson.A); ok && err == nil {
 				err = pipeline.CheckNames(list, wire(s.req))
+				s.Unsent = err != nil // a mongos finds it itself
 			}
 		}
 		if err != nil {
@@ -252,30 +253,34 @@ func deleteCommand(s *call, a *args) action {
 	return batched(s, a, writes)
 }
 
-// tally returns the reply of insert, update or delete, with the fields in the server's order.
-func tally(req *Request, results []effect) bson.D {
-	var n, modified int64
-	var upserted, failed bson.A
+// tally returns the reply of insert, update or delete, with the fields in the server's order. times and retried are
+// fields of it.
+func tally(req *Request, results []effect, times, retried bson.D) bson.D {
+	var n, changed int64
+	var inserted, failed bson.A
 	for _, r := range results {
 		if r.err != nil {
 			failed = append(failed, writeError(req, r))
 			continue
 		}
 		n += r.st.N
-		modified += r.st.Modified
+		changed += r.st.Modified
 		if req.Row.Name == "update" && r.st.Kind == store.Insert {
-			upserted = append(upserted, bson.D{{Key: "index", Value: int32(r.i)}, {Key: "_id", Value: r.st.ID}})
+			inserted = append(inserted, bson.D{{Key: "index", Value: int32(r.i)}, {Key: "_id", Value: r.st.ID}})
 		}
 	}
-	out := bson.D{{Key: "n", Value: value.Int(n)}}
-	if req.Row.Name == "update" {
-		out = append(out, bson.E{Key: "nModified", Value: value.Int(modified)})
-		if mongos(req) {
-			slices.Reverse(out)
-		}
+	count := bson.D{{Key: "n", Value: value.Int(n)}}
+	modified := value.AddIf(nil, req.Row.Name == "update", "nModified", value.Int(changed))
+	upserted := value.AddIf(nil, len(inserted) > 0, "upserted", inserted)
+	errs := value.AddIf(nil, len(failed) > 0, "writeErrors", failed)
+	switch {
+	case mongos(req):
+		return slices.Concat(modified, count, upserted, errs, retried)
+	case wire(req) < wire50:
+		slices.Reverse(times)
+		return slices.Concat(count, modified, upserted, errs, retried, times)
 	}
-	out = value.AddIf(out, len(upserted) > 0, "upserted", upserted)
-	return value.AddIf(out, len(failed) > 0, "writeErrors", failed)
+	return slices.Concat(count, times, errs, retried, upserted, modified)
 }
 
 func writeError(req *Request, r effect) bson.D {
@@ -290,13 +295,14 @@ func writeError(req *Request, r effect) bson.D {
 
 // batched returns the action of insert, update or delete.
 func batched(s *call, a *args, writes []*write) action {
-	b, name, unacknowledged := newBatch(s, a), a.name(), a.unacknowledged()
+	b, name, unacknowledged := newBatch(s, a), a.name(), a.unacknowledged(s.req)
 	a.Refuse(b.stmtIDs != nil && len(b.stmtIDs) != len(writes), fault.InvalidLength,
 		"Number of statement ids must match the number of batch entries. Got %d statement ids but %d operations", len(b.stmtIDs), len(writes))
 	for i, w := range writes {
 		w.i, w.db, w.coll = i, s.req.DB, name
 	}
 	return func() (bson.D, error) {
+		s.Tried = true // a statement that cannot be parsed has locked the collection
 		err := namespace(s.req.DB, name)
 		if e, ok := err.(*fault.Error); ok && mongos(s.req) { // reports a write error
 			b.results, err = []effect{{err: e}}, nil
@@ -307,15 +313,19 @@ func batched(s *call, a *args, writes []*write) action {
 		case err != nil:
 			return nil, err
 		case unacknowledged:
-			return bson.D{}, nil
+			if s.old() || mongos(s.req) {
+				return bson.D{}, nil
+			}
+			return tally(s.req, nil, nil, nil), nil
 		}
-		return slices.Concat(tally(s.req, b.results), b.retriedFields(), s.opTime()), nil
+		return tally(s.req, b.results, s.opTime(b.failed()), b.retriedFields()), nil
 	}
 }
 
-// unacknowledged reports whether the write concern is w: 0.
-func (a *args) unacknowledged() bool {
-	return value.Equal(value.Get(a.document("writeConcern"), "w"), int32(0))
+// unacknowledged reports whether the write concern is w: 0. A mongod acknowledges a write to the journal.
+func (a *args) unacknowledged(req *Request) bool {
+	concern := a.document("writeConcern")
+	return value.Equal(value.Get(concern, "w"), int32(0)) && (mongos(req) || !value.Truthy(value.Get(concern, "j")))
 }
 
 func findAndModify(s *call, a *args) action {
@@ -343,7 +353,8 @@ func findAndModify(s *call, a *args) action {
 		}
 		proj.On(w.filter)
 		last := bson.D{{Key: "n", Value: value.Int(st.N)}}
-		last = value.AddIf(last, !m.remove, "updatedExisting", st.N > 0 && st.Kind != store.Insert)
+		// A retry returns what is recorded, even if it was of another kind.
+		last = value.AddIf(last, !m.remove || len(b.retried) > 0 && st.Kind != store.Delete, "updatedExisting", st.N > 0 && st.Kind != store.Insert)
 		last = value.AddIf(last, st.Kind == store.Insert, "upserted", st.ID)
 		raw := st.Pre
 		if m.returnNew {
@@ -362,6 +373,8 @@ func findAndModify(s *call, a *args) action {
 		return value.AddIf(out, b.retriedFields() != nil, "retriedStmtId", b.id(0)), nil
 	}
 }
+
+const incompatibleRetry = 40638
 
 // modify contains the options of findAndModify that decide what a retry returns.
 type modify struct {
@@ -389,7 +402,7 @@ func (w *write) again(st *store.Statement) (*store.Statement, error) {
 	case w.kind == deleting:
 		return &store.Statement{Kind: store.Delete, N: 1}, nil
 	case st.Kind == store.Delete:
-		return nil, fault.Errorf(40638, "update retry request is not compatible with previous write in the transaction of type: d")
+		return nil, fault.Errorf(incompatibleRetry, "update retry request is not compatible with previous write in the transaction of type: d")
 	case st.Kind == store.Insert:
 		return st, nil
 	}

@@ -1,6 +1,7 @@
 package failpoint
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,6 +17,8 @@ type Command struct {
 	Aliases   []string // other names of the command
 	Namespace string   // database.collection, or only the database
 	AppName   string   // of the client, from its handshake
+	// Connection is the number of the connection, whose thread has it in its name.
+	Connection int64
 }
 
 // Failure is the effect of a fail point on a command, in this order: it blocks the command, then closes the connection
@@ -112,14 +115,14 @@ func (k kind) read(data bson.Raw) effect {
 	if _, given := data.Lookup("closeConnection").BooleanOK(); !given {
 		f.CloseConnection = k.closes
 	}
-	code, hasCode := data.Lookup(k.codeField).AsInt64OK()
+	code, hasCode := integer(data, k.codeField)
 	if f.Code, f.HasCode = int32(code), hasCode; !hasCode {
 		f.Code, f.HasCode = k.code, k.code != 0
 	}
 	f.ExtraInfo, _ = data.Lookup("errorExtraInfo").DocumentOK()
 	f.WriteConcernError, _ = data.Lookup("writeConcernError").DocumentOK()
 	if isTrue(data, "blockConnection") {
-		ms, ok := data.Lookup("blockTimeMS").AsInt64OK()
+		ms, ok := integer(data, "blockTimeMS")
 		switch {
 		case !ok:
 			f.Err = fault.Errorf(fault.InvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
@@ -139,10 +142,10 @@ func (e *effect) appliesTo(c Command) bool {
 	if e.kind.always {
 		return true
 	}
-	if app, ok := e.data.Lookup("appName").StringValueOK(); ok && app != c.AppName {
+	if !e.allows("appName", c.AppName) || !e.allows("namespace", c.Namespace) {
 		return false
 	}
-	if ns, ok := e.data.Lookup("namespace").StringValueOK(); ok && ns != c.Namespace {
+	if e.has("threadName") && !e.allows("threadName", fmt.Sprint("conn", c.Connection)) {
 		return false
 	}
 	commands := e.kind.commands
@@ -184,7 +187,22 @@ func (r *Registry) Next(c Command) (Failure, bool) {
 		return Failure{}, false
 	}
 	p.count++
+	p.entered++
 	return f, true
+}
+
+func (e *effect) has(field string) bool { _, err := e.data.LookupErr(field); return err == nil }
+
+// allows reports whether a field of the data is missing or has the value. One that is not a string is like an empty one.
+func (e *effect) allows(field, own string) bool {
+	text, _ := e.data.Lookup(field).StringValueOK()
+	return text == own || !e.has(field)
+}
+
+// integer returns a field whose value is exactly an integer.
+func integer(data bson.Raw, name string) (int64, bool) {
+	v, _ := value.FromRaw(data.Lookup(name))
+	return value.Int64(v)
 }
 
 func isTrue(data bson.Raw, name string) bool {

@@ -27,7 +27,7 @@ func failCommand(t testing.TB, mode, data string) bson.Raw {
 func half() float64 { return 0.5 }
 
 // entered returns the number of hits of a fail point.
-func entered(r *failpoint.Registry, name string) int32 { return r.State(name)[2].Value.(int32) }
+func entered(r *failpoint.Registry, name string) int { return int(r.State(name)[2].Value.(int64)) }
 
 func registry(t testing.TB, mode, data string) *failpoint.Registry {
 	t.Helper()

@@ -37,6 +37,7 @@ type point struct {
 	effect      effect
 	next        int   // index of the next element of a sequence
 	count       int32 // hits
+	entered     int64 // hits since it was configured
 }
 
 // mode is a mode, numbered as on the server.
@@ -156,6 +157,7 @@ func (r *Registry) hit(name string, c Command, accept func(*effect) bool) (Failu
 		}
 	}
 	p.count++
+	p.entered++
 	return p.effect.failure, true
 }
 
@@ -177,5 +179,5 @@ func (r *Registry) State(name string) bson.D {
 	if len(p.effect.data) == 0 {
 		data = bson.D{}
 	}
-	return bson.D{{Key: "mode", Value: int32(p.mode)}, {Key: "data", Value: data}, {Key: "timesEntered", Value: p.count}}
+	return bson.D{{Key: "mode", Value: int32(p.mode)}, {Key: "data", Value: data}, {Key: "timesEntered", Value: p.entered}}
 }

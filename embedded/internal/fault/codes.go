@@ -5,7 +5,6 @@ import (
 	_ "embed" // for errorcodes.txt
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -81,6 +80,8 @@ const (
 	InvalidUUID                              int32 = 207
 	QueryFeatureNotAllowed                   int32 = 224
 	TransactionTooOld                        int32 = 225
+	IncompleteTransactionHistory             int32 = 217
+	ShardNotFound                            int32 = 70
 	CursorKilled                             int32 = 237
 	NotImplemented                           int32 = 238
 	SnapshotTooOld                           int32 = 239
@@ -113,6 +114,7 @@ const (
 	NotPrimaryNoSecondaryOk                  int32 = 13435
 	NotPrimaryOrSecondary                    int32 = 13436
 	SearchNotEnabled                         int32 = 31082
+	NoExtraInfo                              int32 = 40671
 	IDLFailedToParse                         int32 = 40414
 	IDLDuplicateField                        int32 = 40413
 	IDLUnknownField                          int32 = 40415
@@ -129,10 +131,10 @@ var errorCodesText string
 
 // errorCode is a line of errorcodes.txt.
 type errorCode struct {
-	name       string // "-" if it has no name
-	categories []string
-	since      int    // wire version that introduced the name
-	former     string // name before wire version until
+	name       string         // "-" if it has no name
+	categories map[string]int // and the wire versions from which on it is in them
+	since      int            // wire version that introduced the name
+	former     string         // name before wire version until
 	until      int
 }
 
@@ -146,7 +148,7 @@ func parseErrorCodes(text string) map[int32]errorCode {
 			continue
 		}
 		number, _ := strconv.ParseInt(words[0], 10, 32)
-		e := errorCode{name: words[1]}
+		e := errorCode{name: words[1], categories: map[string]int{}}
 		for _, word := range words[2:] {
 			if wire, ok := strings.CutPrefix(word, "since="); ok {
 				e.since, _ = strconv.Atoi(wire)
@@ -154,7 +156,8 @@ func parseErrorCodes(text string) map[int32]errorCode {
 				e.former = former
 				e.until, _ = strconv.Atoi(wire)
 			} else {
-				e.categories = append(e.categories, word)
+				category, wire, _ := strings.Cut(word, "@")
+				e.categories[category], _ = strconv.Atoi(wire)
 			}
 		}
 		out[int32(number)] = e
@@ -194,6 +197,12 @@ const (
 	SystemOverloaded Category = "SystemOverloaded"
 	// Resumable errors have the label ResumableChangeStreamError in change streams, like retriable ones.
 	Resumable Category = "Resumable"
+	// NonResumable errors have the label NonResumableChangeStreamError in every command.
+	NonResumable Category = "NonResumable"
+	// CloseConnection errors close the connection.
+	CloseConnection Category = "CloseConnection"
+	// NeedsInfo errors contain further fields, without which a fail point cannot set them.
+	NeedsInfo Category = "NeedsInfo"
 	// Transient errors have the label TransientTransactionError in every command of a transaction. Before the commit
 	// retriable errors have it, too.
 	Transient Category = "Transient"
@@ -207,7 +216,8 @@ func (c Category) Has(code int32) bool { return c.In(code, latestWire) }
 // In reports whether a code is in the category, and exists in a wire version.
 func (c Category) In(code int32, wire int) bool {
 	e := errorCodes[code]
-	return wire >= e.since && slices.Contains(e.categories, string(c))
+	since, in := e.categories[string(c)]
+	return in && wire >= max(e.since, since)
 }
 
 // Error is an error of a command. The dispatcher adds the labels that follow from the code (RetryableWriteError,

@@ -30,11 +30,10 @@ type faulty struct {
 }
 
 func (f faulty) Rows() []commands.Row {
-	return []commands.Row{{Name: "insert", Run: f.run, OnSecondary: true}}
+	return []commands.Row{{Name: "insert", Run: f.run, OnSecondary: true, Retryable: true, Transactional: true}}
 }
 func (faulty) ClusterTime(t bson.Timestamp) bson.Timestamp { return t }
 func (faulty) OperationTime() bson.Timestamp               { return bson.Timestamp{T: 1} }
-func (faulty) EndSessions([]bson.Raw)                      {}
 func (faulty) KillSessions([]bson.Raw)                     {}
 func (faulty) Scripting() bool                             { return true }
 func (faulty) EndTerm(int64)                               {}

@@ -26,9 +26,7 @@ type Backend interface {
 	OperationTime() bson.Timestamp
 	// ClusterTime advances the cluster time to seen, if that is later, and returns it.
 	ClusterTime(seen bson.Timestamp) bson.Timestamp
-	// EndSessions removes sessions with their transactions and cursors. The ids are lsid documents.
-	EndSessions(lsids []bson.Raw)
-	// KillSessions aborts the operations of sessions; nil means all sessions.
+	// KillSessions aborts the operations of sessions, given by lsid documents; nil means all sessions.
 	KillSessions(lsids []bson.Raw)
 	// Scripting reports whether it executes JavaScript.
 	Scripting() bool

@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,23 +12,72 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// failConcern adds a write concern error. Only write concerns that no member could ever satisfy fail here, because all
-// members share their data. mongod reports the details in a document; mongos adds them to the message, because it
-// copies the message of its shard.
-func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w string) {
-	var details bson.D
-	if x.view.Role == commands.Mongos {
-		message += "; Error details: { writeConcern: { w: " + w + ", wtimeout: 0, provenance: \"clientSupplied\" } } at " + ShardName
-	} else {
-		j, noJ := concern.LookupErr("j")
-		timeout, _ := concern.Lookup("wtimeout").AsInt64OK()
-		given := value.AddIf(bson.D{{Key: "w", Value: concern.Lookup("w")}}, noJ == nil, "j", j)
-		given = append(given,
-			bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})
-		details = bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: given}}}}
+// unsatisfied is a write concern that no member could ever satisfy. All others succeed at once, because all members
+// share their data.
+type unsatisfied struct {
+	code    int32
+	message string
+	concern bson.Raw
+}
+
+// supportsConcern reports whether the command accepts a writeConcern, and waits for it.
+func (x *exchange) supportsConcern() bool {
+	return x.row != nil && (x.row.WriteConcern || x.row.Write && !x.row.NoWriteConcern)
+}
+
+// awaitConcern is the one place that waits for the write concern, after success and after failure.
+func (x *exchange) awaitConcern(fields bson.D, failure *fault.Error) {
+	if !x.ran || !x.supportsConcern() {
+		return
 	}
-	x.concern = code
-	x.writeConcernError = slices.Concat(x.codeFields(code), bson.D{{Key: "errmsg", Value: message}}, details)
+	f, hit := x.conn.server.failPoints.After(x.forFailPoint())
+	if x.element.WriteConcernError != nil {
+		f, hit = x.element, true
+	}
+	switch {
+	case hit:
+		code, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
+		x.writeConcernError, x.concern, x.labels, x.told = f.WriteConcernError, int32(code), f.Labels, true
+	case x.unsatisfied != nil && x.triedToWrite(fields, failure):
+		x.writeConcernError, x.concern = x.unsatisfied.text(x), x.unsatisfied.code
+	}
+}
+
+// triedToWrite reports whether there was a write to wait for, even if it failed or changed nothing.
+func (x *exchange) triedToWrite(fields bson.D, failure *fault.Error) bool {
+	errs, _ := value.Get(fields, "writeErrors").(bson.A)
+	ordered, given := x.request.Body.Lookup("ordered").BooleanOK()
+	switch mongos := x.view.Role == commands.Mongos; {
+	case mongos && failure != nil && len(x.request.AfterOK) == 0 && x.row.Name != "findAndModify": // not a reply of the shard
+		return false
+	case mongos && len(errs) > 0:
+		return given && !ordered && len(errs) < len(value.Elements(x.request.Body.Lookup(x.row.Statements)))
+	case failure == nil:
+	case failure.Code == fault.NoSuchTransaction, failure.Code == fault.TransactionTooOld && !x.request.InTransaction:
+		return true // the server writes a no-op to wait for
+	}
+	return x.row.Run == nil || x.request.TriedToWrite
+}
+
+// text returns the write concern error. A mongos adds the details to the message, unless it passes on the reply of a
+// shard. It drops the details where it composes the error itself.
+func (u *unsatisfied) text(x *exchange) bson.D {
+	mongos := x.view.Role == commands.Mongos && !x.row.EndsTransaction
+	details, message := u.details(), u.message
+	if mongos {
+		message += "; Error details: " + value.Text(details) + " at " + ShardName
+	}
+	out := append(x.codeFields(u.code), bson.E{Key: "errmsg", Value: message})
+	return value.AddIf(out, !mongos || x.row.Statements == "", "errInfo", details)
+}
+
+// details returns the write concern as errors show it.
+func (u *unsatisfied) details() bson.D {
+	j, noJ := u.concern.LookupErr("j")
+	timeout, _ := u.concern.Lookup("wtimeout").AsInt64OK()
+	given := value.AddIf(bson.D{{Key: "w", Value: u.concern.Lookup("w")}}, noJ == nil, "j", j)
+	return bson.D{{Key: "writeConcern", Value: append(given,
+		bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})}}
 }
 
 // unknownField returns the first unknown field of a concern, "" if all are known.
@@ -54,7 +102,7 @@ func (x *exchange) readWriteConcern() error {
 	if concern == nil || err != nil {
 		return err
 	}
-	if !x.row.WriteConcern && (!x.row.Write || x.row.NoWriteConcern) {
+	if !x.supportsConcern() {
 		x.noTimes = x.view.Role == commands.Mongos
 		return fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
 	}
@@ -86,9 +134,8 @@ func (x *exchange) readWriteConcern() error {
 	case n > 1 && x.view.Role == commands.Standalone:
 		return fault.Errorf(fault.BadValue, "cannot use 'w' > 1 when a host is not replicated")
 	case x.view.isMember() && int(n) > x.view.set.dataBearing(), x.view.Role == commands.Mongos && n > shardMembers:
-		x.failConcern(fault.UnsatisfiableWriteConcern, "Not enough data-bearing nodes", concern, fmt.Sprint(n))
+		return x.unsatisfiable(fault.UnsatisfiableWriteConcern, "Not enough data-bearing nodes", concern)
 	}
-	x.unacknowledged = n == 0
 	return nil
 }
 
@@ -166,13 +213,12 @@ func (x *exchange) readConcern() (err error) {
 	if err != nil {
 		return nil
 	}
-	refused := true
-	defer func() { x.noTimes = err != nil && refused && x.view.Role == commands.Mongos }() // it fails before it knows the time
 	concern, ok := given.DocumentOK()
 	if !ok && given.Type != bson.TypeNull && x.row.Name == "aggregate" {
-		err = wrongType("aggregate.readConcern", given, "object")
-		return err
+		return wrongType("aggregate.readConcern", given, "object")
 	}
+	mongos := x.view.Role == commands.Mongos
+	x.noTimes = mongos // if it fails before it knows the time
 	if !ok {
 		return fault.Errorf(fault.FailedToParse, "readConcern field should be an object")
 	}
@@ -183,11 +229,15 @@ func (x *exchange) readConcern() (err error) {
 	if reason := x.refusesLevel(&r); reason != "" {
 		return fault.Errorf(fault.InvalidOptions, "Command %s does not support %s :: caused by :: %s", x.request.Name, r.text(), reason)
 	}
-	if x.view.Role == commands.Mongos && !x.row.ReadsShard() {
+	x.noTimes = false
+	if mongos && !x.row.ReadsShard() {
 		return nil
 	}
-	refused = false
-	return x.readTimes(&r)
+	err = x.readTimes(&r)
+	if e, ok := err.(*fault.Error); ok && mongos && x.row.Name == "find" {
+		e.Message = "Encountered non-retryable error during query :: caused by :: " + e.Message
+	}
+	return err
 }
 
 // readTimes checks the times of a read concern on the server that reads.
@@ -259,6 +309,18 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 		return fault.Errorf(fault.BadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)
 	}
 	message := "No write concern mode named '" + name + "' found in replica set configuration"
-	x.failConcern(fault.UnknownReplWriteConcern, message, concern, strconv.Quote(name))
-	return nil
+	return x.unsatisfiable(fault.UnknownReplWriteConcern, message, concern)
+}
+
+// unsatisfiable notes a write concern that cannot be satisfied. On a mongos it fails an aggregation, whose stage writes
+// a temporary collection first.
+func (x *exchange) unsatisfiable(code int32, message string, concern bson.Raw) error {
+	x.unsatisfied = &unsatisfied{code, message, concern}
+	if x.view.Role != commands.Mongos || x.row.Name != "aggregate" {
+		return nil
+	}
+	details := x.unsatisfied.details()
+	create := append(bson.D{{Key: "create", Value: "tmp.agg_out." + value.UUIDText(value.NewUUID().Data)}, {Key: "temp", Value: true}}, details...)
+	return fault.Errorf(code, "PlanExecutor error during aggregation :: caused by :: write concern failed while running command %s :: caused by :: %s; Error details: %s",
+		value.Text(create), message, value.Text(details))
 }

@@ -25,9 +25,10 @@ type exchange struct {
 	row            *entry
 	start          time.Time
 	ns             string                 // "" if not determined yet
-	unacknowledged bool                   // the write concern is w: 0
 	execute        func() (bson.D, error) // the result of Row.Parse, or the row's own function
 	readsSecondary bool                   // the read preference allows a secondary
+	ran            bool                   // the checks before the command have passed
+	unsatisfied    *unsatisfied           // the write concern, if it cannot be satisfied
 	element        failpoint.Failure      // of failCommandSequence
 	lastOp         bson.Timestamp         // lastOp of the connection before the command
 
@@ -35,6 +36,7 @@ type exchange struct {
 	labels            []string // error labels; nil if not determined yet
 	writeConcernError any
 	concern           int32 // code of writeConcernError
+	told              bool  // a fail point has set it
 	noTimes           bool  // omit operationTime and $clusterTime
 }
 
@@ -69,21 +71,15 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 		return nil, commands.ErrClose
 	}
 	x.view.version = x.conn.server.view().version // the primary may have changed
-	if err == nil {
-		if x.unacknowledged && x.row.OnlyOK {
-			fields = nil
-		} else {
-			x.addConcernError()
-		}
-		x.logEnd(nil, false)
-		return x.compose(fields, nil), nil
-	}
-	x.request.Stream = nil
 	var failure *fault.Error
-	if !errors.As(err, &failure) {
-		failure = fault.Errorf(fault.InternalError, "%s", err.Error())
+	if err != nil {
+		x.request.Stream = nil
+		if !errors.As(err, &failure) {
+			failure = fault.Errorf(fault.InternalError, "%s", err.Error())
+		}
 	}
-	x.setLabels(failure.Code, false, failure.Labels)
+	x.awaitConcern(fields, failure)
+	x.setLabels(failure)
 	x.logEnd(failure, false)
 	return x.compose(fields, failure), nil
 }
@@ -115,13 +111,17 @@ func (x *exchange) run() (bson.D, error) {
 			return nil, err
 		}
 	}
+	x.ran = true
 	if x.row.Write {
 		x.request.Context = x.conn.ctx // a write that has started continues even if its client disconnects
 	}
-	if x.row.Write && x.view.isMember() {
-		defer func() { x.conn.lastOp = x.conn.server.now() }()
+	x.request.LastOp = x.lastOp
+	fields, err := x.execute()
+	open := x.request.InTransaction && !x.row.EndsTransaction && value.Get(fields, "writeErrors") == nil
+	if x.row.Write && x.view.isMember() && !open {
+		x.conn.lastOp = x.conn.server.now()
 	}
-	return x.execute()
+	return fields, err
 }
 
 // parse does the checks that precede fail points.
@@ -266,7 +266,7 @@ func (x *exchange) applyFailPoint() error {
 		}
 		x.view = x.conn.server.view() // the server may have stepped down
 	}
-	if f.CloseConnection {
+	if f.CloseConnection || f.HasCode && fault.CloseConnection.In(f.Code, x.view.Wire) {
 		return commands.ErrClose
 	}
 	if !f.HasCode {
@@ -275,6 +275,9 @@ func (x *exchange) applyFailPoint() error {
 	if _, ok := f.ExtraInfo.Lookup("ns").StringValueOK(); !ok && f.ExtraInfo != nil && f.Code == fault.StaleConfig {
 		return fault.Errorf(fault.ExtraInfoMissing,
 			"Error parsing extra info for StaleConfig :: caused by :: field not found, expected type string")
+	}
+	if fault.NeedsInfo.In(f.Code, x.view.Wire) && f.ExtraInfo == nil {
+		return fault.Errorf(fault.NoExtraInfo, "Missing required extra info for error code %s", fault.NameIn(f.Code, x.view.Wire))
 	}
 	failure := fault.Errorf(f.Code, "Failing command due to 'failCommand' failpoint")
 	if x.has(failsVia) {
@@ -285,7 +288,7 @@ func (x *exchange) applyFailPoint() error {
 }
 
 func (x *exchange) forFailPoint() failpoint.Command {
-	return failpoint.Command{Name: x.row.Name, Aliases: x.row.Aliases, Namespace: x.namespace(), AppName: x.appName()}
+	return failpoint.Command{Name: x.row.Name, Aliases: x.row.Aliases, Namespace: x.namespace(), AppName: x.appName(), Connection: x.conn.id}
 }
 
 // namespace returns the namespace of the command, as logs and fail points see it.
@@ -296,13 +299,12 @@ func (x *exchange) namespace() string {
 	return x.ns
 }
 
-// appName returns the client's application name. Fail points match it even in the hello that sets it.
+// appName returns the client's application name. Fail points match that of the first hello, even if it fails.
 func (x *exchange) appName() string {
-	if x.conn.metadata || x.row.Name != "hello" && x.row.Name != "isMaster" {
-		return x.conn.appName
+	if !x.conn.metadata && x.conn.appName == "" && (x.row.Name == "hello" || x.row.Name == "isMaster") {
+		x.conn.appName, _ = x.request.Body.Lookup("client", "application", "name").StringValueOK()
 	}
-	name, _ := x.request.Body.Lookup("client", "application", "name").StringValueOK()
-	return name
+	return x.conn.appName
 }
 
 // sleep waits for a duration or until wake is closed. It returns false if the context ended.
@@ -470,37 +472,27 @@ func (x *exchange) deadline() error {
 	return nil
 }
 
-// addConcernError adds a write concern error to the reply of a successful command.
-func (x *exchange) addConcernError() {
-	x.labels = nil
-	f, hit := x.conn.server.failPoints.After(x.forFailPoint())
-	if x.element.WriteConcernError != nil {
-		f, hit = x.element, true
-	}
-	if hit {
-		code, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
-		x.writeConcernError, x.concern, x.labels = f.WriteConcernError, int32(code), f.Labels
-	}
-	if x.writeConcernError != nil {
-		x.setLabels(x.concern, true, nil)
-	}
-}
-
-// setLabels sets the labels that follow from a code, and the labels of the command's own error, unless a fail point has
-// set labels. concern is set if it is the code of a write concern error.
+// setLabels sets the labels that follow from the codes of the error and of the write concern error, and the labels of
+// the command's own error, unless a fail point has set labels.
 //
 // Retryable Writes, "RetryableWriteError Labels"; Transactions, "Error Labels"; Change Streams, "Resumable Error"; Client
 // Backpressure, "Retryable Overload Error".
-func (x *exchange) setLabels(code int32, concern bool, own []string) {
-	if x.labels != nil {
+func (x *exchange) setLabels(failure *fault.Error) {
+	if x.labels != nil || failure == nil && x.writeConcernError == nil {
 		return
 	}
 	var labels []string
-	wire := x.view.Wire
-	retriable := fault.Retriable.In(code, wire)
+	var code int32
+	if failure != nil {
+		code = failure.Code
+	}
+	is := func(c fault.Category, code int32) bool { return c.In(code, x.view.Wire) }
+	retriable := is(fault.Retriable, code) || is(fault.Retriable, x.concern)
 	r, mongos := &x.request, x.view.Role == commands.Mongos
 	finish := x.endsTransaction()
-	if r.InTransaction && !concern && (fault.Transient.In(code, wire) || !finish && retriable) {
+	// A transaction that may be rolled back is not repeated.
+	unknown := finish && code == fault.NoSuchTransaction && x.writeConcernError != nil
+	if r.InTransaction && (is(fault.Transient, code) && !unknown || !finish && is(fault.Retriable, code)) {
 		labels = append(labels, "TransientTransactionError")
 	}
 	// A mongos does not add the label: the shard does.
@@ -513,15 +505,21 @@ func (x *exchange) setLabels(code int32, concern bool, own []string) {
 	}
 	stage, _ := r.Body.Lookup("pipeline", "0").DocumentOK()
 	changeStream := r.IsChangeStream || r.Name == "aggregate" && firstKey(stage) == "$changeStream"
-	if x.has(errorLabels) && !concern && changeStream &&
-		(fault.Resumable.In(code, wire) || retriable) {
+	switch {
+	case !x.has(errorLabels):
+	case changeStream && (is(fault.Resumable, code) || is(fault.Retriable, code)):
 		labels = append(labels, "ResumableChangeStreamError")
+	case is(fault.NonResumable, code):
+		labels = append(labels, "NonResumableChangeStreamError")
 	}
-	if x.has(overload) && fault.SystemOverloaded.In(code, wire) {
+	if x.has(overload) && (is(fault.SystemOverloaded, code) || is(fault.SystemOverloaded, x.concern)) {
 		labels = append(labels, "SystemOverloadedError")
 		if retriable {
 			labels = append(labels, "RetryableError")
 		}
 	}
-	x.labels = append(labels, own...)
+	if failure != nil {
+		labels = append(labels, failure.Labels...)
+	}
+	x.labels = labels
 }

@@ -34,12 +34,15 @@ type stub struct {
 }
 
 func (s *stub) Rows() []commands.Row {
-	fine := func(*commands.Request) (bson.D, error) { return bson.D{{Key: "n", Value: int32(1)}}, nil }
+	fine := func(r *commands.Request) (bson.D, error) {
+		r.TriedToWrite = true
+		return bson.D{{Key: "n", Value: int32(1)}}, nil
+	}
 	fails := func(err error) func(*commands.Request) (bson.D, error) {
 		return func(*commands.Request) (bson.D, error) { return nil, err }
 	}
 	return []commands.Row{
-		{Name: "find", Run: fine, ReadConcern: commands.ReadConcernLevels, API: "1"},
+		{Name: "find", Run: fine, Transactional: true, ReadConcern: commands.ReadConcernLevels, API: "1"},
 		{Name: "getMore", OnSecondary: true, ReadConcern: commands.ReadConcernLevels, NoAfterClusterTime: true, Run: func(r *commands.Request) (bson.D, error) { // of a change stream, if it fails
 			if code, ok := r.Body.Lookup("fails").AsInt64OK(); ok {
 				r.IsChangeStream = true
@@ -48,9 +51,9 @@ func (s *stub) Rows() []commands.Row {
 			return fine(r)
 		}},
 		{Name: "aggregate", Run: fine, WriteConcern: true, ReadConcern: commands.ReadConcernLevels, API: "1"},
-		{Name: "insert", Run: fine, Write: true, OnlyOK: true, API: "1"},
+		{Name: "insert", Run: fine, Write: true, Retryable: true, Transactional: true, Statements: "documents", API: "1"},
 		{Name: "searches", Run: fine, Write: true, NoWriteConcern: true},
-		{Name: "commitTransaction", Run: fine, AdminOnly: true, WriteConcern: true, EndsTransaction: true, StartTransactionError: "Cannot start a transaction with a commit", API: "1"},
+		{Name: "commitTransaction", Run: fine, Retryable: true, Transactional: true, AdminOnly: true, WriteConcern: true, EndsTransaction: true, StartTransactionError: "Cannot start a transaction with a commit", API: "1"},
 		{Name: "bulkWrite", Run: fine, Write: true, AdminOnly: true, MinWire: 25},
 		{Name: "panics", OnSecondary: true, Run: func(*commands.Request) (bson.D, error) { panic("ouch") }},
 		{Name: "breaks", OnSecondary: true, Run: fails(errors.New("broken"))},
@@ -97,7 +100,6 @@ func (s *stub) OperationTime() bson.Timestamp {
 	return bson.Timestamp{T: 100, I: 1}
 }
 
-func (*stub) EndSessions([]bson.Raw)  {}
 func (*stub) KillSessions([]bson.Raw) {}
 func (*stub) Scripting() bool         { return true }
 func (*stub) EndTerm(int64)           {}

@@ -36,17 +36,31 @@ func firstKey(doc bson.Raw) string {
 // compose returns the complete reply to a command: fields, ok, the error, labels, topologyVersion and times, in the
 // order of mongod or mongos.
 func (x *exchange) compose(fields bson.D, failure *fault.Error) bson.Raw {
+	mongos := x.view.Role == commands.Mongos
+	labels, concern, last := x.labelFields(), x.concernFields(), x.request.AfterOK
+	// A mongos that passes on the reply of its shard appends to it. Before 5.0 a mongod appended, too.
+	passed := mongos && x.row != nil && x.row.Statements == ""
+	late := x.told && passed
+	appended := late || !x.has(concernFirst) && (!mongos || x.endsTransaction())
 	var reply bson.D
-	last := x.request.AfterOK
 	switch {
+	case failure == nil && appended:
+		reply = slices.Concat(fields, outcome(1), concern, labels)
+	case failure == nil && mongos:
+		reply = slices.Concat(fields, concern, labels, outcome(1))
 	case failure == nil:
-		reply = x.succeeded(fields)
-	case x.view.Role != commands.Mongos:
-		reply = slices.Concat(x.labelFields(), x.failed(fields, failure), failure.Extra)
-	case x.endsTransaction(): // a mongos appends to the reply of its shard
-		reply, last = slices.Concat(x.labelFields(), x.failed(fields, failure)), slices.Concat(last, failure.Extra)
+		reply = slices.Concat(fields, concern, outcome(1), labels)
+	case !mongos:
+		reply = slices.Concat(concern, labels, x.failed(fields, failure), failure.Extra)
+	case late:
+		reply = slices.Concat(x.failed(fields, failure), failure.Extra, concern, labels)
+	case len(last) > 0: // it passes on a failure, too
+		reply = slices.Concat(concern, labels, x.failed(fields, failure), failure.Extra)
 	default:
-		reply, last = append(x.failed(fields, failure), failure.Extra...), slices.Concat(x.labelFields(), last)
+		reply, last = slices.Concat(concern, x.failed(fields, failure), failure.Extra), slices.Concat(labels, last)
+	}
+	if failure == nil {
+		reply = append(reply, x.notPrimaryFields(x.concern)...)
 	}
 	if x.view.hasClock() && !x.noTimes {
 		now := x.conn.server.now()
@@ -74,23 +88,15 @@ func (x *exchange) labelFields() bson.D {
 	return value.AddIf(bson.D{{Key: "errorLabels", Value: x.labels}}, overloaded, "baseBackoffMS", base)
 }
 
-func (x *exchange) succeeded(fields bson.D) bson.D {
-	ok := bson.D{{Key: "ok", Value: 1.0}}
-	if x.writeConcernError == nil {
-		return append(fields, ok...)
-	}
-	concern := bson.D{{Key: "writeConcernError", Value: x.writeConcernError}}
-	concern = value.AddIf(concern, len(x.labels) > 0, "errorLabels", x.labels)
-	concern = append(concern, x.notPrimaryFields(x.concern)...)
-	if x.view.Role == commands.Mongos && !x.endsTransaction() {
-		return slices.Concat(fields, concern, ok)
-	}
-	return slices.Concat(fields, ok, concern)
+// concernFields returns the write concern error.
+func (x *exchange) concernFields() bson.D {
+	return value.AddIf(nil, x.writeConcernError != nil, "writeConcernError", x.writeConcernError)
 }
 
+func outcome(ok float64) bson.D { return bson.D{{Key: "ok", Value: ok}} }
+
 func (x *exchange) failed(fields bson.D, failure *fault.Error) bson.D {
-	reply := append(x.notPrimaryFields(failure.Code), fields...)
-	reply = append(reply, bson.E{Key: "ok", Value: 0.0}, bson.E{Key: "errmsg", Value: failure.Message})
+	reply := slices.Concat(x.notPrimaryFields(failure.Code), fields, outcome(0), bson.D{{Key: "errmsg", Value: failure.Message}})
 	if failure.Code != 0 {
 		reply = append(reply, x.codeFields(failure.Code)...)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -32,14 +33,13 @@ func (x *exchange) session() error {
 	number, hasNumber := body.Lookup("txnNumber").Int64OK()
 	auto, hasAuto := body.Lookup("autocommit").BooleanOK()
 	begin, hasBegin := body.Lookup("startTransaction").BooleanOK()
-	switch { // commands that need no user know no sessions
-	case !x.row.BeforeAuth:
-	case hasAuto:
+	// Commands that need no user know no sessions. A transaction has autocommit: false and a number, and begins with
+	// startTransaction: true.
+	switch {
+	case x.row.BeforeAuth && hasAuto:
 		return fault.Errorf(fault.OperationNotSupportedInTransaction, "This command is not supported in transactions")
-	case hasNumber:
+	case x.row.BeforeAuth && hasNumber:
 		return fault.Errorf(50889, "It is illegal to provide a txnNumber for this command")
-	}
-	switch { // a transaction has autocommit: false and a number, and begins with startTransaction: true
 	case hasAuto && !hasNumber:
 		return fault.Errorf(fault.InvalidOptions, "'autocommit' field requires a transaction number to also be specified")
 	case hasAuto && auto:
@@ -72,33 +72,33 @@ func isLSID(lsid bson.Raw) bool {
 	return len(lsid) == len(head)+16+1 && string(lsid[:len(head)]) == head
 }
 
-// transaction rejects what a transaction does not allow.
+// transaction rejects what a transaction or a retryable write does not allow.
 func (x *exchange) transaction() error {
-	r := &x.request
-	if !r.InTransaction {
-		return nil
+	r, row, five := &x.request, x.row, x.has(concernFirst)
+	var p fault.First
+	refuse := func(when bool, format string, args ...any) {
+		p.Refuse(when, fault.OperationNotSupportedInTransaction, format, args...)
 	}
+	if !r.InTransaction {
+		p.Refuse(r.TxnNumber != nil && (!row.Retryable || five && row.EndsTransaction), fault.NotARetryableWriteCommand, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", row.Name)
+		return p.Err
+	}
+	refuse(row.Name == "count", "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
+	refuse(!row.Transactional, "Cannot run '%s' in a multi-document transaction.", r.Name)
+	refuse(r.DB == "config" && five, "Cannot run command against the config database in a transaction.")
+	refuse(r.DB == "config" || r.DB == "local" || r.DB == "admin" && !row.AdminOnly && !five, "Cannot run command against the '%s' database in a transaction.", r.DB)
+	refuse(strings.HasSuffix(x.namespace(), ".system.profile"), "Cannot run command against the '%s' collection in a transaction.", x.ns)
+	refuse(r.StartTransaction && row.StartTransactionError != "", "%s", row.StartTransactionError)
 	level, _ := r.Body.Lookup("readConcern", "level").StringValueOK()
 	single := r.StartTransaction && (level == "linearizable" || level == "available")
-	switch concern, _ := r.Body.Lookup("readConcern").DocumentOK(); {
-	case x.view.Role == commands.Mongos && single:
-		return fault.Errorf(fault.InvalidOptions, "The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
-	case x.view.Role == commands.Mongos:
-	case single:
-		return fault.Errorf(fault.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
-	case !r.StartTransaction && len(concern) > emptyDocument && x.row.Name != "getMore":
-		return fault.Errorf(fault.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
-	}
-	if concern, _ := r.Body.Lookup("writeConcern").DocumentOK(); len(concern) > emptyDocument && !x.row.EndsTransaction && x.view.Role != commands.Mongos {
-		return fault.Errorf(fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-	}
-	if r.StartTransaction && x.row.StartTransactionError != "" {
-		return fault.Errorf(fault.OperationNotSupportedInTransaction, "%s", x.row.StartTransactionError)
-	}
-	if x.row.NoTransaction {
-		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", r.Name)
-	}
-	return nil
+	concern, _ := r.Body.Lookup("readConcern").DocumentOK()
+	mongos := x.view.Role == commands.Mongos
+	p.Refuse(mongos && single, fault.InvalidOptions, "The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
+	p.Refuse(single, fault.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
+	p.Refuse(!mongos && !r.StartTransaction && len(concern) > emptyDocument && row.Name != "getMore", fault.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
+	given, _ := r.Body.Lookup("writeConcern").DocumentOK()
+	p.Refuse(!mongos && len(given) > emptyDocument && !row.EndsTransaction, fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	return p.Err
 }
 
 func (x *exchange) endsTransaction() bool { return x.row != nil && x.row.EndsTransaction }
@@ -117,10 +117,8 @@ func (x *exchange) sessionList() (bson.D, error) {
 		doc, _ := v.DocumentOK()
 		lsids = append(lsids, doc)
 	}
-	switch backend := x.conn.server.cluster.Backend; x.row.Name {
-	case "refreshSessions": // has no effect, because sessions do not expire here
-	case "endSessions":
-		backend.EndSessions(lsids)
+	switch x.row.Name {
+	case "refreshSessions", "endSessions": // have no effect: sessions do not expire, and a server keeps those that ended for a while
 	case "killSessions": // without a session it kills all
 		x.killSessions(lsids)
 	case "killAllSessionsByPattern": // patterns without a session are ignored: they kill all

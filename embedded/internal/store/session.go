@@ -19,6 +19,7 @@ type session struct {
 
 	statements map[int32]*Statement // the retryable writes of number by statement id
 	txn        *transaction         // the transaction of number; nil for a retryable write
+	routers    map[string]*router   // what each mongos knows, by its address
 	// turn is held by the running command with a txnNumber. A retry waits for it, even if the first attempt has lost
 	// its connection.
 	turn chan struct{}
@@ -81,18 +82,13 @@ func (s *Store) forgetIdle() {
 	})
 }
 
-// EndSessions aborts the transactions of chosen sessions and, with forget, deletes the sessions with the records of
-// their retryable writes.
-func (s *Store) EndSessions(chosen func(key string) bool, forget bool) {
+// KillSessions aborts the transactions of chosen sessions.
+func (s *Store) KillSessions(chosen func(key string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, known := range s.sessions {
-		if !chosen(key) {
-			continue
-		}
-		s.abort(known.txn)
-		if forget {
-			delete(s.sessions, key)
+		if chosen(key) {
+			s.abort(known.txn)
 		}
 	}
 }
@@ -117,11 +113,16 @@ type Claim struct {
 	Commits     bool // and commits it
 	Aborts      bool // and aborts it
 	Lifetime    time.Duration
-	Recovers    bool   // a commit has a recovery token, so that it may be sent to another mongos
 	Refused     error  // why the command is not allowed in the transaction, if that exists
 	Name, API   string // the name and API parameters of the command; every command of a transaction has those of the first
-	Server      string // the address of the server; another mongos cannot continue a transaction
-	Mongos      bool
+	Old         bool   // the server is older than 5.0
+	// Of a mongos: its address, the name of its shard, and whether a commit has a recovery token, with a shard or without.
+	Server, Shard, Recovery string
+	Mongos, Recovers        bool
+}
+
+func (c *Claim) mismatch(first string) error {
+	return fault.Errorf(fault.APIMismatchError, "API parameter mismatch: %s used params %s, the transaction's first command used %s", c.Name, c.API, first)
 }
 
 // Begin waits for the turn of the session and finds its transaction or its retryable write. After success, End must be
@@ -132,7 +133,7 @@ func (w *Work) Begin(c Claim) (err error) {
 	if err != nil {
 		return err
 	}
-	w.turn, w.lsid = known.turn, c.LSID
+	w.turn, w.claim, w.known = known.turn, c, known
 	defer func() {
 		if err != nil {
 			w.End()
@@ -140,24 +141,40 @@ func (w *Work) Begin(c Claim) (err error) {
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch n := c.Number; {
-	case c.Transaction:
-		w.txn, err = s.join(c, known)
-		return err
-	case n < known.number:
-		kind := "retryable write"
-		if known.txn != nil {
-			kind = "transaction"
+	if c.Mongos && c.Transaction {
+		w.Unsent = true
+		if w.router, err = known.route(c); err != nil || c.Commits || c.Aborts {
+			return err
 		}
-		return fault.Errorf(fault.TransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already started on this session.", n, SessionText(known.key), kind, known.number)
+		w.Unsent = false
+		c.Start, c.Refused = w.router.shard == "", nil
+		w.router.shard = c.Shard
+	}
+	if c.Transaction {
+		w.txn, err = w.join(c, known)
+		return err
+	}
+	switch n := c.Number; {
+	case n < known.number:
+		return fault.Errorf(fault.TransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already started on this session.", n, SessionText(known.key), known.kind(), known.number)
 	case n > known.number:
 		s.advance(known, n)
 		known.statements = map[int32]*Statement{}
-	case known.txn != nil:
+	case known.txn != nil && c.Old:
 		return fault.Errorf(fault.InvalidOptions, "Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has already started on this session.", n, SessionText(known.key))
+	case known.txn != nil:
+		return fault.Errorf(fault.IncompleteTransactionHistory, "Cannot retry a retryable write that has been converted into a transaction")
 	}
 	w.session = known
 	return nil
+}
+
+// kind names what the session has begun with its number.
+func (known *session) kind() string {
+	if known.txn != nil {
+		return "transaction"
+	}
+	return "retryable write"
 }
 
 // End passes the turn of the session on. Without Begin it has no effect.

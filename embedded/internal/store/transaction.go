@@ -20,13 +20,9 @@ const (
 // take effect at the commit. The records it has written are locked: a write by another transaction is a conflict, a
 // write outside of transactions waits.
 type transaction struct {
-	number   int64
-	state    state
-	server   string // address of the server that began it; another mongos cannot continue it
-	api      string
-	silent   bool // a mongos knows it only from a commit
-	rootless bool // it was silent once: the mongos does not know its shard
-	wrote    bool // there is an outcome to recover from the shard
+	number int64
+	state  state
+	api    string
 	// collections are the snapshots by namespace, and the copies of those that it has written to.
 	collections map[string]*Collection
 	created     []*Collection
@@ -37,21 +33,14 @@ type transaction struct {
 }
 
 // start starts a transaction.
-func (s *Store) start(c Claim, known *session) (*transaction, error) {
-	switch n := c.Number; {
-	case n < known.number && c.Mongos:
-		return nil, tooOld(c, known)
-	case n < known.number:
-		return nil, fault.Errorf(fault.TransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", n, SessionText(known.key), known.number)
-	case n == known.number && c.Mongos:
-		return nil, fault.Errorf(fault.ConflictingOperationInProgress, "txnNumber %d for session %s already started", n, SessionText(known.key))
-	case n == known.number:
-		return nil, fault.Errorf(fault.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
-	case c.Refused != nil:
+func (w *Work) start(c Claim, known *session) (*transaction, error) {
+	if c.Refused != nil {
 		return nil, c.Refused
 	}
+	s, before := w.store, *known
+	w.before = &before
 	s.advance(known, c.Number)
-	t := &transaction{number: c.Number, server: c.Server, api: c.API, lsid: c.LSID, collections: map[string]*Collection{}}
+	t := &transaction{number: c.Number, api: c.API, lsid: c.LSID, collections: map[string]*Collection{}}
 	if c.Lifetime > 0 {
 		t.expiry = time.AfterFunc(c.Lifetime, func() {
 			s.mu.Lock()
@@ -71,67 +60,46 @@ func (s *Store) start(c Claim, known *session) (*transaction, error) {
 	return t, nil
 }
 
-// join starts or continues a transaction.
-func (s *Store) join(c Claim, known *session) (*transaction, error) {
-	if c.Start {
-		return s.start(c, known)
-	}
-	n := c.Number
-	current := known.txn != nil && known.number == n
-	switch here := current && (!c.Mongos || known.txn.server == c.Server); {
-	case !here && c.Mongos && n < known.number && known.txn != nil && known.txn.server == c.Server:
-		return nil, tooOld(c, known)
-	case !here && c.Mongos && c.Commits:
-		return s.recover(c, known, current)
-	case !here && c.Mongos:
-		return nil, noSuch("cannot continue txnId %d for session %s with txnId %d", known.number, SessionText(known.key), n)
-	case !here && n < known.number:
+// join starts or continues a transaction, on a mongod or on the shard of a mongos.
+func (w *Work) join(c Claim, known *session) (*transaction, error) {
+	t := known.txn
+	switch n := c.Number; {
+	case n < known.number && c.Old && !c.Start:
 		return nil, fault.Errorf(fault.TransactionTooOld, "Transaction number %d is too old: session %s is at %d", n, SessionText(known.key), known.number)
-	case !here:
+	case n < known.number && c.Old:
+		return nil, fault.Errorf(fault.TransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", n, SessionText(known.key), known.number)
+	case n < known.number:
+		return nil, fault.Errorf(fault.TransactionTooOld, "Cannot start transaction %d on session %s because a newer %s with txnNumber %d has already started on this session.", n, SessionText(known.key), known.kind(), known.number)
+	case c.Start && n == known.number && !c.Mongos:
+		return nil, fault.Errorf(fault.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
+	case c.Start && n == known.number && (t != nil && t.state != aborted || t == nil && len(known.statements) > 0):
+		return nil, fault.Errorf(50911, "Cannot start a transaction at given transaction number %d a transaction with the same number is in state TxnState::%s", n, t.stateText())
+	case c.Start:
+		return w.start(c, known)
+	case t == nil || n != known.number:
 		return nil, noSuch("Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", n, known.number)
-	case known.txn.api != c.API:
-		return nil, fault.Errorf(fault.APIMismatchError, "API parameter mismatch: %s used params %s, the transaction's first command used %s", c.Name, c.API, known.txn.api)
-	case known.txn.silent && c.Commits && !c.Recovers:
-		return nil, fault.Errorf(50940, "Cannot recover the transaction decision without a recoveryToken")
-	case known.txn.silent && c.Aborts:
-		return nil, noSuch("no known command has been sent by this router for this transaction")
+	case t.api != c.API:
+		return nil, c.mismatch(t.api)
 	case c.Commits || c.Aborts:
 	case c.Refused != nil:
 		return nil, c.Refused
-	case known.txn.state == committed:
-		return known.txn, known.txn.committedError()
-	case known.txn.state == aborted:
-		return nil, known.txn.abortedError()
+	case t.state == committed:
+		return nil, t.committedError()
+	case t.state == aborted:
+		return nil, t.abortedError()
 	}
-	if !c.Commits && !c.Aborts {
-		known.txn.silent = false
-	}
-	return known.txn, nil
+	return t, nil
 }
 
-// recover returns the transaction of a commit that was sent to another mongos. current reports whether the claimed
-// transaction is the session's.
-func (s *Store) recover(c Claim, known *session, current bool) (*transaction, error) {
+// stateText names the state of a transaction in messages. t is nil for a retryable write.
+func (t *transaction) stateText() string {
 	switch {
-	case !c.Recovers && !current && c.Number > known.number:
-		if t, err := s.start(c, known); err == nil {
-			t.silent, t.rootless = true, true // later commands continue the transaction
-		}
-		fallthrough
-	case !c.Recovers:
-		return nil, fault.Errorf(50940, "Cannot recover the transaction decision without a recoveryToken")
-	case !current:
-		return nil, noSuch("Transaction %d has been aborted.", c.Number)
-	case known.txn.state == running:
-		s.abort(known.txn)
-		return nil, known.txn.abortedError()
+	case t == nil:
+		return "ExecutedRetryableWrite"
+	case t.state == running:
+		return "InProgress"
 	}
-	return known.txn, nil
-}
-
-// tooOld is the error of a mongos for a number that is less than that of the session.
-func tooOld(c Claim, known *session) error {
-	return fault.Errorf(fault.TransactionTooOld, "txnNumber %d is less than last txnNumber %d seen in session %s", c.Number, known.number, SessionText(known.key))
+	return "Committed"
 }
 
 func noSuch(format string, args ...any) *fault.Error {
@@ -192,49 +160,81 @@ func (s *Store) commit(t *transaction) {
 }
 
 // Finish commits or aborts the transaction. A commit may be repeated.
-func (w *Work) Finish(commit bool) error {
-	w.store.mu.Lock()
-	defer w.store.mu.Unlock()
+func (w *Work) Finish() (err error) {
+	s, c := w.store, w.claim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.router != nil {
+		send, err := w.router.end(c, w.known.key)
+		if err != nil || !send {
+			return err
+		}
+		w.Unsent = false
+		find := w.join
+		if w.router.recovers && c.Commits {
+			find = s.outcome
+		}
+		if w.txn, err = find(c, w.known); err != nil {
+			return err
+		}
+	}
 	switch t := w.txn; {
 	case t.state == aborted:
 		return t.abortedError()
-	case t.state == committed && !commit:
+	case t.state == committed && !c.Commits:
 		return t.committedError()
 	case t.state == committed:
-	case commit:
-		w.store.commit(t)
+	case c.Commits:
+		s.commit(t)
 	default:
-		w.store.abort(t)
+		s.abort(t)
 	}
 	return nil
 }
 
-// Complete completes a command of the transaction, which it aborts if the command has failed. It fails if the
-// transaction was aborted while the command ran. wrote is set if the command leaves an outcome to recover.
-func (w *Work) Complete(failed, wrote bool) error {
+// Abandon aborts a transaction for which a mongos has received an invalid commit or abort.
+func (w *Work) Abandon() {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
-	w.txn.wrote = w.txn.wrote || wrote
-	switch {
-	case failed:
+	if w.router.shard != "" && !w.router.ended && w.known.number == w.claim.Number {
+		w.store.abort(w.known.txn)
+	}
+}
+
+// Complete completes a command of the transaction, which it aborts if the command has failed. It fails if the
+// transaction was aborted while the command ran. answered reports whether the command has a reply, perhaps with write
+// errors. A transaction that begins with a command that a mongos does not send has not begun.
+func (w *Work) Complete(failed, answered bool) error {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	wasAborted := w.txn.state == aborted
+	if failed {
 		w.store.abort(w.txn)
-	case w.txn.state == aborted:
+	}
+	switch r := w.router; {
+	case r == nil:
+	case w.Unsent && w.before != nil:
+		*w.known, r.shard = *w.before, ""
+	case answered:
+		r.note(w.txn)
+	}
+	if wasAborted && !failed {
 		return w.txn.abortedError()
 	}
 	return nil
 }
 
-// Wrote reports whether the transaction has an outcome to recover from the shard.
-func (w *Work) Wrote() bool {
+// Recoverable reports whether the transaction has an outcome to recover from the shard.
+func (w *Work) Recoverable() bool {
 	w.store.mu.RLock()
 	defer w.store.mu.RUnlock()
-	return w.txn.wrote && !w.txn.rootless
+	return w.router != nil && w.router.wrote
+}
+
+// Statement names the transaction and the number of its statement in messages of a mongos.
+func (w *Work) Statement() (transaction string, statement int) {
+	return w.router.text(w.known.key), w.router.statement
 }
 
 // TxnNumber returns the number of the transaction or of the retryable write.
-func (w *Work) TxnNumber() int64 {
-	if w.txn != nil {
-		return w.txn.number
-	}
-	return w.session.number
-}
+func (w *Work) TxnNumber() int64 { return w.claim.Number }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 )
 
@@ -22,11 +20,19 @@ type Work struct {
 	// Unvalidated work stores documents that the validator of their collection refuses.
 	Unvalidated bool
 
+	// Unsent is set if a mongos has refused the command, which has not reached the shard.
+	Unsent bool
+	// Tried is set when the work has locked the data to write it, even if it changed nothing.
+	Tried bool
+
 	store   *Store
 	txn     *transaction // nil outside of transactions
 	session *session     // of a retryable write; else nil
 	turn    chan struct{}
-	lsid    bson.Raw
+	claim   Claim
+	known   *session // the session of the claim
+	router  *router  // of a transaction on a mongos; else nil
+	before  *session // what the session was before the transaction began with this command; else nil
 }
 
 // NewWork returns the work of a command outside of a session.
@@ -91,6 +97,7 @@ func (w *Work) attempt(f func(*Tx) error) (changed <-chan struct{}, err error) {
 	s := w.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.Tried = true
 	switch {
 	case w.txn != nil && w.txn.state == aborted:
 		return s.changed, w.txn.abortedError()

@@ -104,7 +104,7 @@ func (tx *Tx) write(c *Collection, kind Kind, old, updated *Record) {
 	})
 	e.TS = tx.store.tick()
 	if tx.session != nil {
-		e.LSID, e.TxnNumber = tx.lsid, tx.session.number
+		e.LSID, e.TxnNumber = tx.claim.LSID, tx.session.number
 	}
 	tx.store.log(e)
 }
