@@ -41,6 +41,9 @@ func (s *stub) Rows() []commands.Row {
 	fails := func(err error) func(*commands.Request) (bson.D, error) {
 		return func(*commands.Request) (bson.D, error) { return nil, err }
 	}
+	asked := func(r *commands.Request) (bson.D, error) {
+		return nil, fault.Errorf(r.Body.Index(0).Value().Int32(), "as requested")
+	}
 	return []commands.Row{
 		{Name: "find", Run: fine, Transactional: true, ReadConcern: commands.ReadConcernLevels, API: "1"},
 		{Name: "getMore", OnSecondary: true, ReadConcern: commands.ReadConcernLevels, NoAfterClusterTime: true, Run: func(r *commands.Request) (bson.D, error) { // of a change stream, if it fails
@@ -52,6 +55,8 @@ func (s *stub) Rows() []commands.Row {
 		}},
 		{Name: "aggregate", Run: fine, WriteConcern: true, ReadConcern: commands.ReadConcernLevels, API: "1"},
 		{Name: "insert", Run: fine, Write: true, Retryable: true, Transactional: true, Statements: "documents", API: "1"},
+		{Name: "fails", Write: true, Retryable: true, Run: asked},
+		{Name: "ends", Write: true, Transactional: true, EndsTransaction: true, Run: asked},
 		{Name: "searches", Run: fine, Write: true, NoWriteConcern: true},
 		{Name: "commitTransaction", Run: fine, Retryable: true, Transactional: true, AdminOnly: true, WriteConcern: true, EndsTransaction: true, StartTransactionError: "Cannot start a transaction with a commit", API: "1"},
 		{Name: "bulkWrite", Run: fine, Write: true, AdminOnly: true, MinWire: 25},
