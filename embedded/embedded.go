@@ -1,9 +1,3 @@
-// Package embedded starts MongoDB-compatible deployments inside the process, on real sockets of the loopback
-// interface: standalone, replica set, sharded, load balanced. Any driver in any language can connect to one.
-// Deployments are independent, so many can run at once.
-//
-// It exists to test drivers. The protocol, fail points, error labels and the records of retryable writes match those
-// of the server version in Options. Data is kept in memory.
 package embedded
 
 import (

@@ -1,6 +1,3 @@
-// Package engine defines the interface to a driver under test. The runner uses an engine only through this interface,
-// whether the driver is in the same process or behind an adapter. Arguments and results are BSON documents as the
-// Unified Test Format writes them; converting them to typed options is up to the engine.
 package engine
 
 import (

@@ -1,8 +1,3 @@
-// Package reference is the reference engine: a driver that executes the decisions of package reference/retry.
-//
-// It selects servers with package reference/selection, and builds and sends each attempt itself. Monitoring, connection
-// pools and handshakes are those of the Go driver's public experimental packages, so that the CMAP and SDAM events are
-// those of a real driver.
 package reference
 
 import (
