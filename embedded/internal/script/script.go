@@ -8,7 +8,6 @@ package script
 import (
 	"fmt"
 	"reflect"
-	"runtime/metrics"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -63,6 +62,7 @@ func Parse(source string) (*Function, error) {
 		if s, ok := parsed.Body[0].(*ast.ExpressionStatement); ok {
 			switch s.Expression.(type) {
 			case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
+				check(reflect.ValueOf(s), map[any]bool{})
 				program, err := goja.CompileAST(parsed, false)
 				return &Function{program}, err
 			}
@@ -86,7 +86,7 @@ type call struct {
 	vm       *goja.Runtime
 	inHost   atomic.Bool // a Builtin is running
 	computed time.Duration
-	heap     uint64 // bytes at the first check
+	heap     atomic.Uint64 // the least number of bytes so far: garbage of earlier calls does not count
 	values   int
 }
 
@@ -100,11 +100,13 @@ func (f *Function) Call(stopped func() error, this any, globals map[string]Built
 		}
 	}
 	c := &call{vm: goja.New()}
+	c.heap.Store(heap())
 	c.vm.SetMaxCallStackSize(maxDepth)
 	c.restrict()
 	for name, b := range globals {
 		_ = c.vm.Set(name, c.builtin(b)) // fails only for frozen objects
 	}
+	_ = c.vm.Set(checkName, c.checked)
 	loaded := make([]goja.Value, len(args))
 	for i := range args {
 		loaded[i] = c.load(args[i])
@@ -210,13 +212,7 @@ func (c *call) exceeded() error {
 		return nil
 	}
 	c.computed += interval
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	heap := sample[0].Value.Uint64()
-	if c.heap == 0 {
-		c.heap = heap
-	}
-	if c.computed > maxTime || heap > c.heap+maxHeap {
+	if c.computed > maxTime || c.grown() {
 		return errLimit
 	}
 	return nil

@@ -59,6 +59,31 @@ func TestStopped(t *testing.T) {
 	}
 }
 
+// The script itself notices that it has allocated too much, while the goroutine that watches it does not run.
+func TestGrowthIsLimited(t *testing.T) {
+	for _, step := range []string{
+		"s += s", "s = s + s", "s = `${s}${s}`", "s = s.concat(s)", "s = [s, s].join('')", "(() => s += s)()",
+		"if (true) { switch (1) { default: for (const x of [1]) s = (1, s + s) } }",
+	} {
+		f, err := Parse(`() => { watched(); var s = "12345678"; for (var i = 0; i < 26; i++) { ` + step + ` }; return 1 }`)
+		testkit.Check(t, err)
+		stuck, end := make(chan bool), make(chan bool)
+		calls := 0
+		stopped := func() error {
+			if calls++; calls == 2 {
+				close(stuck)
+				<-end
+			}
+			return nil
+		}
+		watched := func([]any) (any, error) { <-stuck; return nil, nil }
+		if _, err := f.Call(stopped, nil, map[string]Builtin{"watched": watched}); err != errLimit {
+			t.Errorf("%s: %v", step, err)
+		}
+		close(end)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, c := range testkit.Cases(f, file) {
 		source, _, _ := strings.Cut(c.In, " of ")
