@@ -314,6 +314,9 @@ func (s *stage) round(round int, f randomFault, cluster string) (met bool) {
 		}
 		s.service.Kill()
 	}
+	if left := s.held(); left != "" && !(met && f.abrupt()) {
+		fail("%s before utr clean", left)
+	}
 	if s.server.Ended() {
 		s.Place.Run("clean", "--forget") // the lock of a deployment that no longer exists
 		s.serve()
@@ -336,20 +339,40 @@ func (s *stage) round(round int, f randomFault, cluster string) (met bool) {
 	if left := s.service.Clusters(); len(left) > 0 {
 		fail("clusters are left: %v", left)
 	}
-	for _, host := range utrtest.Hosts(s.server.URI) {
-		points, err := s.connect("mongodb://"+host+"/?directConnection=true").Database("admin").RunCommand(testkit.Context(s.T),
-			bson.D{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}}).Raw()
-		if mode, is := points.Lookup("failpoint.failCommand", "mode").AsInt64OK(); err != nil || !is || mode != 0 {
-			fail("a fail point is on at %s: %s %v", host, points, err)
-		}
-	}
-	if n, err := s.user.Database("utr").Collection("lock").CountDocuments(testkit.Context(s.T), bson.D{}); err != nil || n != 0 {
-		fail("%d locks are left: %v", n, err)
+	if left := s.held(); left != "" {
+		fail("%s after utr clean", left)
 	}
 	if after := s.content(); after != s.before {
 		fail("the user's data has changed: %s\nbefore: %s", after, s.before)
 	}
 	return met
+}
+
+// abrupt reports whether the run cannot remove its lock and its fail points on the deployment.
+func (f randomFault) abrupt() bool {
+	return slices.Contains([]string{"killed", "a cell is killed", "the deployment is paused", "the deployment is killed"}, f.name)
+}
+
+// held returns a fail point that is on, or a lock.
+func (s *stage) held() string {
+	s.Helper()
+	if s.server.Ended() {
+		return ""
+	}
+	for _, host := range utrtest.Hosts(s.server.URI) {
+		points, err := s.connect("mongodb://"+host+"/?directConnection=true").Database("admin").RunCommand(testkit.Context(s.T),
+			bson.D{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}}).Raw()
+		testkit.Check(s.T, err)
+		if points.Lookup("failpoint.failCommand", "mode").AsInt64() != 0 {
+			return fmt.Sprintf("a fail point is on at %s: %s", host, points)
+		}
+	}
+	n, err := s.user.Database("utr").Collection("lock").CountDocuments(testkit.Context(s.T), bson.D{})
+	testkit.Check(s.T, err)
+	if n != 0 {
+		return "the lock is left"
+	}
+	return ""
 }
 
 // read returns a test that is not in the report of a night, and one that failed. The report of a killed night is a part.
