@@ -243,7 +243,7 @@ func (c *checker) field(f field, of string, e bson.E) {
 		_, isDocument := v.(bson.D)
 		e.Value = v
 		switch {
-		case isDocument && f.kind == "object":
+		case isDocument && f.kind == "object", v == nil && f.plain:
 		case isDocument && shapes[f.kind] != nil:
 			c.value(f, path, e)
 		case f.plain && shapes[f.kind] != nil:

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"maps"
 	"runtime"
 	"slices"
@@ -101,7 +102,7 @@ func (x *exchange) hostInfo() (bson.D, error) {
 	system := bson.D{
 		{Key: "currentTime", Value: bson.NewDateTimeFromTime(time.Now())}, {Key: "hostname", Value: x.view.Address},
 		{Key: "cpuAddrSize", Value: int32(strconv.IntSize)}, {Key: "memSizeMB", Value: int64(0)}, {Key: "memLimitMB", Value: int64(0)},
-		{Key: "numCores", Value: int32(runtime.NumCPU())}, {Key: "cpuArch", Value: runtime.GOARCH}, {Key: "numaEnabled", Value: false},
+		{Key: "numCores", Value: int32(runtime.NumCPU())}, {Key: "cpuArch", Value: cmp.Or(map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH], runtime.GOARCH)}, {Key: "numaEnabled", Value: false},
 	}
 	return bson.D{{Key: "system", Value: system}, {Key: "os", Value: bson.D{{Key: "type", Value: runtime.GOOS}, {Key: "name", Value: runtime.GOOS},
 		{Key: "version", Value: ""}}}, {Key: "extra", Value: bson.D{}}}, nil

@@ -163,7 +163,7 @@ func (x *exchange) database() error {
 	case !answers && (len(x.request.Body) <= emptyDocument || !mongos):
 		return commands.ErrClose
 	case err != nil && mongos && answers && len(x.request.Body) > emptyDocument:
-		return fault.Errorf(fault.IDLFailedToParse, "BSON field 'OP_MSG.$db' is missing but a required field")
+		return fault.Errorf(fault.IDLFailedToParse, "BSON field '%s.$db' is missing but a required field", x.request.Name)
 	case err != nil:
 		return fault.Errorf(fault.NoDatabase, "OP_MSG requests require a $db argument")
 	case mongos:
@@ -372,6 +372,10 @@ func (x *exchange) document(name string) (bson.Raw, error) {
 // mongos selects members by the preference, and also rejects what else Server Selection, "Document structure", excludes.
 func (x *exchange) readPreference() error {
 	preference, err := x.document("$readPreference")
+	if err != nil && x.has(offersHello) {
+		return fault.Errorf(fault.TypeMismatch, "$readPreference has incorrect type: expected object but got %s",
+			value.RawTypeName(x.request.Body.Lookup("$readPreference")))
+	}
 	if preference == nil || err != nil {
 		return err
 	}
