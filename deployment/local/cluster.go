@@ -47,7 +47,7 @@ type Options struct {
 // DefaultTimeout suffices for a busy machine with a slow disk.
 const DefaultTimeout = 3 * time.Minute
 
-// portConflicts is how often a start is attempted when another process takes a port.
+// portConflicts is the number of attempts to start when another process takes a port.
 const portConflicts = 5
 
 // Cluster is a running cluster. Its methods may be called concurrently.

@@ -258,7 +258,7 @@ func (c *call) textReport(p *reportFlags, earlier []*report.EarlierRun) report.G
 	return report.Progress(text, c.columns, time.Now)
 }
 
-// columns is the width of the terminal, 0 if standard output is not one or knows no escape sequences.
+// columns is the width of the terminal, 0 if standard output is not one or does not support escape sequences.
 func (c *call) columns() int {
 	columns, terminal := c.program.Terminal()
 	if !terminal || c.env(envTerminal) == "dumb" {

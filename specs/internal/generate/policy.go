@@ -203,7 +203,7 @@ func (p policy) otherMongos(require requirement, rows ...onMongoses) *file {
 	return f
 }
 
-// roundCount is how often OtherMongos performs an operation.
+// roundCount is the number of times that OtherMongos performs an operation.
 const roundCount = 12
 
 // TellRounds adds a test in which operations of a client of several mongoses are performed one after the other. Before
