@@ -86,7 +86,8 @@ func localOffers(r local.Release, o LocalOptions) ([]Description, error) {
 func (o LocalOptions) shape(about Description) local.Shape {
 	kinds := map[Topology]local.Topology{
 		Single: local.Standalone, ReplicaSet: local.ReplicaSet, Sharded: local.Sharded, LoadBalanced: local.LoadBalanced}
-	return local.Shape{Topology: kinds[about.Topology], Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses, TLS: o.TLS, Auth: about.Auth}
+	return local.Shape{Topology: kinds[about.Topology], Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses,
+		TLS: o.TLS, Auth: about.Auth}
 }
 
 // learn starts the first offer that clients reach through a mongod and the first through a mongos, and adds their

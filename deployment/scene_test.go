@@ -125,7 +125,8 @@ func newScene(t testing.TB, words string) *scene {
 		"holder": func(run string) { s.is(run, s.holder()) },
 		"kept": func(string) {
 			s.is("mine", s.holder())
-			testkit.Equal(t, "the lock is lost, or expires earlier", []bool{len(s.lost) > 0, s.holder().Expires.Before(s.held)}, []bool{false, false})
+			testkit.Equal(t, "the lock is lost, or expires earlier", []bool{len(s.lost) > 0, s.holder().Expires.Before(s.held)},
+				[]bool{false, false})
 		},
 		"lost": func(text string) { testkit.ErrorContains(t, testkit.Receive(t, "Lost is called", s.lost), text) },
 		"calm": func(want string) {

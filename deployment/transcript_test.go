@@ -133,7 +133,8 @@ var transcripts = testkit.Commands{
 			s.play(strings.ReplaceAll("lend a/N; ours a/N; use a/N; return a/N; lend a/N; break a/N; lend b/N", "N", strconv.Itoa(i)))
 			found, err := probe(testkit.Context(t), s.the(fmt.Sprintf("b/%d", i)).URI())
 			testkit.Check(t, err)
-			testkit.Equal(t, "a probe", []any{found.Topology, found.Version, found.ReplicaSetShards}, []any{offer.Topology, offer.Version, offer.ReplicaSetShards})
+			testkit.Equal(t, "a probe", []any{found.Topology, found.Version, found.ReplicaSetShards},
+				[]any{offer.Topology, offer.Version, offer.ReplicaSetShards})
 		}
 		return strings.Join(names, ", "), nil
 	},

@@ -17,8 +17,10 @@ func TestExpectedError(t *testing.T) {
 	client := result.Error{Message: "connection refused", Client: true, Kind: "network"}
 	timeout := result.Error{Message: "timed out", Client: true, Timeout: true}
 	bulk := result.Error{
-		Message:            "bulk write failed",
-		WriteErrors:        map[int]result.Document{0: result.Document(raw(t, `{"code":11000,"errmsg":"E11000 Duplicate key","details":{}}`)), 2: result.Document(raw(t, `{"code":121,"codeName":"DocumentValidationFailure"}`))},
+		Message: "bulk write failed",
+		WriteErrors: map[int]result.Document{0: result.Document(raw(t,
+			`{"code":11000,"errmsg":"E11000 Duplicate key","details":{}}`)),
+			2: result.Document(raw(t, `{"code":121,"codeName":"DocumentValidationFailure"}`))},
 		WriteConcernErrors: raws(t, `{"code":100,"codeName":"UnsatisfiableWriteConcern","errmsg":"not enough nodes"}`, `{"code":64}`),
 		Partial:            result.Value{RawValue: seen(t, `{"insertedCount":1,"insertedIds":{}}`)},
 	}
@@ -54,9 +56,11 @@ func TestOutcome(t *testing.T) {
 		{"success, no expected result", "", result.Outcome{}, matches},
 		{"success, ignored result", "", result.Outcome{Value: result.Value{RawValue: seen(t, `1`)}}, matches},
 		{"an unexpected error", "", result.Outcome{Err: failed}, "operations[1]: " + raised},
-		{"an unexpected error instead of a result", `{$$unsetOrMatches: 1}`, result.Outcome{Err: failed}, "operations[1].expectResult: " + raised},
+		{"an unexpected error instead of a result", `{$$unsetOrMatches: 1}`, result.Outcome{Err: failed},
+			"operations[1].expectResult: " + raised},
 		{"a result", `{x: 1}`, result.Outcome{Value: result.Value{RawValue: seen(t, `{"x":1,"y":1}`)}}, matches},
-		{"another result", `{x: 1}`, result.Outcome{Value: result.Value{RawValue: seen(t, `{"x":2}`)}}, "operations[1].expectResult.x: the numbers differ"},
+		{"another result", `{x: 1}`, result.Outcome{Value: result.Value{RawValue: seen(t, `{"x":2}`)}},
+			"operations[1].expectResult.x: the numbers differ"},
 		{"no result", `{x: 1}`, result.Outcome{}, "operations[1].expectResult: the value is missing"},
 	} {
 		x := Expectation{Position: at, Shape: RootDocument}

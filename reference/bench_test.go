@@ -50,7 +50,8 @@ func openOn(t testing.TB, e engine.Engine, uri string, client bson.D) *bench {
 
 func (b *bench) entity(kind, id string, options bson.D) {
 	b.t.Helper()
-	testkit.Check(b.t, b.Open(b.t.Context(), engine.Entity{Kind: kind, ID: id, URI: b.uri, Options: raw(b.t, append(d("id", id), options...))}))
+	testkit.Check(b.t, b.Open(b.t.Context(),
+		engine.Entity{Kind: kind, ID: id, URI: b.uri, Options: raw(b.t, append(d("id", id), options...))}))
 }
 
 // do performs an operation. It saves a created cursor or change stream as "saved".

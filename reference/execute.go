@@ -39,7 +39,8 @@ type reply struct {
 
 // lacks returns the error for a missing field.
 func (r reply) lacks(field string) *result.Error {
-	return &result.Error{Message: "the reply has no " + field, Client: true, Kind: "reply", Response: result.Document(r.doc), Server: r.address}
+	return &result.Error{Message: "the reply has no " + field, Client: true, Kind: "reply",
+		Response: result.Document(r.doc), Server: r.address}
 }
 
 // execute performs a command by executing the decisions of retry.Next. Only under timeoutMS are errors marked as

@@ -43,7 +43,8 @@ func (a *attempt) classify(f *failure) *failure {
 	f.rules.Labels = f.err.Labels
 	f.err.Timeout = f.err.Timeout || a.cmd.timeout && outOfTime(f.err)
 	// The storage engine does not support retryable writes (Retryable Writes, "Executing Retryable Write Commands").
-	if policy.Since(retry.StorageEngineMessage) && a.cmd.txnNumber != nil && f.err.Code == codes.IllegalOperation && strings.HasPrefix(f.err.Message, "Transaction numbers") {
+	if policy.Since(retry.StorageEngineMessage) && a.cmd.txnNumber != nil && f.err.Code == codes.IllegalOperation &&
+		strings.HasPrefix(f.err.Message, "Transaction numbers") {
 		f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 	}
 	return f

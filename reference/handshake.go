@@ -60,7 +60,8 @@ type handshaker struct {
 }
 
 // GetHandshakeInformation sends hello.
-func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Address, c *mnet.Connection) (xdriver.HandshakeInformation, error) {
+func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Address,
+	c *mnet.Connection) (xdriver.HandshakeInformation, error) {
 	l := h.sockets.limit(a.String())
 	g := greet(ctx, c, l.hello(ctx))
 	info, err := h.Handshaker.GetHandshakeInformation(g.context(), a, c)

@@ -65,7 +65,8 @@ func TestRewriteHello(t *testing.T) {
 			if !row.changed {
 				want = given
 			}
-			testkit.Equal(t, fmt.Sprint(row.reason, ", ", value), string(rewriteHello(given, bson.E{Key: "backpressure", Value: value}, bson.E{Key: "client"})), string(want))
+			testkit.Equal(t, fmt.Sprint(row.reason, ", ", value),
+				string(rewriteHello(given, bson.E{Key: "backpressure", Value: value}, bson.E{Key: "client"})), string(want))
 		}
 	}
 }

@@ -42,7 +42,8 @@ func (m *metadata) append(info options.DriverInfo) error {
 	join := func(a, b string) string { return strings.Trim(a+delimiter+b, delimiter) }
 	joined := options.DriverInfo{}
 	for _, i := range m.appended {
-		joined = options.DriverInfo{Name: join(joined.Name, i.Name), Version: join(joined.Version, i.Version), Platform: join(joined.Platform, i.Platform)}
+		joined = options.DriverInfo{Name: join(joined.Name, i.Name), Version: join(joined.Version, i.Version),
+			Platform: join(joined.Platform, i.Platform)}
 	}
 	m.current.Store(&joined)
 	return nil

@@ -52,8 +52,10 @@ func TestGridFSMatchesExactly(t *testing.T) {
 		out := b.perform(`bucket.uploadWithId {"id":` + id + `,"filename":"f","source":{"$$hexBytes":"0102"},"chunkSizeBytes":1}`)
 		testkit.Equal(t, "upload "+id, out.Err, nil)
 	}
-	for _, value := range []string{`{"$exists":true}`, `{"$eq":1}`, `{}`, `{"a":{"$gt":0}}`, `{"$regularExpression":{"pattern":"","options":""}}`} {
-		for _, do := range []string{`delete {"id":%s}`, `download {"id":%s}`, `rename {"id":%s,"newFilename":"g"}`, `deleteByName {"filename":%s}`,
+	for _, value := range []string{`{"$exists":true}`, `{"$eq":1}`, `{}`, `{"a":{"$gt":0}}`,
+		`{"$regularExpression":{"pattern":"","options":""}}`} {
+		for _, do := range []string{`delete {"id":%s}`, `download {"id":%s}`, `rename {"id":%s,"newFilename":"g"}`,
+			`deleteByName {"filename":%s}`,
 			`downloadByName {"filename":%s}`, `renameByName {"filename":%s,"newFilename":"g"}`} {
 			do = "bucket." + fmt.Sprintf(do, value)
 			if out := b.perform(do); out.Err == nil || out.Err.Kind != "gridfs" {

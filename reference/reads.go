@@ -32,7 +32,8 @@ func readRows() []row {
 	return []row{
 		cursorRow(entities.Collection, "find", "maxScan modifiers snapshot", find, documents),
 		cursorRow(entities.Collection, "createFindCursor", "maxScan modifiers snapshot", find, nil),
-		cursorRow(entities.Collection, "findOne", "batchSize cursorType limit maxAwaitTimeMS maxScan modifiers oplogReplay snapshot timeoutMode", findOne, first),
+		cursorRow(entities.Collection, "findOne",
+			"batchSize cursorType limit maxAwaitTimeMS maxScan modifiers oplogReplay snapshot timeoutMode", findOne, first),
 		cursorRow(entities.Collection, "aggregate", "", aggregate, documents),
 		cursorRow(entities.Database, "aggregate", "", aggregate, documents),
 		cursorRow(entities.Collection, "countDocuments", "", countDocuments, count),

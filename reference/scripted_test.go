@@ -143,7 +143,8 @@ func (s *scripted) hello(member int) bson.D {
 	} else if primary = true; s.kind != "single" {
 		out = append(out, bson.E{Key: "msg", Value: "isdbgrid"})
 	}
-	out = append(out, d("isWritablePrimary", primary, "ismaster", primary, "maxBsonObjectSize", int32(16777216), "maxMessageSizeBytes", int32(48000000),
+	out = append(out, d("isWritablePrimary", primary, "ismaster", primary, "maxBsonObjectSize", int32(16777216),
+		"maxMessageSizeBytes", int32(48000000),
 		"maxWriteBatchSize", s.batch, "minWireVersion", int32(0), "maxWireVersion", s.wire)...)
 	if !s.sessionless {
 		out = append(out, bson.E{Key: "logicalSessionTimeoutMinutes", Value: int32(30)})

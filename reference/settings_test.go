@@ -28,10 +28,12 @@ func TestResolve(t *testing.T) {
 		{"retryReads defaults to true", "mongodb://a:1", "", func(s settings, _ *options.ClientOptions) any { return s.RetryReads }, true},
 		{"retryWrites defaults to true", host, "", func(s settings, _ *options.ClientOptions) any { return s.RetryWrites }, true},
 		{"timeoutMS is not set", host, "", func(s settings, _ *options.ClientOptions) any { return s.timeout == nil }, true},
-		{"the default of serverSelectionTimeoutMS", host, "", func(s settings, _ *options.ClientOptions) any { return s.ServerSelectionTimeout }, 30 * time.Second},
+		{"the default of serverSelectionTimeoutMS", host, "",
+			func(s settings, _ *options.ClientOptions) any { return s.ServerSelectionTimeout }, 30 * time.Second},
 		{"uriOptions override, ignoring case", host + "?RETRYREADS=true", `{"retryReads":false}`,
 			func(s settings, _ *options.ClientOptions) any { return s.RetryReads }, false},
-		{"uriOptions override a write concern", host + "?w=1", `{"w":"majority"}`, func(s settings, _ *options.ClientOptions) any { return s.writeConcern }, d("w", "majority")},
+		{"uriOptions override a write concern", host + "?w=1", `{"w":"majority"}`,
+			func(s settings, _ *options.ClientOptions) any { return s.writeConcern }, d("w", "majority")},
 		{"connection options are kept", "mongodb://u:p%40@a:1,b:2/db?replicaSet=rs", `{"appname":"x y","maxPoolSize":3}`,
 			func(_ settings, o *options.ClientOptions) any {
 				return []any{o.Hosts, *o.ReplicaSet, *o.AppName, o.Auth.Password}
@@ -40,17 +42,23 @@ func TestResolve(t *testing.T) {
 		{"a direct connection has one host", "mongodb://u:p@a:1,b:2/?replicaSet=rs", `{"directConnection":true}`, hosts, []string{"a:1"}},
 		{"a direct connection has no set name", "mongodb://u:p@a:1,b:2/?replicaSet=rs", `{"directConnection":true}`,
 			func(_ settings, o *options.ClientOptions) any { return []bool{*o.Direct, o.ReplicaSet == nil} }, []bool{true, true}},
-		{"tls and ssl are one option", host + "?ssl=true", `{"tls":false}`, func(_ settings, o *options.ClientOptions) any { return o.TLSConfig == nil }, true},
+		{"tls and ssl are one option", host + "?ssl=true", `{"tls":false}`,
+			func(_ settings, o *options.ClientOptions) any { return o.TLSConfig == nil }, true},
 		{"tag sets are an array of strings", host, `{"readPreference":"secondary","readPreferenceTags":["dc:ny,rack:1",""]}`,
 			func(s settings, _ *options.ClientOptions) any { return s.preference.TagSets }, []map[string]string{{"dc": "ny", "rack": "1"}, {}}},
 		{"-1 is no maximum", host, `{"readPreference":"secondary","maxStalenessSeconds":-1}`,
 			func(s settings, _ *options.ClientOptions) any { return s.preference.MaxStalenessSeconds == nil }, true},
 		{"timeoutMS 0 is set", host + "?timeoutMS=0", "", func(s settings, _ *options.ClientOptions) any { return *s.timeout }, time.Duration(0)},
-		{"a short heartbeat is accepted", host, `{"heartbeatFrequencyMS":50}`, func(s settings, _ *options.ClientOptions) any { return s.HeartbeatInterval }, 50 * time.Millisecond},
-		{"no overload retries", host, `{"maxAdaptiveRetries":0}`, func(s settings, _ *options.ClientOptions) any { return *s.maxAdaptiveRetries }, 0},
-		{"more overload retries", host + "?maxAdaptiveRetries=5", "", func(s settings, _ *options.ClientOptions) any { return *s.maxAdaptiveRetries }, 5},
-		{"retargeting", host + "?enableOverloadRetargeting=true", "", func(s settings, _ *options.ClientOptions) any { return s.EnableOverloadRetargeting }, true},
-		{"an option that the Go driver does not have", host + "?waitQueueTimeoutMS=5", "", func(s settings, _ *options.ClientOptions) any { return s.waitQueueTimeout }, 5 * time.Millisecond},
+		{"a short heartbeat is accepted", host, `{"heartbeatFrequencyMS":50}`,
+			func(s settings, _ *options.ClientOptions) any { return s.HeartbeatInterval }, 50 * time.Millisecond},
+		{"no overload retries", host, `{"maxAdaptiveRetries":0}`,
+			func(s settings, _ *options.ClientOptions) any { return *s.maxAdaptiveRetries }, 0},
+		{"more overload retries", host + "?maxAdaptiveRetries=5", "",
+			func(s settings, _ *options.ClientOptions) any { return *s.maxAdaptiveRetries }, 5},
+		{"retargeting", host + "?enableOverloadRetargeting=true", "",
+			func(s settings, _ *options.ClientOptions) any { return s.EnableOverloadRetargeting }, true},
+		{"an option that the Go driver does not have", host + "?waitQueueTimeoutMS=5", "",
+			func(s settings, _ *options.ClientOptions) any { return s.waitQueueTimeout }, 5 * time.Millisecond},
 		{"a negative time", host + "?wtimeoutMS=-1", "", nil, "not a number of milliseconds"},
 		{"half a millisecond", host, `{"timeoutMS":1.5}`, nil, "not an integer"},
 		{"a negative number of retries", host + "?maxAdaptiveRetries=-1", "", nil, "maxAdaptiveRetries"},
@@ -101,7 +109,8 @@ func TestSettingsOf2014(t *testing.T) {
 	}
 	s, _, err := resolve(host+"slaveOk=true&secondaryAcceptableLatencyMS=40", nil, &retry.Policy{})
 	testkit.Check(t, err)
-	testkit.Equal(t, "the current policy ignores unknown options", []any{s.preference.Reads(), s.LocalThreshold}, []any{selection.Primary, 15 * time.Millisecond})
+	testkit.Equal(t, "the current policy ignores unknown options", []any{s.preference.Reads(), s.LocalThreshold},
+		[]any{selection.Primary, 15 * time.Millisecond})
 }
 
 // TestTransactionsHaveNoTimeout checks that the default options of transactions do not have timeoutMS, which would have no
@@ -114,7 +123,8 @@ func TestTransactionsHaveNoTimeout(t *testing.T) {
 
 // TestAuthenticatorsAreShared checks that clients with the same credential share an authenticator.
 func TestAuthenticatorsAreShared(t *testing.T) {
-	const sha256, plain = "mongodb://u:p@localhost/?authMechanism=SCRAM-SHA-256", "mongodb://u:p@localhost/?authMechanism=PLAIN&authSource=$external"
+	const sha256, plain = "mongodb://u:p@localhost/?authMechanism=SCRAM-SHA-256",
+		"mongodb://u:p@localhost/?authMechanism=PLAIN&authSource=$external"
 	for _, row := range []struct {
 		reason, first, second string
 		shared                bool
@@ -150,8 +160,9 @@ func someReplies(t testing.TB) map[string][]byte {
 	good := wire.AppendMsg(nil, 0, 0, 0, raw(t, d("ok", 1)))
 	change := func(at int, b byte) []byte { return slices.Concat(good[:at], []byte{b}, good[at+1:]) }
 	return map[string][]byte{"a reply": good, "empty": nil, "no header": good[:10], "shorter than its length": good[:len(good)-1],
-		"to another request": change(8, 1), "another opcode": change(12, 1), "an unknown section": change(20, 9), "a document that is too long": change(21, 200),
-		"compressed, and truncated": change(12, 0xdc)}
+		"to another request": change(8, 1), "another opcode": change(12, 1), "an unknown section": change(20, 9),
+		"a document that is too long": change(21, 200),
+		"compressed, and truncated":   change(12, 0xdc)}
 }
 
 func FuzzParse(f *testing.F) {

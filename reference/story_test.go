@@ -111,7 +111,8 @@ func stepsOf(t testing.TB, text string, raws map[string]bson.D) (out []step) {
 			if m[2] == "bulkbad" {
 				docs = append(docs, d("ok", 0.0, "idx", number(of), "code", 11000, "errmsg", "twice"))
 			}
-			s.reply = append(d("ok", 1.0, "nInserted", number(of), "nErrors", len(docs)-number(of)), cursorOf("firstBatch", 0, "admin.$cmd.bulkWrite", docs...)...)
+			s.reply = append(d("ok", 1.0, "nInserted", number(of), "nErrors", len(docs)-number(of)),
+				cursorOf("firstBatch", 0, "admin.$cmd.bulkWrite", docs...)...)
 		case "empty":
 			s.reply = append(d("ok", 1.0), cursorOf("firstBatch", int64(number(of)), "db.coll")...)
 		case "cursor", "batch":
@@ -387,8 +388,9 @@ func (s *scripted) shown(r received, path string) string {
 // with a bar after each operation.
 func (b *bench) eventWords(marks []int) (transcript string) {
 	words := map[result.EventType]string{result.PoolReady: "ready", result.PoolCleared: "cleared", result.PoolClosed: "closed",
-		result.ConnectionCheckedOut: "out", result.ConnectionCheckedIn: "in", result.ConnectionClosed: "gone", result.ServerHeartbeatFailed: "missed",
-		result.CommandStarted: ">", result.CommandSucceeded: "<", result.CommandFailed: "!"}
+		result.ConnectionCheckedOut: "out", result.ConnectionCheckedIn: "in", result.ConnectionClosed: "gone",
+		result.ServerHeartbeatFailed: "missed",
+		result.CommandStarted:        ">", result.CommandSucceeded: "<", result.CommandFailed: "!"}
 	for i, e := range b.events("client") {
 		word, ok := words[e.Type]
 		if e.CommandName != "" {

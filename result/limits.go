@@ -55,7 +55,8 @@ func (v *Verdict) Trim(l Limits) {
 	v.Mismatches, v.OmittedMismatches = trimmed(v.Mismatches, v.OmittedMismatches, l.Mismatches, l.MismatchBytes, func(m *Mismatch) int {
 		return len(m.Path) + len(m.Message) + len(m.Want) + len(m.Got) + len(m.Diff)
 	})
-	v.Operations, v.OmittedOperations = trimmed(v.Operations, v.OmittedOperations, l.Operations, l.EventBytes, func(*OperationLog) int { return 0 })
+	v.Operations, v.OmittedOperations = trimmed(v.Operations, v.OmittedOperations, l.Operations, l.EventBytes,
+		func(*OperationLog) int { return 0 })
 	for i := range v.Operations {
 		o := &v.Operations[i]
 		o.Decisions, o.Omitted = trimmed(o.Decisions, o.Omitted, l.Decisions, l.EventBytes, func(*Decision) int { return 0 })

@@ -35,7 +35,8 @@ func TestTrimEvents(t *testing.T) {
 	}{
 		{"nothing", nil, 1, nil, result.Gap{}},
 		{"as many as allowed", events(8, 10), 1, []int64{1, 2, 3, 4, 5, 6, 7, 8}, result.Gap{}},
-		{"one too many: three quarters of the limit are kept from the start", events(9, 10), 1, []int64{1, 2, 3, 4, 5, 6, 8, 9}, result.Gap{After: 6, Count: 1}},
+		{"one too many: three quarters of the limit are kept from the start", events(9, 10), 1,
+			[]int64{1, 2, 3, 4, 5, 6, 8, 9}, result.Gap{After: 6, Count: 1}},
 		{"very many", events(1000, 0), 1, []int64{1, 2, 3, 4, 5, 6, 999, 1000}, result.Gap{After: 6, Count: 992}},
 		{"few and large", events(5, 300), 1, []int64{1, 2, 5}, result.Gap{After: 2, Count: 2}},
 		{"the first and the last are always kept", events(3, 380), 3, []int64{1, 3}, result.Gap{After: 1, Count: 1}},
@@ -73,12 +74,16 @@ func TestTrimDocuments(t *testing.T) {
 	testkit.Check(t, err)
 	short, err := bson.Marshal(bson.D{{Key: "short", Value: 1}})
 	testkit.Check(t, err)
-	failure := &result.Error{Response: long, Partial: result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: long}}, WriteErrors: map[int]result.Document{3: long}, WriteConcernErrors: []result.Document{short}}
+	failure := &result.Error{Response: long,
+		Partial:     result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: long}},
+		WriteErrors: map[int]result.Document{3: long}, WriteConcernErrors: []result.Document{short}}
 	kept := &result.Error{Response: short}
 	command := result.Event{Body: long}
 	v := &result.Verdict{
-		Evidence: result.Evidence{Clients: []result.ClientLog{{Events: []result.Event{command, {Body: long}, {Failure: failure}, {Failure: kept}, {}}}},
-			Operations: []result.OperationLog{{Outcome: result.Outcome{Err: failure}}, {Outcome: result.Outcome{Value: result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: long}}}},
+		Evidence: result.Evidence{Clients: []result.ClientLog{{Events: []result.Event{command, {Body: long},
+			{Failure: failure}, {Failure: kept}, {}}}},
+			Operations: []result.OperationLog{{Outcome: result.Outcome{Err: failure}},
+				{Outcome: result.Outcome{Value: result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: long}}}},
 				{Outcome: result.Outcome{Err: kept, Value: result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: short}}}}}},
 	}
 	engine := v.Operations
@@ -93,7 +98,8 @@ func TestTrimDocuments(t *testing.T) {
 		testkit.Equal(t, reason, got, want)
 	}
 	testkit.Equal(t, "write errors", operations[0].Outcome.Err.WriteConcernErrors, `[{"leftOut": "1 write error and 1 write concern error"}]`)
-	if operations[2].Outcome.Err != kept || events[3].Failure != kept || operations[2].Outcome.Value.Document().String() != `{"short": {"$numberInt":"1"}}` {
+	if operations[2].Outcome.Err != kept || events[3].Failure != kept ||
+		operations[2].Outcome.Value.Document().String() != `{"short": {"$numberInt":"1"}}` {
 		t.Error("a short document was changed")
 	}
 	if len(command.Body) != len(long) || len(failure.Response) != len(long) || len(failure.WriteErrors) != 1 {
@@ -126,7 +132,8 @@ func TestTrimMismatches(t *testing.T) {
 
 // The start and the end of a long list are kept.
 func TestTrimLists(t *testing.T) {
-	v := &result.Verdict{Evidence: result.Evidence{Mismatches: make([]result.Mismatch, 1000), Operations: make([]result.OperationLog, 2000), ServerLog: make([]result.LogLine, 5000)}}
+	v := &result.Verdict{Evidence: result.Evidence{Mismatches: make([]result.Mismatch, 1000),
+		Operations: make([]result.OperationLog, 2000), ServerLog: make([]result.LogLine, 5000)}}
 	v.Operations[1999].Outcome.Decisions = make([]result.Decision, 1000)
 	for i := range v.ServerLog {
 		v.ServerLog[i].Text = strings.Repeat("x", 400)
@@ -150,7 +157,8 @@ func TestTrimLists(t *testing.T) {
 		}
 	}
 	v.Trim(result.Limits{Mismatches: 8, MismatchBytes: 8, Operations: 500, EventBytes: 1, Decisions: 500, LogLines: 8, LogBytes: 4000})
-	if len(v.Mismatches) != 8 || v.OmittedMismatches != (result.Gap{After: 6, Count: 992}) || v.OmittedLog != (result.Gap{After: 6, Count: 4992}) {
+	if len(v.Mismatches) != 8 || v.OmittedMismatches != (result.Gap{After: 6, Count: 992}) ||
+		v.OmittedLog != (result.Gap{After: 6, Count: 4992}) {
 		t.Errorf("gaps after trimming twice: %+v, %+v", v.OmittedMismatches, v.OmittedLog)
 	}
 }
@@ -184,10 +192,12 @@ func TestLimitsAreInclusive(t *testing.T) {
 		err  *result.Error
 		kept func(*result.Error) bool
 	}{
-		"a response":            {&result.Error{Response: document}, func(e *result.Error) bool { return len(e.Response) == len(document) }},
-		"a partial result":      {&result.Error{Partial: value}, func(e *result.Error) bool { return len(e.Partial.Value) == len(document) }},
-		"a write error":         {&result.Error{WriteErrors: map[int]result.Document{0: document}}, func(e *result.Error) bool { return len(e.WriteErrors) == 1 }},
-		"a write concern error": {&result.Error{WriteConcernErrors: []result.Document{document}}, func(e *result.Error) bool { return len(e.WriteConcernErrors[0]) == len(document) }},
+		"a response":       {&result.Error{Response: document}, func(e *result.Error) bool { return len(e.Response) == len(document) }},
+		"a partial result": {&result.Error{Partial: value}, func(e *result.Error) bool { return len(e.Partial.Value) == len(document) }},
+		"a write error": {&result.Error{WriteErrors: map[int]result.Document{0: document}},
+			func(e *result.Error) bool { return len(e.WriteErrors) == 1 }},
+		"a write concern error": {&result.Error{WriteConcernErrors: []result.Document{document}},
+			func(e *result.Error) bool { return len(e.WriteConcernErrors[0]) == len(document) }},
 	} {
 		for _, less := range []int{0, 1} {
 			limits := exactly
@@ -206,7 +216,8 @@ func TestLimitsAreInclusive(t *testing.T) {
 			}
 		}
 	}
-	for _, many := range []*result.Error{{WriteErrors: map[int]result.Document{0: nil, 1: nil}}, {WriteConcernErrors: make([]result.Document, 2)}} {
+	for _, many := range []*result.Error{{WriteErrors: map[int]result.Document{0: nil, 1: nil}},
+		{WriteConcernErrors: make([]result.Document, 2)}} {
 		for _, limit := range []int{1, 2} {
 			v := &result.Verdict{Evidence: result.Evidence{Operations: []result.OperationLog{{Outcome: result.Outcome{Err: many}}}}}
 			v.Trim(result.Limits{Document: 1000, Operations: limit, EventBytes: 1})

@@ -23,7 +23,8 @@ func Missing(s *specs.Suite, t *specs.Test, about engine.Description) (names []s
 	}
 	need(incompatible(s, about) == nil, "a newer schema version")
 	for _, e := range t.Entities {
-		need(entities.Kind(e.Kind) != entities.ClientEncryption || slices.Contains(about.Features, engine.FeatureEncryption), "clientEncryption entities")
+		need(entities.Kind(e.Kind) != entities.ClientEncryption || slices.Contains(about.Features, engine.FeatureEncryption),
+			"clientEncryption entities")
 	}
 	for _, o := range t.Steps {
 		need(!o.Known || o.Kind == entities.TestRunner || about.Supports(string(o.Kind), o.Name), fmt.Sprintf("%s.%s", o.Kind, o.Name))

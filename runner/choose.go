@@ -59,7 +59,8 @@ func selected(suites []*specs.Suite, cfg *Config) (jobs []job) {
 				if !cfg.Filter.Allows(s, t) {
 					continue
 				}
-				j := job{suite: s, test: t, id: result.TestID{File: s.File, Suite: s.Description, Description: t.Description, Iteration: iteration, Cell: cfg.Cell}}
+				j := job{suite: s, test: t, id: result.TestID{File: s.File, Suite: s.Description, Description: t.Description,
+					Iteration: iteration, Cell: cfg.Cell}}
 				if t.SkipReason != nil {
 					j.skip = &Skip{result.SkipFile, *t.SkipReason}
 				}
@@ -78,7 +79,8 @@ func NotRun(suites []*specs.Suite, cfg Config, why string) (verdicts []*result.V
 	}
 	for _, j := range selected(suites, &cfg) {
 		skip := cmp.Or(j.skip, &Skip{result.SkipNotRun, why})
-		verdicts = append(verdicts, &result.Verdict{Test: j.id, Position: j.test.Position, Status: result.Skipped, SkipKind: skip.Kind, Reason: skip.Reason})
+		verdicts = append(verdicts, &result.Verdict{Test: j.id, Position: j.test.Position, Status: result.Skipped,
+			SkipKind: skip.Kind, Reason: skip.Reason})
 	}
 	return verdicts
 }
@@ -145,7 +147,8 @@ func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
 // only when the deployment runs.
 func lacksMongoses(t *specs.Test, d deployment.Description) string {
 	several := func(e specs.Entity) bool { return e.Value.Get("useMultipleMongoses").IsTrue() }
-	if d.Topology != deployment.Sharded && d.Topology != deployment.ShardedReplicaSet || len(d.Hosts) != 1 || !slices.ContainsFunc(t.Entities, several) {
+	if d.Topology != deployment.Sharded && d.Topology != deployment.ShardedReplicaSet || len(d.Hosts) != 1 ||
+		!slices.ContainsFunc(t.Entities, several) {
 		return ""
 	}
 	return needs("several mongoses (useMultipleMongoses)", "one")

@@ -43,8 +43,10 @@ func TestNamespaces(t *testing.T) {
 			{name: runCommand, object: d, arguments: {commandName: dropDatabase, command: {dropDatabase: 1}}},
 			{name: runCommand, object: d, arguments: {commandName: ping, command: {ping: 1}}}]`,
 			"a.b db.* db.own db.target db.written e.f g.h"},
-		{"a command that names no collection", `operations: [{name: runCommand, object: d, arguments: {commandName: getParameter, command: {getParameter: "*"}}}]`, "db.own"},
-		{"a document that looks like an argument", `operations: [{name: insertOne, object: x, arguments: {document: {to: a, namespace: b.c, $out: e}}}]`, "db.own"},
+		{"a command that names no collection",
+			`operations: [{name: runCommand, object: d, arguments: {commandName: getParameter, command: {getParameter: "*"}}}]`, "db.own"},
+		{"a document that looks like an argument",
+			`operations: [{name: insertOne, object: x, arguments: {document: {to: a, namespace: b.c, $out: e}}}]`, "db.own"},
 		{"GridFS buckets, created by an operation", `operations: [{name: createEntities, object: testRunner, arguments: {entities: [
 			{bucket: {id: b1, database: d}}, {bucket: {id: b2, database: d, bucketOptions: {bucketName: mine}}}]}}]`,
 			"db.fs.chunks db.fs.files db.mine.chunks db.mine.files db.own"},
@@ -120,7 +122,8 @@ func TestClaim(t *testing.T) {
 			var used []struct {
 				ID string `bson:"_id"`
 			}
-			cursor, err := client.Database("utr").Collection("used").Find(t.Context(), bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+			cursor, err := client.Database("utr").Collection("used").Find(t.Context(), bson.D{},
+				options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
 			testkit.Check(t, err)
 			testkit.Check(t, cursor.All(t.Context(), &used))
 			var names []string

@@ -137,7 +137,8 @@ const (
 // sets fail points and does not specify one, if the engine supports it.
 func (t *testRun) withHeartbeat(id string, client *source.Value) *source.Value {
 	uriOptions := client.Get("uriOptions")
-	if !slices.Contains(t.run.about.Features, engine.FeatureReducedHeartbeats) || !setsFailPoints(t.test, id) || uriOptions.Get("heartbeatFrequencyMS") != nil {
+	if !slices.Contains(t.run.about.Features, engine.FeatureReducedHeartbeats) || !setsFailPoints(t.test, id) ||
+		uriOptions.Get("heartbeatFrequencyMS") != nil {
 		return client
 	}
 	number := func(n int64) *source.Value { return &source.Value{Position: client.Position, Kind: source.Int, Int: n} }

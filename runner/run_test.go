@@ -142,7 +142,8 @@ func TestServerLog(t *testing.T) {
 		v, d := evidence(t, Config{KeepEvents: true}, 1)
 		for name, lines := range map[string]int{"passes": 0, "fails": 60, "is known to fail": 0, "breaks": 60} {
 			log := v[name].ServerLog
-			if len(log) != lines || lines > 0 && (v[name].OmittedLog != (result.Gap{After: 45, Count: 40}) || log[0].Text != "line 0" || log[59].Text != "line 99") {
+			if len(log) != lines || lines > 0 && (v[name].OmittedLog != (result.Gap{After: 45, Count: 40}) ||
+				log[0].Text != "line 0" || log[59].Text != "line 99") {
 				t.Errorf("%s: %d lines, omitted %+v", name, len(log), v[name].OmittedLog)
 			}
 		}
@@ -160,7 +161,8 @@ func TestMergedAttempts(t *testing.T) {
 	}
 	for n, want := range map[int]result.Status{3: result.Flaky, 2: result.Broken} {
 		got := merged(attempts[:n])
-		if got.Status != want || int(got.Duration) != 10*n || int(got.Timings.Setup) != n || len(got.Attempts) != n || got.Started != attempts[0].Started {
+		if got.Status != want || int(got.Duration) != 10*n || int(got.Timings.Setup) != n || len(got.Attempts) != n ||
+			got.Started != attempts[0].Started {
 			t.Errorf("%d attempts: %+v", n, got)
 		}
 	}

@@ -80,7 +80,8 @@ func (t *testRun) topologyOf(ctx context.Context, path string, at source.Positio
 	var state result.TopologyState
 	doc, ok := outcome.Value.DocumentOK()
 	if err := bson.Unmarshal(doc, &state); !ok || err != nil || state.Type == "" {
-		return state, breakf("%s answered %s, which is not a topology description", engine.OpTopology, matchers.ExtendedJSON(outcome.Value.RawValue, false))
+		return state, breakf("%s answered %s, which is not a topology description", engine.OpTopology,
+			matchers.ExtendedJSON(outcome.Value.RawValue, false))
 	}
 	return state, nil
 }

@@ -61,7 +61,8 @@ func TestStalledTest(t *testing.T) {
 				if runs++; runs <= row.stalled {
 					r.stalls.note(time.Now().Add(-time.Hour))
 				}
-			}, script: map[string][]step{"collection0.find": {{Repeat: true, Events: []scriptedEvent{{Client: "client0", Type: result.CommandStarted, Name: "find"}}}}}}
+			}, script: map[string][]step{"collection0.find": {{Repeat: true,
+				Events: []scriptedEvent{{Client: "client0", Type: result.CommandStarted, Name: "find"}}}}}}
 			suite := parse(t, chatty)
 			for _, x := range suite.Tests {
 				if x.Description == row.test {

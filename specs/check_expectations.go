@@ -156,7 +156,8 @@ func (i *inspection) checkObserved(t place, s scope) {
 
 // observesAny reports whether a client observes any event of an eventType, or any log message (logOf).
 func observesAny(types map[string]bool, eventType string) bool {
-	prefixes := map[string][]string{logOf: {logOf}, "": {"command"}, "command": {"command"}, "cmap": {"pool", "connection"}, "sdam": {"server", "topology"}}
+	prefixes := map[string][]string{logOf: {logOf}, "": {"command"}, "command": {"command"},
+		"cmap": {"pool", "connection"}, "sdam": {"server", "topology"}}
 	for t := range types {
 		if slices.ContainsFunc(prefixes[eventType], func(p string) bool { return strings.HasPrefix(t, p) }) {
 			return true

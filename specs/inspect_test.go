@@ -91,7 +91,8 @@ func TestFlaws(t *testing.T) {
 	const flawed = `{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {}}], writeConcern: {j: true}}}`
 	const warned = `{name: wait, object: testRunner, arguments: {ms: 1}, expectError: {isError: true}}`
 	s, err := specs.Parse("f.yml", []byte(head+"tests: ["+
-		"{description: a, operations: ["+good+"]}, {description: b, operations: ["+good+", "+flawed+"]}, {description: c, operations: ["+warned+"]}]"))
+		"{description: a, operations: ["+good+"]}, {description: b, operations: ["+good+", "+flawed+
+		"]}, {description: c, operations: ["+warned+"]}]"))
 	testkit.Check(t, err)
 	for i, want := range [][]string{
 		nil, // valid

@@ -121,7 +121,8 @@ func TestOfficialSuites(t *testing.T) {
 	// No file of another format has a key that only suites have.
 	for _, file := range loaded.Others {
 		text, err := os.ReadFile(file)
-		if err != nil || !strings.HasPrefix(filepath.Base(file), "schema-") && regexp.MustCompile(`(?m)^ ?.?.?(schemaVersion|createEntities|runOnRequirements)`).Match(text) {
+		if err != nil || !strings.HasPrefix(filepath.Base(file), "schema-") &&
+			regexp.MustCompile(`(?m)^ ?.?.?(schemaVersion|createEntities|runOnRequirements)`).Match(text) {
 			t.Errorf("skipped: %s %v", file, err)
 		}
 	}

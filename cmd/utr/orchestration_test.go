@@ -76,7 +76,8 @@ func TestSweptFromElsewhere(t *testing.T) {
 func TestMongoOrchestration(t *testing.T) {
 	t.Parallel()
 	o := utrtest.Orchestrate(t)
-	end := o.Begin("--cluster", "replicaset-one-auth-tls", "--clusters", "2", "--run", "distinct", "retryable-reads").End().Want(0, " passed, 0 failed, ")
+	end := o.Begin("--cluster", "replicaset-one-auth-tls", "--clusters", "2", "--run", "distinct",
+		"retryable-reads").End().Want(0, " passed, 0 failed, ")
 	testkit.Equal(t, "nothing ran", strings.Contains("\n"+end.Out, "\n0 passed"), false)
 	o.Vacant()
 	data, mine := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "mine.json")
@@ -106,10 +107,12 @@ func TestOrchestratedNight(t *testing.T) {
 	night := func(name string, suites string) (report string, end utrtest.Result) {
 		dir := t.TempDir()
 		file, report := filepath.Join(dir, "orchestration.yml"), filepath.Join(dir, name+".json")
-		made := strings.NewReplacer("[retryable-reads, retryable-writes, client-backpressure]", suites, "engine/driver/known-failing.txt", known).Replace(text)
+		made := strings.NewReplacer("[retryable-reads, retryable-writes, client-backpressure]", suites,
+			"engine/driver/known-failing.txt", known).Replace(text)
 		testkit.Check(t, os.WriteFile(file, []byte(made), 0o600))
 		o.Run("clean", "--orchestration", o.URL).Want(0)
-		end = o.Run("matrix", file, "--set", "MO_URL="+o.URL, "--only", "^replicaset-auth-tls_reference", "--results", t.TempDir(), "--json", report)
+		end = o.Run("matrix", file, "--set", "MO_URL="+o.URL, "--only", "^replicaset-auth-tls_reference", "--results",
+			t.TempDir(), "--json", report)
 		o.Run("clean", "--orchestration", o.URL).Want(0, "nothing was left")
 		o.Vacant()
 		return report, end

@@ -127,7 +127,8 @@ func TestPasswordIsNowhere(t *testing.T) {
 	for _, engine := range []string{"reference", "driver"} {
 		reports := filepath.Join(dir, engine)
 		testkit.Check(t, os.Mkdir(reports, 0o755))
-		said["a run with "+engine] = p.Run(append([]string{"run", "--engine", engine, "--uri", uri, suite}, everyReport(reports)...)...).Want(1).All()
+		said["a run with "+engine] = p.Run(append([]string{"run", "--engine", engine, "--uri", uri, suite},
+			everyReport(reports)...)...).Want(1).All()
 		testkit.Equal(t, "reports", len(folder(t, reports)), 6)
 	}
 	// Without events of authentication commands, nothing would be tested.
@@ -171,12 +172,14 @@ func TestPasswordIsNowhere(t *testing.T) {
 // run. Only the matrix file may contain them.
 func TestSecretsOfANight(t *testing.T) {
 	t.Parallel()
-	secrets := map[string]string{"password": "s3/cr@t-of-a-user", "key": "s3cret of a key", "older": "s3cret%20of%20old", "proxy": "s3cret&of;proxy",
+	secrets := map[string]string{"password": "s3/cr@t-of-a-user", "key": "s3cret of a key", "older": "s3cret%20of%20old",
+		"proxy": "s3cret&of;proxy",
 		"token": "s3cret-of-a-token", "service": "s3cret-of-a-service"}
 	p := utrtest.NewPlace(t, "UTR_PASSWORD="+secrets["password"])
 	w := newWitness(t, p.Serve("--topology", "replicaset", "--user", "bob").URI)
 	dir := t.TempDir()
-	results, reports := filepath.Join(dir, "results"), slices.DeleteFunc(everyReport(dir), func(flag string) bool { return flag == "--events" })
+	results, reports := filepath.Join(dir, "results"),
+		slices.DeleteFunc(everyReport(dir), func(flag string) bool { return flag == "--events" })
 	file := suiteFile(t, fmt.Sprintf(`clusters:
 - {name: mine, uri: "${MINE}"}
 - {name: theirs, orchestration: {url: "http://ann:%[1]s@127.0.0.1:1", cluster: single}}
@@ -202,7 +205,8 @@ defaults:
 	testkit.Equal(t, "the list of processes has the cell", found, true)
 	night.Signal(os.Interrupt)
 	said["the night"] = night.End().Want(3).All()
-	said["the rest of it"] = p.Run(append([]string{"matrix", "@" + set, file, "--results", results, "--only", "token|theirs"}, reports...)...).Want(3).All()
+	said["the rest of it"] = p.Run(append([]string{"matrix", "@" + set, file, "--results", results, "--only",
+		"token|theirs"}, reports...)...).Want(3).All()
 	said.add(folder(t, dir))
 	said.add(folder(t, p.State))
 	for _, secret := range secrets {

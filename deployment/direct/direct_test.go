@@ -46,7 +46,8 @@ func TestReplies(t *testing.T) {
 	sequence[headLength-1] = 1
 	other := replyOf(t, opMsg, 0, fine)
 	other[8]++
-	refused := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 74}, {Key: "codeName", Value: "NodeNotFound"}, {Key: "errmsg", Value: "no quorum"}}
+	refused := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 74}, {Key: "codeName", Value: "NodeNotFound"},
+		{Key: "errmsg", Value: "no quorum"}}
 	for _, r := range []struct {
 		reason string
 		reply  []byte

@@ -34,7 +34,8 @@ func TestTopologies(t *testing.T) {
 		{"a standalone", Shape{}, 1, 1, "mongodb://HOSTS/"},
 		{"a standalone with users", Shape{Auth: true}, 1, 1, "mongodb://utr:PASSWORD@HOSTS/"},
 		{"members with users", Shape{Topology: ReplicaSet, Auth: true}, 3, 3, "mongodb://utr:PASSWORD@HOSTS/?replicaSet=rs0"},
-		{"routers with users and TLS", Shape{Topology: Sharded, Auth: true, TLS: true}, 4, 2, "mongodb://utr:PASSWORD@HOSTS/?tls=true&tlsCAFile="},
+		{"routers with users and TLS", Shape{Topology: Sharded, Auth: true, TLS: true}, 4, 2,
+			"mongodb://utr:PASSWORD@HOSTS/?tls=true&tlsCAFile="},
 		{"routers behind a load balancer", Shape{Topology: LoadBalanced, Mongoses: 1}, 3, 1, "mongodb://HOSTS/?loadBalanced=true"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
@@ -43,7 +44,8 @@ func TestTopologies(t *testing.T) {
 			c := b.start()
 			testkit.Check(t, c.Dead())
 			hosts := c.Hosts()
-			testkit.Equal(t, "processes, hosts and entries", []int{len(c.servers), len(hosts), b.entries()}, []int{r.processes, r.hosts, r.processes + 1})
+			testkit.Equal(t, "processes, hosts and entries", []int{len(c.servers), len(hosts), b.entries()},
+				[]int{r.processes, r.hosts, r.processes + 1})
 			testkit.Equal(t, "a password", c.Password() != "", r.shape.Auth)
 			want := strings.NewReplacer("PASSWORD", c.Password(), "HOSTS", strings.Join(hosts, ",")).Replace(r.uri)
 			all, single := c.URIs()
@@ -78,8 +80,9 @@ func TestStartFails(t *testing.T) {
 		starts  int
 		want    []string
 	}{
-		{"refuses its options", testkit.Patience, 1, []string{"cannot start a standalone of version 8.0.0", "mongod ended: exit status 2 (an option is invalid",
-			"    Error parsing command line: unrecognised option '--nounixsocket'", "the logs of the servers are in "}},
+		{"refuses its options", testkit.Patience, 1,
+			[]string{"cannot start a standalone of version 8.0.0", "mongod ended: exit status 2 (an option is invalid",
+				"    Error parsing command line: unrecognised option '--nounixsocket'", "the logs of the servers are in "}},
 		{"does not listen", 300 * time.Millisecond, 1,
 			[]string{"waited ", "for mongod to answer on 127.0.0.1:", "the start timed out after 300ms", "refused"}},
 		{"does not answer", 3 * time.Second, 1, []string{"waited ", "for mongod to answer on 127.0.0.1:", "the start timed out after 3s"}},
@@ -185,7 +188,8 @@ func TestServerDies(t *testing.T) {
 func TestChildrenOfServersAreKilled(t *testing.T) {
 	b := newBench(t, "whole")
 	pidFile := filepath.Join(t.TempDir(), "pid")
-	b.options.Release.Mongod = script(t, filepath.Join(t.TempDir(), "mongod"), "sleep 600 & echo $! >"+pidFile+"\n"+b.options.Release.Mongod+` "$@"`)
+	b.options.Release.Mongod = script(t, filepath.Join(t.TempDir(), "mongod"), "sleep 600 & echo $! >"+pidFile+"\n"+
+		b.options.Release.Mongod+` "$@"`)
 	c := b.start()
 	pid, err := strconv.Atoi(strings.TrimSpace(testkit.Read(t, pidFile)))
 	testkit.Check(t, err)

@@ -68,7 +68,8 @@ var fakes = map[string]func(args []string){
 	},
 	"never has a port": func([]string) {
 		// Where two bind and then listen, the loser aborts (4.2).
-		fmt.Printf("Error listening for new connections on 127.0.0.1:1: Address already in use\n%s", strings.Repeat("a line of a back trace\n", 40))
+		fmt.Printf("Error listening for new connections on 127.0.0.1:1: Address already in use\n%s",
+			strings.Repeat("a line of a back trace\n", 40))
 		os.Exit(14)
 	},
 	"dies on SIGTERM": func(args []string) {

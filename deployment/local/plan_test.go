@@ -50,7 +50,8 @@ func drawn(t *testing.T, p Plan) string {
 // processOf parses a process: its role, its set, and whether it is balanced.
 func processOf(words string) (p Process) {
 	for _, word := range strings.Fields(words) {
-		role, is := map[string]Role{"standalone": RoleStandalone, "member": RoleMember, "config": RoleConfig, "shard": RoleShard, "mongos": RoleMongos}[word]
+		role, is := map[string]Role{"standalone": RoleStandalone, "member": RoleMember, "config": RoleConfig,
+			"shard": RoleShard, "mongos": RoleMongos}[word]
 		switch {
 		case is:
 			p.Role = role

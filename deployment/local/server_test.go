@@ -56,7 +56,8 @@ func TestAwait(t *testing.T) {
 				defer cancel()
 				tries := 0
 				err := await(ctx, "a miracle", func(context.Context) error { tries++; return r.errs[min(tries, len(r.errs))-1] })
-				testkit.Equal(t, "tries, and whether the error wraps the cause", []any{tries, errors.Is(err, over)}, []any{r.tries, strings.Contains(r.want, over.Error())})
+				testkit.Equal(t, "tries, and whether the error wraps the cause", []any{tries, errors.Is(err, over)},
+					[]any{r.tries, strings.Contains(r.want, over.Error())})
 				if err != nil || r.want != "" {
 					testkit.ErrorContains(t, err, r.want)
 				}
@@ -86,7 +87,8 @@ func TestLines(t *testing.T) {
 		testkit.Contains(t, got[i].Server+" "+got[i].Text, want)
 	}
 	// A line without a timestamp has that of the previous line, and a long line is shortened.
-	testkit.Equal(t, "lines, time, and width", []any{len(got), got[1].Time.Equal(second(1)), len([]rune(got[3].Text))}, []any{4, true, tailWidth + 1})
+	testkit.Equal(t, "lines, time, and width", []any{len(got), got[1].Time.Equal(second(1)), len([]rune(got[3].Text))},
+		[]any{4, true, tailWidth + 1})
 }
 
 // The tail of a log starts at a line.

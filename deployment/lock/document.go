@@ -89,7 +89,8 @@ func (m minority) Error() string {
 func (m minority) Unwrap() error { return m.cause }
 
 // majority is the write concern of all writes of a lock. A standalone accepts it, too.
-var majority = bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: (lockTry / 2).Milliseconds()}}}
+var majority = bson.E{Key: "writeConcern",
+	Value: bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: (lockTry / 2).Milliseconds()}}}
 
 // leased returns the fields that a renewal sets, by the server's clock.
 func leased(lease time.Duration) bson.D {
@@ -135,7 +136,8 @@ func (d *Document) Take(ctx context.Context, h Holder, lease time.Duration) (boo
 		{Key: "name", Value: literal(h.Name)},
 		{Key: "started", Value: "$$NOW"},
 	}, leased(lease)...)
-	now, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}}, bson.D{{Key: "$replaceWith", Value: operator("$cond", free, mine, "$$ROOT")}}, true)
+	now, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}},
+		bson.D{{Key: "$replaceWith", Value: operator("$cond", free, mine, "$$ROOT")}}, true)
 	if direct.CodeOf(err) == codeDuplicateKey {
 		return false, nil
 	}

@@ -70,7 +70,8 @@ func TestCreateGetRemove(t *testing.T) {
 	_, err = c.Create(ctx, Server, "a", single.Body("a", true))
 	testkit.ErrorContains(t, err, "ServersError: servers with id a already exists.")
 	// Remove removes only parts of the cluster.
-	for id, kind := range map[string]string{"a-part-member0": "servers", "a-part-config": "replica_sets", "ab-part-1": "servers", "b": "servers"} {
+	for id, kind := range map[string]string{"a-part-member0": "servers", "a-part-config": "replica_sets",
+		"ab-part-1": "servers", "b": "servers"} {
 		s.AddPart(kind, id)
 	}
 	for _, want := range []bool{true, false} {
@@ -114,7 +115,8 @@ func TestFaults(t *testing.T) {
 		{"two exceptions", status(500, "Traceback (most recent call last):\n  x\nKeyError: 'a'\n\nDuring handling of the above exception, "+
 			"another exception occurred:\n\nTraceback (most recent call last):\n  y\nOSError: gone\n"), "500: OSError: gone (KeyError: 'a')", 500},
 		{"a page of a web server", status(404, "<!DOCTYPE html><html><head><title>Error: 404 Not Found</title><style>a{}</style></head>"+
-			"<body><h1>Error: 404 Not Found</h1><p>Not found: <tt>'/v2/'</tt></p></body></html>"), "404: Error: 404 Not Found Not found: '/v2/'", 404},
+			"<body><h1>Error: 404 Not Found</h1><p>Not found: <tt>'/v2/'</tt></p></body></html>"),
+			"404: Error: 404 Not Found Not found: '/v2/'", 404},
 		{"a status without a body", status(503, ""), "503 Service Unavailable", 503},
 		{"an unknown status", status(599, ""), ": 599", 599},
 		{"control characters", status(500, "a\x1b[31mb\x00\nc"), "500: a [31mb c", 500},
@@ -131,7 +133,8 @@ func TestFaults(t *testing.T) {
 			hang(r)
 		}, "no answer within 100ms", 0},
 		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF", 0},
-		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, "it redirects the request", 0},
+		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) },
+			"it redirects the request", 0},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			s := answering(t, func(w http.ResponseWriter, q *http.Request) {

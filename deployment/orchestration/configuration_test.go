@@ -32,7 +32,8 @@ func TestPresets(t *testing.T) {
 			}
 			testkit.Equal(t, "settings", []any{full.NeedsFiles, doc["version"], c.doc()["version"]}, []any{false, "7.0", nil})
 			text := fmt.Sprint(full.Body("x", true))
-			testkit.Equal(t, "the body names files", []bool{strings.Contains(text, FilesToken), strings.Contains(text, "/files/.evergreen/x509gen/server.pem")},
+			testkit.Equal(t, "the body names files",
+				[]bool{strings.Contains(text, FilesToken), strings.Contains(text, "/files/.evergreen/x509gen/server.pem")},
 				[]bool{false, tls})
 		})
 	}

@@ -61,7 +61,8 @@ type fault struct {
 func faults() (faults, mistakes []fault) {
 	return []fault{
 			{"no fault", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", ""},
-			{"the first request or its reply is lost", "[{expect: ADDS, hangUp: true}, {expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", ""},
+			{"the first request or its reply is lost",
+				"[{expect: ADDS, hangUp: true}, {expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", ""},
 			{"half of a reply", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, half: {n: 1}}, {expect: COUNTS, reply: {n: 0}}]", "", ""},
 			{"an outage", "[{expect: ADDS, hangUp: true}, {expect: ADDS, hangUp: true}]", "EOF", ""},
 			{"a command error is not retried", "[{expect: ADDS, reply: {ok: 0, code: 13, errmsg: not authorized}}]", "not authorized", ""},
@@ -70,7 +71,8 @@ func faults() (faults, mistakes []fault) {
 		}, []fault{
 			{"another command than expected", "[{expect: {insert: days}, reply: {}}]", "EOF", "expect.insert: the value is missing"},
 			{"another value than expected", "[{expect: {update: nights}, reply: {}}]", "EOF", "message 1 does not match"},
-			{"none of several expected commands", "[{any: [{expect: {update: nights}, reply: {}}, {expect: {find: days}, reply: {}}]}]", "EOF", `want "nights", got "days"`},
+			{"none of several expected commands",
+				"[{any: [{expect: {update: nights}, reply: {}}, {expect: {find: days}, reply: {}}]}]", "EOF", `want "nights", got "days"`},
 			{"extra command", "[{expect: ADDS, reply: {n: 1}}]", "EOF", "received update after the end of the script"},
 			{"missing command", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", "ended after 2 messages"},
 		}
@@ -100,7 +102,8 @@ func try(t *testing.T, faults []fault, app func(ctx context.Context, uri string)
 	for _, r := range faults {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
-			script, err := blackpipe.ParseScript("script.yml", []byte("steps: "+strings.NewReplacer("ADDS", adds, "COUNTS", counts).Replace(r.steps)))
+			script, err := blackpipe.ParseScript("script.yml",
+				[]byte("steps: "+strings.NewReplacer("ADDS", adds, "COUNTS", counts).Replace(r.steps)))
 			testkit.Check(t, err)
 			server, err := blackpipe.Listen(script.Options)
 			testkit.Check(t, err)
@@ -144,7 +147,8 @@ func TestStall(t *testing.T) {
 
 // The driver selects the server in each topology, and retries except in a standalone.
 func TestTopologies(t *testing.T) {
-	for topology, retries := range map[string]bool{blackpipe.Single: false, blackpipe.ReplicaSet: true, blackpipe.Sharded: true, blackpipe.LoadBalanced: true} {
+	for topology, retries := range map[string]bool{blackpipe.Single: false, blackpipe.ReplicaSet: true,
+		blackpipe.Sharded: true, blackpipe.LoadBalanced: true} {
 		server, err := blackpipe.Listen(blackpipe.Options{Topology: topology})
 		testkit.Check(t, err)
 		client, err := mongo.Connect(options.Client().ApplyURI(server.URI()))

@@ -148,7 +148,8 @@ func (s *Server) serve(c net.Conn) {
 func (s *Server) Hello() bson.D {
 	address := s.options.Listener.Addr().String()
 	out := map[string]bson.D{
-		ReplicaSet:   {{Key: "setName", Value: setName}, {Key: "setVersion", Value: 1}, {Key: "hosts", Value: bson.A{address}}, {Key: "me", Value: address}, {Key: "primary", Value: address}},
+		ReplicaSet: {{Key: "setName", Value: setName}, {Key: "setVersion", Value: 1},
+			{Key: "hosts", Value: bson.A{address}}, {Key: "me", Value: address}, {Key: "primary", Value: address}},
 		Sharded:      {{Key: "msg", Value: "isdbgrid"}},
 		LoadBalanced: {{Key: "msg", Value: "isdbgrid"}, {Key: "serviceId", Value: bson.ObjectID{1}}},
 	}[s.options.Topology]

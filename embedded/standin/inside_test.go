@@ -76,7 +76,8 @@ func TestInvalidRequests(t *testing.T) {
 		State string
 		Host  struct{ Address, Token string }
 	}
-	if err := json.Unmarshal([]byte(say(t, address, `utr {"kind":"state"}`+"\n")), &state); err != nil || state.State != "member" || state.Host.Address == "" {
+	if err := json.Unmarshal([]byte(say(t, address, `utr {"kind":"state"}`+"\n")), &state); err != nil ||
+		state.State != "member" || state.Host.Address == "" {
 		t.Fatalf("%+v, %v", state, err)
 	}
 	join := func(rest string) string {
@@ -84,10 +85,12 @@ func TestInvalidRequests(t *testing.T) {
 	}
 	for _, r := range []struct{ reason, address, bytes, want string }{
 		{"unknown request", address, `utr {"kind":"sing"}` + "\n", `{"error":"unknown request sing"}`},
-		{"invitation of a member", address, `utr {"kind":"invite","set":"rs"}` + "\n", `{"error":"the process is not waiting for the configuration of rs"}`},
+		{"invitation of a member", address, `utr {"kind":"invite","set":"rs"}` + "\n",
+			`{"error":"the process is not waiting for the configuration of rs"}`},
 		{"not JSON", address, "utr nonsense\n", ""},
 		{"request without an end", address, "utr " + strings.Repeat("x", 2<<20), ""},
-		{"wrong token", state.Host.Address, `utr {"kind":"join","host":{"token":"wrong"},"member":"x"}` + "\n", `{"error":"this is the host of another deployment"}`},
+		{"wrong token", state.Host.Address, `utr {"kind":"join","host":{"token":"wrong"},"member":"x"}` + "\n",
+			`{"error":"this is the host of another deployment"}`},
 		{"no token", state.Host.Address, `utr {"kind":"join"}` + "\n", `{"error":"this is the host of another deployment"}`},
 		{"client", state.Host.Address, "\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xd4\x07\x00\x00", ""},
 		{"not a member", state.Host.Address, join(`,"server":{"pid":1}`), `{"error":"x:1 is not a member of rs"}`},

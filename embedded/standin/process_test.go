@@ -106,7 +106,8 @@ type story struct {
 func newStory(t *testing.T) *story {
 	t.Helper()
 	t.Parallel()
-	return &story{utrtest.NewPlace(t), t, utrtest.Address(t), map[string]int{}, map[string]string{}, map[string]*proc{}, map[string]*mongo.Client{}}
+	return &story{utrtest.NewPlace(t), t, utrtest.Address(t), map[string]int{}, map[string]string{}, map[string]*proc{},
+		map[string]*mongo.Client{}}
 }
 
 var places = regexp.MustCompile(`(HOST|IP|PORT|PID|DIR)\((\w+)\)`)

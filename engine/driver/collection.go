@@ -41,9 +41,10 @@ func collectionRows() []row {
 		with(on, "findOneAndDelete", "filter"+writeConcerns, func(c *call, o *filled[options.FindOneAndDeleteOptions]) (any, error) {
 			return c.result(c.coll().FindOneAndDelete(c.ctx, c.any("filter"), o), nil)
 		}),
-		with(on, "findOneAndReplace", "filter replacement"+writeConcerns, func(c *call, o *filled[options.FindOneAndReplaceOptions]) (any, error) {
-			return c.result(c.coll().FindOneAndReplace(c.ctx, c.any("filter"), c.any("replacement"), o), nil)
-		}),
+		with(on, "findOneAndReplace", "filter replacement"+writeConcerns,
+			func(c *call, o *filled[options.FindOneAndReplaceOptions]) (any, error) {
+				return c.result(c.coll().FindOneAndReplace(c.ctx, c.any("filter"), c.any("replacement"), o), nil)
+			}),
 		with(on, "findOneAndUpdate", "filter update"+writeConcerns, func(c *call, o *filled[options.FindOneAndUpdateOptions]) (any, error) {
 			return c.result(c.coll().FindOneAndUpdate(c.ctx, c.any("filter"), c.any("update"), o), nil)
 		}),

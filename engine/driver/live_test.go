@@ -46,7 +46,8 @@ func start(t *testing.T) *live {
 func (l *live) try(kind, id, options string) error {
 	var d bson.D
 	testkit.Check(l, bson.Unmarshal(document(l, options), &d))
-	return l.test.Open(l.Context(), engine.Entity{Kind: kind, ID: id, URI: l.uri, Options: raw(l, append(bson.D{{Key: "id", Value: id}}, d...))})
+	return l.test.Open(l.Context(), engine.Entity{Kind: kind, ID: id, URI: l.uri,
+		Options: raw(l, append(bson.D{{Key: "id", Value: id}}, d...))})
 }
 
 func (l *live) open(kind, id, options string) {
@@ -97,7 +98,8 @@ func TestResults(t *testing.T) {
 	l := start(t)
 	testkit.Transcript(t, "testdata/results.txt", l.play)
 	// A change stream returns later changes.
-	out := l.test.Do(l.Context(), engine.Operation{Object: "collection", Name: "createChangeStream", Arguments: document(l, `{"pipeline": []}`), SaveAs: "stream"})
+	out := l.test.Do(l.Context(), engine.Operation{Object: "collection", Name: "createChangeStream",
+		Arguments: document(l, `{"pipeline": []}`), SaveAs: "stream"})
 	if out.Err != nil {
 		t.Fatal(out.Err)
 	}
@@ -157,19 +159,21 @@ func TestWithTransaction(t *testing.T) {
 		{"without an error it commits", []*result.Error{nil}, 0, "2"},
 	} {
 		calls := 0
-		out := l.test.Do(t.Context(), engine.Operation{Object: "session", Name: "withTransaction", Callback: func(ctx context.Context) *result.Error {
-			calls++
-			if inner := l.test.Do(ctx, engine.Operation{Object: "collection", Name: "insertOne",
-				Arguments: document(l, `{"document": {}, "session": "session"}`)}); inner.Err != nil {
-				return inner.Err
-			}
-			return row.errors[calls-1]
-		}})
+		out := l.test.Do(t.Context(), engine.Operation{Object: "session", Name: "withTransaction",
+			Callback: func(ctx context.Context) *result.Error {
+				calls++
+				if inner := l.test.Do(ctx, engine.Operation{Object: "collection", Name: "insertOne",
+					Arguments: document(l, `{"document": {}, "session": "session"}`)}); inner.Err != nil {
+					return inner.Err
+				}
+				return row.errors[calls-1]
+			}})
 		var code int32
 		if out.Err != nil {
 			code = out.Err.Code
 		}
-		if left := shown(l.must("collection", "countDocuments", `{"filter": {}}`)); calls != len(row.errors) || code != row.code || left != row.left {
+		if left := shown(l.must("collection", "countDocuments", `{"filter": {}}`)); calls != len(row.errors) ||
+			code != row.code || left != row.left {
 			t.Errorf("%s: %d calls, %v, %s documents", row.reason, calls, out.Err, left)
 		}
 	}

@@ -72,7 +72,8 @@ func ServerMonitor(log *EventLog) *event.ServerMonitor {
 			})
 		},
 		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) {
-			log.Add(result.Event{Type: result.TopologyDescriptionChanged, Previous: Topology(e.PreviousDescription), New: Topology(e.NewDescription)})
+			log.Add(result.Event{Type: result.TopologyDescriptionChanged, Previous: Topology(e.PreviousDescription),
+				New: Topology(e.NewDescription)})
 		},
 		TopologyOpening: func(*event.TopologyOpeningEvent) { log.Add(result.Event{Type: result.TopologyOpening}) },
 		TopologyClosed:  func(*event.TopologyClosedEvent) { log.Add(result.Event{Type: result.TopologyClosed}) },

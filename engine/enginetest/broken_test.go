@@ -170,10 +170,12 @@ func faults() []faultRow {
 			slices.Reverse(found)
 			return found
 		})},
-		{"Events does not wait", "waits for events", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, _ time.Duration) ([]result.Event, error) {
-			return t.Events(ctx, id, after, 0)
-		}}},
-		{"the server of the fail point is unknown", "does not log the runner's own commands", changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
+		{"Events does not wait", "waits for events",
+			fault{events: func(t engine.Test, ctx context.Context, id string, after int64, _ time.Duration) ([]result.Event, error) {
+				return t.Events(ctx, id, after, 0)
+			}}},
+		{"the server of the fail point is unknown", "does not log the runner's own commands",
+			changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
 		{"command started events are missing", "logs canceled commands", changed(func(found []result.Event) []result.Event {
 			return slices.DeleteFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted && e.CommandName == "insert" })
 		})},
@@ -200,26 +202,28 @@ func faults() []faultRow {
 			}
 			return found
 		})},
-		{"the caller's deadline is sent", "does not treat a caller's deadline as timeoutMS", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
-			if op.Name == "find" {
-				var d bson.D
-				_ = bson.Unmarshal(op.Arguments, &d)
-				op.Arguments, _ = bson.Marshal(append(d, bson.E{Key: "timeoutMS", Value: 60_000}))
-			}
-			return t.Do(ctx, op)
-		}}},
+		{"the caller's deadline is sent", "does not treat a caller's deadline as timeoutMS",
+			fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+				if op.Name == "find" {
+					var d bson.D
+					_ = bson.Unmarshal(op.Arguments, &d)
+					op.Arguments, _ = bson.Marshal(append(d, bson.E{Key: "timeoutMS", Value: 60_000}))
+				}
+				return t.Do(ctx, op)
+			}}},
 		{"a canceled operation is a timeout", "cancels an operation", changing(func(_ engine.Operation, out *result.Outcome) {
 			if out.Err != nil {
 				out.Err.Timeout = true
 			}
 		})},
-		{"one operation at a time", "performs operations concurrently", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
-			defer running.Add(-1)
-			if running.Add(1) > 1 {
-				return result.Outcome{Err: &result.Error{Message: "busy", Client: true}}
-			}
-			return t.Do(ctx, op)
-		}}},
+		{"one operation at a time", "performs operations concurrently",
+			fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+				defer running.Add(-1)
+				if running.Add(1) > 1 {
+					return result.Outcome{Err: &result.Error{Message: "busy", Client: true}}
+				}
+				return t.Do(ctx, op)
+			}}},
 		{"tests share entities", "isolates tests", fault{begin: func(inner func() (engine.Test, error)) (engine.Test, error) {
 			if t := shared.Load(); t != nil {
 				return *t, nil

@@ -52,7 +52,8 @@ type brief struct{ engine.Engine }
 
 func (brief) Describe(context.Context) (engine.Description, error) {
 	return engine.Description{Name: "Go driver", Version: "2.0", SchemaVersion: "1.28",
-		Operations: []string{"collection.find", "collection.insertOne", "session.withTransaction"}, Features: []string{engine.FeatureLogging}}, nil
+		Operations: []string{"collection.find", "collection.insertOne", "session.withTransaction"},
+		Features:   []string{engine.FeatureLogging}}, nil
 }
 
 // peer is the runner side of an adapter.
@@ -142,7 +143,8 @@ func TestCallbackIsLate(t *testing.T) {
 	p.send(t, `{"jsonrpc":"2.0","id":2,"method":"do","params":{"object":"session","name":"withTransaction","arguments":{},"callback":true}}`)
 	testkit.Equal(t, "the request of the adapter", p.receive(t), `{"jsonrpc":"2.0","id":1,"method":"callback","params":{"do":2}}`)
 	p.send(t, `{"jsonrpc":"2.0","id":1,"result":{"error":{"message":"mine","client":true,"timeout":true}}}`)
-	testkit.Equal(t, "the result of withTransaction", strings.Contains(p.receive(t), `"error":{"message":"mine","client":true,"timeout":true}`), true)
+	testkit.Equal(t, "the result of withTransaction",
+		strings.Contains(p.receive(t), `"error":{"message":"mine","client":true,"timeout":true}`), true)
 }
 
 // TestRunnerSide plays the part of an adapter. The engine of the runner side is itself

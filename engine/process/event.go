@@ -152,8 +152,10 @@ func (f *failure) error() *result.Error {
 	if f == nil {
 		return nil
 	}
-	e := &result.Error{Message: f.Message, Client: f.Client, Timeout: f.Timeout, Kind: f.Kind, Code: f.Code, CodeName: f.CodeName, Labels: f.Labels,
-		Response: result.Document(f.Response), Partial: result.Value{RawValue: bson.RawValue(f.Partial)}, Server: f.Server, Unsupported: f.Unsupported,
+	e := &result.Error{Message: f.Message, Client: f.Client, Timeout: f.Timeout, Kind: f.Kind, Code: f.Code,
+		CodeName: f.CodeName, Labels: f.Labels,
+		Response: result.Document(f.Response), Partial: result.Value{RawValue: bson.RawValue(f.Partial)}, Server: f.Server,
+		Unsupported:        f.Unsupported,
 		WriteErrors:        map[int]result.Document{},
 		WriteConcernErrors: mapped(f.WriteConcernErrors, func(d document) result.Document { return result.Document(d) })}
 	for i, d := range f.WriteErrors {

@@ -121,7 +121,8 @@ func (s *server) performInTest(ctx context.Context, id int64, method string, par
 	switch method {
 	case callOpen:
 		return with(params, func(p openParams) (any, error) {
-			return raise(s.test.Open(ctx, engine.Entity{Kind: p.Kind, ID: p.ID, Options: bson.Raw(p.Options), URI: p.URI, ClusterTime: bson.Raw(p.ClusterTime)}))
+			return raise(s.test.Open(ctx, engine.Entity{Kind: p.Kind, ID: p.ID, Options: bson.Raw(p.Options), URI: p.URI,
+				ClusterTime: bson.Raw(p.ClusterTime)}))
 		})
 	case callDo:
 		return with(params, func(p doParams) (any, error) { return s.do(ctx, id, p) })

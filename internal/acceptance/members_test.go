@@ -41,10 +41,12 @@ func TestMembersThatRead(t *testing.T) {
 			want                          []int
 		}{
 			{"near members with any tags", "250", `{"mode": "nearest"}`, []int{0, 2}},
-			{"the near one of two members with the tag; a hidden one is unknown", "250", `{"mode": "nearest", "tagSets": [{"dc": "west"}]}`, []int{2}},
+			{"the near one of two members with the tag; a hidden one is unknown", "250",
+				`{"mode": "nearest", "tagSets": [{"dc": "west"}]}`, []int{2}},
 			{"both if neither is too far", "60000", `{"mode": "secondary", "tagSets": [{"dc": "west"}]}`, []int{1, 2}},
 			{"the primary if no member has the tag", "250", `{"mode": "secondaryPreferred", "tagSets": [{"dc": "north"}]}`, []int{0}},
-			{"the second tag set if no member has the tag of the first", "250", `{"mode": "nearest", "tagSets": [{"dc": "north"}, {"dc": "east"}]}`, []int{0}},
+			{"the second tag set if no member has the tag of the first", "250",
+				`{"mode": "nearest", "tagSets": [{"dc": "north"}, {"dc": "east"}]}`, []int{0}},
 		} {
 			t.Run(policy+": "+r.reason, func(t *testing.T) {
 				t.Parallel()

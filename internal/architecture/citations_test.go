@@ -274,7 +274,8 @@ func column(page, title string) (out []string) {
 // Each form of a citation is recognized, and an invented section is reported.
 func TestCitationForms(t *testing.T) {
 	l := newLibrary(map[string]string{
-		"Reads": "# Reads\n## 3a. Selecting\n### Errors, and `more`\n# \"a\" and \"b\"\n", "Reads of Old": "# Selecting\n", "Writes": "# Selecting\n",
+		"Reads": "# Reads\n## 3a. Selecting\n### Errors, and `more`\n# \"a\" and \"b\"\n", "Reads of Old": "# Selecting\n",
+		"Writes": "# Selecting\n",
 	})
 	for _, r := range []struct {
 		reason, text, prose, cell string // what is reported, with its number of citations for prose
@@ -288,7 +289,8 @@ func TestCitationForms(t *testing.T) {
 		{"a string in Go", `"(Reads, \"Choosing\")"`, "1 [Reads has no section Choosing]", ""},
 		{"without quotation marks", "Reads, Selecting: a remark", "1 []", "[]"},
 		{"an invented one without quotation marks", "Reads, Choosing", "1 [Reads has no section Choosing]", "[Reads has no section Choosing]"},
-		{"a section that continues is another", "Reads, Selecting more", "1 [Reads has no section Selecting more]", "[Reads has no section Selecting more]"},
+		{"a section that continues is another", "Reads, Selecting more", "1 [Reads has no section Selecting more]",
+			"[Reads has no section Selecting more]"},
 		{"a list of specifications", "Reads, Writes and others", "0 []", ""},
 		{"words after a comma", "Reads, which are", "0 []", ""},
 		{"a section with quotation marks", `Reads, "a" and "b": a remark`, "1 []", "[]"},

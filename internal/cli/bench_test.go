@@ -66,7 +66,8 @@ func (noEngine) Close() error { return nil }
 type noSource struct{ *bench }
 
 func (s noSource) Offers() []deployment.Description {
-	return []deployment.Description{{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Version: s.version, Hosts: []string{"h1:1", "h2:2"}}}
+	return []deployment.Description{{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Version: s.version,
+		Hosts: []string{"h1:1", "h2:2"}}}
 }
 func (noSource) Acquire(context.Context, int) (deployment.Deployment, error) {
 	return nil, errors.New("no deployment")

@@ -175,16 +175,18 @@ func (r *compareFlags) schedules(ctx context.Context, c *call) error {
 	switch t := r.deployment.topology; t {
 	case topologyAuto:
 	case topologyAll:
-		topologies = []string{string(deployment.ReplicaSet), string(deployment.Sharded), string(deployment.LoadBalanced), string(deployment.Single)}
+		topologies = []string{string(deployment.ReplicaSet), string(deployment.Sharded), string(deployment.LoadBalanced),
+			string(deployment.Single)}
 	default:
 		topologies = []string{t}
 	}
 	status := c.progress(c.errors)
-	g, err := compare.Storm(ctx, compare.NewGenerator(int64(r.seed), topologies...), r.generate, r.limit, r.sides[0], r.sides[1], func(done, findings int) {
-		if status(fmt.Sprintf("%d of %s, %d differ", done, plural.Of(r.generate, "schedule"), findings)); done == r.generate {
-			status("")
-		}
-	})
+	g, err := compare.Storm(ctx, compare.NewGenerator(int64(r.seed), topologies...), r.generate, r.limit, r.sides[0],
+		r.sides[1], func(done, findings int) {
+			if status(fmt.Sprintf("%d of %s, %d differ", done, plural.Of(r.generate, "schedule"), findings)); done == r.generate {
+				status("")
+			}
+		})
 	if err != nil {
 		return err
 	}
@@ -289,5 +291,6 @@ func (r *compareFlags) finding(what string, f compare.Finding, flaky bool) {
 		fmt.Fprintf(&r.text, "  shrunk to: %s\n", f.Smallest)
 	}
 	r.text.WriteString(f.Pair.Describe(r.sides[0].Name, r.sides[1].Name))
-	r.records = append(r.records, differenceRecord{Schedule: f.Schedule.String(), Smallest: f.Smallest.String(), Flaky: flaky, Differences: f.Pair.Differences})
+	r.records = append(r.records, differenceRecord{Schedule: f.Schedule.String(), Smallest: f.Smallest.String(),
+		Flaky: flaky, Differences: f.Pair.Differences})
 }

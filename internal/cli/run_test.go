@@ -45,7 +45,8 @@ func TestFlagsBeyondFields(t *testing.T) {
 	f.toggle(&v, "verbose", "")
 	err := f.Parse([]string{"a", "-", "-v", "--", "-v", "--x"})
 	testkit.Equal(t, "flags end at two dashes", fmt.Sprint(f.Args(), err, v), "[a - -v --x] <nil> true")
-	testkit.Equal(t, "seeds", fmt.Sprint(joinSeeds([]string{"--shuffle", "7", "--shuffle", "a", "--", "--shuffle", "8"})), "[--shuffle=7 --shuffle a -- --shuffle 8]")
+	testkit.Equal(t, "seeds", fmt.Sprint(joinSeeds([]string{"--shuffle", "7", "--shuffle", "a", "--", "--shuffle", "8"})),
+		"[--shuffle=7 --shuffle a -- --shuffle 8]")
 	verdicts := []*result.Verdict{{Test: result.TestID{Description: "x", Cell: "a"}}, {Test: result.TestID{Description: "y", Cell: "b"}}}
 	for cell, want := range map[string]int{"a": 1, "c": 2, "": 2} { // durations of other cells are better than none
 		testkit.Equal(t, "verdicts for the durations of cell "+cell, len(ofCell(verdicts, cell)), want)

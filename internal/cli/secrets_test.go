@@ -13,17 +13,20 @@ import (
 
 // secretNotes contain a secret in every field that an engine, a server or a deployment fills.
 func secretNotes(secret string) []result.Note {
-	doc, _ := bson.Marshal(bson.D{{Key: "saslStart", Value: secret}, {Key: "deep", Value: bson.A{bson.D{{Key: secret, Value: bson.Binary{Data: []byte(secret)}}}}}})
+	doc, _ := bson.Marshal(bson.D{{Key: "saslStart", Value: secret},
+		{Key: "deep", Value: bson.A{bson.D{{Key: secret, Value: bson.Binary{Data: []byte(secret)}}}}}})
 	deep := bson.Raw(doc).Lookup("deep")
 	failure := &result.Error{Message: "auth with " + secret, CodeName: secret, Labels: []string{secret}, Server: secret, Kind: secret,
-		Response: doc, WriteErrors: map[int]result.Document{0: doc}, WriteConcernErrors: []result.Document{doc}, Partial: result.Value{RawValue: deep}}
+		Response: doc, WriteErrors: map[int]result.Document{0: doc}, WriteConcernErrors: []result.Document{doc},
+		Partial: result.Value{RawValue: deep}}
 	topology := &result.TopologyState{Type: secret, Servers: []result.ServerState{{Address: secret}}}
 	verdict := &result.Verdict{
 		Status: result.Failed, Reason: "cannot reach mongodb://user:" + secret + "@h/",
 		Evidence: result.Evidence{Mismatches: []result.Mismatch{{Path: "p", Message: secret, Want: secret, Got: secret, Diff: secret}},
 			ServerLog: []result.LogLine{{Server: "host:27017", Text: "somebody wrote " + secret}},
-			Operations: []result.OperationLog{{Name: "find", Outcome: result.Outcome{Err: failure, Server: secret, Value: result.Value{RawValue: deep},
-				Decisions: []result.Decision{{Action: "send", Server: secret, Reason: secret, Deprioritized: []string{secret}}}}}},
+			Operations: []result.OperationLog{{Name: "find",
+				Outcome: result.Outcome{Err: failure, Server: secret, Value: result.Value{RawValue: deep},
+					Decisions: []result.Decision{{Action: "send", Server: secret, Reason: secret, Deprioritized: []string{secret}}}}}},
 			Clients: []result.ClientLog{{Client: "c", Events: []result.Event{
 				{Type: result.CommandStarted, Body: doc},
 				{Type: result.CommandFailed, Failure: failure, Body: doc},

@@ -71,14 +71,16 @@ utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 	}, func(f *flags) action {
 		s := &serveFlags{options: embedded.Options{Host: "127.0.0.1"}}
 		f.deployment(&s.deployment, string(deployment.ReplicaSet))
-		list(f, &s.options.MemberConfigs, "member", "DOCUMENT", "configuration of the next replica set member, as in replSetInitiate plus latencyMS", embedded.ParseMember)
+		list(f, &s.options.MemberConfigs, "member", "DOCUMENT",
+			"configuration of the next replica set member, as in replSetInitiate plus latencyMS", embedded.ParseMember)
 		f.text(&s.options.Host, "host", "ADDRESS", "address to listen on")
 		f.within(&s.port, "port", "N", 0, maxPort, "first of consecutive ports (default free ports)")
 		f.text(&s.user, "user", "NAME", "require SCRAM-SHA-256 with this user and the password in $"+envPassword)
 		f.toggle(&s.options.TLS, "tls", "require TLS, with a new certificate")
 		f.file(&s.certificate, "ca-file", "with --tls: write the certificate that clients must trust")
 		f.file(&s.uriFile, "uri-file", "write the connection string, including the password")
-		list(f, (*[]bson.E)(&s.options.Parameters), "set-parameter", "NAME=VALUE", "server parameter, as for mongod --setParameter", serverParameter)
+		list(f, (*[]bson.E)(&s.options.Parameters), "set-parameter", "NAME=VALUE",
+			"server parameter, as for mongod --setParameter", serverParameter)
 		return s.act
 	})
 }

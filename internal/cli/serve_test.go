@@ -94,7 +94,8 @@ func TestDoctorTakesNoLock(t *testing.T) {
 	d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
 	testkit.Check(t, err)
 	defer func() { _ = d.Close() }()
-	held, err := deployment.OpenCluster(t.Context(), deployment.ClusterOptions{URI: d.URI(), Lock: &lock.Options{Name: "another run"}, Note: func(string) {}})
+	held, err := deployment.OpenCluster(t.Context(),
+		deployment.ClusterOptions{URI: d.URI(), Lock: &lock.Options{Name: "another run"}, Note: func(string) {}})
 	testkit.Check(t, err)
 	defer func() { testkit.Check(t, held.Close()) }()
 	testkit.Equal(t, "the exit code of a run", b.utr("run --uri "+d.URI()+" smoke"), ExitBroken)

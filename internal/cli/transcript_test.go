@@ -26,18 +26,20 @@ import (
 // Files of the transcripts, which are command lines and their results: lines on standard error begin with "!", and
 // the exit code is 0 unless it is shown. flags.txt also shows the fields that reach the runner and the deployment.
 var testFiles = map[string]string{
-	"bad.yml":    "description: x\nschemaVersion: \"1.0\"\ntests: 3\n",
-	"only.yml":   `{description: x, schemaVersion: "1.0", tests: [{description: only, operations: []}]}`,
-	"twin.json":  `{"description": "x", "schemaVersion": "1.0", "tests": [{"description": "a", "operations": []}]}`,
-	"asking.yml": strings.NewReplacer(`"1.0"`, `"1.1"`, "tests:\n", "runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n").Replace(suite),
+	"bad.yml":   "description: x\nschemaVersion: \"1.0\"\ntests: 3\n",
+	"only.yml":  `{description: x, schemaVersion: "1.0", tests: [{description: only, operations: []}]}`,
+	"twin.json": `{"description": "x", "schemaVersion": "1.0", "tests": [{"description": "a", "operations": []}]}`,
+	"asking.yml": strings.NewReplacer(`"1.0"`, `"1.1"`, "tests:\n",
+		"runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n").Replace(suite),
 	"armed.yml": `{description: x, schemaVersion: "1.0", createEntities: [{client: {id: c}}], tests: [{description: a, operations: [
 		{name: failPoint, object: testRunner, arguments: {client: c, failPoint: {configureFailPoint: hangSomewhere, mode: "off"}}}]}]}`,
-	"known.txt":       "first # a reason\n",
-	"bare.txt":        "pattern\n",
-	"good.json":       jsonReport(result.RunStarted{}, finished("a", result.Passed), result.RunFinished{}),
-	"failed.json":     jsonReport(result.RunStarted{}, finished("a", result.Failed), result.RunFinished{}),
-	"other.json":      jsonReport(result.RunStarted{}, finished("b", result.Passed), result.RunFinished{}),
-	"stopped.json":    jsonReport(result.RunStarted{}, notRun("a"), result.RunFinished{Summary: result.Summary{Skipped: 1, Interrupted: true, Breaks: []result.Break{{Reason: "interrupted"}}}}),
+	"known.txt":   "first # a reason\n",
+	"bare.txt":    "pattern\n",
+	"good.json":   jsonReport(result.RunStarted{}, finished("a", result.Passed), result.RunFinished{}),
+	"failed.json": jsonReport(result.RunStarted{}, finished("a", result.Failed), result.RunFinished{}),
+	"other.json":  jsonReport(result.RunStarted{}, finished("b", result.Passed), result.RunFinished{}),
+	"stopped.json": jsonReport(result.RunStarted{}, notRun("a"),
+		result.RunFinished{Summary: result.Summary{Skipped: 1, Interrupted: true, Breaks: []result.Break{{Reason: "interrupted"}}}}),
 	"unfinished.json": string(report.Unfinished(report.JSON(), result.RunStarted{})),
 	"shard.json":      jsonReport(result.RunStarted{Shard: "1/2"}, finished("a", result.Passed), result.RunFinished{}),
 	"past.json":       jsonReport(result.RunStarted{}, finished("a", result.Passed), finished("b", result.Skipped), result.RunFinished{}),
@@ -46,8 +48,9 @@ var testFiles = map[string]string{
 	"mine.json":       minimal,
 	"half.json":       `{"password": "hunter22"}`,
 	"secure.json":     `{"members": [{}], "sslParams": {"sslCAFile": "ABSOLUTE_PATH_REPLACEMENT_TOKEN/ca.pem"}}`,
-	"failing.yml":     strings.NewReplacer("MODE", "{times: 1}", "ERROR", "errorCode: 50, errorLabels: [RetryableWriteError]").Replace(failing),
-	"night.yml":       "clusters: [{embedded: single}]\nsuites: suite.yml\n",
+	"failing.yml": strings.NewReplacer("MODE", "{times: 1}", "ERROR",
+		"errorCode: 50, errorLabels: [RetryableWriteError]").Replace(failing),
+	"night.yml": "clusters: [{embedded: single}]\nsuites: suite.yml\n",
 }
 
 // conditions are the settings of a run: "when …".

@@ -241,5 +241,6 @@ func (c *goClient) authentication() {
 	wrong := c.s.connect(c.t, u.String())
 	failed(wrong.Database(goDatabase).Collection("x").FindOne(c.ctx, bson.D{}).Err(), 18, "a wrong password")
 	u.User = nil
-	failed(c.s.connect(c.t, u.String()).Database(goDatabase).Collection("x").FindOne(c.ctx, bson.D{}).Err(), 13, "reading without authentication")
+	failed(c.s.connect(c.t, u.String()).Database(goDatabase).Collection("x").FindOne(c.ctx, bson.D{}).Err(), 13,
+		"reading without authentication")
 }

@@ -85,14 +85,16 @@ func TestFindsAndShrinks(t *testing.T) {
 
 // A timeout in a callback ends the transaction, not the test.
 func TestDeadlineOfCallback(t *testing.T) {
-	s := Schedule{Operation: "withTransaction", Topology: plainest, Options: Options{"timeoutMS": someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}}
+	s := Schedule{Operation: "withTransaction", Topology: plainest, Options: Options{"timeoutMS": someTimeMS},
+		Faults: []Fault{{BlockMS: blockedMS}}}
 	root, err := parsed(suite("callback", s.test("deadline", nil)))
 	testkit.Check(t, err)
 	suite, err := specs.FromValue("callback", root)
 	testkit.Check(t, err)
 	v := referenceSide(t, "").of(t, suite)
 	suitetest.CheckVerdicts(t, []*result.Verdict{v})
-	if o := observe(v); len(o.Operations) < 3 || o.Operations[len(o.Operations)-2] != "session.withTransaction raised timeout, TransientTransactionError" {
+	if o := observe(v); len(o.Operations) < 3 ||
+		o.Operations[len(o.Operations)-2] != "session.withTransaction raised timeout, TransientTransactionError" {
 		t.Errorf("%q", o.Operations)
 	}
 }

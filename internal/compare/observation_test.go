@@ -41,7 +41,8 @@ func story(t testing.TB, text string) (out []result.Event) {
 			name, at, _ = strings.Cut(words[0], "@")
 			command := `{"` + name + `":"c"`
 			for _, w := range words[1:] {
-				form := map[byte]string{'s': `,"lsid":{"id":{"$binary":{"base64":"%sAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}}`, 't': `,"txnNumber":{"$numberLong":"%s"}`}
+				form := map[byte]string{'s': `,"lsid":{"id":{"$binary":{"base64":"%sAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}}`,
+					't': `,"txnNumber":{"$numberLong":"%s"}`}
 				command += fmt.Sprintf(form[w[0]], w[1:])
 			}
 			e.Type, e.CommandName, e.Body = result.CommandStarted, name, result.Document(raw(t, command+"}"))
@@ -105,7 +106,8 @@ func TestPairs(t *testing.T) {
 		on := func(text string) []*result.Verdict {
 			part := append(strings.SplitN(text, ", ", 3), "")
 			name, deployment, _ := strings.Cut(part[0], " ")
-			v := &result.Verdict{Test: result.TestID{File: "f.yml", Description: name, Deployment: deployment}, Status: result.Status(part[1]), Reason: "why"}
+			v := &result.Verdict{Test: result.TestID{File: "f.yml", Description: name, Deployment: deployment},
+				Status: result.Status(part[1]), Reason: "why"}
 			if part[2] != "" {
 				v.Clients = []result.ClientLog{{Client: "client", Events: story(t, part[2])}}
 			}

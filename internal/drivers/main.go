@@ -80,7 +80,8 @@ func collect(verdicts []*result.Verdict) ([]*driver, error) {
 		i := slices.IndexFunc(all, func(d *driver) bool { return d.name == engine })
 		if i < 0 {
 			i = len(all)
-			all = append(all, &driver{name: engine, statuses: map[string]map[result.Status]int{}, lacks: map[string]int{}, differs: map[string]int{}, departs: map[string]string{}})
+			all = append(all, &driver{name: engine, statuses: map[string]map[result.Status]int{}, lacks: map[string]int{},
+				differs: map[string]int{}, departs: map[string]string{}})
 		}
 		d := all[i]
 		if suites == deviations {

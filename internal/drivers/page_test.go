@@ -37,8 +37,10 @@ func TestPageIsRefused(t *testing.T) {
 		of     []*result.Verdict
 		says   string
 	}{
-		{"a failure is not explained", []*result.Verdict{verdict("single_py_own", "a.yml", result.Failed, "", "")}, `single_py_own: a.yml: "a" failed`},
-		{"the night was interrupted", []*result.Verdict{verdict("single_py_own", "a.yml", result.Skipped, result.SkipNotRun, "interrupted")}, `single_py_own: a.yml: "a" skipped`},
+		{"a failure is not explained", []*result.Verdict{verdict("single_py_own", "a.yml", result.Failed, "", "")},
+			`single_py_own: a.yml: "a" failed`},
+		{"the night was interrupted", []*result.Verdict{verdict("single_py_own", "a.yml", result.Skipped, result.SkipNotRun,
+			"interrupted")}, `single_py_own: a.yml: "a" skipped`},
 		{"it is not one of drivers.yml", []*result.Verdict{verdict("", "a.yml", result.Passed, "", "")}, "is not cluster_engine_suites"},
 		{"it is empty", nil, "no tests"},
 	} {

@@ -164,7 +164,8 @@ func TestOverload(t *testing.T) {
 	}
 	runs := alone(func(c *Config) { c.Clients, c.Capacity, c.Duration = 1, 200, 24*time.Second }, "bucket", "none")
 	if none, few := runs[0].Phases[1], runs[1].Phases[1]; few.Attempts-few.Operations > 1200 || few.Goodput < 0.5*none.Goodput {
-		t.Errorf("one client makes %d attempts of %d operations; goodput %.0f, without retries %.0f", few.Attempts, few.Operations, few.Goodput, none.Goodput)
+		t.Errorf("one client makes %d attempts of %d operations; goodput %.0f, without retries %.0f", few.Attempts,
+			few.Operations, few.Goodput, none.Goodput)
 	}
 	if many := bucket.Phases[1]; float64(many.Attempts) < 3*float64(many.Operations) {
 		t.Errorf("50 clients make only %d attempts of %d operations", many.Attempts, many.Operations)
@@ -305,7 +306,8 @@ func TestQuestions(t *testing.T) {
 		reason string
 		holds  func(func(question string, policy int) Phase) bool
 	}{
-		{"a first backoff of 200 ms is not much worse than one of 100 ms", func(in func(string, int) Phase) bool { return in("exponent", 0).Goodput > in("exponent", 1).Goodput/2 }},
+		{"a first backoff of 200 ms is not much worse than one of 100 ms",
+			func(in func(string, int) Phase) bool { return in("exponent", 0).Goodput > in("exponent", 1).Goodput/2 }},
 		{"backoffs that double are better", func(in func(string, int) Phase) bool { return in("base", 0).Goodput > in("base", 1).Goodput }},
 		{"each of the first retries costs goodput", func(in func(string, int) Phase) bool {
 			return in("retries", 0).Goodput > in("retries", 1).Goodput && in("retries", 1).Goodput > in("retries", 2).Goodput
@@ -323,7 +325,8 @@ func TestQuestions(t *testing.T) {
 	}
 	c := Defaults().Scaled(200)
 	c.Clients, c.Duration, c.Policies = 2, 12*time.Second, Policies()[4:5]
-	if tokens := overload(t, c).Runs[0].Series.Tokens; tokens[0] != 1000 || tokens[len(tokens)/3] > 100 || tokens[len(tokens)-1] < tokens[len(tokens)/3] {
+	if tokens := overload(t, c).Runs[0].Series.Tokens; tokens[0] != 1000 || tokens[len(tokens)/3] > 100 ||
+		tokens[len(tokens)-1] < tokens[len(tokens)/3] {
 		t.Errorf("the buckets do not empty and refill: %v", tokens)
 	}
 }

@@ -37,7 +37,8 @@ func (c *Config) object() object {
 		"clients": c.Clients, "capacityPerSec": c.Capacity, "loadPercent": c.Load, "spikePercent": c.Spike,
 		"durationMS": ms(c.Duration), "spikeFromMS": ms(c.spikeStart()), "spikeToMS": ms(c.spikeEnd()),
 		"timeoutMS": ms(c.Timeout), "maxPoolSize": c.Pool, "roundTripMS": ms(c.RoundTrip), "rejectionCostPercent": c.Rejection,
-		"queue": c.Queue, "ingressRatePerSec": c.Rate, "ingressBurst": c.Burst, "baseBackoffMS": ms(c.BaseBackoff), "fault": c.Fault, "seed": c.Seed,
+		"queue": c.Queue, "ingressRatePerSec": c.Rate, "ingressBurst": c.Burst, "baseBackoffMS": ms(c.BaseBackoff),
+		"fault": c.Fault, "seed": c.Seed,
 	}
 }
 

@@ -35,7 +35,8 @@ func Policies() []Policy {
 	hasty.Rules = slices.DeleteFunc(slices.Clone(current.Rules), func(id string) bool { return id == "B5" || id == "B6" })
 	return []Policy{
 		{Name: "none", What: "no retry: retryReads and retryWrites are false", rules: current, set: settings(false, true)},
-		{Name: "once", What: "one retry at once: drivers before client backpressure, without timeoutMS", rules: before, set: settings(true, false)},
+		{Name: "once", What: "one retry at once: drivers before client backpressure, without timeoutMS", rules: before,
+			set: settings(true, false)},
 		{Name: "naive", What: "retries at once until the deadline: drivers before client backpressure, with timeoutMS", rules: before,
 			set: settings(true, true)},
 		{Name: "hasty", What: "two retries at once: the final policy without its backoff", rules: &hasty, set: settings(true, true)},
@@ -67,7 +68,8 @@ func Questions() []Question {
 		}},
 		{"base", "should backoffs double, or grow by half as those of withTransaction do?", func(c *Config) {
 			c.Policies = []Policy{variant("double", "five retries, each backoff up to twice as long as the one before", retries(5)),
-				variant("half", "five retries, each backoff up to one and a half times as long", func(o *retry.Overload) { o.MaxRetries, o.Growth = 5, 1.5 })}
+				variant("half", "five retries, each backoff up to one and a half times as long",
+					func(o *retry.Overload) { o.MaxRetries, o.Growth = 5, 1.5 })}
 		}},
 		{"retries", "what do further retries gain?", func(c *Config) {
 			c.Policies = nil

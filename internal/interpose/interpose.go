@@ -141,7 +141,8 @@ func (p *Proxy) serve(client net.Conn) {
 			}
 			continue
 		}
-		if action == DropRequest || write(server, wire.AppendMessage(nil, h, body)) != nil || !p.reply(h.RequestID, name, action, server, client) {
+		if action == DropRequest || write(server, wire.AppendMessage(nil, h, body)) != nil ||
+			!p.reply(h.RequestID, name, action, server, client) {
 			return
 		}
 	}
@@ -189,8 +190,10 @@ func write(to io.Writer, message []byte) error {
 // that retry writes; others ignore the label.
 func refusals() map[Action]bson.D {
 	return map[Action]bson.D{
-		Refuse: {{Key: "ok", Value: 0.0}, {Key: "code", Value: 13}, {Key: "codeName", Value: "Unauthorized"}, {Key: "errmsg", Value: "not authorized"}},
-		StepDown: {{Key: "ok", Value: 0.0}, {Key: "code", Value: 10107}, {Key: "codeName", Value: "NotWritablePrimary"}, {Key: "errmsg", Value: "not primary"},
+		Refuse: {{Key: "ok", Value: 0.0}, {Key: "code", Value: 13}, {Key: "codeName", Value: "Unauthorized"},
+			{Key: "errmsg", Value: "not authorized"}},
+		StepDown: {{Key: "ok", Value: 0.0}, {Key: "code", Value: 10107}, {Key: "codeName", Value: "NotWritablePrimary"},
+			{Key: "errmsg", Value: "not primary"},
 			{Key: "errorLabels", Value: bson.A{"RetryableWriteError"}}},
 	}
 }

@@ -38,7 +38,8 @@ func (r *reader) clusters(v *source.Value) []part {
 func (r *reader) kindSettings(v *source.Value, kind clusterKind) []setting {
 	short := kind.keys[0]
 	if v.Kind != source.Document {
-		v = &source.Value{Position: v.Position, Kind: source.Document, Fields: []source.Field{{Key: short.name, KeyPosition: v.Position, Value: v}}}
+		v = &source.Value{Position: v.Position, Kind: source.Document,
+			Fields: []source.Field{{Key: short.name, KeyPosition: v.Position, Value: v}}}
 	}
 	if !r.document(v, kind.name, keyNames(kind.keys)) {
 		return nil

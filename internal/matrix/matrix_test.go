@@ -68,7 +68,8 @@ m.yml:4:21: tls is set here and at m.yml:1:54, for the same cell`
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"clusters: [{name: c, embedded: single}]\nsuites: [reads]\n", "variables: {A: b}\ninclude: [{clusters: {name: '${A:-x}', uri: '$${'}, suites: [a], options: [{}]}]\n",
+	for _, text := range []string{"clusters: [{name: c, embedded: single}]\nsuites: [reads]\n",
+		"variables: {A: b}\ninclude: [{clusters: {name: '${A:-x}', uri: '$${'}, suites: [a], options: [{}]}]\n",
 		"clusters:\n- embedded: {topology: [single, replicaset], server-version: [4.2, 8.0]}\nexclude: [{cluster: s*, reason: r}]\nsuites: [a]\n"} {
 		f.Add([]byte(text))
 	}

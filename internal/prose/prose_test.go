@@ -142,7 +142,8 @@ func (l leavingTest) Do(ctx context.Context, o engine.Operation) result.Outcome 
 
 // A test that leaves a fail point on is reported even if it passes.
 func TestUnclean(t *testing.T) {
-	lender, err := deployment.OpenEmbedded(context.Background(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}})
+	lender, err := deployment.OpenEmbedded(context.Background(),
+		deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}})
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = lender.Close() })
 	d, err := lender.Acquire(context.Background(), 0)
@@ -152,7 +153,8 @@ func TestUnclean(t *testing.T) {
 	t.Cleanup(func() { _ = e.Close() })
 	tests := Tests()
 	i := slices.IndexFunc(tests, func(x Test) bool { return x.Name == "backpressure-4" })
-	err = tests[i].Check(context.Background(), Setting{Deployment: d, Constants: today, Engine: func(*float64) (engine.Engine, error) { return leaving{e}, nil }})
+	err = tests[i].Check(context.Background(),
+		Setting{Deployment: d, Constants: today, Engine: func(*float64) (engine.Engine, error) { return leaving{e}, nil }})
 	if unclean := (*Unclean)(nil); !errors.As(err, &unclean) {
 		t.Errorf("it ends with %v", err)
 	}

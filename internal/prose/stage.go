@@ -248,7 +248,8 @@ func (k *stage) between(address, command string, f func()) string {
 	k.check(err)
 	k.atEnd(func(context.Context) error { p.Close(); return nil })
 	uri := k.setting.Deployment.DirectURI(p.Address())
-	if lower := strings.ToLower(uri); strings.Contains(lower, "tls=true") || strings.Contains(lower, "ssl=true") || strings.Contains(lower, "compressors=") {
+	if lower := strings.ToLower(uri); strings.Contains(lower, "tls=true") || strings.Contains(lower, "ssl=true") ||
+		strings.Contains(lower, "compressors=") {
 		k.check(&Unmet{"it reads the messages of clients, which must not be encrypted or compressed"})
 	}
 	return uri

@@ -56,7 +56,8 @@ func TestPass(t *testing.T) {
 		{"a server that closes closes the client", same, same, "server:farewell server. client=farewell"},
 		{"a server without half-close is closed", same, whole, "client:question client. server=question client="},
 		{"bytes read ahead from the server are not lost", same, ahead("a"), "server:nswer server. client=answer"},
-		{"bytes read ahead from the client are not lost", ahead("q"), same, "client:uestion client. server=question server:answer server. client=answer"},
+		{"bytes read ahead from the client are not lost", ahead("q"), same,
+			"client:uestion client. server=question server:answer server. client=answer"},
 		{"a server that was read ahead has no half-close and is closed", same, ahead(""), "client. server= client="},
 	} {
 		t.Run(r.reason, func(t *testing.T) {

@@ -48,7 +48,8 @@ func TestReplies(t *testing.T) {
 		{"an OP_REPLY, which has other flags", [][]byte{request(1)}, [][]byte{message(90, 1, wiremessage.OpCode(1), more), reply(1)}, true},
 		{"each reply of a stream is to the previous one", [][]byte{request(1)},
 			[][]byte{message(91, 1, msg, more), message(92, 91, msg, more), message(93, 92, msg, 0)}, true},
-		{"a stream whose replies are all to the request", [][]byte{request(1)}, [][]byte{message(91, 1, msg, more), message(92, 1, msg, 0)}, false},
+		{"a stream whose replies are all to the request", [][]byte{request(1)},
+			[][]byte{message(91, 1, msg, more), message(92, 1, msg, 0)}, false},
 		{"not the wire protocol", [][]byte{[]byte("a TLS handshake, or something else")}, [][]byte{reply(2)}, true},
 		{"not the wire protocol any more", [][]byte{request(1), []byte("something else")}, [][]byte{reply(2)}, true},
 	} {

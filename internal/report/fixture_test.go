@@ -48,7 +48,8 @@ func run() []result.Note {
 // b broken, k known-failing, s skipped, - absent.
 func ended(day int, endings string) []result.Note {
 	began := time.Date(2026, 7, day, 2, 0, 0, 0, time.UTC)
-	statuses := map[rune]result.Status{'p': result.Passed, 'f': result.Failed, 'b': result.Broken, 'k': result.KnownFailing, 's': result.Skipped}
+	statuses := map[rune]result.Status{'p': result.Passed, 'f': result.Failed, 'b': result.Broken,
+		'k': result.KnownFailing, 's': result.Skipped}
 	notes := []result.Note{result.RunStarted{Time: began, Engine: "reference 1"}}
 	var s result.Summary
 	for i, c := range endings {
@@ -56,7 +57,8 @@ func ended(day int, endings string) []result.Note {
 			continue
 		}
 		id := result.TestID{File: "specs/find.yml", Suite: "find", Description: fmt.Sprintf("t%d", i), Deployment: "replicaset 8.0", Iteration: 1}
-		v := &result.Verdict{Test: id, Position: at(i+1, 5), Status: statuses[c], Started: began.Add(time.Duration(i) * time.Minute), Duration: time.Minute}
+		v := &result.Verdict{Test: id, Position: at(i+1, 5), Status: statuses[c],
+			Started: began.Add(time.Duration(i) * time.Minute), Duration: time.Minute}
 		s.Add(v)
 		notes = append(notes, result.TestFinished{Verdict: v})
 	}

@@ -22,14 +22,16 @@ func asNotes(p *report.SavedRun) (notes []result.Note) {
 		for cell, began := range r.Kept {
 			notes = append(notes, result.CellFinished{Cell: cell, KeptFrom: began})
 		}
-		notes = append(notes, result.RunFinished{Summary: result.Summary{Duration: time.Duration(r.Duration), Interrupted: r.Interrupted, Breaks: r.Breaks, Problems: r.Problems}})
+		notes = append(notes, result.RunFinished{Summary: result.Summary{Duration: time.Duration(r.Duration),
+			Interrupted: r.Interrupted, Breaks: r.Breaks, Problems: r.Problems}})
 	}
 	return append([]result.Note{started}, notes...)
 }
 
 // Reading and writing a report reproduces it.
 func TestReadUndoesJSON(t *testing.T) {
-	for reason, notes := range map[string][]result.Note{"every note": run(), "nothing": nil, "a shard": shard("2/3", run()), "cells, one of them kept": cells()} {
+	for reason, notes := range map[string][]result.Note{"every note": run(), "nothing": nil,
+		"a shard": shard("2/3", run()), "cells, one of them kept": cells()} {
 		text := generate(report.JSON(), notes)
 		testkit.Same(t, reason, string(generate(report.JSON(), asNotes(read(t, text)))), string(text))
 	}
@@ -51,10 +53,12 @@ func TestReaders(t *testing.T) {
 		{"not JSON", "<testsuites>", "r.json:1: " + noRecord, "r.json:1: " + noRecord},
 		{"half a line", record + record[:40], "r.json:2: " + noRecord, "r.json:2: " + noRecord},
 		{"a record without a test", record + `{"a":1}`, "r.json:2: " + noRecord + "the status is", "r.json:2: " + noRecord},
-		{"an unknown status", strings.Replace(record, "passed", "fine", 1), "r.json:1: " + noRecord, "r.json:1: " + noRecord + `the status is "fine"`},
+		{"an unknown status", strings.Replace(record, "passed", "fine", 1), "r.json:1: " + noRecord, "r.json:1: " + noRecord +
+			`the status is "fine"`},
 		{"a field of a later version", with(`"color":1`), `"durationMS":1500`, "r.json:1: " + noRecord},
 		{"empty lines and no final newline", "\n" + record + "\n" + strings.TrimSpace(record), `"durationMS":3000`, ""},
-		{"a report without a time", record + strings.Replace(record, `"t"`, `"u"`, 1), `"durationMS":3000,"name":"r.json","time":"2026-07-01T00:00:00Z"`, ""},
+		{"a report without a time", record + strings.Replace(record, `"t"`, `"u"`, 1),
+			`"durationMS":3000,"name":"r.json","time":"2026-07-01T00:00:00Z"`, ""},
 		{"times of tests", with(`"time":"2026-06-30T10:00:00+02:00"`), `"durationMS":1500,"name":"r.json","time":"2026-06-30T08:00:00Z"`, ""},
 		{"the line about the run", record + `{"run":{"time":"2026-06-29T00:00:00Z","durationMS":9000,"shard":"1/1","engine":"","files":1}}`,
 			`"durationMS":9000,"name":"r.json","time":"2026-06-29T00:00:00Z"`, ""},
@@ -84,7 +88,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if e, err := report.ReadEarlier("r", strings.NewReader(text), time.Time{}); err == nil {
 			page := generate(report.HTML(e), ended(5, "pf"))
-			testkit.Equal(t, "lines of the page", fmt.Sprint(len(data(page, "earlier")), len(data(page, "verdict")), len(data(page, "end"))), "1 2 1")
+			testkit.Equal(t, "lines of the page",
+				fmt.Sprint(len(data(page, "earlier")), len(data(page, "verdict")), len(data(page, "end"))), "1 2 1")
 		}
 		if p, err := report.Read("r", strings.NewReader(text)); err == nil {
 			once := generate(report.JSON(), asNotes(p))

@@ -80,7 +80,8 @@ func Lacking(t testing.TB, what string, why ...any) {
 // Python returns a Python interpreter that can import modules: UTR_PYTHON, or python3.
 func Python(t testing.TB, modules ...string) string {
 	t.Helper()
-	return program(t, "Python with "+strings.Join(modules, " and "), "UTR_PYTHON", []string{"python3"}, nil, "-c", "import "+strings.Join(modules, ", "))
+	return program(t, "Python with "+strings.Join(modules, " and "), "UTR_PYTHON", []string{"python3"}, nil, "-c",
+		"import "+strings.Join(modules, ", "))
 }
 
 // Node returns a Node.js and an environment in which it can load the driver, from UTR_NODE_PATH.

@@ -33,7 +33,8 @@ func TestHowTestsEnd(t *testing.T) {
 		failed, skipped bool
 	}{
 		{"a missing program skips the test on a developer's machine", noPython, func(f *fake) { Python(f, "os") }, false, true},
-		{"a missing program fails in CI", map[string]string{"CI": "true", "UTR_PYTHON": "nowhere/python"}, func(f *fake) { Python(f, "os") }, true, false},
+		{"a missing program fails in CI", map[string]string{"CI": "true", "UTR_PYTHON": "nowhere/python"},
+			func(f *fake) { Python(f, "os") }, true, false},
 		{"a program without its module is missing", map[string]string{"CI": "true"}, func(f *fake) { Python(f, "no_such_module") }, true, false},
 		{"the official suites may be absent in CI", map[string]string{"CI": "true", "UTR_SPECIFICATIONS": "nowhere"},
 			func(f *fake) { Official(f, "crud") }, false, true},
@@ -48,7 +49,8 @@ func TestHowTestsEnd(t *testing.T) {
 		{"all parts", nil, func(f *fake) { ErrorContains(f, wrong, "disk", "full") }, false, false},
 		{"a part is missing", nil, func(f *fake) { ErrorContains(f, wrong, "disk", "empty") }, true, false},
 		{"no error", nil, func(f *fake) { ErrorContains(f, nil) }, true, false},
-		{"an error with the text, or no error without a text", nil, func(f *fake) { WantError(f, "", wrong, "full"); WantError(f, "", nil, "") }, false, false},
+		{"an error with the text, or no error without a text", nil,
+			func(f *fake) { WantError(f, "", wrong, "full"); WantError(f, "", nil, "") }, false, false},
 		{"an error with another text", nil, func(f *fake) { WantError(f, "", wrong, "empty") }, true, false},
 		{"an unexpected error", nil, func(f *fake) { WantError(f, "", wrong, "") }, true, false},
 		{"a missing error", nil, func(f *fake) { WantError(f, "", nil, "disk") }, true, false},

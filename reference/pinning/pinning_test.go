@@ -24,7 +24,8 @@ func TestStories(t *testing.T) {
 }
 
 // inputs are the words of stories.
-var inputs = map[string]InputKind{"request": StartRequest, "end": EndRequest, "read": Read, "command": Read, "answered": Answered, "refused": Refused,
+var inputs = map[string]InputKind{"request": StartRequest, "end": EndRequest, "read": Read, "command": Read,
+	"answered": Answered, "refused": Refused,
 	"broken": Broken, "members": Refreshed}
 
 // play plays a story, with rules changed by change if it is not nil. "revision NAME" selects a revision.
@@ -88,12 +89,14 @@ func play(t *testing.T, text string, change func(*[]string)) (transcript string)
 
 // drawn reads members: address/type/ping/tags.
 func drawn(words []string) (out []selection.Server) {
-	types := map[string]selection.ServerType{"primary": selection.RSPrimary, "secondary": selection.RSSecondary, "down": selection.UnknownServer,
+	types := map[string]selection.ServerType{"primary": selection.RSPrimary, "secondary": selection.RSSecondary,
+		"down":       selection.UnknownServer,
 		"recovering": selection.RSOther, "arbiter": selection.RSArbiter}
 	for _, w := range words {
 		part := append(strings.Split(w, "/"), "", "", "")
 		ping, _ := strconv.Atoi(part[2])
-		out = append(out, selection.Server{Address: part[0], Type: types[part[1]], RTT: time.Duration(ping) * time.Millisecond, Tags: tags(part[3])})
+		out = append(out, selection.Server{Address: part[0], Type: types[part[1]],
+			RTT: time.Duration(ping) * time.Millisecond, Tags: tags(part[3])})
 	}
 	return out
 }
@@ -154,7 +157,8 @@ func TestAsToday(t *testing.T) {
 	n := 0
 	for i := range 4 * 4 * 4 * 4 * 4 * 4 {
 		digit := func(at int) int { return i >> (2 * at) & 3 }
-		members := drawn([]string{"a/" + types[digit(0)] + "/5/" + sets[digit(1)], "b/secondary/20/" + sets[digit(2)], "c/" + types[1+digit(3)%3] + "/21/" + sets[digit(4)]})
+		members := drawn([]string{"a/" + types[digit(0)] + "/5/" + sets[digit(1)], "b/secondary/20/" + sets[digit(2)], "c/" +
+			types[1+digit(3)%3] + "/21/" + sets[digit(4)]})
 		for _, mode := range []string{"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"} {
 			words := []string{mode}
 			if mode != "primary" {
@@ -165,7 +169,8 @@ func TestAsToday(t *testing.T) {
 			if primary(members) != "" {
 				topology.Type = selection.ReplicaSetWithPrimary
 			}
-			today, err := selection.Select(topology, selection.Preference{Mode: p.Mode, TagSets: p.TagSets}, nil, selection.Options{LocalThreshold: p.Latency})
+			today, err := selection.Select(topology, selection.Preference{Mode: p.Mode, TagSets: p.TagSets}, nil,
+				selection.Options{LocalThreshold: p.Latency})
 			testkit.Check(t, err)
 			var then []string
 			for k := range 3 {
@@ -205,8 +210,10 @@ func TestPass(t *testing.T) {
 		{"a mongos receives the mode", selection.Preference{Mode: selection.Nearest}, true, "nearest []"},
 		{"a mongos receives the tags", selection.Preference{Mode: selection.Secondary, TagSets: ny}, true, "secondary [map[dc:ny]]"},
 		{"a member receives only the slaveOk bit", selection.Preference{Mode: selection.Secondary, TagSets: ny}, false, "secondaryPreferred []"},
-		{"secondaryPreferred is the slaveOk bit", selection.Preference{Mode: selection.SecondaryPreferred, TagSets: []map[string]string{{}}}, true, "secondaryPreferred []"},
-		{"secondaryPreferred with tags is sent", selection.Preference{Mode: selection.SecondaryPreferred, TagSets: ny}, true, "secondaryPreferred [map[dc:ny]]"},
+		{"secondaryPreferred is the slaveOk bit",
+			selection.Preference{Mode: selection.SecondaryPreferred, TagSets: []map[string]string{{}}}, true, "secondaryPreferred []"},
+		{"secondaryPreferred with tags is sent", selection.Preference{Mode: selection.SecondaryPreferred, TagSets: ny}, true,
+			"secondaryPreferred [map[dc:ny]]"},
 	} {
 		p, send := Pass(r.preference, r.mongos)
 		got := "-"
@@ -235,7 +242,8 @@ func TestObeys(t *testing.T) {
 		testkit.Check(t, bson.UnmarshalExtJSON([]byte(r.command), false, &command))
 		testkit.Equal(t, r.reason, Obeys(command), r.want)
 	}
-	for _, name := range []string{"group", "collStats", "dbStats", "count", "distinct", "geoNear", "geoSearch", "geoWalk", "text", "parallelCollectionScan"} {
+	for _, name := range []string{"group", "collStats", "dbStats", "count", "distinct", "geoNear", "geoSearch", "geoWalk",
+		"text", "parallelCollectionScan"} {
 		testkit.Equal(t, name, Obeys(bson.D{{Key: name, Value: "c"}}), true)
 	}
 }

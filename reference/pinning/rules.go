@@ -110,7 +110,8 @@ func table() []row {
 		{rule("P16", "Mode primaryPreferred: the primary if it is up, whatever its tags; otherwise a secondary that matches the tags.", "How Modes Interact With Tag Sets"), choosing,
 			modes(selection.PrimaryPreferred),
 			func(s *step) { s.left = first(ofType(s.left, selection.RSPrimary), s.matching(selection.RSSecondary)) }},
-		{rule("P17", "Mode secondary: a secondary that matches the tags.", "How Modes Interact With Tag Sets"), choosing, modes(selection.Secondary),
+		{rule("P17", "Mode secondary: a secondary that matches the tags.", "How Modes Interact With Tag Sets"), choosing,
+			modes(selection.Secondary),
 			func(s *step) { s.left = s.matching(selection.RSSecondary) }},
 		{rule("P18", "Mode secondaryPreferred: a secondary that matches the tags; otherwise the primary, whatever its tags and its ping time.", "How Modes Interact With Tag Sets"), choosing,
 			modes(selection.SecondaryPreferred),
@@ -180,7 +181,8 @@ func misplaced(v selection.Server, p Preference) bool {
 
 // noMember returns the error message for a read that no member matches, as given in "Errors".
 func noMember(p Preference) string {
-	mode := map[selection.Mode]string{selection.Primary: "PRIMARY", selection.PrimaryPreferred: "PRIMARY_PREFERRED", selection.Secondary: "SECONDARY",
+	mode := map[selection.Mode]string{selection.Primary: "PRIMARY", selection.PrimaryPreferred: "PRIMARY_PREFERRED",
+		selection.Secondary:          "SECONDARY",
 		selection.SecondaryPreferred: "SECONDARY_PREFERRED", selection.Nearest: "NEAREST"}[p.Reads()]
 	switch {
 	case p.Tagged():

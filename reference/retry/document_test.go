@@ -92,18 +92,19 @@ func policyRows() string {
 }
 
 func operationRows() string {
-	return rows("| operation | retried as | after an overload error if | not retried otherwise, because |", Operations(), func(o Operation) []string {
-		as, gate, why := "", map[Class]string{Read: "`retryReads`", Write: "`retryWrites`", Command: "both"}[o.Class], o.Why
-		switch {
-		case o.RetryableRead:
-			as = "a read"
-		case o.EndsTransaction:
-			as, gate = "a write, regardless of `retryWrites`", "always"
-		case o.RetryableWrite:
-			as = "a write"
-		case why == "":
-			why = "it is not a supported write"
-		}
-		return []string{o.Name, as, gate, why}
-	})
+	return rows("| operation | retried as | after an overload error if | not retried otherwise, because |", Operations(),
+		func(o Operation) []string {
+			as, gate, why := "", map[Class]string{Read: "`retryReads`", Write: "`retryWrites`", Command: "both"}[o.Class], o.Why
+			switch {
+			case o.RetryableRead:
+				as = "a read"
+			case o.EndsTransaction:
+				as, gate = "a write, regardless of `retryWrites`", "always"
+			case o.RetryableWrite:
+				as = "a write"
+			case why == "":
+				why = "it is not a supported write"
+			}
+			return []string{o.Name, as, gate, why}
+		})
 }

@@ -43,7 +43,8 @@ var outcomes = []struct {
 	{"w", "64", Failure{Kind: Server, Code: 64}, "retryable until 2018-06-07"},
 	{"w", "message", Failure{Kind: Server, Code: 17, Message: "node is recovering"}, "retryable by its message, before labels"},
 	{"w", "handshake", Failure{Kind: Network, Handshake: true, Labels: []string{LabelWrite}}, "retryable, nothing written"},
-	{"w", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelOverloaded, LabelWrite}}, "retryable as a write, and overload"},
+	{"w", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelOverloaded, LabelWrite}},
+		"retryable as a write, and overload"},
 }
 
 // config is one way to run an operation.

@@ -132,7 +132,8 @@ func play(text string, change func(*Policy)) (string, error) {
 				change(p)
 			}
 			s = Start(p, Settings{Operation: Lookup(strings.ReplaceAll(ev.args["op"], "_", " ")), RetryReads: ev.args["retryReads"] != "false",
-				RetryWrites: ev.args["retryWrites"] != "false", Timeout: has("timeoutMS"), InTransaction: has("transaction"), OverloadRetargeting: has("retarget")})
+				RetryWrites: ev.args["retryWrites"] != "false", Timeout: has("timeoutMS"), InTransaction: has("transaction"),
+				OverloadRetargeting: has("retarget")})
 			if has("retries") {
 				n := number("retries")
 				s.Settings.MaxAdaptiveRetries = &n

@@ -14,7 +14,8 @@ import (
 // twin is a second implementation of Select, which checks one server at a time.
 func twin(t selection.Topology, p selection.Preference, deprioritized []string, o selection.Options) []string {
 	serves := func(v selection.Server, among []selection.Server) bool {
-		kind := map[selection.TopologyType]selection.ServerType{selection.Sharded: selection.Mongos, selection.LoadBalanced: selection.LoadBalancer}
+		kind := map[selection.TopologyType]selection.ServerType{selection.Sharded: selection.Mongos,
+			selection.LoadBalanced: selection.LoadBalancer}
 		switch t.Type {
 		case selection.Unknown:
 			return false

@@ -99,11 +99,14 @@ var tables = []struct {
 		{"download", Reads, Value, utf + "download and downloadByName", "id! timeoutMS"},
 		{"downloadByName", Reads, Value, utf + "download and downloadByName", "filename! revision timeoutMS"},
 		{"drop", Anything, Nothing, gridfs + "Dropping an entire GridFS bucket", "timeoutMS"},
-		{"find", Reads, RootDocuments, gridfs + "Generic Find on Files Collection", "filter! allowDiskUse batchSize limit maxTimeMS noCursorTimeout skip sort timeoutMS"},
+		{"find", Reads, RootDocuments, gridfs + "Generic Find on Files Collection",
+			"filter! allowDiskUse batchSize limit maxTimeMS noCursorTimeout skip sort timeoutMS"},
 		{"rename", Writes, Nothing, gridfs + "Renaming stored files", "id! newFilename! timeoutMS"},
 		{"renameByName", Writes, Nothing, gridfs + "Renaming stored files", "filename! newFilename! timeoutMS"},
-		{"upload", Anything, Value, utf + "upload and uploadWithId", "filename! source! chunkSizeBytes contentType disableMD5 metadata timeoutMS"},
-		{"uploadWithId", Anything, Nothing, utf + "upload and uploadWithId", "id! filename! source! chunkSizeBytes contentType disableMD5 metadata timeoutMS"},
+		{"upload", Anything, Value, utf + "upload and uploadWithId",
+			"filename! source! chunkSizeBytes contentType disableMD5 metadata timeoutMS"},
+		{"uploadWithId", Anything, Nothing, utf + "upload and uploadWithId",
+			"id! filename! source! chunkSizeBytes contentType disableMD5 metadata timeoutMS"},
 	}},
 	{entities.Client, []row{
 		{"appendMetadata", Reads, Nothing, utf + "appendMetadata", "driverInfoOptions!"},
@@ -112,8 +115,10 @@ var tables = []struct {
 		{"createChangeStream", Reads, NewCursor, utf + "createChangeStream", watchOptions + "pipeline!"},
 		{"dropDatabase", Anything, Nothing, "Driver Sessions, Explicit vs implicit sessions", each + "database! writeConcern"},
 		{"listDatabaseNames", Reads, Value, "Enumerating Databases, Enumerating Database Names", timed + "authorizedDatabases filter"},
-		{"listDatabaseObjects", Reads, RootDocuments, "Enumerating Databases, Enumerating MongoDatabase Objects", timed + "authorizedDatabases filter"},
-		{"listDatabases", Reads, RootDocuments, "Enumerating Databases, Enumerating Full Database Information", timed + "authorizedDatabases filter nameOnly"},
+		{"listDatabaseObjects", Reads, RootDocuments, "Enumerating Databases, Enumerating MongoDatabase Objects", timed +
+			"authorizedDatabases filter"},
+		{"listDatabases", Reads, RootDocuments, "Enumerating Databases, Enumerating Full Database Information", timed +
+			"authorizedDatabases filter nameOnly"},
 	}},
 	{entities.ClientEncryption, []row{
 		{"addKeyAltName", Anything, RootDocument, csfle + "ClientEncryption", "id! keyAltName!"},
@@ -136,7 +141,8 @@ var tables = []struct {
 		{"countDocuments", Reads, Value, crud + "Count API Details", timed + "filter! collation hint limit readConcern readPreference skip"},
 		{"createChangeStream", Reads, NewCursor, utf + "createChangeStream", watchOptions + "pipeline!"},
 		{"createFindCursor", Reads, NewCursor, utf + "createFindCursor", findOptions + "filter!"},
-		{"createIndex", Anything, Value, indexes + "Standard API", each + "keys! 2dsphereIndexVersion background bits bucketSize collation comment commitQuorum " +
+		{"createIndex", Anything, Value, indexes + "Standard API", each +
+			"keys! 2dsphereIndexVersion background bits bucketSize collation comment commitQuorum " +
 			"default_language expireAfterSeconds hidden language_override max maxTimeMS min name partialFilterExpression rawData sparse " +
 			"storageEngine textIndexVersion unique version weights wildcardProjection writeConcern"},
 		{"createSearchIndex", Anything, Value, searchIndexes, each + "model!"},
@@ -151,16 +157,20 @@ var tables = []struct {
 		{"find", Reads, RootDocuments, utf + "find", findOptions + "filter!"},
 		{"findOne", Reads, RootDocument, crud + "Read", findOptions + "filter"},
 		{"findOneAndDelete", Writes, RootDocument, crud + "Find And Modify", findAndModifyOptions + "filter!"},
-		{"findOneAndReplace", Writes, RootDocument, utf + "findOneAndReplace and findOneAndUpdate", findAndModifyOptions + "filter! replacement! returnDocument upsert"},
-		{"findOneAndUpdate", Writes, RootDocument, utf + "findOneAndReplace and findOneAndUpdate", findAndModifyOptions + "filter! update! arrayFilters returnDocument upsert"},
+		{"findOneAndReplace", Writes, RootDocument, utf + "findOneAndReplace and findOneAndUpdate", findAndModifyOptions +
+			"filter! replacement! returnDocument upsert"},
+		{"findOneAndUpdate", Writes, RootDocument, utf + "findOneAndReplace and findOneAndUpdate", findAndModifyOptions +
+			"filter! update! arrayFilters returnDocument upsert"},
 		{"insertMany", Writes, RootDocument, utf + "insertMany", write + "documents! ordered"},
 		{"insertOne", Writes, RootDocument, utf + "insertOne", write + "document!"},
 		{"listIndexNames", Reads, Value, indexes + "Getting Index Names", timed + iterated},
 		{"listIndexes", Reads, RootDocuments, indexes + "Enumerating Indexes", timed + iterated},
 		{"listSearchIndexes", Anything, RootDocuments, utf + "listSearchIndexes", each + "aggregationOptions name"},
-		{"mapReduce", Anything, Value, "Retryable Reads, Unsupported Read Operations", timed + "map! reduce! out! bypassDocumentValidation collation finalize jsMode limit query scope sort verbose readConcern readPreference writeConcern"},
+		{"mapReduce", Anything, Value, "Retryable Reads, Unsupported Read Operations", timed +
+			"map! reduce! out! bypassDocumentValidation collation finalize jsMode limit query scope sort verbose readConcern readPreference writeConcern"},
 		{"rename", Anything, Nothing, "renameCollection command", each + "to! comment dropTarget maxTimeMS writeConcern"},
-		{"replaceOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", write + "filter! replacement! collation hint let sort upsert"},
+		{"replaceOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", write +
+			"filter! replacement! collation hint let sort upsert"},
 		{"updateMany", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", updateOptions + "filter! update!"},
 		{"updateOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", updateOptions + "filter! update! sort"},
 		{"updateSearchIndex", Anything, Nothing, utf + "updateSearchIndex", each + "definition! name!"},
@@ -173,18 +183,25 @@ var tables = []struct {
 	{entities.Database, []row{
 		{"aggregate", Anything, RootDocuments, utf + "aggregate", aggregateOptions + "pipeline!"},
 		{"createChangeStream", Reads, NewCursor, utf + "createChangeStream", watchOptions + "pipeline!"},
-		{"createCollection", Anything, NewCollection, "Collection Management; create command", each + "collection! capped changeStreamPreAndPostImages clusteredIndex " +
+		{"createCollection", Anything, NewCollection, "Collection Management; create command", each +
+			"collection! capped changeStreamPreAndPostImages clusteredIndex " +
 			"collation comment encryptedFields expireAfterSeconds indexOptionDefaults max maxTimeMS pipeline size storageEngine timeseries " +
 			"validationAction validationLevel validator viewOn writeConcern"},
-		{"createCommandCursor", Anything, NewCursor, utf + "createCommandCursor", each + "batchSize command! commandName comment cursorType maxTimeMS readPreference timeoutMode"},
-		{"dropCollection", Anything, Nothing, "Collection Management; drop command", each + "collection! comment encryptedFields maxTimeMS writeConcern"},
-		{"listCollectionNames", Reads, Value, "Enumerating Collections, Getting Collection Names", timed + iterated + "authorizedCollections filter nameOnly"},
-		{"listCollectionObjects", Reads, RootDocuments, "Enumerating Collections, Returning a List of Collection Objects", timed + iterated + "authorizedCollections filter nameOnly"},
+		{"createCommandCursor", Anything, NewCursor, utf + "createCommandCursor", each +
+			"batchSize command! commandName comment cursorType maxTimeMS readPreference timeoutMode"},
+		{"dropCollection", Anything, Nothing, "Collection Management; drop command", each +
+			"collection! comment encryptedFields maxTimeMS writeConcern"},
+		{"listCollectionNames", Reads, Value, "Enumerating Collections, Getting Collection Names", timed + iterated +
+			"authorizedCollections filter nameOnly"},
+		{"listCollectionObjects", Reads, RootDocuments, "Enumerating Collections, Returning a List of Collection Objects",
+			timed + iterated + "authorizedCollections filter nameOnly"},
 		{"listCollections", Reads, RootDocuments, utf + "listCollections", timed + iterated + "authorizedCollections filter nameOnly"},
-		{"modifyCollection", Anything, RootDocument, "Collection Management; collMod command", each + "collection! changeStreamPreAndPostImages comment expireAfterSeconds " +
+		{"modifyCollection", Anything, RootDocument, "Collection Management; collMod command", each +
+			"collection! changeStreamPreAndPostImages comment expireAfterSeconds " +
 			"index maxTimeMS pipeline timeseries validationAction validationLevel validator viewOn writeConcern"},
 		{"runCommand", Anything, RootDocument, utf + "runCommand", each + "command! commandName readConcern readPreference writeConcern"},
-		{"runCursorCommand", Anything, RootDocuments, utf + "runCursorCommand", each + "batchSize command! commandName comment cursorType maxTimeMS readPreference timeoutMode"},
+		{"runCursorCommand", Anything, RootDocuments, utf + "runCursorCommand", each +
+			"batchSize command! commandName comment cursorType maxTimeMS readPreference timeoutMode"},
 	}},
 	{entities.Session, []row{
 		{"abortTransaction", Reads, Nothing, transactions, "timeoutMS"},

@@ -9,11 +9,12 @@ import (
 // wrappers maps the keys of the type wrappers of Extended JSON v2 ("Conversion table"). {$regex, $options} is not one
 // of them: it remains the query operator, which has the same effect.
 var wrappers = map[string]wrapper{
-	"$oid":               {bson.TypeObjectID, "a string of 24 hexadecimal digits", nil},
-	"$symbol":            {bson.TypeSymbol, "a string", nil},
-	"$numberInt":         {bson.TypeInt32, "a string with an integer of 32 bits", regexp.MustCompile(`^"-?[0-9]+"$`)},
-	"$numberLong":        {bson.TypeInt64, "a string with an integer of 64 bits", regexp.MustCompile(`^"-?[0-9]+"$`)},
-	"$numberDouble":      {bson.TypeDouble, "a string with a number, Infinity, -Infinity or NaN", regexp.MustCompile(`^"(-?Infinity|NaN|[-+.eE0-9]+)"$`)},
+	"$oid":        {bson.TypeObjectID, "a string of 24 hexadecimal digits", nil},
+	"$symbol":     {bson.TypeSymbol, "a string", nil},
+	"$numberInt":  {bson.TypeInt32, "a string with an integer of 32 bits", regexp.MustCompile(`^"-?[0-9]+"$`)},
+	"$numberLong": {bson.TypeInt64, "a string with an integer of 64 bits", regexp.MustCompile(`^"-?[0-9]+"$`)},
+	"$numberDouble": {bson.TypeDouble, "a string with a number, Infinity, -Infinity or NaN",
+		regexp.MustCompile(`^"(-?Infinity|NaN|[-+.eE0-9]+)"$`)},
 	"$numberDecimal":     {bson.TypeDecimal128, "a string with a decimal number of up to 34 digits", nil},
 	"$binary":            {bson.TypeBinary, "{base64: a string with padding, subType: one or two hexadecimal digits}", binary},
 	"$uuid":              {bson.TypeBinary, "a string such as 73ffd264-44b3-4c69-90e8-e7d1dfc035d4", nil},

@@ -40,7 +40,8 @@ func TestFormatSuites(t *testing.T) {
 			}
 			chosen := testkit.Chance(t, 8)
 			testkit.Check(t, filepath.WalkDir(folder, func(name string, _ os.DirEntry, err error) error {
-				if err != nil || filepath.Ext(name) != ".yml" || strings.Contains(name, "invalid") || strings.Contains(name, "operations.yml") || !chosen() {
+				if err != nil || filepath.Ext(name) != ".yml" || strings.Contains(name, "invalid") ||
+					strings.Contains(name, "operations.yml") || !chosen() {
 					return err
 				}
 				data, err := os.ReadFile(name)

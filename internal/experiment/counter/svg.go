@@ -75,7 +75,8 @@ func (c Cell) bar(b *strings.Builder, middle, top, reach float64) {
 		class, anchor, at = "under", "end", middle+length-4
 	}
 	if wrong != 0 {
-		fmt.Fprintf(b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%d"/>`, class, min(middle, middle+length), top+9, max(length, -length), rowHeight-18)
+		fmt.Fprintf(b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%d"/>`, class, min(middle, middle+length),
+			top+9, max(length, -length), rowHeight-18)
 	}
 	text(b, at, top+rowHeight/2+4, anchor, "tick", signed(wrong)+"%")
 }

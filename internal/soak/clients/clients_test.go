@@ -10,7 +10,8 @@ import (
 )
 
 func TestEveryClientInEverySetting(t *testing.T) {
-	test := exec.Command("go", "test", "-count", "1", "-v", "-run", "^TestClients$", "-timeout", "30m", "github.com/unified-test-runner/utr/internal/clients")
+	test := exec.Command("go", "test", "-count", "1", "-v", "-run", "^TestClients$", "-timeout", "30m",
+		"github.com/unified-test-runner/utr/internal/clients")
 	test.Env = append(os.Environ(), "UTR_TEST_EVERY_CLIENT=1")
 	out, err := test.CombinedOutput()
 	t.Logf("%s", out)

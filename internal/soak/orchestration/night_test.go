@@ -66,7 +66,8 @@ func TestNightIsKilled(t *testing.T) {
 	clusters := []string{"single", "replicaset-one", "sharded", `"id:mine"`}
 	cleaned, resume := "", []string(nil)
 	missing := func() bool { // a kind of leftover that was not cleaned yet
-		return slices.ContainsFunc([]string{"cluster utr-single-", "cluster utr-replicaset-one-", "cluster utr-sharded-", "the lock of ", "turned off: "},
+		return slices.ContainsFunc([]string{"cluster utr-single-", "cluster utr-replicaset-one-", "cluster utr-sharded-",
+			"the lock of ", "turned off: "},
 			func(what string) bool { return !strings.Contains(cleaned, what) })
 	}
 	killed := 0

@@ -169,7 +169,8 @@ func TestStorm(t *testing.T) {
 		return n
 	}
 	limiter := func() (attempted, rejected int64) {
-		l := s.must("warden.admin", "runCommand", `{"commandName":"serverStatus","command":{"serverStatus":1}}`).Document().Lookup("network", "ingressRequestRateLimiter").Document()
+		l := s.must("warden.admin", "runCommand",
+			`{"commandName":"serverStatus","command":{"serverStatus":1}}`).Document().Lookup("network", "ingressRequestRateLimiter").Document()
 		return l.Lookup("attemptedAdmissions").AsInt64(), l.Lookup("rejectedAdmissions").AsInt64()
 	}
 	before := started()

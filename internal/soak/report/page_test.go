@@ -33,7 +33,8 @@ func TestPageOfManyVerdicts(t *testing.T) {
 		id := result.TestID{File: fmt.Sprintf("specs/file-%d.yml", i/200), Suite: fmt.Sprintf("suite %d", i/200), Iteration: 1,
 			Description: fmt.Sprintf("operation %d is retried after an error with the label RetryableWriteError", i/5),
 			Deployment:  fmt.Sprintf("replicaset %d.0", 4+i%5)}
-		v := &result.Verdict{Test: id, Position: source.Position{File: id.File, Line: i%200 + 1, Column: 5}, Status: result.Passed, Duration: 12 * time.Millisecond}
+		v := &result.Verdict{Test: id, Position: source.Position{File: id.File, Line: i%200 + 1, Column: 5},
+			Status: result.Passed, Duration: 12 * time.Millisecond}
 		if i%100 == 0 {
 			v.Status = result.Failed
 			v.Mismatches = []result.Mismatch{{Path: "expectEvents[0]", Message: "an event is missing", Want: "{}", Diff: "- a\n+ b"}}
@@ -64,7 +65,8 @@ func TestPageOfManyVerdicts(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "page.html")
 	testkit.Check(t, os.WriteFile(path, page.Bytes(), 0o644))
-	c := exec.CommandContext(testkit.Context(t), testkit.Browser(t), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+	c := exec.CommandContext(testkit.Context(t), testkit.Browser(t), "--headless=new", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage",
 		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=2000", "--dump-dom", "file://"+path+"#s=failed")
 	out, err := c.Output()
 	testkit.Check(t, err)

@@ -50,7 +50,8 @@ func TestLongRun(t *testing.T) {
 	}
 	var reports []*report.Reporter
 	for _, g := range []report.Generator{
-		report.Text(report.TextOptions{Verbose: true, Timings: true}), report.JSON(), report.HTML(), report.JUnit(), report.TAP(), report.Markdown(), report.Badge(),
+		report.Text(report.TextOptions{Verbose: true, Timings: true}), report.JSON(), report.HTML(), report.JUnit(),
+		report.TAP(), report.Markdown(), report.Badge(),
 	} {
 		reports = append(reports, report.New("nowhere", g, io.Discard))
 	}

@@ -294,7 +294,8 @@ func (c *cluster) info(id string) map[string]any {
 		uri, auth = uri+"/?"+set, auth+"&"+set
 	}
 	version := cmp.Or(c.parts[id], c.version) + ".0"
-	out := map[string]any{"id": id, "mongodb_uri": uri, "serverInfo": map[string]any{"version": version}, "procInfo": map[string]any{"params": map[string]any{"logpath": c.log}}}
+	out := map[string]any{"id": id, "mongodb_uri": uri, "serverInfo": map[string]any{"version": version},
+		"procInfo": map[string]any{"params": map[string]any{"logpath": c.log}}}
 	if c.login != "" {
 		out["mongodb_auth_uri"] = auth
 	}
