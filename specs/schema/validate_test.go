@@ -133,9 +133,22 @@ func TestUnexplained(t *testing.T) {
 	}
 }
 
+// The schema decides: what it accepts has no problem, even if the walk objects. Here the walk allows only keys of 1.0.
+func TestSchemaDecides(t *testing.T) {
+	root, old := parse(t, operation("{name: find, object: c, ignoreResultAndError: true}")), walk{declared: 0, granted: 0}
+	problems, err := judge(newest, old, root)
+	testkit.Check(t, err)
+	if len(problems) > 0 || len(explain(old, root)) == 0 {
+		t.Errorf("%v", problems)
+	}
+}
+
 // Errors of the schema lead to the value that the walk objects to, or to one around it.
 func TestLocated(t *testing.T) {
-	for _, r := range tableRows(t) {
+	numeric := row{reason: "a key that looks like an index", version: Newest,
+		file: inTest("operations: []") + "createEntities: [{client: {id: c, autoEncryptOpts: {keyVaultNamespace: n, kmsProviders: {}, schemaMap: {'0': 1}}}}]",
+		want: "7:1: createEntities[0].client.autoEncryptOpts.schemaMap.0: must be an object"}
+	for _, r := range append(tableRows(t), numeric) {
 		minor, err := minorOf(r.version)
 		testkit.Check(t, err)
 		root := parse(t, r.file)
