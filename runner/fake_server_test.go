@@ -93,7 +93,10 @@ func (d *fakeDeployment) ask(_ context.Context, _ string, command bson.D) (bson.
 	if d.silent != nil && d.silent() {
 		return nil, errors.New("connection refused")
 	}
-	if err := d.fails(command[0].Key); err != nil {
+	d.mu.Lock() // all members are asked at once
+	err := d.fails(command[0].Key)
+	d.mu.Unlock()
+	if err != nil {
 		return nil, err
 	}
 	if d.readOnly != nil && command[0].Key == "isMaster" {
@@ -129,7 +132,7 @@ func (d *fakeDeployment) serve(where, database string, command any) (bson.Raw, e
 	return mustRaw(append(body, bson.E{Key: "ok", Value: 1})), nil
 }
 
-// fails returns the next scripted failure of a command, or nil.
+// fails returns the next scripted failure of a command, or nil. It requires that mu is held.
 func (d *fakeDeployment) fails(name string) (err error) {
 	if f := d.failures[name]; len(f) > 0 {
 		d.failures[name], err = f[1:], f[0]
