@@ -126,6 +126,9 @@ func (b *batch) once(w *write) (st *store.Statement, err error) {
 		if st, err = b.s.do(tx, w); err == nil && st.Wrote() {
 			tx.Record(b.id(w.i), w.record(*st))
 		}
+		if e, ok := err.(*fault.Error); ok && w.findAndModify != nil && !b.s.old() {
+			err = prefixed("Plan executor error during findAndModify", e)
+		}
 		return err
 	})
 	return st, err

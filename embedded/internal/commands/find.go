@@ -31,11 +31,7 @@ type findCommand struct {
 }
 
 func find(s *call, a *args) action {
-	q := newFind(s, a)
-	return func() (bson.D, error) {
-		reply, err := q.run()
-		return reply, q.onShard(err)
-	}
+	return newFind(s, a).run
 }
 
 func newFind(s *call, a *args) *findCommand {

@@ -20,7 +20,7 @@ func (s *call) begin() error {
 	}
 	var refused fault.First
 	refused.Refuse(mongos(req) && !req.Row.EndsTransaction && hasDocument(req, "writeConcern"), fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-	refused.Refuse(mongos(req) && !req.StartTransaction && req.Row.Name != "getMore" && hasDocument(req, "readConcern"), fault.InvalidOptions,
+	refused.Refuse(mongos(req) && !req.StartTransaction && req.Row.Name != "getMore" && req.Row.Name != "commitTransaction" && hasDocument(req, "readConcern"), fault.InvalidOptions,
 		"Only the first command in a transaction may specify a readConcern")
 	token, noToken := req.Body.LookupErr("recoveryToken")
 	shard, _ := req.Body.Lookup("recoveryToken", "recoveryShardId").StringValueOK()
@@ -115,10 +115,6 @@ func (d *Deployment) endTransaction(req *Request) (bson.D, error) {
 		return nil, fault.Errorf(fault.CommandFailed, "%s must be run within a transaction", req.Row.Name)
 	}
 	_, wrong := s.plan(func(*call, *args) action { return nil })
-	_, noTime := req.Body.LookupErr("commitTimestamp")
-	if wrong == nil && noTime == nil && !mongos(req) {
-		wrong = fault.Errorf(fault.InvalidOptions, "commitTransaction cannot provide commitTimestamp to unprepared transaction.")
-	}
 	if wrong != nil && !mongos(req) {
 		return nil, wrong
 	}
@@ -129,6 +125,10 @@ func (d *Deployment) endTransaction(req *Request) (bson.D, error) {
 	if wrong != nil { // a mongos aborts the transaction, too
 		s.Abandon()
 		return nil, wrong
+	}
+	if _, err := req.Body.LookupErr("commitTimestamp"); err == nil && !mongos(req) {
+		s.Abandon()
+		return nil, fault.Errorf(fault.InvalidOptions, "commitTransaction cannot provide commitTimestamp to unprepared transaction.")
 	}
 	err := s.Finish()
 	req.TriedToWrite = err == nil && req.Row.Name == "commitTransaction"

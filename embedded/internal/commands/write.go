@@ -59,6 +59,9 @@ func (s *call) prepare(w *write) (err error) {
 		}
 	}
 	if w.filter, err = query.Compile(w.q, w.opts.Options); err != nil {
+		if e, ok := err.(*fault.Error); ok && mongos(s.req) && s.req.Row.Name == "delete" && !s.old() {
+			return prefixed("Could not parse delete query "+value.Text(w.q), e)
+		}
 		return err
 	}
 	w.order, err = query.CompileOrder(w.sort, w.opts.Collation)

@@ -192,11 +192,11 @@ func (w *Work) Finish() (err error) {
 	return nil
 }
 
-// Abandon aborts a transaction for which a mongos has received an invalid commit or abort.
+// Abandon aborts the transaction after an invalid commit or abort, unless a mongos has not sent it to the shard.
 func (w *Work) Abandon() {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
-	if w.router.shard != "" && !w.router.ended && w.known.number == w.claim.Number {
+	if r := w.router; (r == nil || r.shard != "" && !r.ended) && w.known.number == w.claim.Number {
 		w.store.abort(w.known.txn)
 	}
 }
