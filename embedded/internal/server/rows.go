@@ -62,7 +62,7 @@ func protocolRows() []entry {
 		{commands.Row{Name: "startSession"}, (*exchange).startSession},
 		{commands.Row{Name: "refreshSessions", API: "1"}, (*exchange).sessionList},
 		{commands.Row{Name: "endSessions", API: "1"}, (*exchange).sessionList},
-		{commands.Row{Name: "killSessions", Transactional: true}, (*exchange).sessionList},
+		{commands.Row{Name: "killSessions", Retryable: true, Transactional: true}, (*exchange).sessionList},
 		{commands.Row{Name: "killAllSessions"}, (*exchange).sessionList},
 		{commands.Row{Name: "killAllSessionsByPattern"}, (*exchange).sessionList},
 
