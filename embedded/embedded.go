@@ -18,6 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/internal/certificate"
+	"github.com/unified-test-runner/utr/internal/plural"
 )
 
 // Topology is the shape of a deployment.
@@ -159,7 +160,7 @@ func (o *Options) complete() error {
 	o.SetName, o.Host = cmp.Or(o.SetName, DefaultSetName), cmp.Or(o.Host, "127.0.0.1")
 	for _, n := range []int{o.Members, o.Mongoses} {
 		if n < 1 || n > MaxServers {
-			return fmt.Errorf("%d servers: must be between 1 and %d", n, MaxServers)
+			return fmt.Errorf("%s: must be between 1 and %d", plural.Of(n, "server"), MaxServers)
 		}
 	}
 	return nil

@@ -68,7 +68,7 @@ func TestInvalidMembers(t *testing.T) {
 		want string
 	}{
 		{Options{MemberConfigs: []Member{{}}}, "a standalone has no members"},
-		{Options{Topology: ReplicaSet, Members: 1, MemberConfigs: []Member{{}, {}}}, "2 members are configured, but the replica set has 1"},
+		{Options{Topology: ReplicaSet, Members: 1, MemberConfigs: []Member{{}, {}}}, "settings for 2 members, but the replica set has 1"},
 		{Options{Topology: ReplicaSet, Members: 1, MemberConfigs: []Member{member(t, `{"priority": 0}`)}}, "priority > 0"},
 	} {
 		_, err := Start(t.Context(), r.o)

@@ -125,7 +125,7 @@ func leadingTo(v *result.Verdict, mismatches []result.Mismatch) (lines []string)
 	}
 	for _, o := range operations[max(0, len(operations)-shownOperations):] {
 		line := o.Name + " on " + o.Object + " → " + cmp.Or(outcomeLine(o), "no result")
-		add(&line, len(o.Decisions) > 0 && attempts(o) > 1, " (%d attempts)", attempts(o))
+		add(&line, len(o.Decisions) > 0 && attempts(o) > 1, " (%s)", plural.Of(attempts(o), "attempt"))
 		lines = append(lines, line)
 	}
 	return lines

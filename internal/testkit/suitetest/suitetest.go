@@ -18,6 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginetest"
+	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
@@ -89,7 +90,7 @@ func OfficialPass(t *testing.T) {
 		t.Run(r.specification, func(t *testing.T) {
 			found := files(t, testkit.Official(t, r.specification, r.folder))
 			if len(found) < r.files {
-				t.Errorf("%d files of at least %d", len(found), r.files)
+				t.Errorf("%s of at least %d", plural.Of(len(found), "file"), r.files)
 			}
 			on := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}
 			PassOn(t, on, "", Load(t, someFiles(found, testkit.Chance(t, 4))...))
