@@ -52,8 +52,11 @@ func TestScenarios(t *testing.T) {
 				p, topology := newScenario(t, name, steps)
 				area, command := strings.TrimSuffix(name, "-"+topology), ""
 				for i, s := range steps {
-					if p.scenario != nil && (i == 0 || s.Scenario != steps[i-1].Scenario) {
-						p.scenario(p, s)
+					if i == 0 || s.Scenario != steps[i-1].Scenario {
+						p.conns = map[int]*client{} // each scenario has its own
+						if p.scenario != nil {
+							p.scenario(p, s)
+						}
 					}
 					p.minor, p.symptom = nil, "closed"
 					if len(s.Send) > len("null") { // a further reply has no command

@@ -98,6 +98,14 @@ func (x *exchange) readWriteConcern() error {
 	if err := x.readConcern(); err != nil {
 		return err
 	}
+	given, _ := x.request.Body.LookupErr("writeConcern")
+	mongos, wrong := x.view.Role == commands.Mongos, !given.IsZero() && given.Type != bson.TypeEmbeddedDocument && x.has(concernFirst)
+	switch {
+	case wrong && mongos && x.row.Statements != "":
+		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object (writeConcern)")
+	case wrong && (x.row.Name == "aggregate" || x.row.Name == "findAndModify" && !mongos):
+		return wrongType(x.row.Name+".writeConcern", given, "object")
+	}
 	concern, err := x.document("writeConcern")
 	if concern == nil || err != nil {
 		return err
@@ -122,11 +130,12 @@ func (x *exchange) readWriteConcern() error {
 		return x.namedConcern(concern, name)
 	}
 	n, ok := w.AsInt64OK()
-	if !ok {
-		if _, tags := w.DocumentOK(); tags {
-			return nil
-		}
+	if _, tags := w.DocumentOK(); !ok && !x.has(tagsAsW) {
+		return fault.Errorf(fault.FailedToParse, "w has to be a number or a string")
+	} else if !ok && !tags {
 		return fault.Errorf(fault.FailedToParse, "w has to be a number, string, or object")
+	} else if tags {
+		return nil
 	}
 	switch {
 	case n < 0 || n > maxW:

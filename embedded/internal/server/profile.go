@@ -54,6 +54,7 @@ var (
 	connectionLimiter = feature{since: 21}             // the ingress connection limiter (parameters of the manual: 7.0.20, 8.0.12, 8.2)
 	overload          = feature{since: 27}             // the label SystemOverloadedError; the ingress rate limiters
 	limiterLabels     = feature{since: 29}             // rejected requests: NoWritesPerformed; a parameter controls RetryableError
+	tagsAsW           = feature{since: 17}             // a write concern may have tags
 	concernFirst      = feature{since: 13}             // writeConcernError precedes ok
 )
 
