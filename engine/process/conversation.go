@@ -26,6 +26,7 @@ type conversation struct {
 	lines   chan []byte // to be written
 	log     *transcript
 	finish  func(problem error) error // in utr: ends the adapter and adds details to the problem
+	hint    func(string)              // about what utr accepts and the protocol does not allow
 	serve   func(m message) error     // in an adapter: starts a call of utr
 	ended   chan struct{}             // closed after why is set
 	written chan struct{}             // closed when write has returned
@@ -39,15 +40,15 @@ type conversation struct {
 }
 
 // converse starts a conversation with an adapter. It reads until in ends, which finish must cause.
-func converse(in io.Reader, out io.Writer, finish func(error) error, log *transcript) *conversation {
+func converse(in io.Reader, out io.Writer, finish func(error) error, hint func(string), log *transcript) *conversation {
 	c := newConversation(out, log)
-	c.finish = finish
+	c.finish, c.hint = finish, hint
 	go func() { c.fail(c.read(in)) }()
 	return c
 }
 
 func newConversation(out io.Writer, log *transcript) *conversation {
-	c := &conversation{lines: make(chan []byte), log: log, ended: make(chan struct{}), written: make(chan struct{}), open: map[int64]chan message{}}
+	c := &conversation{hint: func(string) {}, lines: make(chan []byte), log: log, ended: make(chan struct{}), written: make(chan struct{}), open: map[int64]chan message{}}
 	go c.write(out)
 	return c
 }
@@ -83,7 +84,7 @@ func (c *conversation) read(in io.Reader) error {
 			return err
 		}
 		if err := c.dispatch(lines.Bytes()); err != nil {
-			return err
+			return &ProtocolError{Err: err}
 		}
 	}
 	switch err := lines.Err(); {
@@ -119,7 +120,7 @@ func excerpt(text []byte) string {
 func (c *conversation) dispatch(line []byte) error {
 	var m message
 	if err := decode(line, &m); err != nil {
-		return fmt.Errorf("a line that is not a message (%w): %s", err, excerpt(line))
+		return &ProtocolError{fmt.Errorf("a line that is not a message (%w): %s", err, excerpt(line)), aMessage}
 	}
 	var id int64
 	switch {
@@ -130,7 +131,7 @@ func (c *conversation) dispatch(line []byte) error {
 	case m.Method == "" && m.ID == nil && m.Error != nil:
 		return fmt.Errorf("the adapter did not understand a message: %w", m.Error)
 	case m.ID == nil:
-		return fmt.Errorf("a message without an id: %s", excerpt(line))
+		return &ProtocolError{fmt.Errorf("a message without an id: %s", excerpt(line)), aMessage}
 	case m.Method == callCallback:
 		var p callbackParams
 		if err := decode(m.Params, &p); err != nil {
@@ -205,8 +206,12 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 			case m.Error != nil:
 				return id, fmt.Errorf("%s: %w", during, m.Error)
 			default:
+				if isEmptyArray(m.Result) {
+					m.Result = []byte("{}")
+					c.hint(fmt.Sprintf("the adapter answers %s with [] where {} belongs; utr accepts it", method))
+				}
 				if err := decode(m.Result, into); err != nil {
-					c.fail(fmt.Errorf("the result of %s: %w: %s", during, err, excerpt(m.Result)))
+					c.fail(badResult(during, m.Result, into, err))
 					return id, c.failure()
 				}
 				return id, nil

@@ -53,6 +53,36 @@ type Engine struct {
 	mu    sync.Mutex
 	about *engine.Description    // from the first hello
 	all   map[*conversation]bool // true: in use by a test
+	broke *ProtocolError         // the first one
+	hints []string               // without duplicates
+}
+
+// Findings returns the first protocol error of an adapter, nil without one, and hints about messages that utr accepts
+// although the protocol does not allow them.
+func (e *Engine) Findings() (broke *ProtocolError, hints []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.broke, slices.Clone(e.hints)
+}
+
+func (e *Engine) hint(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !slices.Contains(e.hints, text) {
+		e.hints = append(e.hints, text)
+	}
+}
+
+// converse starts a conversation whose protocol errors and hints are kept.
+func (e *Engine) converse(in io.Reader, out io.Writer, finish func(error) error) *conversation {
+	return converse(in, out, func(problem error) error {
+		if broke := (*ProtocolError)(nil); errors.As(problem, &broke) {
+			e.mu.Lock()
+			e.broke = cmp.Or(e.broke, broke)
+			e.mu.Unlock()
+		}
+		return finish(problem)
+	}, e.hint, e.log)
 }
 
 // New creates an engine. It does not start an adapter.
@@ -160,14 +190,14 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 		if err != nil {
 			return nil, err
 		}
-		return converse(c.stdout, c.stdin, c.finish, e.log), nil
+		return e.converse(c.stdout, c.stdin, c.finish), nil
 	}
 	dialer := net.Dialer{Timeout: e.options.StartLimit}
 	conn, err := dialer.DialContext(ctx, "tcp", e.options.Address)
 	if err != nil {
 		return nil, fmt.Errorf("no adapter listens at %s: %w", e.options.Address, err)
 	}
-	return converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }, e.log), nil
+	return e.converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }), nil
 }
 
 // serve starts a conversation with an adapter in this process.
@@ -179,10 +209,10 @@ func (e *Engine) serve() *conversation {
 		served <- Serve(context.Background(), e.options.Engine, requests, replies)
 		_, _ = requests.Close(), replies.Close()
 	}()
-	return converse(out, in, func(problem error) error {
+	return e.converse(out, in, func(problem error) error {
 		_, _ = in.Close(), out.Close()
 		return errors.Join(problem, <-served)
-	}, e.log)
+	})
 }
 
 // greet sends hello and stores the adapter's description.

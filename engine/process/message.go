@@ -160,8 +160,11 @@ func (d document) MarshalJSON() ([]byte, error) { return bson.MarshalExtJSON(bso
 
 // UnmarshalJSON reads canonical or relaxed Extended JSON.
 func (d *document) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
+	switch {
+	case string(data) == "null":
 		return fmt.Errorf("null is not a document")
+	case isEmptyArray(data):
+		data = []byte("{}")
 	}
 	return bson.UnmarshalExtJSON(data, false, (*bson.Raw)(d))
 }

@@ -166,7 +166,7 @@ func TestMisbehaviors(t *testing.T) {
 		{"wrong id", "a reply to another request must not be accepted", []string{"request 99, which is not open"}},
 		{"twice", "a second reply could be mistaken for that of a later request", []string{"which is not open"}},
 		{"half", "a message is cut off", []string{"in the middle of a message"}},
-		{"no extended JSON", "a misspelled type must not be read as a document", []string{"the result of find on collection", "$numberInt"}},
+		{"no extended JSON", "a misspelled type must not be read as a document", []string{"the adapter answered find on collection with", "$numberInt"}},
 		{"bad sequence", "a log with a gap hides events", []string{"the sequence of an event is 7, expected 1"}},
 		{"talkative", "standard error is bounded", []string{"closed its output", "line 99999"}},
 	} {
@@ -420,4 +420,21 @@ func parse(line string) (id int, method string) {
 	}
 	_ = json.Unmarshal([]byte(line), &m)
 	return m.ID, m.Method
+}
+
+// Some languages write an empty object as []. It is accepted, with a hint.
+func TestEmptyArray(t *testing.T) {
+	const adapter = `read x; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":1,"name":"n","version":"1","schemaVersion":"1.28","operations":["collection.find"]}}'
+		read x; echo '{"jsonrpc":"2.0","id":2,"result":[]}'
+		read x; echo '{"jsonrpc":"2.0","id":3,"result":{"events":[{"sequence":1,"type":"commandSucceededEvent","reply":[]}]}}'; read x`
+	e, err := process.New(process.Options{Command: []string{"sh", "-c", adapter}})
+	testkit.Check(t, err)
+	defer func() { testkit.Check(t, e.Close()) }()
+	test, err := e.Begin(t.Context())
+	testkit.Check(t, err)
+	events, err := test.Events(t.Context(), "client", 0, 0)
+	testkit.Check(t, err)
+	testkit.Equal(t, "the length of the reply", len(events[0].Body), 5)
+	broke, hints := e.Findings()
+	testkit.Equal(t, "a protocol error, and hints", fmt.Sprint(broke, hints), "<nil> [the adapter answers begin with [] where {} belongs; utr accepts it]")
 }

@@ -100,7 +100,7 @@ func (t *test) events(ctx context.Context, params eventsParams) ([]result.Event,
 			err = fmt.Errorf("the sequence of an event is %d, expected %d", e.Sequence, want)
 		}
 		if err != nil {
-			t.c.fail(fmt.Errorf("the result of %s: %w", during, err))
+			t.c.fail(&ProtocolError{Err: fmt.Errorf("the result of %s: %w", during, err)})
 			return nil, t.c.failure()
 		}
 	}

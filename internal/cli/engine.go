@@ -37,9 +37,10 @@ func checkCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "check ENGINE [PATH...]",
 		Short: "Check the behavior of an engine, and list what it lacks",
-		Long: `Checks each behavior that every engine must have, on an embedded replica set. Then
-lists what the tests at PATH (default: the built-in suites) need and the engine does not
-support. Unsupported arguments and options are not listed; utr run reports them.
+		Long: `Checks each behavior that every engine must have, on an embedded replica set, until the
+first message that breaks the protocol. Then runs tests at PATH (default: the built-in
+suites), one of those that need the same, and counts how many would run. It lists what
+the engine does not support in the order of what it would unlock.
 
 Exit codes: 0 the engine has all behaviors, 1 it does not, 2 bad usage or invalid
 suite, 3 the engine cannot be used, or the check was interrupted.`,
@@ -111,10 +112,29 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 			return err
 		}
 		count[mark]++
+		if broke, _ := findingsOf(e); broke != nil {
+			return fmt.Errorf("the check ends here, because the adapter broke the protocol: %w", broke)
+		}
 	}
-	text := fmt.Sprintf("%d of %s\n\n%s", count["✔"], plural.Of(len(behaviors), "behavior"),
-		unsupported(suites.Suites, about))
+	if err := c.print(fmt.Sprintf("%d of %s\n\n", count["✔"], plural.Of(len(behaviors), "behavior"))); err != nil {
+		return err
+	}
+	text, err := c.blockers(ctx, e, suites.Suites, about)
+	if err != nil {
+		return err
+	}
+	_, hints := findingsOf(e)
+	for _, h := range hints {
+		text += "hint: " + h + "\n"
+	}
 	return c.conclude(text, count["✘"] > 0)
+}
+
+func findingsOf(e engine.Engine) (*process.ProtocolError, []string) {
+	if adapter, is := e.(*process.Engine); is {
+		return adapter.Findings()
+	}
+	return nil, nil
 }
 
 // resultOf returns the mark of the result of a check, and a text: it passed, failed, or the engine does not support it.
@@ -127,35 +147,6 @@ func resultOf(b enginetest.Behavior, why error) (mark, text string) {
 		return "–", fmt.Sprintf("%s\n    The engine does not support %s.", b.Name, lacking.Unsupported)
 	}
 	return "✘", fmt.Sprintf("%s\n    %s\n    It matters because %s.", b.Name, strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
-}
-
-// unsupported lists what tests need and an engine does not support.
-func unsupported(suites []*specs.Suite, about engine.Description) string {
-	tests, lacking := 0, 0
-	by := map[string]int{}
-	for _, s := range suites {
-		for _, t := range s.Tests {
-			tests++
-			lacks := runner.Missing(s, t, about)
-			if len(lacks) > 0 {
-				lacking++
-			}
-			for _, name := range lacks {
-				by[name]++
-			}
-		}
-	}
-	names := slices.Sorted(maps.Keys(by))
-	slices.SortStableFunc(names, func(a, b string) int { return by[b] - by[a] })
-	var b strings.Builder
-	if lacking > 0 {
-		b.WriteString("tests  need\n")
-	}
-	for _, name := range names {
-		fmt.Fprintf(&b, "%5d  %s\n", by[name], name)
-	}
-	fmt.Fprintf(&b, "%d of %s cannot run\n", lacking, plural.Of(tests, "test"))
-	return b.String()
 }
 
 func recordCommand(c *call) *cobra.Command {

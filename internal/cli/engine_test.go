@@ -37,12 +37,12 @@ func TestEngineCheck(t *testing.T) {
 		says         string
 	}{
 		{"an adapter has a behavior", "--run itself exec:./adapter x.yml", 0,
-			"reference current: schema version 1.28, … features: client backpressure … ✔ describes itself\n1 of 1 behavior\n\n0 of 2 tests cannot run\n"},
+			"reference current: schema version 1.28, … features: client backpressure … ✔ describes itself\n1 of 1 behavior\n\n2 of 2 tests would run\n"},
 		{"one behavior is missing, another is not", "--run describes --run 'own commands' poor x.yml", ExitFailed,
 			"features: none\n\n✘ describes itself\n    the operations are not sorted, or contain duplicates\n    It matters because the runner checks capabilities, " +
 				"and reports include the name of the engine.\n✔ does not log the runner's own commands\n1 of 2 behaviors\n"},
 		{"tests need what it lacks", "--run 'own commands' poor x.yml new.yml", 0,
-			"\ntests  need\n    1  a newer schema version\n    1  collection.insertOne\n2 of 3 tests cannot run\n"},
+			"1 of 3 tests would run\n\nwould run  needed by  in the order of what each unlocks\n        2          1  a newer schema version\n        2          1  $configureFailPoint\n        3          1  collection.insertOne\n"},
 		{"a pattern matches nothing", "--run nothing reference", ExitUsage, "--run matches no behavior"},
 		{"an engine is needed", "", ExitUsage, "engine check: requires an engine"},
 		{"the engine is unknown", "nobody", ExitUsage, `unknown engine "nobody"`},

@@ -1,0 +1,80 @@
+package process
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// ProtocolError reports that an adapter sent what the protocol does not allow.
+type ProtocolError struct {
+	Err  error
+	Want string // what utr expected, "" if Err says it
+}
+
+// Error names what the adapter sent, and what was expected.
+func (e *ProtocolError) Error() string {
+	if e.Want == "" {
+		return e.Err.Error()
+	}
+	return e.Err.Error() + "; expected " + e.Want
+}
+
+func (e *ProtocolError) Unwrap() error { return e.Err }
+
+const aMessage = `a JSON-RPC 2.0 message in one line, such as {"jsonrpc":"2.0","id":1,"result":{}}`
+
+// badResult is the error of a result that cannot be decoded into a value.
+func badResult(during string, result []byte, into any, err error) error {
+	why := err.Error()
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		why = strings.TrimSpace("it has an " + strings.TrimPrefix(wrong.Value, "an ") + " where " + kindOf(wrong.Type) + " belongs " + wrong.Field)
+	}
+	return &ProtocolError{fmt.Errorf("the adapter answered %s with %s: %s", during, excerpt(result), why), shapeOf(into)}
+}
+
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice:
+		return "an array"
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "a boolean"
+	}
+	return "a number"
+}
+
+// shapeOf returns the members of a result, such as {"error", "result"}.
+func shapeOf(into any) string {
+	var names []string
+	var add func(t reflect.Type)
+	add = func(t reflect.Type) {
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			switch {
+			case name != "" && name != "-":
+				names = append(names, `"`+name+`": …`)
+			case t.Field(i).Anonymous && t.Field(i).Type.Kind() == reflect.Struct:
+				add(t.Field(i).Type)
+			}
+		}
+	}
+	if t := reflect.TypeOf(into).Elem(); t.Kind() == reflect.Struct {
+		add(t)
+	}
+	if len(names) == 0 {
+		return "{}"
+	}
+	return "an object with members of {" + strings.Join(names, ", ") + "}"
+}
+
+// emptyArray is how some languages write an empty object.
+var emptyArray = []byte("[]")
+
+func isEmptyArray(data []byte) bool { return bytes.Equal(bytes.TrimSpace(data), emptyArray) }
