@@ -26,8 +26,8 @@ import (
 // Of all steps of the scenarios, how many must be equal in everything but messages and the order of fields, and how many
 // in everything, in percent.
 const (
-	leastSame  = 95.3
-	leastEqual = 81.0
+	leastSame  = 98.6
+	leastEqual = 97.4
 )
 
 // TestScenarios plays the scenarios of 5.0. Each step that differs must be in a list. -v shows these steps, grouped by

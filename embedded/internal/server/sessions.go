@@ -80,7 +80,7 @@ func (x *exchange) transaction() error {
 		p.Refuse(when, fault.OperationNotSupportedInTransaction, format, args...)
 	}
 	if !r.InTransaction {
-		p.Refuse(r.TxnNumber != nil && (!row.Retryable || five && row.EndsTransaction), fault.NotARetryableWriteCommand, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", row.Name)
+		p.Refuse(r.TxnNumber != nil && row.Name != "killSessions" && (!row.Retryable || five && row.EndsTransaction), fault.NotARetryableWriteCommand, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", row.Name)
 		return p.Err
 	}
 	refuse(row.Name == "count", "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")

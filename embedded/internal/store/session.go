@@ -122,7 +122,11 @@ type Claim struct {
 }
 
 func (c *Claim) mismatch(first string) error {
-	return fault.Errorf(fault.APIMismatchError, "API parameter mismatch: %s used params %s, the transaction's first command used %s", c.Name, c.API, first)
+	who := c.Name + " used params"
+	if c.Mongos {
+		who = "transaction-continuing command used"
+	}
+	return fault.Errorf(fault.APIMismatchError, "API parameter mismatch: %s %s, the transaction's first command used %s", who, c.API, first)
 }
 
 // Begin waits for the turn of the session and finds its transaction or its retryable write. After success, End must be
