@@ -222,7 +222,8 @@ func Policies() []*Policy {
 			Rules:   rules(shared, reads, oldReads, writes, labels, backpressure, bucketRules, "R42", transactions, backedOff),
 			Wording: map[string]Rule{
 				"B1": {Revision: "2025-12"}, "B2": {Revision: "2025-12"}, "B4": {Revision: "2025-12"}, "B5": {Revision: "2025-12"},
-				"B7": {Revision: "2025-12"}, "R51": {Revision: "2025-12"},
+				"B7":  {Revision: "2025-12"},
+				"R42": {Revision: "2025-12"}, "R51": {Revision: "2025-12"},
 				"B6": {Revision: "2025-12", Statement: "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^(attempt − 1))."},
 				"T9": oldTransactionBackoff,
 			},

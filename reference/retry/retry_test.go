@@ -124,3 +124,15 @@ func TestAnInputOutOfTurnEndsTheOperation(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// A dated policy words each rule as of its date. The policies of 2018 and before also have rules about transactions and
+// others that are newer, because the engine needs them.
+func TestRulesAreOfTheirTime(t *testing.T) {
+	for _, p := range Policies() {
+		for _, r := range p.RulesInForce() {
+			if p.Date >= "2019" && r.Revision > p.Date {
+				t.Errorf("%s: %s is of %s", p.Name, r.ID, r.Revision)
+			}
+		}
+	}
+}
