@@ -226,7 +226,11 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	}
 	cfg := r.config
 	c.verbose = r.reports.Verbose
-	suites, err := c.loadFiltered(context.WithoutCancel(ctx), cfg.Filter) // so that an interruption is in the reports
+	loading := context.WithoutCancel(ctx) // so that an interruption is in the reports
+	if slices.Contains(c.paths, specs.Stdin) {
+		loading = ctx // it may never end
+	}
+	suites, err := c.loadFiltered(loading, cfg.Filter)
 	if err != nil {
 		return err
 	}
