@@ -91,6 +91,9 @@ func (q *findCommand) run() (bson.D, error) {
 	case len(q.min)+len(q.max) > 0 && q.hint == nil:
 		return nil, fault.Errorf(51173, "When using min()/max() a hint of which index to use must be provided")
 	}
+	if err := q.bounded(c); err != nil {
+		return nil, err
+	}
 	_, byID := q.match.ID()
 	q.s.View(func(tx *store.Tx) { q.index = q.choose(c) })
 	q.blocking = q.order != nil && !q.sortedBy(q.index) && natural(q.sort) == 0
@@ -111,6 +114,21 @@ func (q *findCommand) run() (bson.D, error) {
 	limited := q.limit > 0 && int64(len(src.planned)) >= q.limit
 	src.known = limited && wire(q.s.req) != wire50 || byID || q.blocking || c == nil && !(mongos(q.s.req) && q.batchSize == 0)
 	return q.s.open(q.canonical.ns, src, cursorOptions{size: q.batchSize, single: q.single, idFirst: c == nil && !mongos(q.s.req)})
+}
+
+// bounded returns an error if min and max are not bounds of the index.
+func (q *findCommand) bounded(c *store.Collection) error {
+	var p fault.First
+	for _, bound := range []bson.D{q.min, q.max} {
+		if len(bound) > 0 && c != nil {
+			x := c.Index(q.hint)
+			p.Refuse(x == nil || !slices.EqualFunc(x.Key, bound, func(a, b bson.E) bool { return a.Key == b.Key }), 51174,
+				"The index chosen is not compatible with min/max")
+		}
+	}
+	p.Refuse(len(q.min) > 0 && len(q.max) > 0 && value.Compare(q.min, q.max) >= 0, 51175,
+		"The value provided for min() does not come before the value provided for max().")
+	return p.Err
 }
 
 // scanOrder returns the order in which a server finds the documents without a sort, nil if it is that of the records.
