@@ -106,7 +106,7 @@ func (f *field) bounds(to **int64, operator string) {
 var fieldTypes = map[string][]string{
 	"string": {"string"}, "object": {"object"}, "array": {"array"}, "timestamp": {"timestamp"}, "int": {"int"}, "long": {"long"},
 	"bool": {"bool", "long", "int", "decimal", "double"}, "number": {"long", "int", "decimal", "double"}, "flag": {"bool"},
-	"ignored": {"bool"}, "hint": {"string", "object"}, "name": {"string", "object"}, "objectId": {"objectId"}, "uuid": {"binData"}, "digest": {"binData"}, "w": {"string", "int", "decimal", "double", "long"},
+	"ignored": {"bool"}, "owned": {"object"}, "hint": {"string", "object"}, "name": {"string", "object"}, "objectId": {"objectId"}, "uuid": {"binData"}, "digest": {"binData"}, "w": {"string", "int", "decimal", "double", "long"},
 }
 
 // subtypes are the names of binary subtypes in messages.
@@ -223,7 +223,7 @@ func (c *checker) field(f field, of string, e bson.E) {
 	if f.list && f.plain && e.Value == nil {
 		c.Fail(10065, "invalid parameter: expected an object (%s)", e.Key)
 	}
-	if f.kind == "any" || e.Value == nil && f.kind != "flag" && f.kind != "ignored" {
+	if f.kind == "any" || e.Value == nil && !c.takesNull(f.kind) {
 		return
 	}
 	if !f.list && f.least == nil && f.most == nil && f.options == nil && plainly(f.kind, e.Value) {
@@ -256,6 +256,11 @@ func (c *checker) field(f field, of string, e bson.E) {
 	}
 }
 
+// takesNull reports whether null is a value of the wrong type, not like a missing field.
+func (c *checker) takesNull(kind string) bool {
+	return kind == "flag" || kind == "ignored" || kind == "owned" && c.wire >= wire50
+}
+
 // plainly reports whether a value certainly has a type: the usual case, which needs no path for a message.
 func plainly(kind string, v any) bool {
 	types := fieldTypes[kind]
@@ -263,8 +268,7 @@ func plainly(kind string, v any) bool {
 		return false
 	}
 	b, isBinary := v.(bson.Binary)
-	switch {
-	case kind == "uuid":
+	if kind == "uuid" {
 		return b.Subtype == bson.TypeBinaryUUID && len(b.Data) == 16
 	}
 	return !isBinary
@@ -302,7 +306,7 @@ func (c *checker) typed(kind, path string, e bson.E) {
 	if found := value.TypeName(e.Value); !slices.Contains(types, found) {
 		c.Refuse(kind == "hint" && c.wire >= wire50, fault.FailedToParse, "Hint must be a string or an object")
 		c.Refuse(kind == "hint", fault.FailedToParse, "Failed to parse: hint must be a string or an object")
-		c.Refuse(kind == "ignored" && c.wire >= wire50, fault.TypeMismatch, "Expected field %sto be of type object", e.Key) // sic
+		c.Refuse((kind == "ignored" || kind == "owned") && c.wire >= wire50, fault.TypeMismatch, "Expected field %sto be of type object", e.Key) // sic
 		c.wrong(path, e, types...)
 	}
 	b, _ := e.Value.(bson.Binary)

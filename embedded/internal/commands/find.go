@@ -86,6 +86,8 @@ func (q *findCommand) run() (bson.D, error) {
 		return nil, err
 	case q.match.Text():
 		return nil, needsText(c, true)
+	case q.tailable && q.s.InTransaction():
+		return nil, fault.Errorf(fault.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
 	case q.tailable:
 		return q.runTailable(c)
 	case len(q.min)+len(q.max) > 0 && q.hint == nil:

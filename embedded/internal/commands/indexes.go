@@ -166,10 +166,12 @@ func (p *indexParser) spec(x *store.Index) bson.D {
 		rest = value.Set(rest, "weights", weights)
 	}
 	x.Key = key
-	spec := bson.D{{Key: "v", Value: int32(2)}}
-	spec = value.AddIf(spec, x.Unique, "unique", true)
-	spec = value.AddIf(spec, p.flag("hidden"), "hidden", true)
-	spec = append(spec, bson.E{Key: "key", Value: key}, bson.E{Key: "name", Value: x.Name})
+	flags := value.AddIf(value.AddIf(nil, x.Unique, "unique", true), p.flag("hidden"), "hidden", true)
+	names := bson.D{{Key: "key", Value: key}, {Key: "name", Value: x.Name}}
+	if p.wire >= wire50 {
+		flags, names = names, flags
+	}
+	spec := slices.Concat(bson.D{{Key: "v", Value: int32(2)}}, flags, names)
 	for _, e := range p.doc {
 		switch e.Key {
 		case "v", "key", "name", "unique", "hidden", "ns", "dropDups":
@@ -192,7 +194,7 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 		var added []*store.Index
 		var list bson.A
 		for _, x := range specs {
-			exists, err := hasIndex(c, x)
+			exists, err := hasIndex(c, x, s.old())
 			if err != nil {
 				return err
 			}
@@ -239,10 +241,11 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 }
 
 // hasIndex reports whether an index exists. An existing index that conflicts with it is an error.
-func hasIndex(c *store.Collection, x *store.Index) (bool, error) {
+func hasIndex(c *store.Collection, x *store.Index, old bool) (bool, error) {
 	for _, y := range c.Indexes {
-		// Since 5.0, indexes that differ in sparse or the filter are different.
-		sameKey := value.Equal(x.Key, y.Key) && sameOption(x.Spec, y.Spec, "collation") && x.Sparse == y.Sparse && sameOption(x.Spec, y.Spec, "partialFilterExpression")
+		// Since 5.0, indexes that differ in unique, sparse or the filter are different.
+		sameKey := value.Equal(x.Key, y.Key) && sameOption(x.Spec, y.Spec, "collation") && (old || x.Unique == y.Unique && x.Sparse == y.Sparse) &&
+			sameOption(x.Spec, y.Spec, "partialFilterExpression")
 		sameRest := x.Unique == y.Unique && sameOption(x.Spec, y.Spec, "expireAfterSeconds")
 		switch {
 		case sameKey && (x.Name == y.Name && sameRest || y == c.IDIndex()):

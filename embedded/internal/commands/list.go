@@ -82,11 +82,12 @@ func listDatabases(s *call, a *args) action {
 		reply := bson.D{{Key: "databases", Value: list}}
 		switch {
 		case nameOnly:
+		case !s.old():
+			reply = append(reply, bson.E{Key: "totalSize", Value: total}, bson.E{Key: "totalSizeMb", Value: total >> 20})
 		case mongos(s.req):
 			reply = append(reply, bson.E{Key: "totalSize", Value: value.Int(total)}, bson.E{Key: "totalSizeMb", Value: value.Int(total >> 20)})
 		default:
 			reply = append(reply, bson.E{Key: "totalSize", Value: float64(total)})
-			reply = value.AddIf(reply, wire(s.req) >= wire50, "totalSizeMb", float64(total>>20))
 		}
 		return reply, nil
 	}
@@ -98,7 +99,10 @@ func (s *call) describeDatabase(tx *store.Tx, name string) bson.D {
 	for _, c := range tx.Collections(name) {
 		size += c.Size() + 4096*int64(1+len(c.Indexes))
 	}
-	doc := bson.D{{Key: "name", Value: name}, {Key: "sizeOnDisk", Value: float64(size)}, {Key: "empty", Value: false}}
+	doc := bson.D{{Key: "name", Value: name}, {Key: "sizeOnDisk", Value: any(float64(size))}, {Key: "empty", Value: false}}
+	if !s.old() {
+		doc[1].Value = size
+	}
 	if !mongos(s.req) {
 		return doc
 	}
@@ -106,8 +110,10 @@ func (s *call) describeDatabase(tx *store.Tx, name string) bson.D {
 	if name == "admin" || name == "config" {
 		shard = "config"
 	}
-	doc[1].Value = value.Int(size)
-	return append(doc, bson.E{Key: "shards", Value: bson.D{{Key: shard, Value: value.Int(size)}}})
+	if s.old() {
+		doc[1].Value = value.Int(size)
+	}
+	return append(doc, bson.E{Key: "shards", Value: bson.D{{Key: shard, Value: doc[1].Value}}})
 }
 
 func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {

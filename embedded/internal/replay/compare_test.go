@@ -117,7 +117,7 @@ var random = regexp.MustCompile(`(resolve|UUID|failed:|Collection \S+ \() [0-9a-
 var volatile = map[string]bool{
 	"localTime": true, "connectionId": true, "processId": true, "counter": true, "you": true, "pid": true,
 	"uptime": true, "hash": true, "collectionUUID": true, "uuid": true, "_data": true, "totalSize": true,
-	"sizeOnDisk": true, "storageSize": true, "indexSize": true, "fsUsedSize": true, "fsTotalSize": true, "since": true, "ops": true, "latency": true,
+	"sizeOnDisk": true, "storageSize": true, "indexSize": true, "fsUsedSize": true, "fsTotalSize": true, "since": true, "ops": true, "host": true, "latency": true,
 	"current": true, "totalCreated": true, "command": true, "commands": true, "ui": true, "nonce": true, "oidMachine": true, "hostname": true, "memSizeMB": true, "memLimitMB": true, "numCores": true,
 }
 

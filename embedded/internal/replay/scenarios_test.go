@@ -170,13 +170,12 @@ func matches(pattern, symptom string) bool {
 }
 
 // scenario reads a recording of scenarios. In it, the shard's replica set has another name and
-// address, and the machine is called host.
+// address.
 func scenario(t *testing.T, file string) (steps []step) {
 	text, err := os.ReadFile(file)
 	testkit.Check(t, err)
 	text = []byte(strings.NewReplacer("sh0/127.0.0.1:38132", "rs0/localhost:27310", `"sh0"`, `"s0"`, `"setName": "rs"`, `"setName": "rs0"`,
-		"rs0s/127.0.0.1:28340", "rs0/localhost:27310", "127.0.0.1:28340", "localhost:27310", `"host:28340"`, `"localhost:27310"`,
-		`"host:283`, `"127.0.0.1:283`).Replace(string(text)))
+		"rs0s/127.0.0.1:28340", "rs0/localhost:27310", "127.0.0.1:28340", "localhost:27310").Replace(string(text)))
 	in := bufio.NewScanner(bytes.NewReader(text))
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {

@@ -243,11 +243,14 @@ func (x *exchange) readConcern() (err error) {
 		return nil
 	}
 	err = x.readTimes(&r)
-	if e, ok := err.(*fault.Error); ok && mongos && x.row.Name == "find" {
-		e.Message = "Encountered non-retryable error during query :: caused by :: " + e.Message
+	if e, ok := err.(*fault.Error); ok && mongos && shardErrors[x.row.Name] != "" {
+		e.Message = shardErrors[x.row.Name] + " :: caused by :: " + e.Message
 	}
 	return err
 }
+
+// shardErrors is what a mongos puts before the errors of its shard.
+var shardErrors = map[string]string{"find": "Encountered non-retryable error during query", "count": "failed on: " + ShardName}
 
 // readTimes checks the times of a read concern on the server that reads.
 func (x *exchange) readTimes(r *readConcern) error {
