@@ -157,7 +157,7 @@ func (s *call) create(tx *store.Tx, c *store.Collection) error {
 		return fault.Errorf(fault.InvalidNamespace, "Invalid system namespace: %s", c.NS())
 	case old == nil:
 		return tx.Create(c)
-	case mongos(s.req) && value.Equal(old.Options, c.Options) && wire(s.req) != wire50:
+	case mongos(s.req) && value.Equal(old.Options, c.Options) && !s.InTransaction() && !(c.TimeSeries && wire(s.req) == wire50):
 		return nil // on a mongos, create is idempotent
 	case wire(s.req) >= 14:
 		return fault.Errorf(fault.NamespaceExists, "Collection %s already exists.", c.NS())

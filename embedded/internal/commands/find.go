@@ -226,7 +226,7 @@ func (q *findCommand) indexKey(doc bson.D) bson.Raw {
 	return value.Encode(out)
 }
 
-// onShard converts an error of the search, and of parsing $where: a mongos reports it as an error of the shard.
+// onShard converts an error of parsing $where: a mongos reports it as an error of the shard.
 func (q *findCommand) onShard(err error) error {
 	e, ok := err.(*fault.Error)
 	if !ok || !mongos(q.s.req) {
