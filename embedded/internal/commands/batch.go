@@ -12,8 +12,13 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// maxBatch is the maximum number of statements of a command.
-const maxBatch = 100000
+const (
+	maxBatch = 100000 // statements of a command
+	// An insert commits when it reaches one of these limits: documents (as in 4.4, 5.0 and 8.0; 64 in 7.0 and before
+	// 4.4) or bytes.
+	maxTogether     = 500
+	maxTogetherSize = 256 << 10
+)
 
 // batch is the state of a running write command.
 type batch struct {
@@ -99,15 +104,11 @@ func (b *batch) fail(w *write, err error) error {
 	return nil
 }
 
-// failsCommand reports whether an error of a statement fails the whole command.
+// failsCommand reports whether an error of a statement fails the whole command. Outside of a transaction only a fail
+// point causes a write conflict, which is an error of the statement: servers since 5.0.14 try again (SERVER-54284).
 func (s *call) failsCommand(code int32) bool {
-	switch {
-	case code == fault.WriteConflict, code == incompatibleRetry, fault.Interruption.Has(code):
-		return true
-	case code == fault.TransactionTooOld:
-		return !mongos(s.req) || s.req.Row.Name == "bulkWrite"
-	}
-	return s.InTransaction() && (fault.Transient.Has(code) || fault.Retriable.Has(code))
+	return code == incompatibleRetry || fault.Interruption.Has(code) ||
+		s.InTransaction() && (fault.Transient.Has(code) || fault.Retriable.Has(code))
 }
 
 // once performs an update or a delete unless an earlier attempt has performed it.
@@ -269,7 +270,18 @@ func newInsert(req *Request, doc bson.D, raw bson.Raw) *write {
 	return &write{kind: inserting, doc: doc, raw: raw, invalid: storable(req, doc, raw)}
 }
 
-// insertAll stores documents of a collection together in one transactional write and, if that fails, one by one.
+// together returns how many of the first documents are stored in one transactional write.
+func together(inserts []*write) (n int) {
+	size := 0
+	for n < len(inserts) && n < maxTogether && size < maxTogetherSize && inserts[n].invalid == nil && !inserts[n].retried {
+		size += len(inserts[n].raw)
+		n++
+	}
+	return n
+}
+
+// insertAll stores documents of a collection in transactional writes of as many documents as a server stores together,
+// and one by one those of a write that fails.
 func (b *batch) insertAll(inserts []*write) error {
 	s := b.s
 	stored := func(inserts ...*write) {
@@ -283,18 +295,15 @@ func (b *batch) insertAll(inserts []*write) error {
 		}
 	})
 	for len(inserts) > 0 {
-		row := slices.IndexFunc(inserts, func(w *write) bool { return w.invalid != nil || w.retried })
-		if row < 0 {
-			row = len(inserts)
-		}
-		if row > 1 && !s.InTransaction() {
-			if err := s.Try(func(tx *store.Tx) error { return b.store(tx, inserts[:row]...) }); err == nil {
-				stored(inserts[:row]...)
-				inserts = inserts[row:]
+		n := together(inserts)
+		if n > 1 && !s.InTransaction() {
+			if err := s.Try(func(tx *store.Tx) error { return b.store(tx, inserts[:n]...) }); err == nil {
+				stored(inserts[:n]...)
+				inserts = inserts[n:]
 				continue
 			}
 		}
-		single := inserts[:min(row+1, len(inserts))]
+		single := inserts[:max(n, 1)]
 		for _, w := range single {
 			err := w.invalid
 			if err == nil && !w.retried {
