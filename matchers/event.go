@@ -145,14 +145,15 @@ func describeEvent(e *result.Event) string {
 
 // wantedEvent and observedEvent describe events in a few words, for comparing lists of them.
 func wantedEvent(want *source.Value) string {
-	for _, f := range want.Fields {
-		words := []string{f.Key, f.Value.Get("commandName").Text(), f.Value.Get("reason").Text(), f.Value.Get("newDescription").Get("type").Text()}
-		if command := f.Value.Get("command"); words[1] == "" && command != nil && len(command.Fields) > 0 {
-			words[1] = command.Fields[0].Key
-		}
-		return joined(words)
+	if len(want.Fields) == 0 {
+		return want.JSON()
 	}
-	return want.JSON()
+	kind, fields := want.Fields[0].Key, want.Fields[0].Value
+	name := fields.Get("commandName").Text()
+	if command := fields.Get("command"); name == "" && command != nil && len(command.Fields) > 0 {
+		name = command.Fields[0].Key
+	}
+	return joined([]string{kind, name, fields.Get("reason").Text(), fields.Get("newDescription").Get("type").Text()})
 }
 
 func observedEvent(e *result.Event) string {
