@@ -118,7 +118,8 @@ var volatile = map[string]bool{
 	"localTime": true, "connectionId": true, "processId": true, "counter": true, "you": true, "pid": true,
 	"uptime": true, "hash": true, "collectionUUID": true, "uuid": true, "_data": true, "totalSize": true,
 	"sizeOnDisk": true, "storageSize": true, "indexSize": true, "fsUsedSize": true, "fsTotalSize": true, "since": true, "ops": true, "host": true, "latency": true,
-	"current": true, "totalCreated": true, "command": true, "commands": true, "ui": true, "nonce": true, "oidMachine": true, "hostname": true, "memSizeMB": true, "memLimitMB": true, "numCores": true,
+	"current": true, "totalCreated": true, "command": true, "commands": true, "ui": true, "nonce": true, "oidMachine": true, "hostname": true, "memSizeMB": true, "memLimitMB": true, "numCores": true, "cc": true, "ccflags": true, "cxx": true, "cxxflags": true, "linkflags": true, "cppdefines": true,
+	"distmod": true, "distarch": true, "target_arch": true, "target_os": true, "gitVersion": true, "allocator": true,
 }
 
 func (c *comparison) value(path string, got, want any) {

@@ -3,6 +3,8 @@ package server
 import (
 	"cmp"
 	"os"
+	"runtime"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -33,14 +35,23 @@ func (x *exchange) buildInfo() (bson.D, error) {
 		{Key: "sysInfo", Value: "deprecated"},
 		{Key: "versionArray", Value: bson.A{int32(p.Version[0]), int32(p.Version[1]), int32(p.Version[2]), int32(0)}},
 		{Key: "openssl", Value: bson.D{{Key: "running", Value: "disabled"}, {Key: "compiled", Value: "disabled"}}},
-		{Key: "bits", Value: int32(64)},
-		{Key: "debug", Value: false},
-		{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)},
 	}
+	reply = append(value.AddIf(reply, x.has(namesCompiler), "buildEnvironment", environment()),
+		bson.E{Key: "bits", Value: int32(64)}, bson.E{Key: "debug", Value: false}, bson.E{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)})
 	if x.view.Role != commands.Mongos {
 		reply = append(reply, bson.E{Key: "storageEngines", Value: bson.A{"devnull", "ephemeralForTest", "wiredTiger"}})
 	}
 	return reply, nil
+}
+
+// environment has the fields of buildInfo that describe a compiler. Go has none of its options.
+func environment() (doc bson.D) {
+	for _, name := range strings.Fields("distmod distarch cc ccflags cxx cxxflags linkflags target_arch target_os cppdefines") {
+		doc = append(doc, bson.E{Key: name, Value: map[string]string{
+			"distarch": runtime.GOARCH, "target_arch": runtime.GOARCH, "target_os": runtime.GOOS, "cc": runtime.Version(),
+		}[name]})
+	}
+	return doc
 }
 
 // process returns the name of the server's program.

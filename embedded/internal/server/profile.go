@@ -41,6 +41,7 @@ var (
 	stableAPI         = feature{since: 12}             // apiVersion, apiStrict, apiDeprecationErrors
 	primaryMessages   = feature{since: 12}             // messages for clients with helloOk contain "primary", not "master"
 	answersNoDatabase = feature{since: 13}             // an error instead of a closed connection for a command without $db
+	namesCompiler     = feature{since: 13}             // buildEnvironment in buildInfo; 4.9 has none, according to recordings
 	refusesNoop       = feature{since: 13}             // closes the connection after a message that is not compressed in an OP_COMPRESSED
 	queryCommands     = feature{until: lastLegacy + 1} // every command in an OP_QUERY
 	failsVia          = feature{since: 17}             // failCommand's message begins "Failing command via"
