@@ -50,7 +50,7 @@ var (
 	sensitive string
 )
 
-// misread is reads with an expectation in line 10 that fails.
+// misread is reads with an expectation in line 11 that fails.
 var misread = strings.Replace(reads, "expectResult: []", "expectResult: [{x: 1}]", 1)
 
 func suiteFile(t *testing.T, text string) string {

@@ -95,7 +95,7 @@ func TestNightIsInterrupted(t *testing.T) {
 	log := testkit.Read(t, filepath.Join(n.results, "c_reference_slow.log"))
 	testkit.Contains(t, log, "interrupted: 1 of 3 tests ran") // it was not killed
 	testkit.Contains(t, testkit.Read(t, junit), `[c_reference_again]" time="0.000">`,
-		`<skipped message="not-run: interrupted before it began">`,
+		`<skipped message="not run: interrupted before it began">`,
 		`<testcase name="the run" classname="utr" time="0.000">`, `<testcase name="cell c_reference_again" classname="utr" time="0.000">`,
 		`<error message="interrupted before it began" type="broken">`)
 	n.resume("smoke|again").Want(0, "2 cells, 1 of them already finished", "\n2 passed, 0 failed, 0 skipped")

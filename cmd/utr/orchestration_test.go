@@ -28,7 +28,7 @@ func TestOrchestrationEndToEnd(t *testing.T) {
 	failing := suiteFile(t, misread)
 	end := p.Run("run", "-v", "--events", "--topology", "all", "--orchestration", s.URL,
 		"--cluster", "sharded-auth", "--cluster", mine, "--cluster", "single", "--clusters", "2", "--json", report, "--html", page,
-		"--uri-option", "compressors=zlib", suiteFile(t, reads), failing).Want(1, failing+":10:", "\n3 passed, 3 failed, 0 skipped")
+		"--uri-option", "compressors=zlib", suiteFile(t, reads), failing).Want(1, failing+":11:", "\n3 passed, 3 failed, 0 skipped")
 	testkit.Equal(t, "remaining clusters", s.Clusters(), "[]")
 	p.Empty()
 	secrets := []string{"p@ss/w:rd%", "p%40ss%2Fw%3Ard%25", "s3cretkey"}
@@ -120,7 +120,7 @@ func TestOrchestratedNight(t *testing.T) {
 	first, end := night("first", "[smoke]")
 	end.Want(0, " passed, 0 failed, 0 skipped")
 	second, end := night("second", "[smoke, "+failing+"]")
-	end.Want(1, failing+":10:")
+	end.Want(1, failing+":11:")
 	changes := o.Run("diff", first, second).Want(1).Out
 	testkit.Equal(t, "new failures come first", strings.HasPrefix(changes, "new failures:\n"), true)
 }
