@@ -60,12 +60,12 @@ const Stdin = "-"
 type discovery struct {
 	options Options
 	found   []*candidate
-	seen    map[string]bool
+	seen    map[string]*candidate
 	errors  []error
 }
 
 func discover(paths []string, options Options) *discovery {
-	d := &discovery{options: options, seen: map[string]bool{}}
+	d := &discovery{options: options, seen: map[string]*candidate{}}
 	for _, p := range paths {
 		d.path(p)
 	}
@@ -197,8 +197,11 @@ func (d *discovery) below(p string, in fs.FS, root string, show func(string) str
 }
 
 func (d *discovery) add(c *candidate) {
-	if key := filepath.Clean(c.name); !d.seen[key] {
-		d.seen[key] = true
-		d.found = append(d.found, c)
+	key := filepath.Clean(c.name)
+	if first := d.seen[key]; first != nil {
+		first.named = first.named || c.named
+		return
 	}
+	d.seen[key] = c
+	d.found = append(d.found, c)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -60,7 +61,7 @@ func (l *Loaded) Summary(names bool) string {
 //
 // Within a folder, files with other extensions are ignored, and a file that does not look like a suite, such as a report
 // of utr, is one of the others, even if it cannot be parsed. Everything else must be a valid suite: one that cannot be
-// parsed, or has no schemaVersion, is an error, so that no suite is silently skipped.
+// parsed, is empty or was cut off, or has no schemaVersion, is an error, so that no suite is silently skipped.
 //
 // The folders valid-fail and invalid next to a folder valid-pass are the format's own tests. They hold
 // suites whose tests must fail (Suite.MustFail), and invalid suites: a valid one there is an error.
@@ -189,7 +190,7 @@ func (c *candidate) open() (*File, error) {
 				Message: "this is a JSON report of utr, not a suite"})
 		}
 		return nil, nil
-	case err != nil && !c.named && c.expected == "" && f.Data != nil && !mentionsSuite(f.Data):
+	case err != nil && !c.named && c.expected == "" && f.Data != nil && !mayBeSuite(f.Data):
 		return nil, nil // of another format, which need not be YAML or JSON without comments
 	case err != nil:
 		return nil, err
@@ -231,10 +232,16 @@ func isReport(data []byte) bool {
 	return json.Unmarshal(line, &record) == nil && (record.Run != nil || record.Status != nil)
 }
 
-// mentionsSuite reports whether a file that cannot be parsed may be a suite.
-func mentionsSuite(data []byte) bool {
-	return slices.ContainsFunc(ownKeys, func(key string) bool { return bytes.Contains(data, []byte(key)) })
+// mayBeSuite reports whether a file that cannot be parsed may be a suite, whole or cut off: it has nothing but comments,
+// begins with a key of a suite, or has one of ownKeys anywhere.
+func mayBeSuite(data []byte) bool {
+	start := beginning.FindSubmatch(data)
+	return len(start[0]) == len(data) || slices.Contains(sharedKeys, string(start[1])) ||
+		slices.ContainsFunc(ownKeys, func(key string) bool { return bytes.Contains(data, []byte(key)) })
 }
+
+// beginning matches what can precede the first key of a YAML or JSON document, and this key.
+var beginning = regexp.MustCompile(`^(?:\x{FEFF}|\s|#.*|---|\{)*(?:["']?(\w+))?`)
 
 // compareTwin adds the problems of the JSON twin to err, the error of the YAML file or nil.
 func (c *candidate) compareTwin(root *source.Value, err error) error {
@@ -286,12 +293,12 @@ var (
 	sharedKeys = []string{"description", "tests"}
 )
 
-// looksLikeSuite reports whether a document has the shape of a suite, valid or not: it has one of
-// ownKeys, or only sharedKeys and tests with operations.
+// looksLikeSuite reports whether a document has the shape of a suite, complete or not: it is null, it has one of
+// ownKeys, or only sharedKeys with a description or tests with operations.
 func looksLikeSuite(root *source.Value) bool {
 	has := func(k string) bool { return root.Get(k) != nil }
 	foreign := func(f source.Field) bool { return !slices.Contains(sharedKeys, f.Key) }
 	tests := root.Get("tests")
-	return slices.ContainsFunc(ownKeys, has) || tests != nil && !slices.ContainsFunc(root.Fields, foreign) &&
-		slices.ContainsFunc(tests.Items, func(t *source.Value) bool { return t.Get("operations") != nil })
+	return root.Kind == source.Null || slices.ContainsFunc(ownKeys, has) || !slices.ContainsFunc(root.Fields, foreign) && (has("description") ||
+		tests != nil && slices.ContainsFunc(tests.Items, func(t *source.Value) bool { return t.Get("operations") != nil }))
 }

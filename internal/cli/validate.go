@@ -101,7 +101,9 @@ func (v *validation) act(ctx context.Context, c *call) error {
 	for _, p := range problems {
 		if p.Severity == specs.Error {
 			faults++
-			invalid[p.Position.File] = true
+			if p.Position.File != "" {
+				invalid[p.Position.File] = true
+			}
 		}
 	}
 	out := findings(v.format, problems, c.program.Version)
@@ -111,8 +113,10 @@ func (v *validation) act(ctx context.Context, c *call) error {
 			left = "; " + left
 		}
 		valid := slices.DeleteFunc(slices.Clone(loaded.Suites), func(s *specs.Suite) bool { return invalid[s.File] })
-		out += fmt.Sprintf("%d valid, %d invalid: %s, %s%s\n", len(valid), len(invalid),
-			plural.Of(faults, "error"), plural.Of(len(problems)-faults, "warning"), left)
+		if len(valid)+len(invalid) > 0 || left != "" {
+			out += fmt.Sprintf("%d valid, %d invalid: %s, %s%s\n", len(valid), len(invalid),
+				plural.Of(faults, "error"), plural.Of(len(problems)-faults, "warning"), left)
+		}
 	}
 	if err := c.print(c.secrets.Redact(out)); err != nil || faults == 0 {
 		return err
