@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"sync"
 	"time"
 )
@@ -213,6 +214,9 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 				if err := decode(m.Result, into); err != nil {
 					c.fail(badResult(during, m.Result, into, err))
 					return id, c.failure()
+				}
+				for _, at := range arraysFor(reflect.TypeOf(into), m.Result, "") {
+					c.hint(fmt.Sprintf("the adapter answers %s with [] at %s where {} belongs; utr accepts it", method, at))
 				}
 				return id, nil
 			}

@@ -426,7 +426,7 @@ func parse(line string) (id int, method string) {
 func TestEmptyArray(t *testing.T) {
 	const adapter = `read x; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":1,"name":"n","version":"1","schemaVersion":"1.28","operations":["collection.find"]}}'
 		read x; echo '{"jsonrpc":"2.0","id":2,"result":[]}'
-		read x; echo '{"jsonrpc":"2.0","id":3,"result":{"events":[{"sequence":1,"type":"commandSucceededEvent","reply":[]}]}}'; read x`
+		read x; echo '{"jsonrpc":"2.0","id":3,"result":{"events":[{"sequence":1,"type":"commandSucceededEvent","reply":[]},{"sequence":2,"type":"commandSucceededEvent","reply":[]}]}}'; read x`
 	e, err := process.New(process.Options{Command: []string{"sh", "-c", adapter}})
 	testkit.Check(t, err)
 	defer func() { testkit.Check(t, e.Close()) }()
@@ -436,5 +436,6 @@ func TestEmptyArray(t *testing.T) {
 	testkit.Check(t, err)
 	testkit.Equal(t, "the length of the reply", len(events[0].Body), 5)
 	broke, hints := e.Findings()
-	testkit.Equal(t, "a protocol error, and hints", fmt.Sprint(broke, hints), "<nil> [the adapter answers begin with [] where {} belongs; utr accepts it]")
+	testkit.Equal(t, "a protocol error, and hints", fmt.Sprint(broke, hints), "<nil> [the adapter answers begin with [] where {} belongs; utr accepts it "+
+		"the adapter answers events with [] at events[].reply where {} belongs; utr accepts it]")
 }

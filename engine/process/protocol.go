@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -78,3 +80,38 @@ func shapeOf(into any) string {
 var emptyArray = []byte("[]")
 
 func isEmptyArray(data []byte) bool { return bytes.Equal(bytes.TrimSpace(data), emptyArray) }
+
+// arraysFor returns the places in a JSON text where [] stands for a document of a Go value that was decoded from it.
+func arraysFor(t reflect.Type, data []byte, at string) (places []string) {
+	if !bytes.Contains(data, emptyArray) {
+		return nil
+	}
+	var items []json.RawMessage
+	var members map[string]json.RawMessage
+	switch {
+	case t == reflect.TypeFor[document]():
+		if isEmptyArray(data) {
+			places = []string{at}
+		}
+	case t.Kind() == reflect.Pointer:
+		places = arraysFor(t.Elem(), data, at)
+	case t.Kind() == reflect.Slice && json.Unmarshal(data, &items) == nil:
+		for _, item := range items {
+			places = append(places, arraysFor(t.Elem(), item, at+"[]")...)
+		}
+	case t.Kind() == reflect.Map && json.Unmarshal(data, &members) == nil:
+		for _, key := range slices.Sorted(maps.Keys(members)) {
+			places = append(places, arraysFor(t.Elem(), members[key], at+"."+key)...)
+		}
+	case t.Kind() == reflect.Struct && json.Unmarshal(data, &members) == nil:
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			if t.Field(i).Anonymous && name == "" {
+				places = append(places, arraysFor(t.Field(i).Type, data, at)...)
+			} else if member := members[name]; name != "" && member != nil {
+				places = append(places, arraysFor(t.Field(i).Type, member, strings.TrimPrefix(at+"."+name, "."))...)
+			}
+		}
+	}
+	return places
+}
