@@ -40,11 +40,23 @@ func (s *site) off(ctx context.Context, f failPoint) error {
 			return reply, err
 		})
 		if err != nil {
-			failures = append(failures, fmt.Errorf("fail point %s could not be turned off: %w", f.name, err))
+			failures = append(failures, &stillOnError{f.name, err})
 		}
 	}
 	return errors.Join(failures...)
 }
+
+// stillOnError is why a fail point could not be turned off.
+type stillOnError struct {
+	name string
+	why  error
+}
+
+func (e *stillOnError) Error() string {
+	return fmt.Sprintf("fail point %s could not be turned off: %s", e.name, e.why)
+}
+
+func (e *stillOnError) Unwrap() error { return e.why }
 
 // anyError retries after all errors: a fail point may fail the handshake of the connection that disables it.
 func anyError(error) bool { return true }
@@ -79,9 +91,9 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	}
 	switch {
 	case failure != nil:
-		return fmt.Errorf("fail point %s could not be turned off behind the load balancer: %w", f.name, failure)
+		return &stillOnError{f.name, fmt.Errorf("behind the load balancer: %w", failure)}
 	case f.service != nil:
-		return fmt.Errorf("fail point %s could not be turned off: no connection of %d reached service %s", f.name, connections, f.service.Hex())
+		return &stillOnError{f.name, fmt.Errorf("no connection of %d reached service %s", connections, f.service.Hex())}
 	}
 	return nil
 }

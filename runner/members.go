@@ -50,6 +50,11 @@ func (s *site) ask(ctx context.Context, command bson.D) map[string]member {
 	return all
 }
 
+// silence says why a server did not answer, without its address.
+func (m member) silence(host string) string {
+	return strings.TrimPrefix(m.err.Error(), "dial tcp "+host+": ")
+}
+
 // ended reports whether a server's process has ended: nothing listens on its port.
 func (s *site) ended(ctx context.Context, host string) bool {
 	ctx, cancel := limited(ctx, askEvery, "the limit for an answer")
@@ -67,7 +72,7 @@ func (s *site) unusable(now map[string]member) *lostError {
 		answers, writes = answers || m.err == nil, writes || m.err == nil && !m.readOnly
 		switch {
 		case m.err != nil:
-			why = append(why, fmt.Sprintf("%s: %s", host, m.err))
+			why = append(why, host+": "+m.silence(host))
 		case m.readOnly:
 			why = append(why, host+" is not primary")
 		}
@@ -99,7 +104,7 @@ func (s *site) died(ctx context.Context) error {
 		switch is := now[host]; {
 		case was.err != nil:
 		case is.err != nil:
-			all = append(all, fmt.Sprintf("%s stopped answering: %s", host, is.err))
+			all = append(all, host+" stopped answering: "+is.silence(host))
 			now[host] = was // report it until it is back
 		case known && was.process != is.process:
 			all = append(all, host+" was restarted")

@@ -16,7 +16,7 @@ import (
 // waitForEvent waits for matching events, including earlier ones ("waitForEvent").
 func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 	client, want := c.text("client"), c.number("count")
-	ctx, cancel := limited(ctx, patience, "waitForEvent")
+	ctx, cancel := limited(ctx, patience, "the limit for waitForEvent")
 	defer cancel()
 	for after, wait := int64(0), time.Duration(0); ; wait = patience {
 		var log []result.Event

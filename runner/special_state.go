@@ -124,7 +124,7 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 	if c.value("timeoutMS") != nil {
 		limit = c.milliseconds("timeoutMS")
 	}
-	ctx, cancel := limited(ctx, limit, "waitForPrimaryChange")
+	ctx, cancel := limited(ctx, limit, "the limit for waitForPrimaryChange")
 	defer cancel()
 	client, old := c.text("client"), primaryOf(prior)
 	waitingFor := fmt.Sprintf("%s to discover a primary other than %q", client, old)

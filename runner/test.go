@@ -284,6 +284,9 @@ func (t *testRun) failPointsOff(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
+// endless begins the error of an engine that could not end a test.
+const endless = "the engine could not end the test: "
+
 // cleanUp restores the state of deployment and engine after every test. It
 // continues after errors, which it returns as a fault.
 func (t *testRun) cleanUp(ctx context.Context) *fault {
@@ -300,7 +303,7 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 		}
 		_, err := guarded(ctx, "the end of a test", func(ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.End(ctx) })
 		if err != nil {
-			failures = append(failures, fmt.Errorf("the engine could not end the test: %w", err))
+			failures = append(failures, fmt.Errorf("%s%w", endless, err))
 		}
 	}
 	for _, id := range t.entities.Of(entities.Thread) {

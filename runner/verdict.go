@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,14 +30,16 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	}
 	switch {
 	case lost != nil:
-		v.Status, v.SkipKind, v.Reason = result.Broken, "", lost.Error()
+		v.Status, v.SkipKind, v.Reason = result.Broken, "", lost.Error()+t.stillOn(cleanup)
 	case died != nil && (v.Status == result.Failed || cleanup != nil):
-		v.Status, v.SkipKind, v.Reason = result.Broken, "", died.Error()
+		v.Status, v.SkipKind, v.Reason = result.Broken, "", died.Error()+t.stillOn(cleanup)
 	case cleanup != nil:
 		if v.Status != result.Failed && v.Status != result.Broken { // which remain so
 			v.Status, v.SkipKind = result.Broken, ""
 		}
-		v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+cleanup.broken.Error(), "; ")
+		if also := news(cleanup.broken.Error(), v.Reason); also != "" {
+			v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+also, "; ")
+		}
 	}
 	logs := t.clientLogs()
 	if v.Status == result.Failed && v.Reason == "" {
@@ -63,6 +66,25 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 		v.Rerun = t.run.cfg.Rerun(v.Test)
 	}
 	return v
+}
+
+// stillOn names a fail point that may still be on: it can be why the servers do not answer, and affects other programs.
+func (t *testRun) stillOn(cleanup *fault) string {
+	on := new(stillOnError)
+	for _, f := range []*fault{t.fault, cleanup} {
+		if f != nil && errors.As(f.broken, &on) {
+			return fmt.Sprintf("; the fail point %s of this test may still be on", on.name)
+		}
+	}
+	return ""
+}
+
+// news returns the error of a clean-up without what the reason says: an engine that crashed cannot end the test either.
+func news(cleanup, reason string) string {
+	if reason == "" {
+		return cleanup
+	}
+	return strings.TrimSpace(strings.Replace(cleanup, endless+reason, "", 1))
 }
 
 // warnings returns the warnings of a suite that concern a test, without those that are mismatches.

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -93,22 +95,42 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// adapt serves the reference engine. With an argument it exits at once instead, and prints its folder.
+// adapt serves the reference engine. With an argument it exits at once instead, and prints its folder; after "until", it
+// crashes when a request has this text.
 func adapt(args []string) (code int) {
-	if len(args) > 0 {
+	var in io.Reader = os.Stdin
+	if len(args) > 1 && args[0] == "until" {
+		in = fragile{in, args[1]}
+	} else if len(args) > 0 {
 		dir, _ := os.Getwd()
 		fmt.Fprintf(os.Stderr, "%s: I am in the folder %s; MOOD is %q\n", args[0], filepath.Base(dir), os.Getenv("MOOD"))
 		return 7
 	}
 	e, err := reference.New(reference.Options{})
 	if err == nil {
-		err = process.Serve(context.Background(), e, os.Stdin, os.Stdout)
+		err = process.Serve(context.Background(), e, in, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
+}
+
+// fragile is an input whose reader crashes at a text.
+type fragile struct {
+	io.Reader
+	at string
+}
+
+func (f fragile) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if bytes.Contains(p[:n], []byte(f.at)) {
+		fmt.Fprintln(os.Stderr, "Traceback (most recent call last):\n"+strings.Repeat("  File \"adapter.py\", line 7, in call\n    return handlers[name](**arguments)\n", 8)+
+			"KeyError: 'deleteMany'")
+		os.Exit(1)
+	}
+	return n, err
 }
 
 func self(t *testing.T) string {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -12,16 +13,28 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/source"
 )
+
+//go:embed testdata/kinds.yml
+var kinds string
+
+//go:embed testdata/gone.yml
+var gone string
+
+//go:embed testdata/on.yml
+var on string
 
 // Files of the transcripts, which are command lines and their results: lines on standard error begin with "!", and
 // the exit code is 0 unless it is shown. flags.txt also shows the fields that reach the runner and the deployment.
@@ -50,6 +63,7 @@ var testFiles = map[string]string{
 	"secure.json":     `{"members": [{}], "sslParams": {"sslCAFile": "ABSOLUTE_PATH_REPLACEMENT_TOKEN/ca.pem"}}`,
 	"failing.yml": strings.NewReplacer("MODE", "{times: 1}", "ERROR",
 		"errorCode: 50, errorLabels: [RetryableWriteError]").Replace(failing),
+	"kinds.yml": kinds, "gone.yml": gone, "on.yml": on,
 	"night.yml": "clusters: [{embedded: single}]\nsuites: suite.yml\n",
 }
 
@@ -83,6 +97,26 @@ var conditions = map[string]func(*bench){
 		b.foreign = &runner.ForeignError{Hosts: []string{"h1:1"}, Namespaces: []string{"db.coll"}}
 	},
 	"a test passes": func(b *bench) { b.notes = []result.Note{finished("a", result.Passed)} },
+	"the server is killed during a test": func(b *bench) {
+		d, err := embedded.Start(b.t.Context(), embedded.Options{})
+		testkit.Check(b.t, err)
+		open, run := b.Open, b.Run
+		b.Open = func(ctx context.Context, options any) (deployment.Source, error) {
+			o := options.(deployment.ClusterOptions)
+			o.URI = d.URI()
+			return open(ctx, o)
+		}
+		b.Run = func(ctx context.Context, suites []*specs.Suite, cfg runner.Config) (result.Summary, error) {
+			notify := cfg.Notify
+			cfg.Notify = func(n result.Note) {
+				if _, started := n.(result.TestStarted); started {
+					time.AfterFunc(time.Second, func() { _ = d.Close() })
+				}
+				notify(n)
+			}
+			return run(ctx, suites, cfg)
+		}
+	},
 	"the lock is lost": func(b *bench) {
 		b.during = func() {
 			b.opened.(deployment.ClusterOptions).Lock.Lost(&lock.LostError{Hosts: []string{"h1:1"}, Holder: &far})
@@ -124,10 +158,10 @@ func canceled(ctx context.Context) context.Context {
 }
 
 func TestTranscripts(t *testing.T) {
-	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare", "engines", "authors", "audit"} {
+	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare", "engines", "authors", "audit", "failures"} {
 		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, input string) (said string) {
 			b := newBench(t)
-			if name == "compare" || name == "engines" || name == "audit" {
+			if name == "compare" || name == "engines" || name == "audit" || name == "failures" {
 				b = realBench(t)
 				testkit.Check(t, os.Symlink(self(t), adapterName))
 			}

@@ -89,4 +89,4 @@ func (f *failure) key() string {
 	return string(f.Status) + " " + unstable.ReplaceAllString(why, "#")
 }
 
-var unstable = regexp.MustCompile(`:\d{4,5}\b|[0-9a-f]{24}|\[\d+\]|\d{6,}|[A-Za-z0-9+/]{22}==|\b\d+(\.\d+)?m?s\b`)
+var unstable = regexp.MustCompile(`:\d{4,5}\b|[0-9a-f]{24}|\[-?\d+\]|\d{6,}|[A-Za-z0-9+/]{22}==|\b\d+(\.\d+)?m?s\b`)

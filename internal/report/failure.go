@@ -38,7 +38,7 @@ const (
 )
 
 func failureOf(v *result.Verdict) failure {
-	f := failure{Status: v.Status, Name: title(v.Test), At: v.Position, Why: oneLine(clip(v.Reason, causeWidth)), Reason: v.Reason, Warnings: v.Warnings,
+	f := failure{Status: v.Status, Name: title(v.Test), At: v.Position, Why: oneLine(clipMiddle(v.Reason, causeWidth)), Reason: v.Reason, Warnings: v.Warnings,
 		Cell: cmp.Or(v.Test.Cell, v.Test.Deployment)}
 	for _, m := range v.Mismatches {
 		if !m.Position.IsZero() {
@@ -235,17 +235,18 @@ func (t *text) list(l *result.List) {
 	}
 }
 
-// clipped writes at most so many lines of a text, all if verbose.
+// clipped writes at most so many lines of a text, the first and the last, all if verbose.
 func (t *text) clipped(indent int, s string, most int) {
 	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
-	if t.options.Verbose {
-		most = len(lines)
+	for i, l := range lines {
+		lines[i] = clipLine(l)
 	}
-	for _, l := range lines[:min(len(lines), most)] {
-		t.line(indent, "%s", clipLine(l))
+	if n := len(lines) - most; n > 0 && !t.options.Verbose {
+		gap := fmt.Sprintf("… %s (-v shows them)", plural.Of(n, "more line"))
+		lines = slices.Concat(lines[:most/2], []string{gap}, lines[len(lines)-most/2:])
 	}
-	if n := len(lines) - most; n > 0 {
-		t.line(indent, "… %s (-v shows them)", plural.Of(n, "more line"))
+	for _, l := range lines {
+		t.line(indent, "%s", l)
 	}
 }
 

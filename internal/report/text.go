@@ -265,7 +265,7 @@ func (t *text) listed(f *failure, before string) {
 	t.status(f.Status)
 	t.line(0, "%s", before+strings.TrimSpace(f.At.String()+"  "+clip(f.Name, briefWidth)))
 	if f.Why != "" {
-		t.line(6, "%s", clip(f.Why, briefWidth))
+		t.line(6, "%s", clipMiddle(f.Why, briefWidth))
 	}
 }
 

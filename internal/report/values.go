@@ -32,6 +32,16 @@ func clip(s string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
+// clipMiddle shortens a text as clip does, but keeps its end: the last line of a stack trace may be the error.
+func clipMiddle(s string, width int) string {
+	runes := []rune(strings.Join(strings.Fields(s), " "))
+	if len(runes) <= width {
+		return string(runes)
+	}
+	end := width / 3
+	return string(runes[:width-end-len(" … ")]) + " … " + string(runes[len(runes)-end:])
+}
+
 // fit shortens a text to one line of at most so many terminal columns, without control characters.
 func fit(s string, columns int) string {
 	s = oneLine(s)
