@@ -111,6 +111,13 @@ func (s *call) opTime(failed bool) bson.D {
 	return bson.D{{Key: "electionId", Value: s.req.Server.ElectionID}, {Key: "opTime", Value: opTime}}
 }
 
+// ShardFailure returns the reply of a mongos to a Raw command that failed on a shard.
+func ShardFailure(host string, e *fault.Error) (bson.D, error) {
+	code := bson.D{{Key: "code", Value: e.Code}, {Key: "codeName", Value: fault.Name(e.Code)}}
+	raw := slices.Concat(bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: e.Message}}, code, e.Extra)
+	return append(bson.D{{Key: "raw", Value: bson.D{{Key: host, Value: raw}}}}, code...), &fault.Error{Message: e.Message, Extra: e.Extra}
+}
+
 // onShard wraps the reply of a shard as a mongos does.
 func (s *call) onShard(reply bson.D, err error) (bson.D, error) {
 	if !mongos(s.req) {
@@ -118,10 +125,7 @@ func (s *call) onShard(reply bson.D, err error) (bson.D, error) {
 	}
 	host := s.d.opts.ShardHost
 	if e, ok := err.(*fault.Error); ok {
-		code := bson.D{{Key: "code", Value: e.Code}, {Key: "codeName", Value: fault.Name(e.Code)}}
-		raw := slices.Concat(bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: e.Message}}, code, e.Extra)
-		return append(bson.D{{Key: "raw", Value: bson.D{{Key: host, Value: raw}}}}, code...),
-			&fault.Error{Message: e.Message, Extra: e.Extra}
+		return ShardFailure(host, e)
 	}
 	if err != nil {
 		return nil, err

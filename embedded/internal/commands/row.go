@@ -37,6 +37,10 @@ type Row struct {
 	ReadConcern []string
 	// RoutedReadConcern commands accept every level on a mongos, which does not read itself.
 	RoutedReadConcern bool
+	// ShardRefuses commands refuse a level on the shard, after a mongos has chosen the time of a snapshot.
+	ShardRefuses bool
+	// Raw commands answer on a mongos with the replies of the shards in raw.
+	Raw bool
 	// Coordinated commands are executed by a mongos itself or with the config server, not by a shard.
 	Coordinated bool
 	// NoAfterClusterTime commands do not accept afterClusterTime.

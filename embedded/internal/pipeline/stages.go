@@ -103,7 +103,7 @@ func limit(p *parser, arg any) stage {
 	n, ok := value.Int64(arg)
 	p.Refuse(!ok, 5107201, "invalid argument to $limit stage: Expected a number in: $limit: %s", value.Text(arg))
 	p.Refuse(n < 0, 5107201,
-		"invalid argument to $limit stage: Expected a non-negative number in: $limit: %s", value.Text(arg))
+		"invalid argument to $limit stage: Expected a positive number in: $limit: %s", value.Text(arg))
 	p.Refuse(n == 0, 15958, "the limit must be positive")
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return docs[:min(n, int64(len(docs)))], nil }
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -236,6 +237,10 @@ func (x *exchange) readConcern() (err error) {
 		return err
 	}
 	if reason := x.refusesLevel(&r); reason != "" {
+		if mongos && r.level == "snapshot" && x.row.ShardRefuses {
+			now := x.conn.server.clusterTime(bson.Timestamp{})
+			r.after, r.at, x.noTimes = nil, cmp.Or(r.at, &now), false
+		}
 		return fault.Errorf(fault.InvalidOptions, "Command %s does not support %s :: caused by :: %s", x.request.Name, r.text(), reason)
 	}
 	x.noTimes = false
@@ -243,14 +248,20 @@ func (x *exchange) readConcern() (err error) {
 		return nil
 	}
 	err = x.readTimes(&r)
-	if e, ok := err.(*fault.Error); ok && mongos && shardErrors[x.row.Name] != "" {
+	e, failed := err.(*fault.Error)
+	switch {
+	case failed && mongos && x.row.Raw:
+		x.execute = func() (bson.D, error) { return commands.ShardFailure(ShardHost(x.conn.server.cluster.SetName), e) }
+		return nil
+	case failed && mongos && shardErrors[x.row.Name] != "":
 		e.Message = shardErrors[x.row.Name] + " :: caused by :: " + e.Message
 	}
 	return err
 }
 
 // shardErrors is what a mongos puts before the errors of its shard.
-var shardErrors = map[string]string{"find": "Encountered non-retryable error during query", "count": "failed on: " + ShardName}
+var shardErrors = map[string]string{"find": "Encountered non-retryable error during query", "count": "failed on: " + ShardName,
+	"mapReduce": "MapReduce internal error"}
 
 // readTimes checks the times of a read concern on the server that reads.
 func (x *exchange) readTimes(r *readConcern) error {
@@ -292,6 +303,8 @@ func (x *exchange) refusesLevel(r *readConcern) string {
 		return ""
 	case x.row.Name == "count" && r.level == "snapshot":
 		return "read concern snapshot not supported"
+	case x.row.EndsTransaction && x.row.ReadConcern != nil:
+		return "only read concerns valid in transactions are supported"
 	}
 	return "read concern not supported"
 }

@@ -116,10 +116,16 @@ func (x *exchange) run() (bson.D, error) {
 		x.request.Context = x.conn.ctx // a write that has started continues even if its client disconnects
 	}
 	x.request.LastOp = x.lastOp
+	if !x.row.Write || !x.view.isMember() {
+		return x.execute()
+	}
+	before := x.conn.server.now()
 	fields, err := x.execute()
 	open := x.request.InTransaction && !x.row.EndsTransaction && value.Get(fields, "writeErrors") == nil
-	if x.row.Write && x.view.isMember() && !open {
-		x.conn.lastOp = x.conn.server.now()
+	// A command that changes nothing counts as well, unless it fails before it tries, or ends a transaction.
+	now, wrote := x.conn.server.now(), x.request.TriedToWrite || err == nil && !x.row.EndsTransaction
+	if !open && (wrote || before.Before(now)) {
+		x.conn.lastOp = now
 	}
 	return fields, err
 }
@@ -462,6 +468,7 @@ func (x *exchange) deadline() error {
 	}
 	limit, isNumber := value.AsFloat64OK()
 	switch {
+	case !isNumber && x.row.Name == "getMore" && x.view.Role != commands.Mongos: // the check of its fields refuses it
 	case !isNumber:
 		return fault.Errorf(fault.BadValue, "maxTimeMS must be a number")
 	case limit < 0 && x.has(codeNegative):
