@@ -166,7 +166,7 @@ func TestMisbehaviors(t *testing.T) {
 		{"wrong id", "a reply to another request must not be accepted", []string{"request 99, which is not open"}},
 		{"twice", "a second reply could be mistaken for that of a later request", []string{"which is not open"}},
 		{"half", "a message is cut off", []string{"in the middle of a message"}},
-		{"no extended JSON", "a misspelled type must not be read as a document", []string{"the adapter answered find on collection with", "$numberInt"}},
+		{"no extended JSON", "a misspelled type must not be read as a document", []string{"the adapter answered find on collection wrongly", "$numberInt"}},
 		{"bad sequence", "a log with a gap hides events", []string{"the sequence of an event is 7, expected 1"}},
 		{"talkative", "standard error is bounded", []string{"closed its output", "line 99999"}},
 	} {

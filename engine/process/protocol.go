@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,23 +34,23 @@ const aMessage = `a JSON-RPC 2.0 message in one line, such as {"jsonrpc":"2.0","
 func badResult(during string, result []byte, into any, err error) error {
 	why := err.Error()
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		why = strings.TrimSpace("it has an " + strings.TrimPrefix(wrong.Value, "an ") + " where " + kindOf(wrong.Type) + " belongs " + wrong.Field)
+		why = fmt.Sprintf("%s has the type %s, not %s", cmp.Or(wrong.Field, "the result"), wrong.Value, kindOf(wrong.Type))
 	}
-	return &ProtocolError{fmt.Errorf("the adapter answered %s with %s: %s", during, excerpt(result), why), shapeOf(into)}
+	return &ProtocolError{fmt.Errorf("the adapter answered %s wrongly: %s: %s", during, why, excerpt(result)), shapeOf(into)}
 }
 
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Struct, reflect.Map:
-		return "an object"
+		return "object"
 	case reflect.Slice:
-		return "an array"
+		return "array"
 	case reflect.String:
-		return "a string"
+		return "string"
 	case reflect.Bool:
-		return "a boolean"
+		return "boolean"
 	}
-	return "a number"
+	return "number"
 }
 
 // shapeOf returns the members of a result, such as {"error", "result"}.
