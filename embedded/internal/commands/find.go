@@ -38,7 +38,7 @@ func newFind(s *call, a *args) *findCommand {
 	q := &findCommand{s: s, concern: a.readConcern(s), hint: a.any("hint")}
 	_, isUUID := a.doc[0].Value.(bson.Binary)
 	a.Refuse(isUUID, fault.NamespaceNotFound, "Unable to resolve UUID")
-	if q.name = a.name(); q.name != "" && s.old() && namespace(s.req.DB, q.name) != nil {
+	if q.name = a.name(); q.name != "" && wire(s.req) <= wire50 && namespace(s.req.DB, q.name) != nil {
 		a.Fail(fault.InvalidNamespace, "Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
 	}
 	a.checkName(s.req.DB, q.name)

@@ -134,6 +134,12 @@ var later = []string{"$accumulator", "$function", "$meta", "$dateAdd", "$dateSub
 	"$radiansToDegrees", "$binarySize", "$sampleRate", "$bitAnd", "$bitOr", "$bitXor", "$bitNot", "$sortArray", "$maxN", "$minN", "$firstN", "$lastN",
 	"$tsSecond", "$tsIncrement", "$median", "$percentile"}
 
+// Known reports whether servers have an operator.
+func Known(name string) bool {
+	_, ok := operators[name]
+	return ok || special[name] != nil || slices.Contains(later, name)
+}
+
 func (p *parser) operator(name string, arg any) Expr {
 	_, isArray := arg.(bson.A)
 	if parse := special[name]; parse != nil && !(name == "$cond" && isArray) {

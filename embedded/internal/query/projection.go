@@ -144,6 +144,8 @@ func (p *projector) field(parts []string, v any) {
 		p.Fail(51270, "An empty sub-projection is not a valid value. Found empty object at path")
 	case isBool || value.IsNumber(v):
 		p.keep(parts, value.Truthy(v))
+	case isDoc && !expression.Known(d[0].Key):
+		p.Fail(31325, "Unknown expression %s", d[0].Key)
 	default:
 		p.keep(parts, true)
 		p.compute(parts, v)

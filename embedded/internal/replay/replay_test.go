@@ -54,7 +54,6 @@ var differences = []difference{
 	{"writes", insertOfThree + "code 189, keeps the connection", []int{6, 8}, forgets},
 	{"writes", insertOfThree + "code 189, closes the connection", []int{6, 8}, forgets},
 	{"writes", wrong + "bad argument of a stage", []int{3}, "error messages of stages are those of later versions"},
-	{"writes", wrong + "unknown expression", []int{3}, "error messages of stages are those of later versions"},
 }
 
 const (

@@ -76,7 +76,8 @@ func (u *unsatisfied) text(x *exchange) bson.D {
 func (u *unsatisfied) details() bson.D {
 	j, noJ := u.concern.LookupErr("j")
 	timeout, _ := u.concern.Lookup("wtimeout").AsInt64OK()
-	given := value.AddIf(bson.D{{Key: "w", Value: u.concern.Lookup("w")}}, noJ == nil, "j", j)
+	w, _ := value.FromRaw(u.concern.Lookup("w"))
+	given := value.AddIf(bson.D{{Key: "w", Value: w}}, noJ == nil, "j", j)
 	return bson.D{{Key: "writeConcern", Value: append(given,
 		bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})}}
 }

@@ -123,7 +123,7 @@ func (x *exchange) run() (bson.D, error) {
 	fields, err := x.execute()
 	open := x.request.InTransaction && !x.row.EndsTransaction && value.Get(fields, "writeErrors") == nil
 	// A command that changes nothing counts as well, unless it fails before it tries, or ends a transaction.
-	now, wrote := x.conn.server.now(), x.request.TriedToWrite || err == nil && !x.row.EndsTransaction
+	now, wrote := x.conn.server.now(), !x.row.EndsTransaction && (x.request.TriedToWrite || err == nil)
 	if !open && (wrote || before.Before(now)) {
 		x.conn.lastOp = now
 	}

@@ -97,7 +97,7 @@ func (x *exchange) transaction() error {
 	p.Refuse(single, fault.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
 	p.Refuse(!mongos && !r.StartTransaction && len(concern) > emptyDocument && row.Name != "getMore", fault.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
 	given, _ := r.Body.Lookup("writeConcern").DocumentOK()
-	p.Refuse(!mongos && len(given) > emptyDocument && !row.EndsTransaction, fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	p.Refuse(!mongos && len(given) > emptyDocument && !row.EndsTransaction && x.supportsConcern(), fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
 	return p.Err
 }
 
