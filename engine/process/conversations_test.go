@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/driver"
@@ -110,6 +113,13 @@ func TestAdapterSide(t *testing.T) {
 		var story strings.Builder
 		for line := range strings.Lines(s.Text) {
 			if request, sent := strings.CutPrefix(strings.TrimSpace(line), process.FromRunner+" "); sent {
+				if strings.Contains(request, `"method":"cancel"`) { // the driver publishes the event before it sends the command
+					testkit.Until(t, "the server runs the find", func() bool {
+						reply, err := direct.Run(testkit.Context(t), d.Hosts()[0], nil, "admin", bson.D{{Key: "currentOp", Value: 1}})
+						testkit.Check(t, err)
+						return strings.Contains(reply.String(), `"find": "books"`)
+					})
+				}
 				p.send(t, uri.ReplaceAllLiteralString(request, `"uri":"`+d.URI()+`"`))
 				story.WriteString(line)
 			} else {
