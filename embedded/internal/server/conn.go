@@ -157,7 +157,7 @@ func (k *conn) message(h wire.Header, body []byte) error {
 }
 
 func (k *conn) write(message []byte) error {
-	if k.ctx.Err() != nil {
+	if k.ctx.Err() != nil || k.server.stopped.Load() {
 		return commands.ErrClose // a killed server must not reply
 	}
 	_, err := k.socket.Write(message)

@@ -30,6 +30,7 @@ type Server struct {
 
 	lastConn atomic.Int64
 	draining atomic.Bool // each connection ends after its current message
+	stopped  atomic.Bool // no connection replies
 
 	// Guarded by cluster.mu.
 	version int64         // the counter of topologyVersion
@@ -95,9 +96,10 @@ func (s *Server) stop() (err error) {
 			err = s.process.Listener.Close()
 		}
 	}
+	s.stopped.Store(true) // before any connection is closed: after one client notices, no other one gets a reply
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for k := range s.conns { // all before the first is closed: after one client notices, no other one gets a reply
+	for k := range s.conns { // a connection that is canceled closes itself
 		k.cancel()
 	}
 	for k := range s.conns {
