@@ -52,7 +52,8 @@ func (d Description) named() Description {
 // preferred are the topologies that can be started, in order of preference: a replica set satisfies most requirements.
 func preferred() []Topology { return []Topology{ReplicaSet, Sharded, LoadBalanced, Single} }
 
-// offers returns the requested topologies, or all, without and with access control unless auth selects one. If can rejects a topology, offers fails when must is set and skips it otherwise.
+// offers returns the requested topologies, or all, without and with access control unless auth selects one. If can
+// rejects a topology, offers fails when must is set and skips it otherwise.
 func (d Description) offers(requested []Topology, must bool, auth *bool, can func(Topology) error) (offers []Description, err error) {
 	if len(requested) == 0 {
 		requested = preferred()

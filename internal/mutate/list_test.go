@@ -37,7 +37,7 @@ func TestSurvivorsAreFound(t *testing.T) {
 		found, err := mutationsIn(path.Dir(m.File), nil)
 		testkit.Check(t, err)
 		if len(without([]Mutation{m}, found)) > 0 || strings.Count(m.Title, " ") < 2 {
-			t.Errorf("the mutation is no longer found, or has no reason:\n%s", m)
+			t.Errorf("the code does not have this mutation, or its reason is missing:\n%s", m)
 		}
 	}
 }

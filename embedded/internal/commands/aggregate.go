@@ -39,7 +39,7 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 		return out, p.Err
 	case "$indexStats":
 		return h.s.indexStats(h.db, h.coll), nil
-	case "$planCacheStats": // there are no plans
+	case "$planCacheStats": // plans are not cached
 		return nil, nil
 	case "$listLocalSessions":
 		return h.s.d.cursors.localSessions(address(h.s.req)), nil

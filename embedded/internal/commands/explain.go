@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -199,16 +198,12 @@ func (x *explanation) execute() error {
 func parsed(filter bson.D) bson.D {
 	var all bson.A
 	for _, e := range filter {
-		d, isDocument := e.Value.(bson.D)
-		switch {
-		case e.Key[0] == '$':
+		if e.Key[0] == '$' {
 			all = append(all, bson.D{e})
-		case !isDocument || !query.IsOperators(d):
-			all = append(all, bson.D{{Key: e.Key, Value: bson.D{{Key: "$eq", Value: e.Value}}}})
-		default:
-			for _, op := range d {
-				all = append(all, bson.D{{Key: e.Key, Value: bson.D{op}}})
-			}
+			continue
+		}
+		for _, op := range operators(e) {
+			all = append(all, bson.D{{Key: e.Key, Value: bson.D{op}}})
 		}
 	}
 	switch len(all) {
@@ -306,8 +301,8 @@ func (x *explanation) reply(planner, stats bson.D) bson.D {
 	server := func(address string) bson.D {
 		host, port, _ := net.SplitHostPort(address)
 		n, _ := strconv.Atoi(port)
-		v := s.req.Server.Version
-		return bson.D{{Key: "host", Value: host}, {Key: "port", Value: int32(n)}, {Key: "version", Value: fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2])}, {Key: "gitVersion", Value: "nogitversion"}}
+		return bson.D{{Key: "host", Value: host}, {Key: "port", Value: int32(n)}, {Key: "version", Value: VersionText(s.req.Server.Version)},
+			{Key: "gitVersion", Value: GitVersion}}
 	}
 	command := append(x.command[:len(x.command):len(x.command)], bson.E{Key: "$db", Value: s.req.DB})
 	about := bson.D{{Key: "serverInfo", Value: server(address(s.req))}}

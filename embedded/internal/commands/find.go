@@ -209,7 +209,8 @@ func (q *findCommand) runTailable(c *store.Collection) (bson.D, error) {
 	if q.limit > 0 {
 		size = min(size, q.limit)
 	}
-	if _, records := q.s.Records(c.DB, c.Name); len(records) == 0 && !q.s.old() && !(mongos(q.s.req) && size == 0) { // there is no position to continue from
+	// An empty collection has no position to continue from.
+	if _, records := q.s.Records(c.DB, c.Name); len(records) == 0 && !q.s.old() && !(mongos(q.s.req) && size == 0) {
 		return cursorReply(&cursor{ns: q.canonical.ns}, "firstBatch", nil, nil, false), nil
 	}
 	return q.s.open(q.canonical.ns, &tail{q: q, c: c, skip: q.skip}, cursorOptions{size: size, await: q.await})

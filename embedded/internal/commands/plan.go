@@ -114,28 +114,33 @@ func (q canonical) String() string {
 		}
 	}
 	b.WriteString("Tree: ")
-	tree(&b, q.filter, "")
+	tree(&b, q.filter)
 	fmt.Fprintf(&b, "Sort: %s\nProj: %s\n", value.Text(orEmpty(q.sort)), value.Text(orEmpty(q.projection)))
 	return b.String()
 }
 
 func orEmpty(d bson.D) bson.D { return append(bson.D{}, d...) }
 
+// operators returns the operators of a condition on a field: a value means $eq.
+func operators(condition bson.E) bson.D {
+	if d, _ := condition.Value.(bson.D); query.IsOperators(d) {
+		return d
+	}
+	return bson.D{{Key: "$eq", Value: condition.Value}}
+}
+
 // tree writes the conditions of a filter, one a line.
-func tree(b *strings.Builder, filter bson.D, indent string) {
+func tree(b *strings.Builder, filter bson.D) {
 	var leaves []string
 	for _, e := range filter {
-		d, _ := e.Value.(bson.D)
-		if !query.IsOperators(d) {
-			d = bson.D{{Key: "$eq", Value: e.Value}}
-		}
-		for _, op := range d {
+		for _, op := range operators(e) {
 			leaves = append(leaves, fmt.Sprintf("%s %s %s\n", e.Key, op.Key, value.Text(op.Value)))
 		}
 	}
+	indent := ""
 	if len(leaves) != 1 {
-		b.WriteString(indent + "$and\n")
-		indent += "    "
+		b.WriteString("$and\n")
+		indent = "    "
 	}
 	for _, l := range leaves {
 		b.WriteString(indent + l)

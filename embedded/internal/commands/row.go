@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -142,6 +143,12 @@ type Server struct {
 	Term       int64
 	ElectionID bson.ObjectID
 }
+
+// VersionText returns a server version as text, such as "4.9.0".
+func VersionText(v [3]int) string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
+
+// GitVersion is the gitVersion of all servers.
+const GitVersion = "nogitversion"
 
 // ErrClose tells the dispatcher to close the connection without a reply.
 var ErrClose = errors.New("close the connection")

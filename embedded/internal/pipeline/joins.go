@@ -315,7 +315,7 @@ func merge(p *parser, arg any) stage {
 		p.onlyTransforms(m.Pipeline)
 	}
 	p.Refuse(m.Let != nil && m.Pipeline == nil, 51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.Matched)
-	p.Refuse(m.Pipeline == nil && m.Matched == "fail" && m.NotMatched != "insert" || m.Pipeline == nil && m.Matched == "keepExisting" && m.NotMatched != "insert", 51189,
+	p.Refuse(m.Pipeline == nil && m.NotMatched != "insert" && (m.Matched == "fail" || m.Matched == "keepExisting"), 51189,
 		"Combination of whenMatched: '%s' and whenNotMatched: '%s' is not supported", m.Matched, m.NotMatched)
 	var ok bool
 	m.DB, m.Coll, ok = target(into)

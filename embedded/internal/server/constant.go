@@ -35,20 +35,13 @@ func constantRows() (rows []entry) {
 		{commands.Row{Name: "connPoolStats"}, `{"numClientConnections": 0, "numAScopedConnections": 0, "totalInUse": 0, "totalAvailable": 0,
 			"totalCreated": 0, "totalRefreshing": 0, "pools": {}, "hosts": {}, "replicaSets": {}}`, ""},
 	} {
-		replies := map[bool]bson.D{}
-		for mongos, text := range map[bool]string{false: c.mongod, true: c.mongos} {
-			if text == "" {
-				text = c.mongod + c.mongos
+		rows = append(rows, entry{c.row, func(x *exchange) (reply bson.D, err error) {
+			text := cmp.Or(c.mongod, c.mongos)
+			if x.view.Role == commands.Mongos {
+				text = cmp.Or(c.mongos, c.mongod)
 			}
-			var reply bson.D
-			if err := bson.UnmarshalExtJSON([]byte(text), false, &reply); err != nil {
-				panic(err) // of the table
-			}
-			replies[mongos] = reply
-		}
-		rows = append(rows, entry{c.row, func(x *exchange) (bson.D, error) {
-			reply := replies[x.view.Role == commands.Mongos]
-			return reply[:len(reply):len(reply)], nil
+			err = bson.UnmarshalExtJSON([]byte(text), false, &reply)
+			return reply, err
 		}})
 	}
 	return rows
@@ -74,7 +67,7 @@ func (x *exchange) driverOIDTest() (bson.D, error) {
 	return bson.D{{Key: "oid", Value: id}, {Key: "str", Value: id.Hex()}}, nil
 }
 
-// profile reports the level of the profiler, which is always off: there is no system.profile.
+// profile reports the level of the profiler, which is always off.
 func (x *exchange) profile() (bson.D, error) {
 	if level, ok := x.request.Body.Index(0).Value().AsInt64OK(); ok && level > 0 {
 		return nil, fault.Errorf(fault.NotImplemented, "the profiler is not implemented by the embedded deployment")

@@ -28,7 +28,7 @@ func (x *exchange) buildInfo() (bson.D, error) {
 	}
 	reply := bson.D{
 		{Key: "version", Value: p.Text()},
-		{Key: "gitVersion", Value: "nogitversion"},
+		{Key: "gitVersion", Value: commands.GitVersion},
 		{Key: "modules", Value: bson.A{}},
 		{Key: "allocator", Value: "tcmalloc"},
 		{Key: "javascriptEngine", Value: scripts},

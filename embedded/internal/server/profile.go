@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
 )
 
 // Profile is a server version. Its features follow from the wire version.
@@ -88,6 +90,4 @@ func ProfileNamed(name string) (Profile, error) {
 }
 
 // Text returns the full version, such as "4.9.0".
-func (p Profile) Text() string {
-	return fmt.Sprintf("%d.%d.%d", p.Version[0], p.Version[1], p.Version[2])
-}
+func (p Profile) Text() string { return commands.VersionText(p.Version) }

@@ -76,7 +76,7 @@ func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*parse
 	}
 }
 
-// adding is $push or, with set, $addToSet. format is the error if a field is no array.
+// adding is $push or, with set, $addToSet. format is the error if a field is not an array.
 func adding(op string, set bool, format string) func(*parser, bson.E) modifier {
 	return func(e *parser, f bson.E) modifier {
 		list, arrange := bson.A{f.Value}, func(a bson.A, added int) bson.A { return a }

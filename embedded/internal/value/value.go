@@ -336,5 +336,5 @@ var typeCodes = map[int64]string{1: "double", 2: "string", 3: "object", 4: "arra
 	9: "date", 10: "null", 11: "regex", 12: "dbPointer", 13: "javascript", 14: "symbol", 15: "javascriptWithScope", 16: "int", 17: "timestamp",
 	18: "long", 19: "decimal", -1: "minKey", 127: "maxKey"}
 
-// TypeNamed returns the name of the type with a number, "" if there is none.
+// TypeNamed returns the name of the type with a number, or "".
 func TypeNamed(code int64) string { return typeCodes[code] }
