@@ -61,14 +61,16 @@ func start(command, environment []string, dir string) (*child, error) {
 }
 
 // finish ends the adapter and its process group, and adds the exit status and the last output on stderr to a problem.
-// Without a problem, it first gives the adapter time to end on its own.
+// Without a problem, it first gives the adapter time to end on its own. One that broke the protocol is killed while
+// its input is open: the end of the input could make it exit first, and the report would depend on chance.
 func (c *child) finish(problem error) error {
-	_ = c.stdin.Close()
 	limit := time.Duration(0)
 	switch {
 	case problem == nil:
+		_ = c.stdin.Close()
 		limit = endGrace
 	case errors.Is(problem, errClosed):
+		_ = c.stdin.Close()
 		limit = exitGrace
 	}
 	var how string
@@ -80,6 +82,7 @@ func (c *child) finish(problem error) error {
 	}
 	_ = processgroup.Kill(c.command.Process)
 	<-c.ended
+	_ = c.stdin.Close()
 	_ = c.stdout.Close()
 	if problem == nil {
 		return nil
