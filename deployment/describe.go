@@ -101,17 +101,22 @@ func describe(ctx context.Context, run runFunc, u uri, d *Description) error {
 	started, _ := run.ask(ctx, "getCmdLineOpts", 1) // requires a privilege
 	d.NoScripting = noScripting(build, started)
 	// If a server refuses to list its parameters, requirements of parameters are not met.
-	if d.Parameters, err = run.ask(ctx, "getParameter", "*"); err != nil {
-		if ctx.Err() != nil || isUnauthorized(err) && !u.authenticates() {
-			return err
-		}
-		d.Parameters = nil
+	parameters, err := run.ask(ctx, "getParameter", "*")
+	if err == nil {
+		d.setParameters(parameters)
+	} else if ctx.Err() != nil || isUnauthorized(err) && !u.authenticates() {
+		return err
 	}
-	_ = d.Parameters.Lookup("authenticationMechanisms").Unmarshal(&d.AuthMechanisms) // nil if it is not a list of strings
-	d.ReplicaSetShards = d.Topology == Sharded || d.Topology == LoadBalanced         // always, since 3.6
+	d.ReplicaSetShards = d.Topology == Sharded || d.Topology == LoadBalanced // always, since 3.6
 	d.Auth = u.authenticates()
 	*d = d.named()
 	return nil
+}
+
+// setParameters sets the server parameters and what follows from them.
+func (d *Description) setParameters(parameters bson.Raw) {
+	d.Parameters = parameters
+	_ = parameters.Lookup("authenticationMechanisms").Unmarshal(&d.AuthMechanisms) // nil if it is not a list of strings
 }
 
 // noScripting reports whether a server was built without JavaScript or started with --noscripting, by its replies to

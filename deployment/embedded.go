@@ -53,29 +53,30 @@ const embeddedRoom = 100
 
 // OpenEmbedded returns a source that starts deployments on demand, on free ports of the loopback interface, and keeps
 // idle ones for the next worker.
-func OpenEmbedded(ctx context.Context, o EmbeddedOptions) (Source, error) {
+func OpenEmbedded(o EmbeddedOptions) (Source, error) {
 	versions := o.versions()
-	models, failures := concurrently(versions, func(version string) (Description, error) { return modelOf(ctx, version) })
-	if err := errors.Join(failures...); err != nil {
-		return nil, err
-	}
 	kinds := map[Topology]embedded.Topology{
 		Single: embedded.Standalone, ReplicaSet: embedded.ReplicaSet, Sharded: embedded.Sharded, LoadBalanced: embedded.LoadBalanced}
 	p := newPool(nil)
 	p.patience = 0 // a start can be interrupted and leaves nothing
-	for i, model := range models {
+	for _, version := range versions {
+		servers, err := embedded.Options{Version: version}.About()
+		if err != nil {
+			return nil, err
+		}
+		model := Description{Version: servers.Version}
+		model.setParameters(servers.Parameters)
 		must := len(o.Topologies) > 0 && len(versions) == 1 // otherwise other versions may have it
 		offers, err := model.offers(o.Topologies, must, o.Auth, func(t Topology) error {
-			if t == LoadBalanced && model.Version[0] < 5 {
-				return fmt.Errorf("server version %d.%d has no %s deployments: load balancing requires 5.0", model.Version[0], model.Version[1], t)
-			}
-			return nil
+			_, err := embedded.Options{Topology: kinds[t], Version: version}.About()
+			return err
 		})
 		if err != nil {
 			return nil, err
 		}
 		for _, about := range offers {
-			start := embedded.Options{Topology: kinds[about.Topology], Version: versions[i], Members: o.Members, Mongoses: o.Mongoses, TLS: o.TLS}
+			start := embedded.Options{Topology: kinds[about.Topology], Version: version,
+				Members: o.Members, Mongoses: o.Mongoses, TLS: o.TLS}
 			if about.Auth {
 				start.Users = []embedded.User{{Name: "utr", Password: rand.Text()}}
 			}
@@ -85,16 +86,6 @@ func OpenEmbedded(ctx context.Context, o EmbeddedOptions) (Source, error) {
 		}
 	}
 	return p, nil
-}
-
-// modelOf starts a standalone to learn what all deployments of a version have in common.
-func modelOf(ctx context.Context, version string) (Description, error) {
-	d, err := embedded.Start(ctx, embedded.Options{Version: version})
-	if err != nil {
-		return Description{}, err
-	}
-	about, err := probe(ctx, d.URI())
-	return about, errors.Join(err, d.Close())
 }
 
 func startEmbedded(ctx context.Context, about Description, start embedded.Options, o EmbeddedOptions) (_ *cluster, err error) {

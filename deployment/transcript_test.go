@@ -120,7 +120,7 @@ var transcripts = testkit.Commands{
 		}
 		s := newScript(t)
 		var err error
-		if s.Source, err = OpenEmbedded(t.Context(), o); err != nil {
+		if s.Source, err = OpenEmbedded(o); err != nil {
 			return "", err
 		}
 		defer s.play("close")

@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/dns"
 
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/replies"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -66,7 +67,7 @@ func TestUnknownName(t *testing.T) {
 func TestURIOptions(t *testing.T) {
 	more := []URIOption{{"compressors", "zlib"}, {"appName", "a b"}}
 	o := EmbeddedOptions{Topologies: []Topology{Sharded}, Auth: new(bool), URIOptions: more}
-	inner, err := OpenEmbedded(t.Context(), o)
+	inner, err := OpenEmbedded(o)
 	testkit.Check(t, err)
 	s := newScript(t)
 	s.Source = inner
@@ -86,6 +87,29 @@ func TestURIOptions(t *testing.T) {
 	}
 	testkit.Check(t, theirs.Close())
 	s.play("return a; lend a; close")
+}
+
+// What is offered is what a started server reports.
+func TestEmbeddedOffers(t *testing.T) {
+	for _, version := range embedded.Versions() {
+		s := newScript(t)
+		var err error
+		s.Source, err = OpenEmbedded(EmbeddedOptions{Topologies: []Topology{Single}, Auth: new(bool), Version: version})
+		testkit.Check(t, err)
+		offered := s.Offers()[0]
+		s.play("lend a")
+		found, err := probe(t.Context(), s.the("a").URI())
+		testkit.Check(t, err)
+		offered.Hosts, found.Hosts = nil, nil
+		parameters, _ := offered.Parameters.Elements() // a server also reports its fail points
+		for _, e := range parameters {
+			testkit.Equal(t, version+": "+e.Key(), e.Value(), found.Parameters.Lookup(e.Key()))
+		}
+		testkit.Equal(t, "has parameters", len(parameters) > 10, true)
+		offered.Parameters, found.Parameters = nil, nil
+		testkit.Equal(t, "offered", offered, found)
+		s.play("return a; close")
+	}
 }
 
 func TestMending(t *testing.T) {

@@ -96,6 +96,31 @@ var ErrParameter = server.ErrParameter
 // MaxServers is the maximum of Members and of Mongoses.
 const MaxServers = 50
 
+// About is what the servers of a deployment report.
+type About struct {
+	Version    [3]int   // the first three numbers of versionArray
+	Parameters bson.Raw // the server parameters, with their values at startup
+}
+
+// About returns what the servers of a deployment with these options would report, without starting one.
+func (o Options) About() (About, error) {
+	profile, err := o.profile()
+	if err != nil {
+		return About{}, err
+	}
+	parameters, err := profile.Parameters(server.Process{Parameters: o.Parameters})
+	return About{profile.Version, parameters}, err
+}
+
+// profile returns the version, which must support the topology.
+func (o Options) profile() (server.Profile, error) {
+	profile, err := server.ProfileNamed(o.Version)
+	if err == nil && o.Topology == LoadBalanced && !profile.HasLoadBalancing() {
+		err = fmt.Errorf("server version %s does not support load balancing, which requires 5.0", profile.Name)
+	}
+	return profile, err
+}
+
 // Deployment is a running deployment. Its methods may be called concurrently.
 type Deployment struct {
 	options   Options
@@ -114,12 +139,9 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	profile, err := server.ProfileNamed(options.Version)
+	profile, err := options.profile()
 	if err != nil {
 		return nil, err
-	}
-	if options.Topology == LoadBalanced && !profile.HasLoadBalancing() {
-		return nil, fmt.Errorf("server version %s does not support load balancing, which requires 5.0", profile.Name)
 	}
 	d := &Deployment{options: options}
 	process := server.Process{Parameters: options.Parameters, AccessControl: len(options.Users) > 0}

@@ -74,8 +74,7 @@ func runAll(b *testing.B, suites []*specs.Suite, jobs int, who string, topology 
 	var last result.Summary
 	for b.Loop() {
 		var err error
-		config.Source, err = deployment.OpenEmbedded(context.Background(),
-			deployment.EmbeddedOptions{Topologies: []deployment.Topology{topology}})
+		config.Source, err = deployment.OpenEmbedded(deployment.EmbeddedOptions{Topologies: []deployment.Topology{topology}})
 		testkit.Check(b, err)
 		last, err = runner.Run(context.Background(), suites, config)
 		testkit.Check(b, err)

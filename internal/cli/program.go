@@ -80,7 +80,7 @@ func open(ctx context.Context, options any) (deployment.Source, error) {
 	case deployment.LocalOptions:
 		return deployment.OpenLocal(ctx, o)
 	default:
-		return deployment.OpenEmbedded(ctx, options.(deployment.EmbeddedOptions))
+		return deployment.OpenEmbedded(options.(deployment.EmbeddedOptions))
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // A mutant that passes is printed with its position and fails the audit. Here it is a suite without a change.
 func TestSurvivingMutant(t *testing.T) {
 	b := realBench(t)
-	lender, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Single}})
+	lender, err := deployment.OpenEmbedded(deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Single}})
 	testkit.Check(t, err)
 	defer func() { _ = lender.Close() }()
 	e, err := reference.New(reference.Options{})

@@ -43,8 +43,8 @@ func check(t *testing.T, test Test, policy, topology string) error {
 		setting.Constants = then
 	}
 	if topology != "" {
-		lender, err := deployment.OpenEmbedded(context.Background(),
-			deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Topology(topology)}, Version: "9.0"})
+		lender, err := deployment.OpenEmbedded(deployment.EmbeddedOptions{
+			Topologies: []deployment.Topology{deployment.Topology(topology)}, Version: "9.0"})
 		testkit.Check(t, err)
 		t.Cleanup(func() { _ = lender.Close() })
 		d, err := lender.Acquire(context.Background(), 0)
@@ -142,8 +142,7 @@ func (l leavingTest) Do(ctx context.Context, o engine.Operation) result.Outcome 
 
 // A test that leaves a fail point on is reported even if it passes.
 func TestUnclean(t *testing.T) {
-	lender, err := deployment.OpenEmbedded(context.Background(),
-		deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}})
+	lender, err := deployment.OpenEmbedded(deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}})
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = lender.Close() })
 	d, err := lender.Acquire(context.Background(), 0)

@@ -177,17 +177,31 @@ func (p *parameters) isTrue(name string) bool {
 	return on
 }
 
+// Parameters returns the parameters of a mongod that starts with the options.
+func (p Profile) Parameters(start Process) (bson.Raw, error) {
+	all, err := newParameters(p, start)
+	if err != nil {
+		return nil, err
+	}
+	return marshal(all.selected(func(string) bool { return true })), nil
+}
+
+// selected returns the parameters whose names are selected, in order.
+func (p *parameters) selected(by func(name string) bool) bson.D {
+	out := bson.D{}
+	for _, name := range slices.Sorted(maps.Keys(p.table)) {
+		out = value.AddIf(out, by(name), name, p.value(name))
+	}
+	return out
+}
+
 func (x *exchange) getParameter() (bson.D, error) {
-	p := x.conn.server.params
 	first, _ := x.request.Body.Index(0).Value().StringValueOK()
 	requested := func(name string) bool {
 		_, err := x.request.Body.LookupErr(name)
 		return first == "*" || err == nil
 	}
-	reply := bson.D{}
-	for _, name := range slices.Sorted(maps.Keys(p.table)) {
-		reply = value.AddIf(reply, requested(name) && x.sees(name), name, p.value(name))
-	}
+	reply := x.conn.server.params.selected(func(name string) bool { return requested(name) && x.sees(name) })
 	for _, name := range failpoint.Names() {
 		if shown := "failpoint." + name; requested(shown) {
 			state := x.conn.server.registry(name).State(name)

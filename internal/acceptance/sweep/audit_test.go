@@ -100,7 +100,7 @@ tests: [{description: at once, operations: [
 // record runs suites on embedded deployments, each test once.
 func record(t *testing.T, policy string, suites []*specs.Suite) *runner.Recording {
 	t.Helper()
-	lender, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{
+	lender, err := deployment.OpenEmbedded(deployment.EmbeddedOptions{Topologies: []deployment.Topology{
 		deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}})
 	testkit.Check(t, err)
 	// Some backoffs must exceed the remaining time.

@@ -19,7 +19,7 @@ func side(t *testing.T, policy string) compare.Side {
 	// Both sides use the same jitter, which can determine how many attempts fit into timeoutMS (D18).
 	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone, Random: func() float64 { return 0.5 }})
 	testkit.Check(t, err)
-	source, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{})
+	source, err := deployment.OpenEmbedded(deployment.EmbeddedOptions{})
 	testkit.Check(t, err)
 	t.Cleanup(func() {
 		testkit.Check(t, errors.Join(e.Close(), source.Close()))

@@ -176,7 +176,7 @@ func NewWithPolicy(t testing.TB, policy string, o deployment.EmbeddedOptions) *B
 // With returns a bench with an engine, which it closes, and embedded deployments.
 func With(t testing.TB, e engine.Engine, o deployment.EmbeddedOptions) *Bench {
 	t.Helper()
-	lender, err := deployment.OpenEmbedded(context.Background(), o)
+	lender, err := deployment.OpenEmbedded(o)
 	testkit.Check(t, err)
 	t.Cleanup(func() { testkit.Check(t, errors.Join(e.Close(), lender.Close())) })
 	return &Bench{Config: runner.Config{Engine: e, Source: lender, Jobs: 2, Timeout: testkit.Patience}}
