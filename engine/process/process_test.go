@@ -133,6 +133,7 @@ func alive(t *testing.T) (address string, none func()) {
 
 // An engine behind the protocol passes enginetest.
 func TestBehaviors(t *testing.T) {
+	t.Parallel()
 	d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = d.Close() })
@@ -150,6 +151,9 @@ func TestSuites(t *testing.T) {
 // A misbehaving adapter ends the call with an error that reports the cause. The next
 // test gets a new adapter.
 func TestMisbehaviors(t *testing.T) {
+	t.Parallel()
+	var all sync.WaitGroup // most wait, so that they are not limited to one per core
+	defer all.Wait()
 	for _, r := range []struct {
 		mode, reason string
 		contains     []string
@@ -170,37 +174,38 @@ func TestMisbehaviors(t *testing.T) {
 		{"bad sequence", "a log with a gap hides events", []string{"the sequence of an event is 7, expected 1"}},
 		{"talkative", "standard error is bounded", []string{"closed its output", "line 99999"}},
 	} {
-		t.Run(r.mode, func(t *testing.T) {
-			t.Parallel()
-			ctx := testkit.Context(t)
-			e := newEngine(t, r.mode)
-			test, err := e.Begin(ctx)
-			testkit.Check(t, err)
-			short, cancel := context.WithCancel(ctx)
-			defer cancel()
-			if strings.HasPrefix(r.contains[0], "no reply") {
-				time.AfterFunc(100*time.Millisecond, cancel)
-			}
-			out := test.Do(short, engine.Operation{Object: "collection", Name: "find"})
-			err = out.Broken
-			if r.mode == "hangs in end" {
-				err = test.End(short)
-			}
-			if r.mode == "bad sequence" || r.mode == "twice" { // Do can receive the first of two replies
-				_, err = test.Events(ctx, "client", 0, 0)
-			}
-			if err == nil {
-				t.Fatal("no error")
-			}
-			testkit.ErrorContains(t, err, r.contains...)
-			if len(err.Error()) > 8<<10 {
-				t.Errorf("the error has %d bytes", len(err.Error()))
-			}
-			if err := test.End(ctx); err == nil {
-				t.Error("a test whose adapter failed ends without an error")
-			}
-			_, err = e.Begin(ctx)
-			testkit.Check(t, err)
+		all.Go(func() {
+			t.Run(r.mode, func(t *testing.T) {
+				ctx := testkit.Context(t)
+				e := newEngine(t, r.mode)
+				test, err := e.Begin(ctx)
+				testkit.Check(t, err)
+				short, cancel := context.WithCancel(ctx)
+				defer cancel()
+				if strings.HasPrefix(r.contains[0], "no reply") {
+					time.AfterFunc(100*time.Millisecond, cancel)
+				}
+				out := test.Do(short, engine.Operation{Object: "collection", Name: "find"})
+				err = out.Broken
+				if r.mode == "hangs in end" {
+					err = test.End(short)
+				}
+				if r.mode == "bad sequence" || r.mode == "twice" { // Do can receive the first of two replies
+					_, err = test.Events(ctx, "client", 0, 0)
+				}
+				if err == nil {
+					t.Fatal("no error")
+				}
+				testkit.ErrorContains(t, err, r.contains...)
+				if len(err.Error()) > 8<<10 {
+					t.Errorf("the error has %d bytes", len(err.Error()))
+				}
+				if err := test.End(ctx); err == nil {
+					t.Error("a test whose adapter failed ends without an error")
+				}
+				_, err = e.Begin(ctx)
+				testkit.Check(t, err)
+			})
 		})
 	}
 }
@@ -228,6 +233,7 @@ func TestGreetings(t *testing.T) {
 
 // An adapter that does not reply to hello in time is killed.
 func TestStartLimit(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	testkit.Check(t, err)
 	e, err := process.New(process.Options{Command: []string{self}, Environment: append(os.Environ(), adapterMode+"=hangs in hello"), StartLimit: time.Millisecond})
@@ -239,6 +245,7 @@ func TestStartLimit(t *testing.T) {
 
 // An adapter that ignores the end of its input is killed; newEngine checks that.
 func TestDeaf(t *testing.T) {
+	t.Parallel()
 	_, err := newEngine(t, "deaf").Describe(testkit.Context(t))
 	testkit.Check(t, err)
 }
