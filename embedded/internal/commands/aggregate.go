@@ -174,6 +174,7 @@ func aggregate(s *call, a *args) action {
 	a.Refuse(!ok, fault.TypeMismatch, "'pipeline' option must be specified as an array")
 	explains := a.flag("explain")
 	a.Refuse(!a.has("cursor") && !explains, fault.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	a.Refuse(explains && a.has("writeConcern"), fault.FailedToParse, "Aggregation explain does not support the'writeConcern' option") // sic
 	_, ok = a.any("cursor").(bson.D)
 	a.Refuse(!ok && a.any("cursor") != nil, fault.TypeMismatch, "cursor field must be missing or an object")
 	c := a.part("cursor")
@@ -252,7 +253,8 @@ func (g *aggregation) input(p *pipeline.Pipeline) ([]bson.D, error) {
 	if err := needsText(c, p.Text); err != nil {
 		return nil, err
 	}
-	docs, err := s.documentsOf(s.req.DB, g.name, g.concern.at, 0)
+	records, err := s.recordsOf(s.req.DB, g.name, g.concern.at, 0)
+	docs := store.Documents(covered(c, q.hint, records))
 	s.View(func(*store.Tx) { q.index = q.choose(c) })
 	if order := q.scanOrder(); order != nil {
 		docs = slices.Clone(docs)

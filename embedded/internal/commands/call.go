@@ -53,17 +53,36 @@ func (s *call) strike() error {
 		store.SessionText(store.SessionKey(s.req.LSID)), s.TxnNumber())
 }
 
-// deadline returns the time at which maxTimeMS expires, or zero without it.
+// Expired returns an error if the time limit of a command that has one has passed, or as two fail points decide.
+func Expired(req *Request, passed bool) error {
+	if _, never := req.FailPoint(failpoint.MaxTimeNeverTimeOut); never {
+		return nil
+	}
+	if _, always := req.FailPoint(failpoint.MaxTimeAlwaysTimeOut); always || passed {
+		return store.TimedOut()
+	}
+	return nil
+}
+
+// deadline returns the time at which maxTimeMS expires, or zero without it. That of a getMore does not limit its work.
 func deadline(req *Request) (t time.Time) {
 	given, err := req.Body.LookupErr("maxTimeMS")
-	if err != nil {
+	if err != nil || req.Row.Name == "getMore" {
 		return t
 	}
 	v, _ := value.FromRaw(given)
 	if ms, _ := value.Int64(v); ms > 0 {
-		t = time.Now().Add(time.Duration(ms) * time.Millisecond)
+		t = limit(req, time.Duration(ms)*time.Millisecond)
 	}
 	return t
+}
+
+// limit returns the time after which work ends, or zero if a fail point lifts the limit.
+func limit(req *Request, d time.Duration) time.Time {
+	if _, never := req.FailPoint(failpoint.MaxTimeNeverTimeOut); never {
+		return time.Time{}
+	}
+	return time.Now().Add(d)
 }
 
 // options returns the context of the filters of the command.

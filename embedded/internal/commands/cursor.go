@@ -83,6 +83,9 @@ func (s *call) open(ns string, src source, o cursorOptions) (bson.D, error) {
 	if s.InTransaction() {
 		c.txn = s.TxnNumber()
 	}
+	if !s.Deadline.IsZero() {
+		c.left = time.Until(s.Deadline)
+	}
 	extra := src.extra()
 	if !done && !o.single {
 		s.d.cursors.keep(c)
@@ -120,13 +123,17 @@ func (s *call) notFound(id int64, ns string) error {
 
 func getMore(s *call, a *args) action {
 	id := a.number("getMore", 0)
-	coll, size, maxTime, d := a.str("collection"), a.number("batchSize", -1), a.number("maxTimeMS", 0), s.d
+	coll, size, d := a.str("collection"), a.number("batchSize", -1), s.d
+	wait, limited := awaitTime, false
+	if ms := a.number("maxTimeMS", 0); ms > 0 || a.any("maxTimeMS") != nil && !s.old() {
+		wait, limited = time.Duration(ms)*time.Millisecond, true
+	}
 	a.Refuse(coll == "", fault.InvalidNamespace, "Collection names cannot be empty")
 	if size == 0 {
 		size = -1
 	}
 	return func() (bson.D, error) {
-		c, err := d.cursors.checkOut(s, id, s.req.DB+"."+coll, maxTime > 0)
+		c, err := d.cursors.checkOut(s, id, s.req.DB+"."+coll, limited)
 		if err != nil {
 			return nil, err
 		}
@@ -136,24 +143,35 @@ func getMore(s *call, a *args) action {
 		if f, hit := s.req.FailPoint(failpoint.FailGetMoreAfterCursorCheckout); hit {
 			return nil, fault.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
 		}
-		docs, done, err := d.next(s.req.Context, c, size, maxTime)
+		if err := s.resume(c); err != nil {
+			return nil, err
+		}
+		docs, done, err := d.next(s.req.Context, c, size, wait)
 		if ended = done; err != nil {
 			return nil, s.onShardHost(c, err)
 		}
 		reply := &cursor{id: c.id, ns: c.ns}
+		s.req.Stream = nil
 		if done {
 			reply.id = 0
+		} else if s.req.ExhaustAllowed && (!mongos(s.req) || wire(s.req) >= wire80) { // a mongos since 7.1
+			s.req.Stream = func() (bson.D, error) { return s.req.Row.Run(s.req) }
 		}
 		return cursorReply(reply, "nextBatch", docs, c.source.extra(), mongos(s.req)), nil
 	}
 }
 
-// next returns the next batch. If the cursor awaits data, next waits for it up to maxTime milliseconds.
-func (d *Deployment) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson.Raw, bool, error) {
-	wait := awaitTime
-	if maxTime > 0 {
-		wait = time.Duration(maxTime) * time.Millisecond
+// resume continues the time limit of the command that opened the cursor, unless the cursor awaits data.
+func (s *call) resume(c *cursor) error {
+	if c.left == 0 || c.await {
+		return nil
 	}
+	s.Deadline = limit(s.req, c.left)
+	return Expired(s.req, false)
+}
+
+// next returns the next batch. If the cursor awaits data, next waits for it.
+func (d *Deployment) next(ctx context.Context, c *cursor, size int64, wait time.Duration) ([]bson.Raw, bool, error) {
 	timeout := time.After(wait)
 	for {
 		changed := d.Changed()

@@ -152,7 +152,8 @@ func (q *findCommand) records(c *store.Collection) (out []*store.Record, err err
 		q.s.View(func(tx *store.Tx) { out = c.WithID(id) })
 		return out, nil
 	}
-	return q.s.recordsOf(q.s.req.DB, q.name, q.concern.at, 0)
+	out, err = q.s.recordsOf(q.s.req.DB, q.name, q.concern.at, 0)
+	return covered(c, q.hint, out), err
 }
 
 // plan returns the matching records in order, after skip.
@@ -169,6 +170,18 @@ func (q *findCommand) plan(records []*store.Record) ([]*store.Record, error) {
 	hits, err := search(nil, records, q.match, stop)
 	query.Sort(hits, q.order, (*store.Record).Document)
 	return hits[min(q.skip, int64(len(hits))):], err
+}
+
+// covered returns the records that a scan of the index of a hint finds: a sparse one lacks documents.
+func covered(c *store.Collection, hint any, records []*store.Record) []*store.Record {
+	if c == nil || hint == nil {
+		return records
+	}
+	x := c.Index(hint)
+	if x == nil || !x.Sparse {
+		return records
+	}
+	return slices.DeleteFunc(slices.Clone(records), func(r *store.Record) bool { return !x.Covers(r.Document()) })
 }
 
 // compareFields compares the fields of a document with those of a bound, in the order of the bound.
@@ -334,9 +347,9 @@ func (s *call) documents(name string, hint any, at *bson.Timestamp, f *query.Fil
 	if err != nil {
 		return nil, err
 	}
-	docs, err := s.documentsOf(s.req.DB, name, at, 0)
+	records, err := s.recordsOf(s.req.DB, name, at, 0)
 	if err != nil {
 		return nil, err
 	}
-	return f.Select(docs)
+	return f.Select(store.Documents(covered(c, hint, records)))
 }

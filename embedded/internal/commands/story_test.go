@@ -43,6 +43,7 @@ import (
 //	took 1s                            the duration of the latest command
 //	cancel                             disconnects the client of the waiting command
 //	strikes 7, strikes 0               makes commits fail with a code, or succeed again
+//	hits NAME                          turns another fail point on
 //	kill, end                          kills all sessions; ends session 1
 //	cursors 2                          the number of open cursors
 //	now                                sets TIME to the time of the latest write
@@ -97,6 +98,9 @@ func play(t *testing.T, title, steps string) {
 			b.strikes = func(string) (failpoint.Failure, bool) {
 				return failpoint.Failure{HasCode: true, Code: int32(code)}, code != 0
 			}
+		},
+		"hits": func(_, rest string) {
+			b.strikes = func(name string) (failpoint.Failure, bool) { return failpoint.Failure{}, name == rest }
 		},
 		"kill":    func(string, string) { b.d.KillSessions(nil) },
 		"cursors": func(at, rest string) { testkit.Equal(t, at, openCursors(b.d), rest) },

@@ -111,7 +111,7 @@ func (w *write) find(c *store.Collection) ([]*store.Record, error) {
 	if err := hintExists(c, w.hint, canonical{}); err != nil {
 		return nil, err
 	}
-	hits, err := search(c, c.Current(), w.filter, w.limit())
+	hits, err := search(c, covered(c, w.hint, c.Current()), w.filter, w.limit())
 	query.Sort(hits, w.order, (*store.Record).Document)
 	if !w.multi && len(hits) > 1 {
 		hits = hits[:1]

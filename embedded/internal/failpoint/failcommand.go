@@ -44,6 +44,9 @@ const (
 	FailCommand                    = "failCommand"
 	OnPrimaryTransactionalWrite    = "onPrimaryTransactionalWrite"
 	FailGetMoreAfterCursorCheckout = "failGetMoreAfterCursorCheckout"
+	MaxTimeAlwaysTimeOut           = "maxTimeAlwaysTimeOut"
+	MaxTimeNeverTimeOut            = "maxTimeNeverTimeOut"
+	StopReplProducer               = "stopReplProducer"
 )
 
 // FailCommandSequence is a fail point that only utr has. It belongs to the deployment, and gives each attempt its own
@@ -74,8 +77,9 @@ var kinds = []kind{
 	{name: FailCommand, codeField: "errorCode"},
 	{name: OnPrimaryTransactionalWrite, always: true, codeField: "failBeforeCommitExceptionCode", closes: true},
 	{name: FailGetMoreAfterCursorCheckout, commands: []string{"getMore"}, codeField: "errorCode", code: fault.InternalError},
+	{name: MaxTimeAlwaysTimeOut, always: true}, {name: MaxTimeNeverTimeOut, always: true}, {name: StopReplProducer, always: true},
 	// These can be set, but have no effect.
-	{name: "failCursorNotFound"}, {name: "failReceivedGetmore"}, {name: "maxTimeAlwaysTimeOut"}, {name: "maxTimeNeverTimeOut"},
+	{name: "failCursorNotFound"}, {name: "failReceivedGetmore"},
 }
 
 // effect is the parsed data of a fail point.

@@ -4,6 +4,8 @@ import (
 	"crypto/md5" //nolint:gosec // required by SCRAM-SHA-1
 	"crypto/rand"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,6 +37,9 @@ func (u *Users) find(database, name string) *User {
 	return found
 }
 
+// mechanisms returns the names of the mechanisms with which the user authenticates.
+func (u *User) mechanisms() []string { return slices.Sorted(maps.Keys(u.credentials)) }
+
 // mechanisms are the supported authentication mechanisms.
 var mechanisms = map[string]struct {
 	hash   scram.HashGeneratorFcn
@@ -48,10 +53,19 @@ var mechanisms = map[string]struct {
 
 // Add adds a user with all privileges to a database, or changes the password. Only the SCRAM credentials are stored.
 func (u *Users) Add(database, name, password string) error {
+	return u.add(database, name, password, false, slices.Collect(maps.Keys(mechanisms)))
+}
+
+// add adds a user who authenticates with some mechanisms. digested means that the password is that of SCRAM-SHA-1.
+func (u *Users) add(database, name, password string, digested bool, names []string) error {
 	user := &User{Name: name, Database: database, id: value.NewUUID(), roles: []role{{"root", "admin"}}, credentials: map[string]scram.StoredCredentials{}}
-	for mechanism, m := range mechanisms {
+	for _, mechanism := range names {
+		m := mechanisms[mechanism]
 		client, err := m.hash.NewClient(name, password, "")
-		if m.digest {
+		switch {
+		case digested:
+			client, err = m.hash.NewClientUnprepped(name, password, "")
+		case m.digest:
 			client, err = m.hash.NewClientUnprepped(name, passwordDigest(name, password), "")
 		}
 		if err != nil {
@@ -131,7 +145,11 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 		if c.user = k.server.cluster.Users.find(db, saslname.Replace(user)); c.user == nil {
 			return scram.StoredCredentials{}, errAuthentication
 		}
-		return c.user.credentials[name], nil
+		credentials, ok := c.user.credentials[name]
+		if !ok {
+			return credentials, errAuthentication
+		}
+		return credentials, nil
 	})
 	if err != nil {
 		return nil, err

@@ -32,6 +32,7 @@ func constantRows() (rows []entry) {
 		{commands.Row{Name: "top", AdminOnly: true, Topologies: onMongod}, `{"totals": {"note": "all times in microseconds"}}`, ""},
 		{commands.Row{Name: "killOp", AdminOnly: true}, `{"info": "attempting to kill op"}`, `{}`},
 		{commands.Row{Name: "logRotate", AdminOnly: true}, `{}`, ""},
+		{commands.Row{Name: "fsync", AdminOnly: true}, `{"numFiles": 1}`, `{"numFiles": 1, "all": {"` + ShardName + `": {"numFiles": 1, "ok": 1.0}}}`},
 		{commands.Row{Name: "connPoolStats"}, `{"numClientConnections": 0, "numAScopedConnections": 0, "totalInUse": 0, "totalAvailable": 0,
 			"totalCreated": 0, "totalRefreshing": 0, "pools": {}, "hosts": {}, "replicaSets": {}}`, ""},
 	} {

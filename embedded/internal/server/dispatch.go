@@ -402,6 +402,10 @@ func (x *exchange) readPreference() error {
 	switch {
 	case primary && (len(sets) > 1 || len(sets) == 1 && (notDocument(sets[0]) || len(sets[0].Value) > emptyDocument)):
 		return fault.Errorf(fault.BadValue, "Only empty tags are allowed with primary read preference")
+	case staleness < 0:
+		return fault.Errorf(fault.BadValue, "maxStalenessSeconds must be a non-negative integer")
+	case staleness > 0 && staleness < 90:
+		return fault.Errorf(codeStaleness, "maxStalenessSeconds value can not be less than 90")
 	case primary && staleness != 0:
 		return fault.Errorf(fault.BadValue, "maxStalenessSeconds can not be set for the primary mode")
 	case x.view.Role != commands.Mongos:
@@ -427,6 +431,7 @@ func repeats(document bson.Raw, name string) bool {
 
 const (
 	codeNotAnObject = 10065
+	codeStaleness   = 160
 )
 
 // role rejects writes on a secondary, and reads whose read preference requires the primary.
@@ -477,8 +482,8 @@ func (x *exchange) deadline() error {
 		return fault.Errorf(fault.BadValue, "%.0f value for maxTimeMS is out of range", limit)
 	case limit != math.Trunc(limit):
 		return fault.Errorf(fault.BadValue, "maxTimeMS has non-integral value")
-	case limit > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(limit)*time.Millisecond:
-		return fault.Errorf(fault.MaxTimeMSExpired, "operation exceeded time limit")
+	case limit > 0 && x.row.Name != "getMore":
+		return commands.Expired(&x.request, time.Since(x.start) > time.Duration(limit)*time.Millisecond)
 	}
 	return nil
 }

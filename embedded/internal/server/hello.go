@@ -225,8 +225,9 @@ func (x *exchange) description(speculative bson.D) bson.D {
 	k.helloDone = true
 	user, _ := x.request.Body.Lookup("saslSupportedMechs").StringValueOK()
 	database, name, _ := strings.Cut(user, ".")
-	known := k.server.cluster.Users.find(database, name) != nil
-	addIf(known, "saslSupportedMechs", []string{"SCRAM-SHA-1", "SCRAM-SHA-256"})
+	if known := k.server.cluster.Users.find(database, name); known != nil {
+		addIf(true, "saslSupportedMechs", known.mechanisms())
+	}
 	addIf(speculative != nil, "speculativeAuthenticate", speculative)
 	return reply
 }

@@ -170,6 +170,7 @@ type client struct {
 	last     wire.Header // of the last reply
 	more     bool        // the last reply had moreToCome
 	topology string      // latest topologyVersion, as Extended JSON
+	cursor   string      // the latest cursor, as Extended JSON
 }
 
 const request = 5

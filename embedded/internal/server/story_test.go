@@ -37,8 +37,8 @@ import (
 //	kill 2, stepdown
 //
 // A reply may follow its command on the same line. In a reply {"$absent": 1} is a missing field, and {"$has": "x"} a
-// string that contains x. In a command LSID, LSID1 and LSID2 are sessions, and TOPOLOGY is the latest topologyVersion
-// of the client.
+// string that contains x. In a command LSID, LSID1 and LSID2 are sessions; TOPOLOGY and CURSOR are the latest
+// topologyVersion and cursor of the client.
 func TestStories(t *testing.T) {
 	testkit.PlaySteps(t, func(t *testing.T, title, steps string) {
 		synctest.Test(t, func(t *testing.T) { play(t, title, steps) })
@@ -114,7 +114,7 @@ func play(t *testing.T, title, steps string) {
 				break
 			}
 			if sent != "" {
-				sent = strings.ReplaceAll(sent, "TOPOLOGY", clients[name].topology)
+				sent = strings.NewReplacer("TOPOLOGY", clients[name].topology, "CURSOR", clients[name].cursor).Replace(sent)
 				clients[name].send(flags, extended(t, sent))
 			}
 			if answered {
@@ -141,6 +141,9 @@ func (c *client) expect(at, want string, more bool) {
 	}
 	if version, err := reply.LookupErr("topologyVersion"); err == nil {
 		c.topology = version.String()
+	}
+	if id, ok := reply.Lookup("cursor", "id").Int64OK(); ok {
+		c.cursor = fmt.Sprintf(`{"$numberLong": "%d"}`, id)
 	}
 }
 

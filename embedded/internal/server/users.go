@@ -1,9 +1,11 @@
 package server
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/xdg-go/scram"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
@@ -19,6 +21,7 @@ func (x *exchange) setUser() (bson.D, error) {
 	password, given := body.Lookup("pwd").StringValueOK()
 	creates, roles := x.row.Name == "createUser", body.Lookup("roles")
 	old := users.find(x.request.DB, name)
+	names, digested, err := x.mechanisms(old, given)
 	switch {
 	case creates && name == "":
 		return nil, fault.Errorf(fault.BadValue, "User document needs 'user' field to be non-empty")
@@ -34,9 +37,11 @@ func (x *exchange) setUser() (bson.D, error) {
 		return nil, fault.Errorf(fault.UserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
 	case !creates && old == nil:
 		return nil, fault.Errorf(fault.UserNotFound, "User '%s@%s' not found", name, x.request.DB)
+	case err != nil:
+		return nil, err
 	}
 	if given || creates {
-		if err := users.Add(x.request.DB, name, password); err != nil {
+		if err := users.add(x.request.DB, name, password, digested, names); err != nil {
 			return nil, err
 		}
 	}
@@ -44,11 +49,36 @@ func (x *exchange) setUser() (bson.D, error) {
 	if old != nil {
 		changed.id, changed.roles = old.id, old.roles
 	}
+	changed.credentials = maps.Clone(changed.credentials)
+	maps.DeleteFunc(changed.credentials, func(name string, _ scram.StoredCredentials) bool { return !slices.Contains(names, name) })
 	if !roles.IsZero() {
 		changed.roles = rolesOf(roles, x.request.DB)
 	}
 	users.users.Store(x.request.DB+"."+name, &changed)
 	return nil, nil
+}
+
+// mechanisms returns the mechanisms with which the user shall authenticate, and whether the password is digested.
+func (x *exchange) mechanisms(old *User, password bool) (names []string, digested bool, _ error) {
+	given, err := x.request.Body.LookupErr("mechanisms")
+	digest, told := x.request.Body.Lookup("digestPassword").BooleanOK()
+	digested, names = told && !digest, value.Strings(given)
+	var p fault.First
+	switch {
+	case err != nil && old != nil && !password:
+		names = old.mechanisms()
+	case err != nil:
+		names = slices.Collect(maps.Keys(mechanisms))
+	}
+	p.Refuse(len(names) == 0 && x.request.DB != "$external", fault.BadValue, "mechanisms field must not be empty")
+	for _, name := range names {
+		m, known := mechanisms[name]
+		p.Refuse(!known, fault.BadValue, "Unknown auth mechanism '%s'", name)
+		p.Refuse(digested && !m.digest, fault.BadValue, "Use of SCRAM-SHA-256 requires undigested passwords")
+		p.Refuse(old != nil && !password && !slices.Contains(old.mechanisms(), name), fault.BadValue,
+			"mechanisms field must be a subset of previously set mechanisms")
+	}
+	return names, digested, p.Err
 }
 
 // userName returns the name of the user in the command. Its type has been checked.
@@ -105,7 +135,7 @@ func (x *exchange) usersInfo() (bson.D, error) {
 		}
 		out = append(out, bson.D{
 			{Key: "_id", Value: u.Database + "." + u.Name}, {Key: "userId", Value: u.id}, {Key: "user", Value: u.Name}, {Key: "db", Value: u.Database},
-			{Key: "roles", Value: roles}, {Key: "mechanisms", Value: bson.A{"SCRAM-SHA-1", "SCRAM-SHA-256"}},
+			{Key: "roles", Value: roles}, {Key: "mechanisms", Value: u.mechanisms()},
 		})
 	}
 	return bson.D{{Key: "users", Value: out}}, nil

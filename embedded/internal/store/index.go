@@ -33,6 +33,11 @@ func (x *Index) Ordinary() bool {
 			return false
 		}
 	}
+	return x.Ascends()
+}
+
+// Ascends reports whether the index is of the usual type: an ascending or descending one.
+func (x *Index) Ascends() bool {
 	return !slices.ContainsFunc(x.Key, func(k bson.E) bool { return !value.IsNumber(k.Value) })
 }
 
@@ -46,8 +51,8 @@ func (x *Index) Empty() *Index {
 	return &y
 }
 
-// covers reports whether a document has keys in the index.
-func (x *Index) covers(doc bson.D) bool {
+// Covers reports whether a document has keys in the index.
+func (x *Index) Covers(doc bson.D) bool {
 	if x.Partial != nil {
 		ok, _ := x.Partial.Matches(doc) // cannot fail without scripts
 		return ok
@@ -60,7 +65,7 @@ func (x *Index) covers(doc bson.D) bool {
 
 // keys returns the keys of a document.
 func (x *Index) keys(doc bson.D) [][]any {
-	if !x.covers(doc) {
+	if !x.Covers(doc) {
 		return nil
 	}
 	out := [][]any{{}}

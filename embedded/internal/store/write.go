@@ -103,9 +103,6 @@ func (tx *Tx) write(c *Collection, kind Kind, old, updated *Record) {
 		tx.store.oplog.truncate(position)
 	})
 	e.TS = tx.store.tick()
-	if tx.session != nil {
-		e.LSID, e.TxnNumber = tx.claim.LSID, tx.session.number
-	}
 	tx.store.log(e)
 }
 
