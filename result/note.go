@@ -17,6 +17,7 @@ type RunStarted struct {
 	Seed    *int64   // of --shuffle
 	Shard   string   // such as "2/5"; "" for the whole run
 	Cell    string   // of a matrix; "" for none or all
+	Commit  string   // of the repository that CI tested; "" if unknown
 	Servers []string // of the offered deployments, such as "replicaset 8.0.4"
 }
 

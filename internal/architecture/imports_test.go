@@ -28,7 +28,7 @@ func inWords() rules {
 			"embedded/standin", "engine", "engine/driver", "engine/enginetest", "engine/process", "internal/compare",
 			"internal/coverage", "internal/experiment", "internal/experiment/counter", "internal/ledger",
 			"internal/matrix", "internal/meant", "internal/audit", "internal/plural", "internal/processgroup", "internal/prose",
-			"internal/report", "internal/secret", "reference", "reference/pinning", "reference/retry",
+			"internal/report", "internal/secret", "internal/site", "reference", "reference/pinning", "reference/retry",
 			"reference/selection", "result", "runner", "specs", "specs/",
 		},
 		"internal/soak/":  {"/"},

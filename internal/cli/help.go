@@ -144,6 +144,8 @@ const (
 	envPassword     = "UTR_PASSWORD"  // not a flag: process listings show those
 	envDriversTools = "DRIVERS_TOOLS" // a checkout of drivers-evergreen-tools
 	envActions      = "GITHUB_ACTIONS"
+	envCommit       = "GITHUB_SHA"
+	envGitLabCommit = "CI_COMMIT_SHA"
 	envNoColor      = "NO_COLOR"
 	envTerminal     = "TERM"
 )
@@ -160,6 +162,7 @@ func environmentTable() string {
 		{ledger.EnvDir, "folder of the ledger that utr clean reads"},
 		{ledger.EnvParent, "parent of that folder, if " + ledger.EnvDir + " is not set"},
 		{envActions, "if true, failures are annotated for GitHub Actions"},
+		{envCommit, "commit that CI tested, for --json; or $" + envGitLabCommit},
 		{envNoColor, "if set, output has no colors"},
 		{envTerminal, "if dumb, output has no colors and no progress line"},
 	} {

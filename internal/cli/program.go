@@ -128,7 +128,7 @@ func (c *call) root() *cobra.Command {
 			root.AddCommand(command)
 		}
 	}
-	add("Suites and reports:", runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, engineGroup,
+	add("Suites and reports:", runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, siteCommand, engineGroup,
 		newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand, coverageCommand, auditCommand)
 	add("Deployments:", doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand)
 	add("Specifications:", schemaCommand, explainCommand, experimentGroup)

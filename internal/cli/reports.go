@@ -153,6 +153,10 @@ func (o *outputs) notify(n result.Note) {
 }
 
 func (o *outputs) tell(reports []*report.Reporter, n result.Note) {
+	if start, first := n.(result.RunStarted); first {
+		start.Commit = cmp.Or(start.Commit, o.call.env(envCommit), o.call.env(envGitLabCommit))
+		n = start
+	}
 	n = o.call.secrets.note(n)
 	for _, r := range reports {
 		r.Note(n)
@@ -208,22 +212,11 @@ func reason(err error) string {
 // reports.
 func (r *reportFlags) readEarlier() (all []*report.EarlierRun, err error) {
 	for _, name := range r.earlier {
-		files := []string{name}
-		if about, err := os.Stat(name); err == nil && about.IsDir() {
-			inside, _ := fs.Glob(os.DirFS(name), "*.json") // fails only for a malformed pattern
-			files = mapSlice(inside, func(file string) string { return filepath.Join(name, file) })
-		}
-		for _, file := range files {
+		for _, file := range reportsIn(name) {
 			if slices.ContainsFunc(r.files, func(own string) bool { return sameFile(own, file) }) {
 				continue
 			}
-			e, err := fromFile(file, func(name string, from io.Reader) (*report.EarlierRun, error) {
-				about, err := os.Stat(name)
-				if err != nil {
-					return nil, err
-				}
-				return report.ReadEarlier(name, from, about.ModTime())
-			})
+			e, err := fromWritten(file, report.ReadEarlier)
 			if err != nil {
 				return nil, invalid(fmt.Errorf("--earlier: %w", err))
 			}
@@ -233,6 +226,15 @@ func (r *reportFlags) readEarlier() (all []*report.EarlierRun, err error) {
 		}
 	}
 	return all, nil
+}
+
+// reportsIn returns a file itself, or *.json in a folder.
+func reportsIn(name string) []string {
+	if about, err := os.Stat(name); err != nil || !about.IsDir() {
+		return []string{name}
+	}
+	inside, _ := fs.Glob(os.DirFS(name), "*.json") // fails only for a malformed pattern
+	return mapSlice(inside, func(file string) string { return filepath.Join(name, file) })
 }
 
 func filesOf(suites []*specs.Suite) []string {
@@ -421,6 +423,17 @@ func fromFile[T any](name string, read func(name string, from io.Reader) (T, err
 	}
 	defer func() { _ = f.Close() }()
 	return read(name, f)
+}
+
+// fromWritten reads a file with a function that also requires the time at which the file was written.
+func fromWritten[T any](name string, read func(name string, from io.Reader, written time.Time) (T, error)) (T, error) {
+	return fromFile(name, func(name string, from io.Reader) (value T, err error) {
+		about, err := os.Stat(name)
+		if err != nil {
+			return value, err
+		}
+		return read(name, from, about.ModTime())
+	})
 }
 
 const slowerBy = 100 * time.Millisecond

@@ -28,7 +28,7 @@ func Annotated(inner Generator, earlier ...*EarlierRun) Generator {
 				add(&heading, c.tests > 1, " (%s)", c.scope())
 				out.WriteString(Annotation("error", c.At, heading, strings.Join(c.lines(), "\n")))
 			}
-			for _, p := range faults(n.Summary) {
+			for _, p := range Faults(n.Summary) {
 				out.WriteString(Annotation("error", source.Position{}, "utr", p))
 			}
 		}

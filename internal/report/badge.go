@@ -2,7 +2,9 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/unified-test-runner/utr/result"
@@ -13,6 +15,17 @@ import (
 func Badge() Generator {
 	var out bytes.Buffer
 	return hooks{finish: func(s result.Summary) { badge(&out, headline(s), badgeColor(s)) }}.generator(&out)
+}
+
+// Endpoint returns a badge as JSON for the endpoint of shields.io, with the text and the color of Badge.
+func Endpoint(label string, s result.Summary) []byte {
+	text, _ := json.Marshal(struct {
+		SchemaVersion int    `json:"schemaVersion"`
+		Label         string `json:"label"`
+		Message       string `json:"message"`
+		Color         string `json:"color"`
+	}{1, label, headline(s), strings.TrimPrefix(badgeColor(s), "#")}) // strings can be marshaled
+	return append(text, '\n')
 }
 
 // The colors give white text a contrast of at least 4.5.

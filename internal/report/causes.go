@@ -78,6 +78,37 @@ func (c *cause) scope() string {
 	return s
 }
 
+// Cause is why tests are red.
+type Cause struct {
+	Status result.Status
+	Why    string // in one line
+	Scope  string // number of tests and cells
+	Test   string // the first one
+	Rerun  string // command line that reruns it, if known
+}
+
+// Causes groups the red tests of a run by cause, as every report does. The zero value is ready to use.
+type Causes struct{ of *causes }
+
+// Add adds the verdict of any test.
+func (c *Causes) Add(v *result.Verdict) {
+	if c.of == nil {
+		c.of = newCauses(nil)
+	}
+	c.of.add(v)
+}
+
+// List returns the causes, those with the most tests first.
+func (c *Causes) List() (all []Cause) {
+	if c.of == nil {
+		return nil
+	}
+	for _, one := range c.of.sorted() {
+		all = append(all, Cause{one.Status, one.Why, one.scope(), oneLine(one.Name), one.Rerun})
+	}
+	return all
+}
+
 // key identifies the cause of a failure. It has no ports, ids, times and indexes.
 func (f *failure) key() string {
 	why := f.Why

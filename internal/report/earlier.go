@@ -2,8 +2,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -26,7 +24,16 @@ type EarlierRun struct {
 func ReadEarlier(name string, from io.Reader, written time.Time) (*EarlierRun, error) {
 	e := &EarlierRun{name: name, statuses: map[testKey]uint8{}}
 	var span span
-	err := eachRecord(name, from, func(line []byte) error { return e.add(line, &span) })
+	p, err := Scan(name, from, func(v *result.Verdict) {
+		status := slices.Index(result.Statuses(), v.Status)
+		span.add(v.Started, v.Duration)
+		e.counts[status]++
+		e.statuses[nextKey(v.Test, e.statuses)] = uint8(status)
+	})
+	if p.Run != nil {
+		span.begin(p.Run.Started)
+		span.reported = time.Duration(p.Run.Duration)
+	}
 	if e.began = span.first; e.began.IsZero() {
 		e.began = written
 	}
@@ -68,37 +75,6 @@ func (s *span) duration() time.Duration {
 		return s.sum
 	}
 	return s.last.Sub(s.first)
-}
-
-func (e *EarlierRun) add(line []byte, s *span) error {
-	var r struct {
-		File, Test, Deployment, Cell string
-		Iteration                    int
-		Status                       result.Status
-		Time                         time.Time
-		DurationMS                   result.Duration
-		Run                          *struct {
-			Time       time.Time
-			DurationMS result.Duration
-		}
-	}
-	if err := json.Unmarshal(line, &r); err != nil {
-		return err
-	}
-	if r.Run != nil {
-		s.begin(r.Run.Time)
-		s.reported = max(s.reported, time.Duration(r.Run.DurationMS))
-		return nil
-	}
-	status := slices.Index(result.Statuses(), r.Status)
-	if status < 0 {
-		return fmt.Errorf("the status is %q", r.Status)
-	}
-	s.add(r.Time, time.Duration(r.DurationMS))
-	e.counts[status]++
-	id := result.TestID{File: r.File, Description: r.Test, Deployment: r.Deployment, Cell: r.Cell, Iteration: r.Iteration}
-	e.statuses[nextKey(id, e.statuses)] = uint8(status)
-	return nil
 }
 
 // mostEarlier is the number of earlier runs that a page shows, the last ones.

@@ -42,6 +42,9 @@ func HTML(earlier ...*EarlierRun) Generator {
 	}
 }
 
+// Style returns the style sheet of the page, for other pages that look like it.
+func Style() string { return pageCSS }
+
 type page struct {
 	bytes.Buffer
 	causes  *causes
@@ -77,7 +80,7 @@ func (h *page) cell(n result.CellFinished) {
 }
 
 func (h *page) finish(s result.Summary) {
-	about := fields{"cells": h.cells, "durationMS": result.Duration(s.Duration), "problems": faults(s)}
+	about := fields{"cells": h.cells, "durationMS": result.Duration(s.Duration), "problems": Faults(s)}
 	if h.causes.trends != nil {
 		about["gone"] = h.causes.trends.gone()
 	}

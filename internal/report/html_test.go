@@ -2,17 +2,11 @@ package report_test
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -108,57 +102,6 @@ func TestManyFailuresAreBounded(t *testing.T) {
 	}
 }
 
-// harness is a page that opens a list of addresses in frames and replaces itself by their documents, in base64. An
-// address ends with the keys that it presses, after a space.
-const harness = `<body><script>
-const opened = %s.map(address => new Promise(resolve => {
-	const frame = document.body.appendChild(document.createElement("iframe"));
-	frame.width = 1200; frame.height = 900;
-	const [at, ...keys] = address.split(" ");
-	frame.onload = () => setTimeout(() => {
-		for (const key of keys) {
-			const on = frame.contentDocument.activeElement;
-			if (on.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true})) && key === "Enter") on.click();
-		}
-		resolve(btoa(unescape(encodeURIComponent(frame.contentDocument.documentElement.outerHTML))));
-	}, 1000);
-	frame.src = at;
-}));
-Promise.all(opened).then(all => { document.body.innerHTML = all.map(text => "<p>" + text + "</p>").join(""); });
-</script>`
-
-// browse opens addresses, relative to a folder of pages, in a browser. It returns the
-// documents without scripts and data.
-func browse(t *testing.T, pages map[string][]byte, addresses []string) (documents []string) {
-	t.Helper()
-	browser, folder := testkit.Browser(t), t.TempDir()
-	list, err := json.Marshal(addresses)
-	testkit.Check(t, err)
-	pages["all.html"] = fmt.Appendf(nil, harness, list)
-	for name, text := range pages {
-		testkit.Check(t, os.WriteFile(filepath.Join(folder, name), text, 0o644))
-	}
-	c := exec.CommandContext(testkit.Context(t), browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-		"--allow-file-access-from-files", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=5000", "--dump-dom",
-		"file://"+filepath.Join(folder, "all.html"))
-	c.Env = append(os.Environ(), "TZ=UTC")
-	c.WaitDelay = 5 * time.Second
-	out, err := c.Output()
-	if err != nil {
-		testkit.Lacking(t, "a browser that opens a page:", err)
-	}
-	scripts := regexp.MustCompile(`(?s)<script.*?</script>`)
-	for _, p := range regexp.MustCompile(`<p>([^<]*)</p>`).FindAllSubmatch(out, -1) {
-		text, err := base64.StdEncoding.DecodeString(string(p[1]))
-		testkit.Check(t, err)
-		documents = append(documents, scripts.ReplaceAllString(string(text), ""))
-	}
-	if len(documents) != len(addresses) {
-		t.Fatalf("%d of %d pages were opened:\n%.3000s", len(documents), len(addresses), out)
-	}
-	return documents
-}
-
 func TestHTMLInBrowser(t *testing.T) {
 	link := func(file, test, where string) string { return "t=" + url.QueryEscape(file+"|"+test+"|"+where+"|1") }
 	pages := map[string][]byte{
@@ -243,7 +186,7 @@ func TestHTMLInBrowser(t *testing.T) {
 	for _, r := range rows {
 		addresses = append(addresses, r.page+".html#"+r.fragment)
 	}
-	documents := browse(t, pages, addresses)
+	documents := testkit.Browse(t, pages, addresses)
 	for i, r := range rows {
 		dom := documents[i]
 		testkit.Contains(t, dom, r.has...)

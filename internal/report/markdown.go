@@ -60,7 +60,7 @@ func (m *markdown) write(s result.Summary) {
 	}
 	m.counts(s)
 	m.out.WriteString(cellMarkdown(m.cells))
-	if problems := faults(s); len(problems) > 0 {
+	if problems := Faults(s); len(problems) > 0 {
 		m.printf("\n### Problems of the run\n\n")
 		for _, p := range problems[:min(len(problems), markdownCauses)] {
 			m.printf("- %s\n", markdownEscape(clip(p, markdownText)))

@@ -61,6 +61,7 @@ func Merge(parts []*SavedRun) []result.Note {
 		if !slices.Contains(engines, p.Run.Engine) {
 			engines = append(engines, p.Run.Engine)
 		}
+		started.Commit = cmp.Or(started.Commit, p.Run.Commit)
 		whole.begin(p.Run.Started)
 		s.Duration = max(s.Duration, time.Duration(p.Run.Duration))
 		cells.addRun(p)

@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -38,7 +39,8 @@ type PastRun struct {
 	Files       int                  `json:"files"`
 	Shard       string               `json:"shard,omitempty"`
 	Cell        string               `json:"cell,omitempty"`
-	Kept        map[string]time.Time `json:"kept,omitempty"` // cells of an earlier run → their start
+	Commit      string               `json:"commit,omitempty"` // of the repository that CI tested
+	Kept        map[string]time.Time `json:"kept,omitempty"`   // cells of an earlier run → their start
 	Duration    result.Duration      `json:"durationMS"`
 	Interrupted bool                 `json:"interrupted,omitempty"`
 	Breaks      []result.Break       `json:"breaks,omitempty"`
@@ -58,6 +60,42 @@ var unfinished = result.Break{Reason: "it has not finished"}
 func Read(name string, from io.Reader) (*SavedRun, error) {
 	p := &SavedRun{Name: name}
 	return p, eachRecord(name, from, p.add)
+}
+
+// Scan reads a JSON report test by test, in little memory. The report may come from another version of utr: unknown
+// fields are ignored. The verdicts have no evidence but mismatches, and the returned run has no verdicts.
+func Scan(name string, from io.Reader, test func(*result.Verdict)) (*SavedRun, error) {
+	p := &SavedRun{Name: name}
+	return p, eachRecord(name, from, func(line []byte) error {
+		var r struct {
+			File, Suite, Test, Deployment, Shard, Cell string
+
+			Iteration  int
+			Status     result.Status
+			SkipKind   result.SkipKind
+			Reason     string
+			Time       time.Time
+			DurationMS result.Duration
+			Mismatches []result.Mismatch
+			Rerun      []string
+			Run        *PastRun
+		}
+		if err := json.Unmarshal(line, &r); err != nil {
+			return err
+		}
+		if r.Run != nil {
+			p.end(r.Run)
+			return nil
+		}
+		if err := known(r.Status); err != nil {
+			return err
+		}
+		p.Shard = cmp.Or(r.Shard, p.Shard)
+		test(&result.Verdict{Status: r.Status, SkipKind: r.SkipKind, Reason: r.Reason, Started: r.Time, Duration: time.Duration(r.DurationMS),
+			Test:  result.TestID{File: r.File, Suite: r.Suite, Description: r.Test, Deployment: r.Deployment, Cell: r.Cell, Iteration: r.Iteration},
+			Rerun: r.Rerun, Evidence: result.Evidence{Mismatches: r.Mismatches}})
+		return nil
+	})
 }
 
 // eachRecord calls add for each line that is not blank. Errors contain the line.
@@ -89,19 +127,29 @@ func (p *SavedRun) add(line []byte) error {
 	if err := d.Decode(&r); err != nil {
 		return err
 	}
-	switch {
-	case r.Run != nil:
-		p.Shard, p.Cell = r.Run.Shard, r.Run.Cell
-		if !slices.Contains(r.Run.Breaks, unfinished) {
-			p.Run = r.Run
-		}
+	if r.Run != nil {
+		p.end(r.Run)
 		return nil
-	case !slices.Contains(result.Statuses(), r.Status):
-		return fmt.Errorf("the status is %q", r.Status)
 	}
-	if r.Shard != "" {
-		p.Shard = r.Shard
+	if err := known(r.Status); err != nil {
+		return err
 	}
+	p.Shard = cmp.Or(r.Shard, p.Shard)
 	p.Verdicts = append(p.Verdicts, r.verdict())
+	return nil
+}
+
+// end adds the last line of a report.
+func (p *SavedRun) end(r *PastRun) {
+	p.Shard, p.Cell = r.Shard, r.Cell
+	if !slices.Contains(r.Breaks, unfinished) {
+		p.Run = r
+	}
+}
+
+func known(s result.Status) error {
+	if !slices.Contains(result.Statuses(), s) {
+		return fmt.Errorf("the status is %q", s)
+	}
 	return nil
 }

@@ -41,8 +41,8 @@ func byCount(counts map[string]int) []string {
 	})
 }
 
-// faults lists what is wrong with a run apart from its tests.
-func faults(s result.Summary) (all []string) {
+// Faults lists what is wrong with a run apart from its tests.
+func Faults(s result.Summary) (all []string) {
 	for _, b := range s.Breaks {
 		all = append(all, b.Subject()+" broke: "+b.Reason)
 	}

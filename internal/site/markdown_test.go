@@ -1,8 +1,12 @@
-package main
+package site
 
 import (
+	"bytes"
+	"io"
 	"testing"
+	"time"
 
+	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -11,8 +15,28 @@ func verdict(cell, file string, status result.Status, kind result.SkipKind, reas
 	return &result.Verdict{Test: result.TestID{Cell: cell, File: file, Description: "a"}, Status: status, SkipKind: kind, Reason: reason}
 }
 
-func TestPage(t *testing.T) {
-	page, err := markdown([]*result.Verdict{
+// saved is the report of a run with verdicts.
+func saved(t *testing.T, started result.RunStarted, sum result.Summary, verdicts ...*result.Verdict) *Report {
+	t.Helper()
+	var text bytes.Buffer
+	r := report.New("memory", report.JSON(), &text)
+	r.Note(started)
+	for _, v := range verdicts {
+		r.Note(result.TestFinished{Verdict: v})
+	}
+	r.Note(result.RunFinished{Summary: sum})
+	return parse(t, &text)
+}
+
+func parse(t *testing.T, from io.Reader) *Report {
+	t.Helper()
+	r, err := Read("memory.json", from, time.Time{})
+	testkit.Check(t, err)
+	return r
+}
+
+func TestMarkdown(t *testing.T) {
+	page, err := Markdown(saved(t, result.RunStarted{Engine: "py 4"}, result.Summary{},
 		verdict("single_reference_own", "a.yml", result.Passed, "", ""),
 		verdict("single_reference_deviations", "specs/deviations/x.yml", result.Passed, "", ""),
 		verdict("single_reference_deviations", "specs/deviations/y.yml", result.Skipped, result.SkipRequirement, ""),
@@ -26,26 +50,27 @@ func TestPage(t *testing.T) {
 		verdict("single_py_deviations", "specs/deviations/x.yml", result.Passed, "", ""),
 		verdict("single_py_deviations", "specs/deviations/y.yml", result.Passed, "", ""),
 		verdict("single_py_deviations", "specs/deviations/z.yml", result.KnownFailing, "", "4.1: permitted: D2"),
-	})
+	))
 	testkit.Check(t, err)
 	testkit.Golden(t, "testdata/page.md", page)
 }
 
-func TestPageIsRefused(t *testing.T) {
+func TestMarkdownIsRefused(t *testing.T) {
 	for _, r := range []struct {
 		reason string
 		of     []*result.Verdict
+		breaks []result.Break
 		says   string
 	}{
-		{"a failure is not explained", []*result.Verdict{verdict("single_py_own", "a.yml", result.Failed, "", "")},
-			`single_py_own: a.yml: "a" failed`},
+		{"a failure is not explained", []*result.Verdict{verdict("single_py_own", "a.yml", result.Failed, "", "")}, nil, "failed: "},
 		{"the night was interrupted", []*result.Verdict{verdict("single_py_own", "a.yml", result.Skipped, result.SkipNotRun,
-			"interrupted")}, `single_py_own: a.yml: "a" skipped`},
-		{"it is not one of drivers.yml", []*result.Verdict{verdict("", "a.yml", result.Passed, "", "")}, "is not cluster_engine_suites"},
-		{"it is empty", nil, "no tests"},
+			"interrupted")}, nil, "py, own: the run broke: 1 test did not run"},
+		{"the run broke", []*result.Verdict{verdict("single_py_own", "a.yml", result.Passed, "", "")},
+			[]result.Break{{Reason: "killed"}}, "py, own: the run broke: killed"},
+		{"it is empty", nil, nil, "no tests"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
-			_, err := markdown(r.of)
+			_, err := Markdown(saved(t, result.RunStarted{}, result.Summary{Breaks: r.breaks}, r.of...))
 			testkit.ErrorContains(t, err, r.says)
 		})
 	}
