@@ -62,3 +62,26 @@ func TestInterruptedWhileLoading(t *testing.T) {
 		testkit.Contains(t, testkit.Read(t, "a.json"), `"skipKind":"not-run","reason":"interrupted`, `"breaks":[{`)
 	}
 }
+
+// A report names the commit that CI tested, and a merged report keeps it.
+func TestReportOfCommit(t *testing.T) {
+	for _, r := range []struct {
+		reason, variable, commit string
+	}{
+		{"GitHub Actions", "GITHUB_SHA", "1a2b"},
+		{"GitLab", "CI_COMMIT_SHA", "3c4d"},
+		{"no CI", "HOME", ""},
+	} {
+		b := newBench(t)
+		b.env[r.variable] = r.commit
+		b.notes = []result.Note{result.RunStarted{}, finished("a", result.Passed)}
+		b.expect(t, r.reason, "run --json a.json suite.yml", 0, "")
+		delete(b.env, r.variable)
+		b.expect(t, r.reason, "merge --json b.json a.json", 0, "")
+		for _, file := range []string{"a.json", "b.json"} {
+			run, err := readReport(file)
+			testkit.Check(t, err)
+			testkit.Equal(t, r.reason+": the commit in "+file, run.Run.Commit, r.commit)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,29 +26,57 @@ func schemaCommand(c *call) *cobra.Command {
 		Long: `Prints the JSON schema of a schemaVersion, by default the newest one. It accepts the same
 suites as utr.`,
 		Example: `# for an editor or another validator
-utr schema 1.4 > schema-1.4.json`,
+utr schema 1.4 > schema-1.4.json
+# every version, to publish: VERSION.json
+utr schema --write site/schema`,
 		Args:              arguments(0, 1, ""),
 		ValidArgsFunction: completes(schema.Versions, cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
-		list := false
+		list, dir := false, ""
 		f.toggle(&list, "list", "list the versions instead")
+		f.text(&dir, "write", "DIR", "write the schema of every version into a folder, as VERSION.json")
 		return func(_ context.Context, c *call) error {
 			version := schema.Newest
 			switch {
-			case list && len(c.paths) == 0:
-				return c.print(strings.Join(schema.Versions(), "\n") + "\n")
-			case list:
+			case list && dir != "":
+				return usage("--list and --write are mutually exclusive")
+			case (list || dir != "") && len(c.paths) > 0:
 				return unexpected(c.paths[0])
+			case list:
+				return c.print(strings.Join(schema.Versions(), "\n") + "\n")
+			case dir != "":
+				return writeSchemas(dir)
 			case len(c.paths) == 1:
 				version = c.paths[0]
 			}
-			text, err := schema.JSON(version)
+			text, err := schemaText(version)
 			if err != nil {
 				return usage("%w", err)
 			}
-			return c.print(strings.TrimRight(string(text), "\n") + "\n")
+			return c.print(text)
 		}
 	})
+}
+
+func schemaText(version string) (string, error) {
+	text, err := schema.JSON(version)
+	return strings.TrimRight(string(text), "\n") + "\n", err
+}
+
+func writeSchemas(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("cannot write schemas: %w", err)
+	}
+	for _, version := range schema.Versions() {
+		text, err := schemaText(version)
+		if err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(dir, version+".json"), writeText(text)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func schemaVersionCommand(c *call) *cobra.Command {
