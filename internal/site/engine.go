@@ -22,7 +22,7 @@ type Timeline struct {
 func (t *Timeline) newest() *Group { return t.Runs[len(t.Runs)-1] }
 
 // Engines arranges reports, which need not be in order, by engine. The engines are in the order of the newest reports
-// that have them. A copy of a report counts once.
+// that have them. Of reports of one run, the last one counts.
 func Engines(reports []*Report) (all []*Engine) {
 	for _, r := range sorted(reports) {
 		for _, g := range r.Groups {
@@ -40,9 +40,11 @@ func Engines(reports []*Report) (all []*Engine) {
 	return all
 }
 
-// sorted returns the newest report first.
+// sorted returns the newest report first. Of a run that was resumed, that is its last report.
 func sorted(reports []*Report) []*Report {
-	return slices.SortedStableFunc(slices.Values(reports), func(a, b *Report) int { return b.Began.Compare(a.Began) })
+	reversed := slices.Clone(reports)
+	slices.Reverse(reversed)
+	return slices.SortedStableFunc(slices.Values(reversed), func(a, b *Report) int { return b.Began.Compare(a.Began) })
 }
 
 // find returns the item of a list, after appending a new one if there is none.

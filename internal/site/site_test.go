@@ -107,8 +107,8 @@ func TestSite(t *testing.T) {
 		{"history, newest first, with commits", []*Report{night(1, "pf"), night(2, "ppk")}, page, []string{
 			"<th>2026-07-02 02:00</th><td><code>000000000000</code></td><td>4.1</td><td class=\"number\">2</td>",
 			`<title>2026-07-01 02:00: 1 failed</title>`}, nil},
-		{"a copy of a report counts once", []*Report{night(1, "p"), night(1, "p")}, page, nil,
-			[]string{`</tr>` + "\n" + `<tr><th>2026-07-01`}},
+		{"of two reports of one run, the last one counts, once", []*Report{night(1, "pn"), night(1, "pp")}, page, []string{"✔ 2 passed"},
+			[]string{`</tr>` + "\n" + `<tr><th>2026-07-01`, "did not run"}},
 		{"the report of the newest run, compared with the earlier ones", []*Report{night(1, "p"), night(3, "p"), night(2, "p"), saved(t, july(2, "js 1"), none, plain("a.yml", "p")...)},
 			"reports/memory.html", []string{"details of 2026-07-03 02:00:00 +0000 UTC, after 2"}, nil},
 		{"a badge of an engine", []*Report{night(1, "ppk"), saved(t, july(2, "py 4"), none, plain("specs/crud/a.yml", "f")...)}, "badges/py.json",
