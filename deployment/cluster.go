@@ -56,8 +56,8 @@ func CheckURI(s string) error {
 }
 
 // checkSRV checks what a connection string with mongodb+srv must not have (Initial DNS Seedlist Discovery, "URI
-// Validation" and "Validation Before Querying DNS"; URI Options, "directConnection URI option with multiple seeds or SRV
-// URI").
+// Validation" and "Validation Before Querying DNS"; URI Options, "directConnection URI option with multiple seeds or
+// SRV URI").
 func (u uri) checkSRV() error {
 	most, err := strconv.ParseUint(cmp.Or(u.get("srvMaxHosts"), "0"), 10, 31)
 	is := func(option string) bool { return strings.EqualFold(u.get(option), "true") }
@@ -267,8 +267,8 @@ func (c *cluster) record(o ClusterOptions) {
 	})
 }
 
-// forgetLocks removes the ledger's entries of ended runs for a deployment with these hosts: their lock was taken over, and
-// their fail points are off.
+// forgetLocks removes the ledger's entries of ended runs for a deployment with these hosts: their lock was taken over,
+// and their fail points are off.
 func (o ClusterOptions) forgetLocks(hosts []string) {
 	dead, _, _ := o.Ledger.Leftovers() // utr clean reports the error
 	for _, l := range dead {

@@ -138,7 +138,8 @@ func (s *orchestrated) certify(ctx context.Context) error {
 		return nil
 	}
 	if !s.client.Local(ctx) {
-		return fmt.Errorf("clusters with TLS require certificates on the machine of the service: DIR/%s/server.pem and ca.pem (--orchestration-files DIR)", certificateFolder)
+		return fmt.Errorf("clusters with TLS require certificates on the machine of the service: DIR/%s/server.pem and "+
+			"ca.pem (--orchestration-files DIR)", certificateFolder)
 	}
 	folder, err := s.Ledger.MakeFolder("certificates")
 	if err != nil {
@@ -300,7 +301,8 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 
 // record adds the cluster to the ledger.
 func (n *creation) record(making bool) (forget func() error, err error) {
-	return n.Ledger.Add(ledger.Entry{Kind: ledger.Cluster, URL: n.client.URL(), Resource: string(n.configuration.Kind), ID: n.id, Making: making, Hosts: n.hosts})
+	return n.Ledger.Add(ledger.Entry{Kind: ledger.Cluster, URL: n.client.URL(), Resource: string(n.configuration.Kind),
+		ID: n.id, Making: making, Hosts: n.hosts})
 }
 
 // remove removes the cluster and its entry in the ledger.

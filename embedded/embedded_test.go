@@ -123,7 +123,8 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// A user without a role for a command gets error 13, as on a server. Fail points and a user's own sessions require none.
+// A user without a role for a command gets error 13, as on a server. Fail points and a user's own sessions require
+// none.
 func TestRoles(t *testing.T) {
 	d := start(t, embedded.Options{Users: []embedded.User{{Name: "root", Password: "pw"}}})
 	commands := []string{`{"find": "c"}`, `{"insert": "c", "documents": [{}]}`, `{"drop": "c"}`, `{"getParameter": 1, "enableTestCommands": 1, "$db": "admin"}`,

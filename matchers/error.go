@@ -56,7 +56,8 @@ var errorFields = map[string]func(*Matcher, *source.Value, raised){
 func (m *Matcher) matchError(operation Expectation, outcome result.Outcome) {
 	switch err := outcome.Err; {
 	case err == nil:
-		m.reject(operation.Error, "success: "+abridge(ExtendedJSON(outcome.Value.RawValue, false)), "expected an error, but the operation succeeded")
+		m.reject(operation.Error, "success: "+abridge(ExtendedJSON(outcome.Value.RawValue, false)),
+			"expected an error, but the operation succeeded")
 	case err.Unsupported != "":
 		m.reject(operation.Error, describeError(err), "the engine does not support this: %s", err.Unsupported)
 	default:
@@ -123,7 +124,8 @@ func matchWriteConcernErrors(m *Matcher, want *source.Value, err raised) {
 		m.atIndex(i, func() { m.match(item, present(got), RootDocument) })
 	}
 	if len(err.WriteConcernErrors) != len(want.Items) {
-		m.reject(want, describeError(err.Error), "expected %s, got %d", plural.Of(len(want.Items), "write concern error"), len(err.WriteConcernErrors))
+		m.reject(want, describeError(err.Error), "expected %s, got %d", plural.Of(len(want.Items), "write concern error"),
+			len(err.WriteConcernErrors))
 	}
 }
 

@@ -228,7 +228,8 @@ func (m *Matcher) reject(want *source.Value, got, format string, args ...any) {
 // say records a difference between rendered values.
 func (m *Matcher) say(at source.Position, want, got, format string, args ...any) {
 	if m.differs = true; !m.quiet {
-		m.mismatches = append(m.mismatches, result.Mismatch{Path: m.path, Position: at, Message: fmt.Sprintf(format, args...), Want: want, Got: got})
+		m.mismatches = append(m.mismatches,
+			result.Mismatch{Path: m.path, Position: at, Message: fmt.Sprintf(format, args...), Want: want, Got: got})
 	}
 }
 

@@ -121,7 +121,8 @@ func TestCanonicalWhereItMatters(t *testing.T) {
 	}
 }
 
-// A difference is in Extended JSON, and marks what differs: not what an operator accepts, nor extra keys that are allowed.
+// A difference is in Extended JSON, and marks what differs: not what an operator accepts, nor extra keys that are
+// allowed.
 func TestDiff(t *testing.T) {
 	transcriptOf := func(t *testing.T, in string) string {
 		expected, actual, _ := strings.Cut(in, " against ")

@@ -126,7 +126,8 @@ func (c *client) unknown(address string) bool {
 	})
 }
 
-// tokenBucket holds the tokens of a client for retries after overload errors (Client Backpressure (2026-03-05), "Token Bucket").
+// tokenBucket holds the tokens of a client for retries after overload errors (Client Backpressure (2026-03-05), "Token
+// Bucket").
 type tokenBucket struct {
 	mu     sync.Mutex
 	tokens retry.Tokens

@@ -18,8 +18,8 @@
 //     - BackOff: it sleeps, or reports the delay without sleeping.
 //  4. Each decision is added to the outcome, with the numbers of the rules that led to it. `utr explain` prints them.
 //
-// Under a policy of 2014, reads on replica sets follow pinning.Next instead (pinned.go). The callback of withTransaction
-// follows retry.NextTransaction (convenient.go).
+// Under a policy of 2014, reads on replica sets follow pinning.Next instead (pinned.go). The callback of
+// withTransaction follows retry.NextTransaction (convenient.go).
 //
 // # The monitor and the connections
 //

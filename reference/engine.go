@@ -85,7 +85,8 @@ func New(o Options) (engine.Engine, error) {
 		Version:       policy.Name,
 		SchemaVersion: enginekit.SchemaVersion,
 		Operations:    d.table.Names(),
-		Features:      []string{"client backpressure", "csot", engine.FeatureLogging, "retryable reads", "retryable writes", "sessions", "transactions"},
+		Features: []string{"client backpressure", "csot", engine.FeatureLogging, "retryable reads", "retryable writes",
+			"sessions", "transactions"},
 	}
 	return d, nil
 }

@@ -164,8 +164,8 @@ func serverFailure(e xdriver.Error, reply bson.Raw) *failure {
 }
 
 // labelled returns a failure with the labels and baseBackoffMS of a reply, which are fields of its top level (Retryable
-// Writes, "Determining Retryable Write Errors"; Transactions, "Error Labels"). The Go driver also reads those of a write
-// concern error.
+// Writes, "Determining Retryable Write Errors"; Transactions, "Error Labels"). The Go driver also reads those of a
+// write concern error.
 func labelled(kind string, reply bson.Raw) *failure {
 	f := &failure{retry.Failure{Kind: retry.Server}, &result.Error{Kind: kind, Response: result.Document(reply)}}
 	labels, _ := reply.Lookup("errorLabels").ArrayOK()

@@ -113,8 +113,8 @@ func TestSettingsOf2014(t *testing.T) {
 		[]any{selection.Primary, 15 * time.Millisecond})
 }
 
-// TestTransactionsHaveNoTimeout checks that the default options of transactions do not have timeoutMS, which would have no
-// effect.
+// TestTransactionsHaveNoTimeout checks that the default options of transactions do not have timeoutMS, which would have
+// no effect.
 func TestTransactionsHaveNoTimeout(t *testing.T) {
 	options := raw(t, parsed(t, `{"sessionOptions":{"defaultTransactionOptions":{"maxCommitTimeMS":5,"timeoutMS":5}}}`))
 	_, err := openSession(&client{driver: &driver{policy: &retry.Policy{}}}, engine.Entity{Options: options})

@@ -148,8 +148,8 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 	return nil, err
 }
 
-// dialedFor returns whether a monitor or a pool dials; otherwise it is the measurement of round trip times. The topology
-// uses one dialer for all connections, and only the callers distinguish them.
+// dialedFor returns whether a monitor or a pool dials; otherwise it is the measurement of round trip times. The
+// topology uses one dialer for all connections, and only the callers distinguish them.
 func dialedFor() (monitor, pooled bool) {
 	var callers [64]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
@@ -241,8 +241,8 @@ func (s *sockets) canceled(address string) (is bool) {
 }
 
 // pause delays a monitor whose check was canceled until the next heartbeat, or until an operation needs a server
-// (Server Monitoring, "Clients use the streaming protocol when supported" and "Requesting an immediate check"). The topology's monitors do not
-// wait.
+// (Server Monitoring, "Clients use the streaming protocol when supported" and "Requesting an immediate check"). The
+// topology's monitors do not wait.
 func (s *sockets) pause(address string, interval time.Duration) {
 	due, waits := false, 0
 	s.change(address, func(w *serverState) {

@@ -136,7 +136,9 @@ func playSockets(t *testing.T, script string) string {
 			go func() {
 				text, err := word+"=ok", wait()
 				if err != nil {
-					text = fmt.Sprintf("%s=%v", word, strings.NewReplacer("use of closed network connection", "closed", "context ", "", checkNow{}.Error(), "checked").Replace(err.Error()))
+					text = fmt.Sprintf("%s=%v", word,
+						strings.NewReplacer("use of closed network connection", "closed", "context ", "", checkNow{}.Error(),
+							"checked").Replace(err.Error()))
 				}
 				if took := time.Since(begun).Truncate(time.Millisecond); took > 0 {
 					text += "@" + took.String()

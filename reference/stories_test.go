@@ -115,8 +115,8 @@ func TestWritesThatAreNeverRetried(t *testing.T) {
 	}
 }
 
-// TestOverloadRetriesNeedAnOption tests that retries after overload errors need retryReads for reads, and retryWrites for
-// writes (Client Backpressure, "Overload retry policy").
+// TestOverloadRetriesNeedAnOption tests that retries after overload errors need retryReads for reads, and retryWrites
+// for writes (Client Backpressure, "Overload retry policy").
 func TestOverloadRetriesNeedAnOption(t *testing.T) {
 	inline := sends{`collection.mapReduce {"map":{"$code":"f"},"reduce":{"$code":"f"},"out":{"inline":1}}`, "mapReduce"}
 	search := sends{"collection.listSearchIndexes", "aggregate"}

@@ -69,8 +69,8 @@ func labelsOf(word string) (out []string) {
 
 var stepForm = regexp.MustCompile(`^(?:([\d.]+[a-z]+)\+)?(\w+)(?::([^/*]*))?(?:/(\w+))?(?:\*(\d+))?$`)
 
-// stepsOf reads steps such as 91/w, overload*2, close, stray, concern:91/w, write:11000, 50ms+ok (a late reply), cursor:7.
-// raws are replies by name.
+// stepsOf reads steps such as 91/w, overload*2, close, stray, concern:91/w, write:11000, 50ms+ok (a late reply),
+// cursor:7. raws are replies by name.
 func stepsOf(t testing.TB, text string, raws map[string]bson.D) (out []step) {
 	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
 	for word := range strings.SplitSeq(text, ",") {

@@ -148,7 +148,8 @@ func (s *site) holdsDocuments(ctx context.Context, database, collection string) 
 	return len(found) > 0, err
 }
 
-// use records namespaces. A user who may not write the record has to allow each run to overwrite what the last one left.
+// use records namespaces. A user who may not write the record has to allow each run to overwrite what the last one
+// left.
 func (s *site) use(ctx context.Context, namespaces []string) error {
 	if len(namespaces) == 0 {
 		return nil

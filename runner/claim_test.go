@@ -64,8 +64,8 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// A run may use a collection that is empty, that an earlier run used, or that the user allows utr to overwrite. A refused
-// run changes nothing.
+// A run may use a collection that is empty, that an earlier run used, or that the user allows utr to overwrite. A
+// refused run changes nothing.
 func TestClaim(t *testing.T) {
 	const out = `operations: [{name: aggregate, object: x, arguments: {pipeline: [{$out: target}]}}]`
 	const drop = `operations: [{name: dropDatabase, object: c, arguments: {database: db}}]`

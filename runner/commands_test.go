@@ -110,7 +110,8 @@ func TestSeedWithoutAMajority(t *testing.T) {
 		{"the primary stepped down after the drop", `["drop"], "writeConcernError": {"code": 11602, "errmsg": "x"}`, true},
 		{"the secondaries are late", `["insert"], "writeConcernError": {"code": 64, "errmsg": "x"}`, false},
 	} {
-		_, err := s.run(ctx, defaultServer, "admin", document(t, `{"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": `+r.fails+`}}`))
+		_, err := s.run(ctx, defaultServer, "admin",
+			document(t, `{"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": `+r.fails+`}}`))
 		testkit.Check(t, err)
 		if err := s.seed(ctx, &specs.Suite{InitialData: data}, &specs.Test{}, ReseedAlways); (err == nil) != r.ok {
 			t.Errorf("%s: %v", r.reason, err)

@@ -14,12 +14,12 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// collection is an element of initialData, or one that a test names and that is not in it: it is absent before the test,
-// since a test of another suite may have left documents there.
+// collection is an element of initialData, or one that a test names and that is not in it: it is absent before the
+// test, since a test of another suite may have left documents there.
 //
 // The format drops and creates every collection of initialData before each test. Unless a difference could be observed,
-// the runner keeps a collection that tests cannot have changed (operations.Effect), and replaces the documents of one in
-// which they can have changed nothing else. It always drops collections that it did not create itself, those with
+// the runner keeps a collection that tests cannot have changed (operations.Effect), and replaces the documents of one
+// in which they can have changed nothing else. It always drops collections that it did not create itself, those with
 // createOptions, and all after a test that did not complete or can have changed anything else.
 type collection struct {
 	database, name string
@@ -74,7 +74,8 @@ func (s *site) seed(ctx context.Context, suite *specs.Suite, t *specs.Test, mode
 		}
 		same := func(a, b bson.Raw) bool { return bytes.Equal(a, b) }
 		again := c.options != nil || mode == ReseedAlways && !c.absent
-		if !again && was != nil && was.changed == operations.Reads && was.absent == c.absent && slices.EqualFunc(was.documents, c.documents, same) {
+		if !again && was != nil && was.changed == operations.Reads && was.absent == c.absent &&
+			slices.EqualFunc(was.documents, c.documents, same) {
 			s.seeded[c.namespace()] = was
 			continue
 		}

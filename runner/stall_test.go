@@ -39,7 +39,8 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-// A test that does not pass while the process is paused is repeated once. If the process was paused again, it is broken.
+// A test that does not pass while the process is paused is repeated once. If the process was paused again, it is
+// broken.
 func TestStalledTest(t *testing.T) {
 	for _, row := range []struct {
 		why     string

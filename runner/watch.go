@@ -11,8 +11,8 @@ import (
 )
 
 // A driver waits for a server for 30 seconds by default, and each step of a clean-up waits again. So the runner itself
-// asks the servers during a test, and ends the test and its clean-up when none of them has answered for a while, or none
-// was primary. Only tests that take long are asked about a primary, since that can trigger their fail points.
+// asks the servers during a test, and ends the test and its clean-up when none of them has answered for a while, or
+// none was primary. Only tests that take long are asked about a primary, since that can trigger their fail points.
 const (
 	askEvery    = 2 * time.Second // also the limit for an answer
 	mostAsks    = 3               // without any answer: more than a restart or a pause of this process explains

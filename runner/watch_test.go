@@ -40,7 +40,8 @@ func TestWatch(t *testing.T) {
 			during := func(what string) func() bool {
 				return func() bool { at := time.Since(began); return row.what == what && row.from <= at && at < row.to }
 			}
-			d := &fakeDeployment{silent: during(stopped), readOnly: during(headless), owned: true, about: deployment.Description{Topology: deployment.ReplicaSet, Hosts: []string{"a:1", "b:1"}}}
+			d := &fakeDeployment{silent: during(stopped), readOnly: during(headless), owned: true,
+				about: deployment.Description{Topology: deployment.ReplicaSet, Hosts: []string{"a:1", "b:1"}}}
 			engine := &fakeEngine{script: map[string][]step{"end": {row.end}, "database0.runCommand": {{Lasts: 30 * time.Second}}}}
 			var verdict *result.Verdict
 			r, err := onFakes(Config{Engine: engine, Timeout: time.Minute, Notify: func(n result.Note) {

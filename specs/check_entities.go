@@ -21,7 +21,8 @@ func (i *inspection) define(p place, s scope, kind string) {
 	s.kinds[p.String] = kind
 }
 
-// checkName checks the name of a database or collection. A server rejects namespaces that are empty or have a zero byte.
+// checkName checks the name of a database or collection. A server rejects namespaces that are empty or have a zero
+// byte.
 func (i *inspection) checkName(p place) {
 	if p.exists() && (p.String == "" || strings.IndexByte(p.String, 0) >= 0) {
 		i.report("namespace", p, "the name of a database or collection cannot be empty or have a zero byte")
@@ -86,7 +87,8 @@ func IsURIOption(name string) bool {
 func (i *inspection) checkClient(client place) {
 	for _, f := range client.get("uriOptions").fields() {
 		if !IsURIOption(f.Key) {
-			i.reportAt("uri-option", f.KeyPosition, client.path+".uriOptions."+f.Key, "unknown URI option %s%s", f.Key, meant.Hint(f.Key, URIOptions()))
+			i.reportAt("uri-option", f.KeyPosition, client.path+".uriOptions."+f.Key, "unknown URI option %s%s", f.Key,
+				meant.Hint(f.Key, URIOptions()))
 		}
 	}
 	if v := client.get("serverApi").get("version"); v.exists() && v.String != "1" {

@@ -32,7 +32,8 @@ type Loaded struct {
 	Rejected []string // suites that are invalid, as expected
 }
 
-// Summary summarizes the files that are not among the suites, with their names if these are wanted. It is "" if all are.
+// Summary summarizes the files that are not among the suites, with their names if these are wanted. It is "" if all
+// are.
 func (l *Loaded) Summary(names bool) string {
 	var parts []string
 	for _, p := range []struct {
@@ -59,9 +60,10 @@ func (l *Loaded) Summary(names bool) string {
 // everything below it except hidden files), standard input ("-"), or, if it does not exist on disk, a
 // built-in suite or folder. Of the twins x.yml and x.json in one folder, only x.yml is loaded.
 //
-// Within a folder, files with other extensions are ignored, and a file that does not look like a suite, such as a report
-// of utr, is one of the others, even if it cannot be parsed. Everything else must be a valid suite: one that cannot be
-// parsed, is empty or was cut off, or has no schemaVersion, is an error, so that no suite is silently skipped.
+// Within a folder, files with other extensions are ignored, and a file that does not look like a suite, such as a
+// report of utr, is one of the others, even if it cannot be parsed. Everything else must be a valid suite: one that
+// cannot be parsed, is empty or was cut off, or has no schemaVersion, is an error, so that no suite is silently
+// skipped.
 //
 // The folders valid-fail and invalid next to a folder valid-pass are the format's own tests. They hold
 // suites whose tests must fail (Suite.MustFail), and invalid suites: a valid one there is an error.
@@ -232,8 +234,8 @@ func isReport(data []byte) bool {
 	return json.Unmarshal(line, &record) == nil && (record.Run != nil || record.Status != nil)
 }
 
-// mayBeSuite reports whether a file that cannot be parsed may be a suite, whole or cut off: it has nothing but comments,
-// begins with a key of a suite, or has one of ownKeys anywhere.
+// mayBeSuite reports whether a file that cannot be parsed may be a suite, whole or cut off: it has nothing but
+// comments, begins with a key of a suite, or has one of ownKeys anywhere.
 func mayBeSuite(data []byte) bool {
 	start := beginning.FindSubmatch(data)
 	return len(start[0]) == len(data) || slices.Contains(sharedKeys, string(start[1])) ||
@@ -299,6 +301,7 @@ func looksLikeSuite(root *source.Value) bool {
 	has := func(k string) bool { return root.Get(k) != nil }
 	foreign := func(f source.Field) bool { return !slices.Contains(sharedKeys, f.Key) }
 	tests := root.Get("tests")
-	return root.Kind == source.Null || slices.ContainsFunc(ownKeys, has) || !slices.ContainsFunc(root.Fields, foreign) && (has("description") ||
-		tests != nil && slices.ContainsFunc(tests.Items, func(t *source.Value) bool { return t.Get("operations") != nil }))
+	return root.Kind == source.Null || slices.ContainsFunc(ownKeys, has) || !slices.ContainsFunc(root.Fields, foreign) &&
+		(has("description") ||
+			tests != nil && slices.ContainsFunc(tests.Items, func(t *source.Value) bool { return t.Get("operations") != nil }))
 }

@@ -77,12 +77,15 @@ func (s *faultScene) during(suite string, topology embedded.Topology, happens fu
 func (s *faultScene) as(roles ...any) {
 	s.Helper()
 	d := s.embedded(embedded.Options{Users: []embedded.User{{Name: "root", Password: testkit.Secret}}})
-	_, err := newWitness(s.T, d.URI()).run(bson.D{{Key: "createUser", Value: "ann"}, {Key: "pwd", Value: testkit.Secret}, {Key: "roles", Value: append(bson.A{}, roles...)}})
+	_, err := newWitness(s.T,
+		d.URI()).run(bson.D{{Key: "createUser", Value: "ann"}, {Key: "pwd", Value: testkit.Secret},
+		{Key: "roles", Value: append(bson.A{}, roles...)}})
 	testkit.Check(s.T, err)
 	s.start(blocked, "--uri", strings.Replace(d.URI(), "root:", "ann:", 1))
 }
 
-// onLocal starts a run on a replica set of --local, whose second test waits, and returns the processes of the secondaries.
+// onLocal starts a run on a replica set of --local, whose second test waits, and returns the processes of the
+// secondaries.
 func (s *faultScene) onLocal(suite string) (secondaries []int) {
 	s.Helper()
 	s.start(suite, "--local", release(s.T), "--topology", "replicaset", "--auth", "off")
@@ -106,7 +109,8 @@ func (s *faultScene) onLocal(suite string) (secondaries []int) {
 // start starts the run of a suite with all reports.
 func (s *faultScene) start(suite string, args ...string) {
 	s.Helper()
-	s.run = s.Start(slices.Concat([]string{"run", "--jobs", "1", "--uri-option", "serverSelectionTimeoutMS=1000"}, everyReport(s.dir), args, []string{suiteFile(s.T, suite)})...)
+	s.run = s.Start(slices.Concat([]string{"run", "--jobs", "1", "--uri-option", "serverSelectionTimeoutMS=1000"},
+		everyReport(s.dir), args, []string{suiteFile(s.T, suite)})...)
 }
 
 // second starts a run whose second test waits, and returns when it does.
@@ -411,8 +415,8 @@ var faults = []fault{
 // none are the verdicts of a run that ends before its first test.
 const none = "skipped skipped skipped"
 
-// Each row of the table in docs/faults.md is what happens: the run ends within the time, with the exit code, its reports
-// have the verdicts and the reason, and nothing else is left. UTR_UPDATE=1 writes the table.
+// Each row of the table in docs/faults.md is what happens: the run ends within the time, with the exit code, its
+// reports have the verdicts and the reason, and nothing else is left. UTR_UPDATE=1 writes the table.
 func TestFaults(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.fault, func(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package local runs clusters of mongod and mongos processes on this machine: standalone, replica set, sharded, and
-// load balanced. Release.Plan and Argv decide what to start, as functions of the cluster's shape and the server version;
-// Start starts it.
+// load balanced. Release.Plan and Argv decide what to start, as functions of the cluster's shape and the server
+// version; Start starts it.
 //
 // All servers listen only on the loopback interface and have test commands enabled. All their files are in one
 // temporary folder of the cluster, which is removed with it. Processes are therefore killed: a shutdown of a mongod may

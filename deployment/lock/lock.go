@@ -127,7 +127,8 @@ const tries = 5
 
 // try tries once to acquire the lock. It returns the other holder, or nil if we hold the lock or on an error.
 func (l *Lock) try(ctx context.Context) (*Holder, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("the lock %s.%s was neither acquired nor refused within %s", Database, Collection, lockTry))
+	ctx, cancel := context.WithTimeoutCause(ctx, lockTry,
+		fmt.Errorf("the lock %s.%s was neither acquired nor refused within %s", Database, Collection, lockTry))
 	defer cancel()
 	failed := func(doing string, err error) error {
 		return fmt.Errorf("%s the lock %s.%s: %w", doing, Database, Collection, err)
@@ -211,7 +212,8 @@ func (l *Lock) recover(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// expired is why a lock is lost that nobody took: another run may have had it meanwhile, as after a pause of this process.
+// expired is why a lock is lost that nobody took: another run may have had it meanwhile, as after a pause of this
+// process.
 func (l *Lock) expired() *LostError {
 	return &LostError{Hosts: l.hosts, Err: fmt.Errorf("it was not renewed for %s, so another run may have used the deployment", l.o.Lease)}
 }
@@ -279,7 +281,8 @@ const ReleaseLimit = releaseLimit + closeLimit
 // Clear removes the lock of a deployment if it is stale or its run has certainly ended. It returns the holder, or nil,
 // and whether it removed the lock.
 func Clear(ctx context.Context, store Store) (holder *Holder, removed bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("the lock %s.%s cannot be read or written within %s", Database, Collection, lockTry))
+	ctx, cancel := context.WithTimeoutCause(ctx, lockTry,
+		fmt.Errorf("the lock %s.%s cannot be read or written within %s", Database, Collection, lockTry))
 	defer cancel()
 	holder, err = store.Read(ctx)
 	if err == nil && holder != nil && holder.Over() {

@@ -164,7 +164,8 @@ func (c *Client) Find(ctx context.Context, id string) (Cluster, error) {
 		Message: fmt.Sprintf("it has no cluster %q", id)}
 }
 
-func (c *Client) cluster(ctx context.Context, limit time.Duration, method string, kind Kind, id string, body any) (found Cluster, err error) {
+func (c *Client) cluster(ctx context.Context, limit time.Duration, method string, kind Kind, id string,
+	body any) (found Cluster, err error) {
 	err = c.do(ctx, limit, method, place(kind, id), body, &found)
 	if err == nil && found.URI == "" {
 		err = &Error{Method: method, URL: c.URL() + place(kind, id), Err: errors.New("the answer has no mongodb_uri: are its servers running?")}
@@ -321,7 +322,8 @@ func (c *Client) list(ctx context.Context, kinds ...Kind) (all []Part, err error
 		}
 		var rows []Part
 		if err := json.Unmarshal(answer[string(kind)], &rows); err != nil {
-			return nil, &Error{Method: http.MethodGet, URL: c.URL() + "/" + string(kind), Err: errors.New("the answer has no list of " + string(kind))}
+			return nil, &Error{Method: http.MethodGet, URL: c.URL() + "/" + string(kind),
+				Err: errors.New("the answer has no list of " + string(kind))}
 		}
 		for _, r := range rows {
 			all = append(all, Part{kind, r.ID})

@@ -113,7 +113,8 @@ func configuration(name string, doc map[string]any, preset bool) (Configuration,
 	}
 	switch {
 	case len(found) == 0:
-		return Configuration{}, fmt.Errorf("%s: it is not a configuration of mongo-orchestration: a server has procParams, a replica set members, a sharded cluster shards", name)
+		return Configuration{},
+			fmt.Errorf("%s: it is not a configuration of mongo-orchestration: a server has procParams, a replica set members, a sharded cluster shards", name)
 	case len(found) > 1:
 		return Configuration{}, fmt.Errorf("%s: its kind is ambiguous: it has keys of %s and of %s", name, found[0], found[1])
 	}

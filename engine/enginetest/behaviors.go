@@ -44,7 +44,8 @@ func describes(k *bench) {
 	d, err := k.engine.Describe(k.ctx)
 	k.check(err)
 	k.failIf(d.Name == "" || d.SchemaVersion == "", "the name or schema version is empty: %q, %q", d.Name, d.SchemaVersion)
-	k.failIf(!slices.IsSorted(d.Operations) || len(slices.Compact(slices.Clone(d.Operations))) != len(d.Operations), "the operations are not sorted, or contain duplicates")
+	k.failIf(!slices.IsSorted(d.Operations) || len(slices.Compact(slices.Clone(d.Operations))) != len(d.Operations),
+		"the operations are not sorted, or contain duplicates")
 	for _, o := range d.Operations {
 		kind, name, _ := strings.Cut(o, ".")
 		k.failIf(kind == "" || name == "", "the operation %q is not kind.name", o)
@@ -53,7 +54,8 @@ func describes(k *bench) {
 		k.failIf(result.EventTypes(m) == nil, "the kind of events %q is unknown", m)
 	}
 	k.failIf(!d.Logs(result.MonitorCommand), "clients do not log command events, which every engine must have")
-	k.failIf(!d.Supports("collection", "find") || d.Supports("collection", "fly"), "it does not support collection.find, or supports collection.fly")
+	k.failIf(!d.Supports("collection", "find") || d.Supports("collection", "fly"),
+		"it does not support collection.find, or supports collection.fly")
 }
 
 func rejectsEntities(k *bench) {
@@ -78,7 +80,8 @@ func appliesOptions(k *bench) {
 	k.failPoint(`{"times": 1}`, `{"failCommands": ["find"], "closeConnection": true}`)
 	out := k.do("onceCollection", "find", all)
 	k.failIf(out.Err == nil, "with retryReads false, a find succeeded after its connection was closed")
-	k.failIf(out.Err.Unsupported != "" || !out.Err.Client, "no server replied to a find, so its error must have client: true, but it is %+v", out.Err)
+	k.failIf(out.Err.Unsupported != "" || !out.Err.Client,
+		"no server replied to a find, so its error must have client: true, but it is %+v", out.Err)
 }
 
 func rejectsNames(k *bench) {
@@ -112,7 +115,8 @@ func rejectsOperations(k *bench) {
 		out := k.do("collection", row.name, row.arguments)
 		k.failIf(out.Err == nil, "%s with %v succeeded", row.name, row.arguments)
 		named := row.name == "fly" || strings.HasSuffix(row.arguments, `}, "color": "red"}`)
-		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want an error that names what is unsupported", row.name, row.arguments, out.Err)
+		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want an error that names what is unsupported", row.name,
+			row.arguments, out.Err)
 	}
 	sent := k.seen(before, result.CommandStarted)
 	k.failIf(len(sent) > 0, "it sent %s", plural.Of(len(sent), "command"))

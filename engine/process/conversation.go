@@ -49,7 +49,8 @@ func converse(in io.Reader, out io.Writer, finish func(error) error, hint func(s
 }
 
 func newConversation(out io.Writer, log *transcript) *conversation {
-	c := &conversation{hint: func(string) {}, lines: make(chan []byte), log: log, ended: make(chan struct{}), written: make(chan struct{}), open: map[int64]chan message{}}
+	c := &conversation{hint: func(string) {}, lines: make(chan []byte), log: log, ended: make(chan struct{}),
+		written: make(chan struct{}), open: map[int64]chan message{}}
 	go c.write(out)
 	return c
 }
@@ -179,7 +180,8 @@ func decode(data []byte, into any) error {
 // call makes a call and decodes its result. callback, which may be nil, serves the adapter's callbacks during the
 // call. The end of ctx cancels the call: an adapter that does not reply within grace has failed. The adapter side
 // cannot cancel a call, and only stops waiting.
-func (c *conversation) call(ctx context.Context, method string, params, into any, during string, callback func() callbackResult) (id int64, err error) {
+func (c *conversation) call(ctx context.Context, method string, params, into any, during string,
+	callback func() callbackResult) (id int64, err error) {
 	id, inbox, err := c.register()
 	if err != nil {
 		return id, err

@@ -60,7 +60,8 @@ func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 		t.raised[failed] = id
 		t.mu.Unlock()
 	}
-	return result.Outcome{Value: result.Value{RawValue: bson.RawValue(r.Value)}, Err: failed, Server: r.Server, ServiceID: r.ServiceID, Decisions: r.Decisions}
+	return result.Outcome{Value: result.Value{RawValue: bson.RawValue(r.Value)}, Err: failed, Server: r.Server,
+		ServiceID: r.ServiceID, Decisions: r.Decisions}
 }
 
 func (t *test) callbackResult(err *result.Error) callbackResult {

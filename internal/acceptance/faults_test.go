@@ -124,7 +124,8 @@ func load(t *testing.T, name string, words ...string) []*specs.Suite {
 }
 
 // run runs a suite on the deployment with the reference engine.
-func (f *fragile) run(ctx context.Context, suite []*specs.Suite, held *lock.Options, notify func(result.Note)) (verdicts []*result.Verdict, summary result.Summary) {
+func (f *fragile) run(ctx context.Context, suite []*specs.Suite, held *lock.Options,
+	notify func(result.Note)) (verdicts []*result.Verdict, summary result.Summary) {
 	f.t.Helper()
 	source, err := deployment.OpenCluster(context.Background(), deployment.ClusterOptions{Lock: held,
 		URI: f.URI() + testkit.Either(strings.Contains(f.URI(), "?"), "&", "?") + "serverSelectionTimeoutMS=2000"})
@@ -226,8 +227,8 @@ func TestServersInTheMiddle(t *testing.T) {
 	}
 }
 
-// When one mongos of two dies, even the one that the runner writes initial data to, one test is broken, and the others run on
-// the other mongos, except those that require several.
+// When one mongos of two dies, even the one that the runner writes initial data to, one test is broken, and the others
+// run on the other mongos, except those that require several.
 func TestMongosIsLeftOut(t *testing.T) {
 	f := start(t, embedded.Options{Topology: embedded.Sharded})
 	suite, err := specs.Parse("left.yml", []byte(`description: left
@@ -387,7 +388,9 @@ func TestServerLogOfFailure(t *testing.T) {
 		testkit.Contains(t, string(report.HTML()(result.TestFinished{Verdict: v})), `"serverLog"`)
 	}
 	slices.Sort(verdicts) // on four topologies
-	testkit.Equal(t, "verdicts", verdicts, append(slices.Repeat([]string{"a test that fails: failed true"}, 4), slices.Repeat([]string{"a test that passes: passed false"}, 4)...))
+	testkit.Equal(t, "verdicts", verdicts,
+		append(slices.Repeat([]string{"a test that fails: failed true"}, 4),
+			slices.Repeat([]string{"a test that passes: passed false"}, 4)...))
 }
 
 // The servers finish the commands of a test before its fail points are turned off and

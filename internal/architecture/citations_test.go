@@ -307,5 +307,7 @@ func TestCitationForms(t *testing.T) {
 			}
 		})
 	}
-	testkit.Equal(t, "column", column("| a | its section |\n|---|---|\n| 1 | Reads |\n\n| section | b |\n|---|---|\n| Writes | 2 |\n", "section"), "[Reads Writes]")
+	testkit.Equal(t, "column",
+		column("| a | its section |\n|---|---|\n| 1 | Reads |\n\n| section | b |\n|---|---|\n| Writes | 2 |\n", "section"),
+		"[Reads Writes]")
 }

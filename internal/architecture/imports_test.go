@@ -64,7 +64,8 @@ func rulesOf(t *testing.T, page string) rules {
 }
 
 // onlyTests are packages with only test files.
-var onlyTests = []string{"internal/acceptance", "internal/acceptance/sweep", "internal/architecture", "internal/bench", "internal/clients", "embedded/internal/replay"}
+var onlyTests = []string{"internal/acceptance", "internal/acceptance/sweep", "internal/architecture", "internal/bench",
+	"internal/clients", "embedded/internal/replay"}
 
 // Packages import what the page allows, and every row of the page has a package.
 func TestImports(t *testing.T) {

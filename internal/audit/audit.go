@@ -216,9 +216,11 @@ func ofLeaves(path string, v *source.Value, emit emitter) {
 		}
 	case source.Int:
 		emit(path, v, fmt.Sprintf("%d became %d", v.Int, v.Int+1), &source.Value{Position: v.Position, Kind: source.Int, Int: v.Int + 1})
-		emit(path, v, fmt.Sprintf("%d became %d.5", v.Int, v.Int), &source.Value{Position: v.Position, Kind: source.Float, Float: float64(v.Int) + 0.5})
+		emit(path, v, fmt.Sprintf("%d became %d.5", v.Int, v.Int),
+			&source.Value{Position: v.Position, Kind: source.Float, Float: float64(v.Int) + 0.5})
 	case source.Float:
-		emit(path, v, fmt.Sprintf("%v became %v", v.Float, v.Float+1), &source.Value{Position: v.Position, Kind: source.Float, Float: v.Float + 1})
+		emit(path, v, fmt.Sprintf("%v became %v", v.Float, v.Float+1),
+			&source.Value{Position: v.Position, Kind: source.Float, Float: v.Float + 1})
 	case source.String:
 		emit(path, v, fmt.Sprintf("%q became %q", v.String, v.String+"x"), str(v.Position, v.String+"x"))
 	case source.Bool:

@@ -81,7 +81,8 @@ func TestClean(t *testing.T) {
 	testkit.Equal(t, "the process, the folder, the target of the link exist", fmt.Sprint(err == nil, exists(folder), exists(precious)), "false false true")
 	testkit.Equal(t, "entries left", len(b.ledger(t)), 2)
 	b.addLeftovers(t, ledger.Entry{Kind: ledger.Lock, URI: "mongodb://***@127.0.0.1:1/", Name: "utr.lock"})
-	b.expect(t, "the environment has the password", "UTR_URI=mongodb://ann:geheim@127.0.0.1:1/ clean", ExitBroken, "left 3 … lock document … nothing listens there")
+	b.expect(t, "the environment has the password", "UTR_URI=mongodb://ann:geheim@127.0.0.1:1/ clean", ExitBroken,
+		"left 3 … lock document … nothing listens there")
 	b.expect(t, "of another deployment", "UTR_URI=mongodb://127.0.0.1:2/ clean", ExitBroken, "left 3 … it requires a password")
 	testkit.Equal(t, "it connects to a deployment that was not named", says(b.out.String()+b.err.String(), "127.0.0.1:2"), false)
 	b.changeRun(t, "machine", "elsewhere")
@@ -91,8 +92,8 @@ func TestClean(t *testing.T) {
 	b.expect(t, "an unreadable entry", "clean", ExitBroken, "broken.json is not an entry")
 }
 
-// A run and a matrix remove what ended runs left on this machine and on their service, and name it. They leave the rest to
-// utr clean. The cells of a matrix remove nothing.
+// A run and a matrix remove what ended runs left on this machine and on their service, and name it. They leave the rest
+// to utr clean. The cells of a matrix remove nothing.
 func TestLeftoversBeforeARun(t *testing.T) {
 	s := fakemo.Start(t)
 	for command, want := range map[string]string{
@@ -221,7 +222,8 @@ func TestDoctorRights(t *testing.T) {
 	}
 }
 
-// Documents that utr did not write are refused by each command that a run with them would refuse, and allowed by --overwrite.
+// Documents that utr did not write are refused by each command that a run with them would refuse, and allowed by
+// --overwrite.
 func TestForeignDocuments(t *testing.T) {
 	for line, r := range map[string]struct{ collection, reason string }{
 		"doctor --uri URI suite.yml":             {"db.coll", "documents that utr did not write, in collections that the suites name: db.coll … --overwrite"},
@@ -258,7 +260,8 @@ func TestSweep(t *testing.T) {
 	s.AddPart("servers", id("old", gone, 7*time.Hour))
 	s.AddPart("replica_sets", id("half", gone, 7*time.Hour)+"-part-shard0")
 	s.AddPart("servers", id("half", gone, 7*time.Hour)+"-part-router0")
-	stays := []string{id("young", gone, 5*time.Hour), id("ours", self.Owner(), 7*time.Hour), id("ours", self.Owner(), 7*time.Hour) + "-part-member0", "utr-mine-abcdefghij", "mine"}
+	stays := []string{id("young", gone, 5*time.Hour), id("ours", self.Owner(), 7*time.Hour),
+		id("ours", self.Owner(), 7*time.Hour) + "-part-member0", "utr-mine-abcdefghij", "mine"}
 	for _, name := range stays {
 		s.AddPart("servers", name)
 	}

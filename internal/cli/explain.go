@@ -86,7 +86,8 @@ utr explain --list`,
 		f.toggle(&e.settings.InTransaction, "transaction", "the session is in a transaction")
 		f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set")
 		f.duration(&e.left, "left", "time until the deadline of timeoutMS, at the end of each attempt")
-		numberUpTo(f, &e.jitter, "jitter", "NUMBER", 1, "jitter of backoffs, from 0 to 1; under a policy of read preferences, which of the near members is chosen")
+		numberUpTo(f, &e.jitter, "jitter", "NUMBER", 1,
+			"jitter of backoffs, from 0 to 1; under a policy of read preferences, which of the near members is chosen")
 		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1), "tokens in the client's bucket (default a full bucket)").DefValue = ""
 		f.within(&e.wire, "wire", "VERSION", 0, math.MaxInt32, "maxWireVersion of the servers")
 		list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult)
@@ -319,7 +320,8 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 		var d retry.Decision
 		in.Tokens, in.Jitter, in.Left = tokens, e.jitter, e.left
 		state, d = retry.Next(state, in)
-		out.add(reference.DecisionOf(d, "", policy.Bucket()), "attempt %d: %s%s [%s] %s\n", d.Attempt, d.Action, detail(d, tokens), strings.Join(d.Rules, " "), d.Reason)
+		out.add(reference.DecisionOf(d, "", policy.Bucket()), "attempt %d: %s%s [%s] %s\n", d.Attempt, d.Action,
+			detail(d, tokens), strings.Join(d.Rules, " "), d.Reason)
 		tokens = d.Tokens
 		switch d.Action {
 		case retry.Select:

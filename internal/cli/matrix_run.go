@@ -104,7 +104,8 @@ func (m *matrixRun) identify(ctx context.Context) (files []string, err error) {
 		knownFailing := cmp.Or(cell.flags.knownFailing, cell.flags.named.adapter.KnownFailing)
 		files = append(files, knownFailing)
 		sum := sha256.New()
-		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, m.call.secrets.texts(slices.Concat(m.extra(), cell.Args(), cell.flags.named.definition())), digests[key])
+		fmt.Fprintf(sum, "%s\n%q\n%s\n", program,
+			m.call.secrets.texts(slices.Concat(m.extra(), cell.Args(), cell.flags.named.definition())), digests[key])
 		for _, name := range append([]string{m.durations, knownFailing}, cell.flags.orchestration.clusters...) {
 			text, err := os.ReadFile(name)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // no name, or a preset
@@ -309,7 +310,8 @@ func (m *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) 
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
-	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", m.folder.report(c.Name), "--annotations=false", "-v"}, m.extra())
+	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", m.folder.report(c.Name),
+		"--annotations=false", "-v"}, m.extra())
 	child := Child{Args: args, More: c.Args(), Output: m.call.secrets.Writer(log), Holds: m.folder.cells}
 	pid, code, err := m.call.program.Child(limited, child)
 	closing := cmp.Or(log.err, file.Close())

@@ -70,7 +70,8 @@ func newNight(t *testing.T, file string) *nightBench {
 		if p.statuses == nil {
 			p.statuses = []result.Status{result.Passed}
 		}
-		notes := []result.Note{result.RunStarted{Time: lastNight, Engine: "reference 1", Servers: deployment.Servers(noSource{b.bench}.Offers()), Cell: cell, Shard: valueOf(c.Args, "--shard")}}
+		notes := []result.Note{result.RunStarted{Time: lastNight, Engine: "reference 1",
+			Servers: deployment.Servers(noSource{b.bench}.Offers()), Cell: cell, Shard: valueOf(c.Args, "--shard")}}
 		for i, s := range p.statuses {
 			n := finished(fmt.Sprintf("test %d", i), s)
 			n.Verdict.Test.Cell, n.Verdict.Test.Deployment = cell, "single 8.0"
@@ -232,15 +233,17 @@ suites: {name: s, paths: [suite.yml]}
 	for what, text := range texts {
 		lacks(t, what, text, "geheim")
 	}
-	want := map[string][2]string{"a_reference_s": {b.env["A"], ""}, "b_reference_s": {b.env["B"], b.env["B1"]}, "c_reference_s": {"", ""}, "d_reference_s": {"", ""}}
+	want := map[string][2]string{"a_reference_s": {b.env["A"], ""}, "b_reference_s": {b.env["B"], b.env["B1"]},
+		"c_reference_s": {"", ""}, "d_reference_s": {"", ""}}
 	for _, c := range b.runs {
 		uri, single := valueOf(c.More, "--uri"), valueOf(c.More, "--single-uri")
 		if want[valueOf(c.Args, "--cell")] != [2]string{uri, single} || strings.Contains(strings.Join(c.Args, " "), "geheim") {
 			t.Errorf("%q runs with %q and %q", c.Args, uri, single)
 		}
 	}
-	b.run(t, "the plan", "--dry-run -v", 0, "utr run --uri 'mongodb://***@h2/?loadBalanced=true' --single-uri 'mongodb://***@h3/?loadBalanced=true' --engine reference … "+
-		"'tlsCertificateKeyFilePassword=***' … --orchestration 'http://***@h7'")
+	b.run(t, "the plan", "--dry-run -v", 0,
+		"utr run --uri 'mongodb://***@h2/?loadBalanced=true' --single-uri 'mongodb://***@h3/?loadBalanced=true' --engine reference … "+
+			"'tlsCertificateKeyFilePassword=***' … --orchestration 'http://***@h7'")
 	lacks(t, "the plan", b.out.String(), "geheim")
 	testkit.Equal(t, "the environment of a child", childEnvironment([]string{"A=1", envURI + "=2", "C=a=b"}), "[A=1 C=a=b]")
 }

@@ -60,6 +60,7 @@ func operationNamed(name string) (retry.Operation, error) {
 	if slices.Contains(names, name) {
 		return retry.Lookup(name), nil
 	}
-	return retry.Operation{}, usage("unknown operation %q%s (known operations: %s, and their names in suites; any other command is a runCommand)",
-		name, meant.Hint(name, slices.AppendSeq(slices.Clone(names), maps.Keys(performs))), strings.Join(names, ", "))
+	return retry.Operation{},
+		usage("unknown operation %q%s (known operations: %s, and their names in suites; any other command is a runCommand)",
+			name, meant.Hint(name, slices.AppendSeq(slices.Clone(names), maps.Keys(performs))), strings.Join(names, ", "))
 }

@@ -141,7 +141,8 @@ func (c *call) root() *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"})
 	completion.Use += " bash|fish|powershell|zsh"
-	completion.Short, completion.Long = "Print a completion script for a shell", "utr completion SHELL --help describes how to load the script."
+	completion.Short, completion.Long = "Print a completion script for a shell",
+		"utr completion SHELL --help describes how to load the script."
 	completion.RunE = requires("a shell: bash, fish, powershell or zsh")
 	return root
 }
@@ -219,7 +220,8 @@ type whole struct {
 	io.Writer
 }
 
-// errReaderGone is the error of standard output whose reader closed it, as head does. It ends a command without a message.
+// errReaderGone is the error of standard output whose reader closed it, as head does. It ends a command without a
+// message.
 var errReaderGone = errors.New("the reader closed standard output")
 
 func (w *whole) Write(p []byte) (int, error) {

@@ -226,7 +226,8 @@ func constants(p *retry.Policy) prose.Constants {
 
 // record records and prints the result of a test.
 func (p *proseFlags) record(c *call, t prose.Test, where string, err error, took time.Duration) error {
-	r := proseRecord{Name: t.Name, Specification: t.Specification(), Section: t.Section, Deployment: where, Status: "passed", Seconds: took.Seconds()}
+	r := proseRecord{Name: t.Name, Specification: t.Specification(), Section: t.Section, Deployment: where, Status: "passed",
+		Seconds: took.Seconds()}
 	lacking, unsupported := (*prose.Unmet)(nil), (*result.Error)(nil)
 	switch {
 	case err == nil:

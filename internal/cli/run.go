@@ -139,15 +139,18 @@ func declareRun(f *flags) *runFlags {
 func (r *runFlags) declareWhere(f *flags) {
 	f.group = "Where to run"
 	f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
-	choice(f, &r.deployment.auth, "auth", "MODE", "access control of the deployment that utr starts (default as each test requires)", "on", "off")
+	choice(f, &r.deployment.auth, "auth", "MODE",
+		"access control of the deployment that utr starts (default as each test requires)", "on", "off")
 	f.toggle(&r.deployment.TLS, "tls", "require TLS on the deployment that utr starts")
 	f.serverAPI(&r.config.ServerAPI, " for clients for which the suite declares none")
-	list(f, &r.uriOptions, "uri-option", "NAME=VALUE", "option for all connection strings, such as compressors=zlib", deployment.ParseURIOption)
+	list(f, &r.uriOptions, "uri-option", "NAME=VALUE", "option for all connection strings, such as compressors=zlib",
+		deployment.ParseURIOption)
 	f.group = "On an existing deployment"
 	f.text(&r.uri, "uri", "URI", "run on the deployment at this connection string (or $"+envURI+")")
 	f.text(&r.single, "single-uri", "URI",
 		"with --uri: load balancer in front of a single mongos, for load balanced deployments (or $"+envSingleURI+")")
-	f.toggle(&r.overwrite, "overwrite", "with --uri: use the collections that suites name, even if they contain documents that utr did not write")
+	f.toggle(&r.overwrite, "overwrite",
+		"with --uri: use the collections that suites name, even if they contain documents that utr did not write")
 	f.duration(&r.lock.Wait, "wait-for-lock", "with --uri: how long to wait for another run to release the deployment (default no wait)")
 	f.text(&r.lock.Name, "lock-name", "NAME",
 		"with --uri: name of this run, shown to runs that find the deployment locked, such as the URL of a CI job")
@@ -360,7 +363,8 @@ func (c *call) announceInterruption(ctx context.Context) (stop func()) {
 	cancel := context.AfterFunc(ctx, func() {
 		defer close(printed)
 		c.note(fmt.Sprintf("%s: cleaning up (fail points, sessions, clients); this takes up to %s if a deployment does not answer, "+
-			"and up to %s if a service removes clusters; a second signal quits at once", runner.Interruption(ctx), runner.InterruptedEnd+lock.ReleaseLimit, deployment.CloseLimit))
+			"and up to %s if a service removes clusters; a second signal quits at once", runner.Interruption(ctx),
+			runner.InterruptedEnd+lock.ReleaseLimit, deployment.CloseLimit))
 	})
 	return func() {
 		if !cancel() {

@@ -54,7 +54,8 @@ func TestSurvivingMutant(t *testing.T) {
 func TestExplainSuite(t *testing.T) {
 	b := realBench(t)
 	testkit.Equal(t, "the exit code of new", b.utr("new client-backpressure a.yml"), ExitOK)
-	testkit.Equal(t, "the exit code", b.utr("explain --run 'after overload errors' --policy client-backpressure@2025-12 --topology replicaset --html page.html a.yml"), ExitOK)
+	testkit.Equal(t, "the exit code",
+		b.utr("explain --run 'after overload errors' --policy client-backpressure@2025-12 --topology replicaset --html page.html a.yml"), ExitOK)
 	for _, want := range []string{
 		`find on collection  a\.yml:\d+:9`,
 		`attempt 1: select, tokens 1000 \[R1\] first attempt`,

@@ -292,7 +292,8 @@ func (c *call) ledger() (*ledger.Ledger, error) {
 	return ledger.Open(dir)
 }
 
-// runLedger opens the ledger for a run. Outside of a matrix, which does so itself, it removes leftovers of earlier runs.
+// runLedger opens the ledger for a run. Outside of a matrix, which does so itself, it removes leftovers of earlier
+// runs.
 func (r *runFlags) runLedger(ctx context.Context, c *call) (*ledger.Ledger, error) {
 	book, err := c.ledger()
 	if err == nil && r.config.Cell == "" {

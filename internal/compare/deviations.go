@@ -34,45 +34,60 @@ func Deviations() []Deviation {
 	return []Deviation{
 		{
 			ID: "D1", Engines: by(goDriver), Title: "continues an unordered bulk write after a command that failed as a whole",
-			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write, Top-Level Errors: all such errors do",
-			Suite:   "unordered-bulk-write-continues.yml", example: Schedule{Operation: "bulkWriteUnordered", Topology: plainest, Faults: []Fault{{Code: 8000}}},
+			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or " +
+				"not, as a retryable error does without retries; Bulk Write, Top-Level Errors: all such errors do",
+			Suite:    "unordered-bulk-write-continues.yml",
+			example:  Schedule{Operation: "bulkWriteUnordered", Topology: plainest, Faults: []Fault{{Code: 8000}}},
 			schedule: allOf(calls("bulkWriteUnordered"), events(shorter)),
 		},
 		{
 			ID: "D2", Engines: by(goDriver, nodeJS), Title: "ends an ordered bulk write at a write concern error",
 			Section: "CRUD, Error Handling, does not say whether a bulk write continues; Bulk Write, Write Concern Errors: client bulk writes do", Permitted: true,
-			Suite: "ordered-bulk-write-ends-at-write-concern-error.yml", example: Schedule{Operation: "bulkWrite", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
+			Suite:    "ordered-bulk-write-ends-at-write-concern-error.yml",
+			example:  Schedule{Operation: "bulkWrite", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: allOf(calls("bulkWrite"), fault(Fault.ofWriteConcern), events(longer)),
 		},
 		{
 			ID: "D3", Engines: by(goDriver), Title: "does not retry error 50 that has the label RetryableWriteError",
 			Section: "Retryable Writes, Determining Retryable Write Errors",
-			Suite:   "error-50-with-label-is-retried.yml", example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{{Code: 50, Labels: []string{"RetryableWriteError"}}}},
+			Suite:   "error-50-with-label-is-retried.yml",
+			example: Schedule{Operation: "insertOne", Topology: plainest,
+				Faults: []Fault{{Code: 50, Labels: []string{"RetryableWriteError"}}}},
 			schedule: fault(func(f Fault) bool { return f.Code == codes.MaxTimeMSExpired && f.labelled("RetryableWriteError") }),
 		},
 		{
 			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the previous error of a read when the last one has the label NoWritesPerformed",
 			Section: "Retryable Reads, If a retry attempt fails (the label belongs to Retryable Writes)",
-			Suite:   "no-writes-performed-of-a-read.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
+			Suite:   "no-writes-performed-of-a-read.yml",
+			example: Schedule{Operation: "find", Topology: plainest,
+				Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: allOf(shown.reads, labelled("NoWritesPerformed")),
 		},
 		{
-			ID: "D5", Engines: by(goDriver), Title: "decides whether to retry by the error before one that has the label NoWritesPerformed, so that a write may be sent again for an error that is not retryable",
-			Section: "Retryable Writes, Executing Retryable Write Commands: the label only selects the error to raise; Client Backpressure, Interaction with Other Retry Policies",
-			Suite:   "last-error-decides.yml", example: Schedule{Operation: "deleteMany", Topology: plainest, Faults: []Fault{overloaded(), {Code: 2, Labels: []string{"NoWritesPerformed"}}}},
+			ID: "D5", Engines: by(goDriver),
+			Title: "decides whether to retry by the error before one that has the label NoWritesPerformed, so that a write may " +
+				"be sent again for an error that is not retryable",
+			Section: "Retryable Writes, Executing Retryable Write Commands: the label only selects the error to raise; Client " +
+				"Backpressure, Interaction with Other Retry Policies",
+			Suite: "last-error-decides.yml",
+			example: Schedule{Operation: "deleteMany", Topology: plainest,
+				Faults: []Fault{overloaded(), {Code: 2, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: allOf(shown.writes, labelled("NoWritesPerformed"), events(func(l, r []string) bool { return len(r) > 0 }),
 				anyOf(events(func(l, r []string) bool { return len(r) > len(l) }), labelled("SystemOverloadedError"))),
 		},
 		{
 			ID: "D6", Engines: by(goDriver, pyMongo, java), Title: "may send a second attempt to the mongos that failed the first",
-			Section: "Retryable Reads, Selecting the server for retry; Retryable Writes, Executing Retryable Write Commands: in a sharded cluster, the server is deprioritized",
+			Section: "Retryable Reads, Selecting the server for retry; Retryable Writes, Executing Retryable Write Commands: " +
+				"in a sharded cluster, the server is deprioritized",
 			schedule: allOf(topology("sharded"), anyOf(sameEvents(servers),
 				events(func(l, r []string) bool { return elsewhere(l) != elsewhere(r) }))),
 		},
 		{
 			ID: "D7", Engines: by(goDriver), Title: "does not apply a client's timeoutMS to getMore",
 			Section: "Client Side Operations Timeout, Cursors: the default timeoutMode of cursors that are not tailable is cursorLifetime",
-			Suite:   "timeout-of-a-cursor.yml", example: Schedule{Operation: "getMore", Topology: plainest, Options: Options{"timeoutMS": someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}},
+			Suite:   "timeout-of-a-cursor.yml",
+			example: Schedule{Operation: "getMore", Topology: plainest, Options: Options{"timeoutMS": someTimeMS},
+				Faults: []Fault{{BlockMS: blockedMS}}},
 			schedule: allOf(calls("getMore"), shown.timed, fault(func(f Fault) bool { return f.BlockMS > someTimeMS })),
 		},
 		{
@@ -85,14 +100,17 @@ func Deviations() []Deviation {
 			}),
 		},
 		{
-			ID: "D9", Engines: by(goDriver), Title: "checks a server that it has marked Unknown only after half a second, which may be more time than timeoutMS leaves",
+			ID: "D9", Engines: by(goDriver),
+			Title:   "checks a server that it has marked Unknown only after half a second, which may be more time than timeoutMS leaves",
 			Section: `Server Discovery and Monitoring, "not writable primary" and "node is recovering": clients request an immediate check, no sooner than minHeartbeatFrequencyMS after the last one`, Permitted: true,
 			schedule: allOf(shown.timed, anyOf(events(longer), calls("bulkWriteUnordered")), fault(Fault.unsettles)),
 		},
 		{
 			ID: "D10", Engines: by(goDriver), Title: "labels the network errors of writes to a standalone with RetryableWriteError",
-			Section: "Retryable Writes, RetryableWriteError Labels: any server version that supports retryable writes, which a standalone of that version does not", Permitted: true,
-			Suite: "network-error-of-a-standalone.yml", example: Schedule{Operation: "insertOne", Topology: "single", Faults: []Fault{{Close: true}}},
+			Section: "Retryable Writes, RetryableWriteError Labels: any server version that supports retryable writes, which a " +
+				"standalone of that version does not", Permitted: true,
+			Suite:    "network-error-of-a-standalone.yml",
+			example:  Schedule{Operation: "insertOne", Topology: "single", Faults: []Fault{{Close: true}}},
 			schedule: allOf(topology("single"), only("operation"), right("RetryableWriteError")),
 			test: allOf(topology("single"), outcomes(func(l, r string) bool {
 				return strings.HasSuffix(l, "raised client error") && r == l+", RetryableWriteError"
@@ -100,44 +118,54 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D11", Engines: by(goDriver), Title: "raises the write concern error of an aggregate with $out as an error without a public type",
-			Section: "Read and Write Concern, Errors",
-			Suite:   "write-concern-error-of-out.yml", example: Schedule{Operation: "aggregateOut", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
+			Section:  "Read and Write Concern, Errors",
+			Suite:    "write-concern-error-of-out.yml",
+			example:  Schedule{Operation: "aggregateOut", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: allOf(calls("aggregateOut"), fault(Fault.ofWriteConcern), only("operation")),
 		},
 		{
 			ID: "D12", Engines: by(goDriver), Title: "counts other errors after an overload error against limits other than maxAdaptiveRetries",
 			Section: "Client Backpressure, Overload retry policy: the limit applies to all retry attempts, also under timeoutMS",
 			Suite:   "limit-after-overload.yml",
-			example: Schedule{Operation: "find", Topology: plainest, Options: Options{"maxAdaptiveRetries": 3}, Faults: []Fault{overloaded(), {Close: true}, {Close: true}}},
+			example: Schedule{Operation: "find", Topology: plainest, Options: Options{"maxAdaptiveRetries": 3},
+				Faults: []Fault{overloaded(), {Close: true}, {Close: true}}},
 			schedule: allOf(anyOf(func(s shown) bool { return s.Options["maxAdaptiveRetries"] != nil }, shown.timed),
 				fault(func(f Fault) bool { return f.labelled("SystemOverloadedError") && f.labelled("RetryableError") })),
 		},
 		{
-			ID: "D13", Engines: by(goDriver, pyMongo, nodeJS, java), Title: "reports only the last write concern error of a bulk write, and none if a command failed",
+			ID: "D13", Engines: by(goDriver, pyMongo, nodeJS, java),
+			Title:   "reports only the last write concern error of a bulk write, and none if a command failed",
 			Section: "CRUD, Error Handling, BulkWriteException: writeConcernError", Permitted: true,
 			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered"), only("operation"), left("write concern error:")),
 		},
 		{
-			ID: "D14", Engines: by(goDriver, pyMongo, nodeJS, java), Title: "leaves a server's TransientTransactionError on the error of a commit whose outcome is not known",
+			ID: "D14", Engines: by(goDriver, pyMongo, nodeJS, java),
+			Title:   "leaves a server's TransientTransactionError on the error of a commit whose outcome is not known",
 			Section: "Transactions, Error Labels: the two labels exclude each other", Permitted: true,
-			Suite:    "labels-of-an-unknown-commit.yml",
-			example:  Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 50, Labels: []string{"TransientTransactionError"}}}},
+			Suite: "labels-of-an-unknown-commit.yml",
+			example: Schedule{Operation: "commitTransaction", Topology: plainest,
+				Faults: []Fault{{Code: 50, Labels: []string{"TransientTransactionError"}}}},
 			schedule: allOf(labelled("TransientTransactionError"), only("operation"), left("UnknownTransactionCommitResult")),
 		},
 		{
 			ID: "D15", Engines: by(goDriver, pyMongo), Title: "raises an error other than the last one without the label NoWritesPerformed",
-			Section: "Retryable Writes, Executing Retryable Write Commands: the newest error that indicates an attempt, which may be a network error or a write concern error; Client Backpressure, Overload retry policy",
-			Suite:   "error-of-several.yml",
-			example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{overloaded(), {Close: true}, {Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
+			Section: "Retryable Writes, Executing Retryable Write Commands: the newest error that indicates an attempt, which " +
+				"may be a network error or a write concern error; Client Backpressure, Overload retry policy",
+			Suite: "error-of-several.yml",
+			example: Schedule{Operation: "insertOne", Topology: plainest,
+				Faults: []Fault{overloaded(), {Close: true},
+					{Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
 			schedule: allOf(shown.writes, shown.alone,
 				anyOf(labelled("NoWritesPerformed"), left("NoWritesPerformed"), right("NoWritesPerformed")),
 				outcomes(func(l, r string) bool { return strings.Contains(l, " raised ") && strings.Contains(r, " raised ") })),
 		},
 		{
-			ID: "D16", Engines: by(goDriver), Title: "retries commitTransaction and abortTransaction behind a load balancer based on the error code, without the label RetryableWriteError",
+			ID: "D16", Engines: by(goDriver),
+			Title:   "retries commitTransaction and abortTransaction behind a load balancer based on the error code, without the label RetryableWriteError",
 			Section: "Retryable Writes, Determining Retryable Write Errors: from 4.4 on the server's label alone decides",
 			Suite:   "commit-behind-a-load-balancer.yml",
-			example: Schedule{Operation: "commitTransaction", Topology: "load-balanced", Faults: []Fault{{Code: 6, Labels: []string{"TransientTransactionError"}}}},
+			example: Schedule{Operation: "commitTransaction", Topology: "load-balanced",
+				Faults: []Fault{{Code: 6, Labels: []string{"TransientTransactionError"}}}},
 			schedule: allOf(topology("load-balanced"),
 				anyOf(allOf(calls("commitTransaction", "abortTransaction"), events(shorter)),
 					allOf(calls("withTransaction"), events(commitsAgain))), // the transaction should restart
@@ -159,7 +187,8 @@ func Deviations() []Deviation {
 			}),
 		},
 		{
-			ID: "D19", Engines: by(goDriver, java), Title: "sends the recovery token of an earlier transaction with the abort of one that has none yet",
+			ID: "D19", Engines: by(goDriver, java),
+			Title:    "sends the recovery token of an earlier transaction with the abort of one that has none yet",
 			Section:  "Transactions, recoveryToken field: starting a transaction clears it",
 			schedule: sameEvents(", recovery token"),
 		},
@@ -173,16 +202,20 @@ func Deviations() []Deviation {
 		{
 			ID: "D21", Engines: by(pyMongo), Title: "publishes a command failed event for a reply that has ok: 1 and a write concern error",
 			Section: "Command Logging and Monitoring, Succeeded or Failed",
-			Suite:   "command-that-succeeds.yml", example: Schedule{Operation: "findOneAndUpdate", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
+			Suite:   "command-that-succeeds.yml",
+			example: Schedule{Operation: "findOneAndUpdate", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: each(func(one Difference) bool {
 				return one.Aspect == "events" &&
 					one.Right == strings.ReplaceAll(one.Left, "succeeded, write concern error ", "failed: code ")
 			}),
 		},
 		{
-			ID: "D22", Engines: by(pyMongo), Title: "reports UnknownTransactionCommitResult based on the error code, whether it has the label RetryableWriteError or not",
-			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, Determining Retryable Write Errors: from 4.4 on the server's label alone decides", Permitted: true,
-			Suite: "label-of-a-commit-by-its-code.yml", example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 6, Labels: []string{}}}},
+			ID: "D22", Engines: by(pyMongo),
+			Title: "reports UnknownTransactionCommitResult based on the error code, whether it has the label RetryableWriteError or not",
+			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, " +
+				"Determining Retryable Write Errors: from 4.4 on the server's label alone decides", Permitted: true,
+			Suite:   "label-of-a-commit-by-its-code.yml",
+			example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 6, Labels: []string{}}}},
 			schedule: anyOf(allOf(calls("withTransaction"), events(commitsAgain)), outcomes(func(l, r string) bool {
 				const label = ", UnknownTransactionCommitResult"
 				return strings.TrimSuffix(l, label) == strings.TrimSuffix(r, label)
@@ -190,23 +223,28 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D23", Engines: by(pyMongo), Title: "does not retry getMore behind a load balancer",
-			Section: "Client Backpressure, Driver mechanisms subject to the retry policy",
-			Suite:   "getmore-behind-a-load-balancer.yml", example: Schedule{Operation: "getMore", Topology: "load-balanced", Faults: []Fault{overloaded()}},
+			Section:  "Client Backpressure, Driver mechanisms subject to the retry policy",
+			Suite:    "getmore-behind-a-load-balancer.yml",
+			example:  Schedule{Operation: "getMore", Topology: "load-balanced", Faults: []Fault{overloaded()}},
 			schedule: allOf(calls("getMore"), topology("load-balanced"), events(longer)),
 		},
 		{
-			ID: "D24", Engines: by(pyMongo, nodeJS), Title: "ends a bulk write, ordered or not, at a write concern error whose code is that of a retryable error",
+			ID: "D24", Engines: by(pyMongo, nodeJS),
+			Title:   "ends a bulk write, ordered or not, at a write concern error whose code is that of a retryable error",
 			Section: "CRUD, Error Handling, does not say whether a bulk write continues after a write concern error", Permitted: true,
-			Suite: "bulk-write-ends-at-retryable-write-concern-error.yml", example: Schedule{Operation: "bulkWriteUnordered", Topology: "single", Faults: []Fault{{WriteConcernError: 6}}},
+			Suite:    "bulk-write-ends-at-retryable-write-concern-error.yml",
+			example:  Schedule{Operation: "bulkWriteUnordered", Topology: "single", Faults: []Fault{{WriteConcernError: 6}}},
 			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered"), fault(Fault.ofWriteConcern), events(longer)),
 		},
 		{
-			ID: "D25", Engines: by(pyMongo), Title: "commits without write concern majority after an overload error, even if another error preceded it",
+			ID: "D25", Engines: by(pyMongo),
+			Title:    "commits without write concern majority after an overload error, even if another error preceded it",
 			Section:  "Transactions, Interaction with Client Backpressure",
 			schedule: sameEvents(`, w "majority"`),
 		},
 		{
-			ID: "D26", Engines: by(pyMongo, java), Title: "keeps its connections after a write concern error that says that the server is shutting down",
+			ID: "D26", Engines: by(pyMongo, java),
+			Title:    "keeps its connections after a write concern error that says that the server is shutting down",
 			Section:  `Server Discovery and Monitoring, "not writable primary" and "node is recovering": these errors clear the pool, other state change errors do not`,
 			schedule: allOf(fault(Fault.shutsDown), sameEvents(cleared)),
 		},
@@ -219,9 +257,11 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D28", Engines: by(nodeJS), Title: "labels every network error with RetryableWriteError, including those of reads",
-			Section: "Retryable Writes, RetryableWriteError Labels: read literally, any network error of a client with retryWrites true", Permitted: true,
-			Suite: "network-error-of-a-read.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Close: true}, {Close: true}}},
-			schedule: outcomes(func(l, r string) bool { return r == l+", RetryableWriteError" }),
+			Section:   "Retryable Writes, RetryableWriteError Labels: read literally, any network error of a client with retryWrites true",
+			Permitted: true,
+			Suite:     "network-error-of-a-read.yml",
+			example:   Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Close: true}, {Close: true}}},
+			schedule:  outcomes(func(l, r string) bool { return r == l+", RetryableWriteError" }),
 		},
 		{
 			ID: "D29", Engines: by(nodeJS), Title: "clears the pool twice for one network error behind a load balancer, or not at all",
@@ -229,20 +269,26 @@ func Deviations() []Deviation {
 			schedule: allOf(topology("load-balanced"), sameEvents(cleared)),
 		},
 		{
-			ID: "D30", Engines: by(nodeJS), Title: "raises the write concern error of an insertMany without its labels, and in place of a write error",
-			Section: "CRUD, Error Handling; Retryable Writes, RetryableWriteError Labels",
-			Suite:   "write-errors-beside-write-concern-error.yml", example: Schedule{Operation: "insertManyUnordered", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
+			ID: "D30", Engines: by(nodeJS),
+			Title:    "raises the write concern error of an insertMany without its labels, and in place of a write error",
+			Section:  "CRUD, Error Handling; Retryable Writes, RetryableWriteError Labels",
+			Suite:    "write-errors-beside-write-concern-error.yml",
+			example:  Schedule{Operation: "insertManyUnordered", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: allOf(calls("insertMany", "insertManyUnordered"), only("operation"), fault(Fault.ofWriteConcern)),
 		},
 		{
-			ID: "D31", Engines: by(nodeJS), Title: "with retryWrites false, does not retry commitTransaction after an overload error was followed by another",
+			ID: "D31", Engines: by(nodeJS),
+			Title:    "with retryWrites false, does not retry commitTransaction after an overload error was followed by another",
 			Section:  "Transactions, Interaction with Retryable Writes: commitTransaction is retried whatever retryWrites is",
 			schedule: allOf(calls("commitTransaction"), off("retryWrites"), events(longer)),
 		},
 		{
-			ID: "D32", Engines: by(nodeJS), Title: "sends neither abortTransaction nor commitTransaction if the first command has failed with the label RetryableError, without SystemOverloadedError",
+			ID: "D32", Engines: by(nodeJS),
+			Title:   "sends neither abortTransaction nor commitTransaction if the first command has failed with the label RetryableError, without SystemOverloadedError",
 			Section: "Transactions, ClientSession changes: sending a command begins the transaction, whatever its result",
-			Suite:   "abort-after-a-failed-command.yml", example: Schedule{Operation: "withTransaction", Topology: plainest, Faults: []Fault{{Code: 211, Labels: []string{"RetryableError"}}}},
+			Suite:   "abort-after-a-failed-command.yml",
+			example: Schedule{Operation: "withTransaction", Topology: plainest,
+				Faults: []Fault{{Code: 211, Labels: []string{"RetryableError"}}}},
 			schedule: allOf(events(longer), labelled("RetryableError"),
 				events(func(l, r []string) bool { return strings.Contains(l[len(r)], "Transaction on admin") })),
 		},
@@ -261,21 +307,26 @@ func Deviations() []Deviation {
 			})),
 		},
 		{
-			ID: "D35", Engines: by(java), Title: "retries a write concern error of an insert, update or delete only if its code says that the server is not writable, whatever its label",
+			ID: "D35", Engines: by(java),
+			Title:   "retries a write concern error of an insert, update or delete only if its code says that the server is not writable, whatever its label",
 			Section: "Retryable Writes, Determining Retryable Write Errors: the server's label decides",
-			Suite:   "write-concern-error-of-an-update.yml", example: Schedule{Operation: "updateOne", Topology: plainest, Faults: []Fault{{WriteConcernError: 262}}},
+			Suite:   "write-concern-error-of-an-update.yml",
+			example: Schedule{Operation: "updateOne", Topology: plainest, Faults: []Fault{{WriteConcernError: 262}}},
 			schedule: allOf(events(func(l, r []string) bool { return len(l) >= len(r) && len(r) > 0 }),
 				fault(func(f Fault) bool { return f.ofWriteConcern() && !f.deposes() })),
 		},
 		{
 			ID: "D36", Engines: by(java), Title: "raises the previous error when the retry of a read fails with MaxTimeMSExpired",
-			Section: "Retryable Reads, If a retry attempt fails: the error of the retry is raised",
-			Suite:   "max-time-expired-of-a-retry.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 89}, {Code: 50}}},
+			Section:  "Retryable Reads, If a retry attempt fails: the error of the retry is raised",
+			Suite:    "max-time-expired-of-a-retry.yml",
+			example:  Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 89}, {Code: 50}}},
 			schedule: allOf(shown.reads, only("operation"), shown.alone, left("raised server error, code 50")),
 		},
 		{
-			ID: "D37", Engines: by(java), Title: "with timeoutMS, publishes and raises MaxTimeMSExpired as a timeout that has no reply and no code, and that ends the operation",
-			Section: "Client Side Operations Timeout, Error Transformations: it becomes the new error type; Command Logging and Monitoring, Error Handling, does not say in which form the event has it", Permitted: true,
+			ID: "D37", Engines: by(java),
+			Title: "with timeoutMS, publishes and raises MaxTimeMSExpired as a timeout that has no reply and no code, and that ends the operation",
+			Section: "Client Side Operations Timeout, Error Transformations: it becomes the new error type; Command Logging " +
+				"and Monitoring, Error Handling, does not say in which form the event has it", Permitted: true,
 			schedule: allOf(shown.timed, fault(func(f Fault) bool { return f.Code == codes.MaxTimeMSExpired }), func(s shown) bool {
 				return slices.ContainsFunc(s.differences, func(one Difference) bool {
 					return strings.Contains(one.Left, "code 50") && !strings.Contains(one.Right, "code 50") ||
@@ -284,14 +335,17 @@ func Deviations() []Deviation {
 			}),
 		},
 		{
-			ID: "D38", Engines: by(java), Title: "reports UnknownTransactionCommitResult behind a load balancer based on the error code, without the label RetryableWriteError",
-			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, Determining Retryable Write Errors", Permitted: true,
+			ID: "D38", Engines: by(java),
+			Title: "reports UnknownTransactionCommitResult behind a load balancer based on the error code, without the label RetryableWriteError",
+			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, " +
+				"Determining Retryable Write Errors", Permitted: true,
 			schedule: allOf(topology("load-balanced"), outcomes(func(l, r string) bool {
 				return l+", UnknownTransactionCommitResult" == r
 			})),
 		},
 		{
-			ID: "D39", Engines: by(java), Title: "when the retry after a write concern error fails, raises the write concern error and continues the bulk write",
+			ID: "D39", Engines: by(java),
+			Title:   "when the retry after a write concern error fails, raises the write concern error and continues the bulk write",
 			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not; which error is raised",
 			schedule: allOf(fault(Fault.deposes), anyOf(
 				allOf(calls("bulkWrite", "bulkWriteUnordered"), events(func(l, r []string) bool { return len(r) > len(l) })),
@@ -300,9 +354,10 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D40", Engines: by(goDriver, pyMongo, nodeJS), Title: "reads error labels inside a write concern error",
-			Section:  "Retryable Writes, Determining Retryable Write Errors: a label is in the top-level errorLabels of the reply",
-			Suite:    "labels-inside-a-write-concern-error.yml",
-			example:  Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{{WriteConcernError: 64, Inner: []string{"RetryableWriteError"}}}},
+			Section: "Retryable Writes, Determining Retryable Write Errors: a label is in the top-level errorLabels of the reply",
+			Suite:   "labels-inside-a-write-concern-error.yml",
+			example: Schedule{Operation: "insertOne", Topology: plainest,
+				Faults: []Fault{{WriteConcernError: 64, Inner: []string{"RetryableWriteError"}}}},
 			schedule: fault(func(f Fault) bool { return f.Inner != nil }),
 		},
 	}

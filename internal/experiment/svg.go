@@ -36,7 +36,8 @@ func (r *Report) svg() string {
 	height := goodput + 70 + legend + attempts + 40
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="overload-title overload-what">`, plotWidth, height)
-	fmt.Fprintf(&b, "\n<title id=\"overload-title\">%s</title>\n<desc id=\"overload-what\">%s</desc>\n", html.EscapeString(r.title()), html.EscapeString(r.describe()))
+	fmt.Fprintf(&b, "\n<title id=\"overload-title\">%s</title>\n<desc id=\"overload-what\">%s</desc>\n",
+		html.EscapeString(r.title()), html.EscapeString(r.describe()))
 	b.WriteString("<style>\n" + svgStyle + "</style>\n")
 	fmt.Fprintf(&b, `<rect class="ground" width="%d" height="%d"/>`+"\n", plotWidth, height)
 	label(&b, 8, 18, "start", "head", "Goodput: successful operations per second. The line shows operations started.")

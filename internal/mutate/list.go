@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// The lists of mutations: those that must be detected, and those that need not be. In survivors.txt, a title is the reason.
+// The lists of mutations: those that must be detected, and those that need not be. In survivors.txt, a title is the
+// reason.
 const (
 	namedFile     = "internal/mutate/named.txt"
 	survivorsFile = "internal/mutate/survivors.txt"

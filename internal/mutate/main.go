@@ -1,5 +1,5 @@
-// Command mutate checks the tests: it breaks the program in one place at a time, and expects a test to fail. It does not
-// modify the tree: each changed file is an overlay for the compiler.
+// Command mutate checks the tests: it breaks the program in one place at a time, and expects a test to fail. It does
+// not modify the tree: each changed file is an overlay for the compiler.
 //
 //	mutate [-n N] [-budget D] [-seed S] [-tests PACKAGES] PACKAGE...   a sample of the mutations that it finds in packages
 //	mutate -named REGEXP                                               the mutations of named.txt
@@ -94,8 +94,8 @@ func readNamed(match string) (chosen []Mutation, err error) {
 	return chosen, nil
 }
 
-// tryAll tries mutations in parallel until there are enough, and prints those that no test detects. Found mutations that do
-// not build are not counted.
+// tryAll tries mutations in parallel until there are enough, and prints those that no test detects. Found mutations
+// that do not build are not counted.
 func tryAll(ctx context.Context, mutations []Mutation, jobs int, enough func(tried int) bool) error {
 	var mu sync.Mutex
 	var all errgroup.Group

@@ -127,7 +127,8 @@ func (k *stage) twoServers(c *client, command string, different bool) {
 	failed, succeeded := c.events(command, result.CommandFailed), c.events(command, result.CommandSucceeded)
 	one := len(failed) == 1 && len(succeeded) == 1
 	k.require(one, "%s failed and %d succeeded, not 1 and 1", plural.Of(len(failed), "attempt"), len(succeeded))
-	k.require((failed[0].Address != succeeded[0].Address) == different, "the attempts ran on %s and %s", failed[0].Address, succeeded[0].Address)
+	k.require((failed[0].Address != succeeded[0].Address) == different, "the attempts ran on %s and %s", failed[0].Address,
+		succeeded[0].Address)
 }
 
 // retargeted fails a read once on the primary.

@@ -57,5 +57,6 @@ var (
 	commandProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// leadingColons matches "::" at the beginning of a line, after any white space. Like "##[" anywhere, it begins a command.
+// leadingColons matches "::" at the beginning of a line, after any white space. Like "##[" anywhere, it begins a
+// command.
 var leadingColons = regexp.MustCompile(`(?m)^([\s\v\x{85}\pZ]*)::`)

@@ -27,7 +27,9 @@ func failing(description, reason string) result.Note {
 func TestAnnotations(t *testing.T) {
 	text := string(generate(report.Annotated(func(result.Note) []byte { return nil }),
 		[]result.Note{failing("100%: a,b", "one\ntwo, three"), result.RunFinished{Summary: result.Summary{Problems: []string{"stale"}}}}))
-	testkit.Contains(t, text, "::error file=specs/find.yml,line=1,col=2,title=failed s%3A 100%25%3A a%2Cb::  one%0A  two, three%0A  p: ", "\n::error title=utr::stale\n")
+	testkit.Contains(t, text,
+		"::error file=specs/find.yml,line=1,col=2,title=failed s%3A 100%25%3A a%2Cb::  one%0A  two, three%0A  p: ",
+		"\n::error title=utr::stale\n")
 }
 
 // workflowCommand matches lines that the runner of GitHub Actions treats as commands.
@@ -52,14 +54,17 @@ func FuzzAnnotations(f *testing.F) {
 
 // Text from suites cannot add tags, headings or blocks.
 func FuzzMarkdown(f *testing.F) {
-	for _, s := range []string{"<script>alert(1)</script>", "# heading", "a | b", "```\n<img>", "`", "``` ```", "[x](javascript:1)", "@octocat", "1. one", "- a", "*b*", "a\n\n<b>"} {
+	for _, s := range []string{"<script>alert(1)</script>", "# heading", "a | b", "```\n<img>", "`", "``` ```",
+		"[x](javascript:1)", "@octocat", "1. one", "- a", "*b*", "a\n\n<b>"} {
 		f.Add(s, s)
 	}
 	tag, ours := regexp.MustCompile(`<[^>]*>?`), regexp.MustCompile(`^(<details open>|</?summary>|</?b>|<br>|</details>)$`)
 	heading := regexp.MustCompile(`^(## ✘ utr.*|### Problems of the run|### What went wrong|### Slowest tests)$`)
 	ticks := func(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "`"))] }
 	f.Fuzz(func(t *testing.T, description, reason string) {
-		text := string(generate(report.Markdown(), []result.Note{failing(description, reason), result.RunFinished{Summary: result.Summary{Failed: 1, Problems: []string{reason}}}}))
+		text := string(generate(report.Markdown(),
+			[]result.Note{failing(description, reason),
+				result.RunFinished{Summary: result.Summary{Failed: 1, Problems: []string{reason}}}}))
 		fence := ""
 		for line := range strings.SplitSeq(text, "\n") {
 			bare := strings.TrimSpace(line)
@@ -182,7 +187,8 @@ func TestProblemsAreDetected(t *testing.T) {
 
 // A description cannot add a directive, a point or the end of a block.
 func FuzzTAP(f *testing.F) {
-	for _, s := range []string{"a # SKIP b", "x\nok 99 - y", "\n  ...\n1..0", `back\`, `back\# TODO`, "\x00\xff", "Bail out!", "---", "'\"", "# TODO", "\u0085\u2028\ufeff\ufffe\uffff"} {
+	for _, s := range []string{"a # SKIP b", "x\nok 99 - y", "\n  ...\n1..0", `back\`, `back\# TODO`, "\x00\xff", "Bail out!",
+		"---", "'\"", "# TODO", "\u0085\u2028\ufeff\ufffe\uffff"} {
 		f.Add(s, s)
 	}
 	f.Fuzz(func(t *testing.T, description, reason string) {

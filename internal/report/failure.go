@@ -38,7 +38,8 @@ const (
 )
 
 func failureOf(v *result.Verdict) failure {
-	f := failure{Status: v.Status, Name: title(v.Test), At: v.Position, Why: oneLine(clipMiddle(v.Reason, causeWidth)), Reason: v.Reason, Warnings: v.Warnings,
+	f := failure{Status: v.Status, Name: title(v.Test), At: v.Position, Why: oneLine(clipMiddle(v.Reason, causeWidth)),
+		Reason: v.Reason, Warnings: v.Warnings,
 		Cell: cmp.Or(v.Test.Cell, v.Test.Deployment)}
 	for _, m := range v.Mismatches {
 		if !m.Position.IsZero() {
@@ -228,7 +229,8 @@ func (t *text) list(l *result.List) {
 		if r.Differs && i == first {
 			arrow = ">"
 		}
-		t.marked(4, sign, fmt.Sprintf("%s %s %-*s   %s", arrow, sign, width, clip(cmp.Or(r.Want, nothing), column), clip(cmp.Or(r.Got, nothing), 2*column)))
+		t.marked(4, sign, fmt.Sprintf("%s %s %-*s   %s", arrow, sign, width, clip(cmp.Or(r.Want, nothing), column),
+			clip(cmp.Or(r.Got, nothing), 2*column)))
 	}
 	if n := len(l.Rows) - len(rows); n > 0 {
 		t.line(4, "    … %d more (-v shows them)", n)

@@ -145,7 +145,8 @@ func (h *page) verdict(v *result.Verdict) {
 		d.Failure = f.lines()
 	}
 	for _, a := range v.Attempts {
-		d.Attempts = append(d.Attempts, attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: result.Duration(a.Duration), Evidence: h.evidence(a)})
+		d.Attempts = append(d.Attempts,
+			attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: result.Duration(a.Duration), Evidence: h.evidence(a)})
 	}
 	if len(v.Rerun) > 0 && v.Status == result.KnownFailing {
 		d.Rerun = Quote(v.Rerun)

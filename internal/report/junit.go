@@ -158,8 +158,8 @@ func (j *junit) document(s result.Summary) {
 	j.out.WriteByte('\n')
 }
 
-// ofRun returns a suite with a case for each thing that broke, and one for all problems. The names of cases are the same
-// in every run, so that histories match: what they say of hosts is in the messages.
+// ofRun returns a suite with a case for each thing that broke, and one for all problems. The names of cases are the
+// same in every run, so that histories match: what they say of hosts is in the messages.
 func ofRun(s result.Summary) *junitSuite {
 	run := &junitSuite{Name: "utr"}
 	add := func(name, kind string, texts []string) *junitFault {

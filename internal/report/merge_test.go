@@ -15,7 +15,8 @@ import (
 )
 
 func verdict(name string, s result.Status, more ...string) *result.Verdict {
-	v := &result.Verdict{Test: result.TestID{File: "f.yml", Suite: "s", Description: name, Deployment: "single 8.0", Iteration: 1}, Status: s, Duration: 100 * time.Millisecond}
+	v := &result.Verdict{Test: result.TestID{File: "f.yml", Suite: "s", Description: name, Deployment: "single 8.0",
+		Iteration: 1}, Status: s, Duration: 100 * time.Millisecond}
 	if s == result.Skipped {
 		v.SkipKind, v.Reason = result.SkipKind(more[0]), more[1]
 	}

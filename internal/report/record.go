@@ -11,7 +11,8 @@ import (
 )
 
 // JSON writes a record for each test as JSON Lines. docs/records.md and record.schema.json describe the record. BSON
-// documents are in relaxed Extended JSON. The last line is about the run; by it, Read knows that the report is complete.
+// documents are in relaxed Extended JSON. The last line is about the run; by it, Read knows that the report is
+// complete.
 func JSON() Generator {
 	r := &records{kept: map[string]time.Time{}}
 	r.lines = json.NewEncoder(&r.out)

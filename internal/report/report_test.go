@@ -53,7 +53,8 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	golden(t, "cell-lines.txt", []byte(each.String()))
-	testkit.Same(t, "without cells", plain(report.TextOptions{}, ended(1, "")...), string(generate(report.Cells(report.Text(report.TextOptions{}), false), ended(1, ""))))
+	testkit.Same(t, "without cells", plain(report.TextOptions{}, ended(1, "")...),
+		string(generate(report.Cells(report.Text(report.TextOptions{}), false), ended(1, ""))))
 }
 
 //go:embed record.schema.json
@@ -113,7 +114,8 @@ func TestReportsPage(t *testing.T) {
 
 // JSON cannot represent NaN. The record then omits the details.
 func TestRecordOfNaN(t *testing.T) {
-	v := &result.Verdict{Status: result.Failed, Evidence: result.Evidence{Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: []result.Decision{{DelayMS: math.NaN()}}}}}}}
+	v := &result.Verdict{Status: result.Failed,
+		Evidence: result.Evidence{Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: []result.Decision{{DelayMS: math.NaN()}}}}}}}
 	got := string(generate(report.JSON(), []result.Note{finished(v)}))
 	testkit.Contains(t, got, `"status":"failed"`, "details left out")
 	testkit.Equal(t, "lines", strings.Count(got, "\n"), 1)

@@ -9,10 +9,10 @@ import (
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// TAP writes the Test Anything Protocol, version 13, which every harness reads: a test point as each test ends, and the plan at the end, so that
-// readers detect truncation. Red tests are "not ok" with a YAML block of diagnostics, skipped tests SKIP,
-// known-failing tests TODO. Problems of the run and broken cells are additional test points that are "not ok". If the
-// run itself broke, the report bails out.
+// TAP writes the Test Anything Protocol, version 13, which every harness reads: a test point as each test ends, and the
+// plan at the end, so that readers detect truncation. Red tests are "not ok" with a YAML block of diagnostics, skipped
+// tests SKIP, known-failing tests TODO. Problems of the run and broken cells are additional test points that are "not
+// ok". If the run itself broke, the report bails out.
 func TAP() Generator {
 	t := &tap{}
 	return hooks{start: t.start, test: t.verdict, cell: t.cell, finish: t.finish}.generator(&t.Buffer)

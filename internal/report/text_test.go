@@ -23,7 +23,9 @@ func TestHeartbeatsAreCounted(t *testing.T) {
 		}
 		events = append(events, e)
 	}
-	text := plain(report.TextOptions{Verbose: true}, finished(&result.Verdict{Status: result.Failed, Evidence: result.Evidence{Clients: []result.ClientLog{{Client: "c", Events: events}}}}))
+	text := plain(report.TextOptions{Verbose: true},
+		finished(&result.Verdict{Status: result.Failed,
+			Evidence: result.Evidence{Clients: []result.ClientLog{{Client: "c", Events: events}}}}))
 	_, text, _ = strings.Cut(text, "events of c\n")
 	testkit.Equal(t, "the events", regexp.MustCompile(`\s+`).ReplaceAllString(text, " "), " 1 serverHeartbeatStartedEvent 2 poolReadyEvent "+
 		"3 serverHeartbeatStartedEvent 4 serverHeartbeatStartedEvent 5 poolReadyEvent … 4 heartbeat events 10 poolReadyEvent … 3 heartbeat events ")
@@ -61,7 +63,8 @@ func TestProgressFits(t *testing.T) {
 		{"wide characters", "日本語日本語日本", "0/1 : 日本語日本語…"},
 		{"invalid UTF-8", "a\xff", "0/1 : a\uFFFD"},
 	} {
-		text := generate(progress(20, time.Now), []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: result.TestID{Suite: " ", Description: r.title}}})
+		text := generate(progress(20, time.Now),
+			[]result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: result.TestID{Suite: " ", Description: r.title}}})
 		testkit.Equal(t, r.reason, lastStatus(string(text)), r.want)
 	}
 }
@@ -176,7 +179,8 @@ func TestSlowest(t *testing.T) {
 	}
 }
 
-// The status line of a matrix fits, and estimates the time left from the cells that ended and the tests of running ones.
+// The status line of a matrix fits, and estimates the time left from the cells that ended and the tests of running
+// ones.
 func TestCellsStatus(t *testing.T) {
 	two := []report.RunningCell{{Name: "a", Done: 5, Red: 2, Total: 10}, {Name: "b"}}
 	for _, r := range []struct {

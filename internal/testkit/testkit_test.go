@@ -105,7 +105,8 @@ func TestCases(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cases.txt")
 	const text = "== a part\n# a reason\na -> b\nc\n\td -> e\n\n# another -> one\nf\n-> g h\n"
 	Check(t, os.WriteFile(file, []byte(text), 0o600))
-	Equal(t, "the cases", Cases(t, file), "[{a reason a b == a part\n# a reason\na -> } {a reason c d e c\n\td -> } {another -> one f g h \n# another -> one\nf\n-> }]")
+	Equal(t, "the cases", Cases(t, file),
+		"[{a reason a b == a part\n# a reason\na -> } {a reason c d e c\n\td -> } {another -> one f g h \n# another -> one\nf\n-> }]")
 	t.Setenv("UTR_UPDATE", "1")
 	PlayCases(t, file, func(_ *testing.T, in string) string { return strings.ToUpper(in) })
 	Equal(t, "the updated file", Read(t, file), "== a part\n# a reason\na -> A\nc\n\td -> C D\n\n# another -> one\nf\n-> F\n")

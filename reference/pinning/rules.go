@@ -62,7 +62,8 @@ func table() []row {
 			func(s *step) { s.unpin() }},
 
 		// The end of an attempt.
-		{rule("P5", "When a read succeeds in a request, the thread is pinned to its member, and its read preference is remembered.", "Requests"), Answered,
+		{rule("P5", "When a read succeeds in a request, the thread is pinned to its member, and its read preference is remembered.",
+			"Requests"), Answered,
 			func(s *step) bool { return reading(s) && s.t.InRequest },
 			func(s *step) { s.t.Pinned, s.t.By = s.t.Reading.Member, s.t.Reading.Preference }},
 		{rule("P6", "Any reply ends the read, even an error: only socket errors are retried.", "Auto-retry"), Answered | Refused,
@@ -97,13 +98,15 @@ func table() []row {
 					return (v.Type == selection.RSPrimary || v.Type == selection.RSSecondary) && !slices.Contains(s.t.Reading.Failed, v.Address)
 				})
 			}},
-		{rule("P8", "A pinned member that is down, because of a socket error or by monitoring, is no longer pinned once a read has to try another.", "Auto-retry"), choosing,
+		{rule("P8", "A pinned member that is down, because of a socket error or by monitoring, is no longer pinned once a "+
+			"read has to try another.", "Auto-retry"), choosing,
 			func(s *step) bool { return reading(s) && s.t.Pinned != "" && !in(s.left, s.t.Pinned) },
 			func(s *step) { s.unpin() }},
 		{rule(same, "Reads with the same read preference go to the pinned member while it is up.", "Requests"), Read,
 			func(s *step) bool { return s.t.Pinned != "" }, // after P8 and P11
 			func(s *step) { s.send(s.t.Pinned) }},
-		{rule(old, "In 2.2, a thread stays pinned while its member matches the mode, the tags and the latency of the next read, even if another member is preferred.", "Note On Pinning"), Read,
+		{rule(old, "In 2.2, a thread stays pinned while its member matches the mode, the tags and the latency of the next "+
+			"read, even if another member is preferred.", "Note On Pinning"), Read,
 			func(s *step) bool { return s.stays() }, func(s *step) { s.send(s.t.Pinned) }},
 		{rule("P15", "Mode primary: the primary.", "Mode"), choosing, modes(selection.Primary),
 			func(s *step) { s.left = ofType(s.left, selection.RSPrimary) }},
@@ -113,7 +116,8 @@ func table() []row {
 		{rule("P17", "Mode secondary: a secondary that matches the tags.", "How Modes Interact With Tag Sets"), choosing,
 			modes(selection.Secondary),
 			func(s *step) { s.left = s.matching(selection.RSSecondary) }},
-		{rule("P18", "Mode secondaryPreferred: a secondary that matches the tags; otherwise the primary, whatever its tags and its ping time.", "How Modes Interact With Tag Sets"), choosing,
+		{rule("P18", "Mode secondaryPreferred: a secondary that matches the tags; otherwise the primary, whatever its tags "+
+			"and its ping time.", "How Modes Interact With Tag Sets"), choosing,
 			modes(selection.SecondaryPreferred),
 			func(s *step) { s.left = first(s.matching(selection.RSSecondary), ofType(s.left, selection.RSPrimary)) }},
 		{rule("P19", "Mode nearest: any member that matches the tags.", "How Modes Interact With Tag Sets"), choosing, modes(selection.Nearest),
@@ -128,7 +132,8 @@ func table() []row {
 				}
 				s.raise(text)
 			}},
-		{rule("P21", "Matching members are near if they are at most secondaryAcceptableLatencyMS farther than the nearest one.", "Ping Times"), choosing, reading,
+		{rule("P21", "Matching members are near if they are at most secondaryAcceptableLatencyMS farther than the nearest one.",
+			"Ping Times"), choosing, reading,
 			func(s *step) { s.left = selection.InWindow(s.left, s.t.Reading.Preference.Latency) }},
 		{rule("P22", "One of the near members is chosen at random.", "Ping Times"), choosing, func(s *step) bool { return len(s.left) > 0 },
 			func(s *step) { s.send(s.left[min(int(s.in.Random*float64(len(s.left))), len(s.left)-1)].Address) }},

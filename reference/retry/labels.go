@@ -23,8 +23,8 @@ func Labels(p *Policy, s Settings, at Chosen, f Failure) (labels []string) {
 	return labels
 }
 
-// labelsWrite reports whether the driver adds RetryableWriteError (Retryable Writes, "RetryableWriteError Labels"): to its
-// own errors, and to those of servers before 4.4.
+// labelsWrite reports whether the driver adds RetryableWriteError (Retryable Writes, "RetryableWriteError Labels"): to
+// its own errors, and to those of servers before 4.4.
 func labelsWrite(p *Policy, s Settings, at Chosen, f Failure) bool {
 	ends := s.Operation.EndsTransaction
 	switch {

@@ -250,7 +250,8 @@ var table = []row{
 	{Rule{"W12", "Before error labels, a server error or write concern error with one of the listed codes is a retryable write error.",
 		"Retryable Writes (2018-03-14), Terms", "2017-10-18", ""},
 		Failed, func(st *step) bool { return !st.reads() && !st.f.Handshake && st.listed(st.Policy.WriteCodes) }, allowWrite},
-	{Rule{"W13", "Before error labels, a server error or write concern error with any other code is a retryable write error if its message contains \"not master\" or \"node is recovering\".",
+	{Rule{"W13", "Before error labels, a server error or write concern error with any other code is a retryable write " +
+		"error if its message contains \"not master\" or \"node is recovering\".",
 		"Retryable Writes (2018-03-14), Terms", "2017-10-18", ""},
 		Failed, func(st *step) bool {
 			return !st.reads() && st.f.Kind == Server && !st.f.Handshake && !st.write && st.Policy.listedMessage(st.f)
@@ -314,7 +315,8 @@ var table = []row{
 	{Rule{"W35", "Unsupported writes are not retried: multi-document and unacknowledged writes, aggregate and mapReduce that write, and schema changes.",
 		"Retryable Writes, Unsupported Write Operations", "2017-08", "the operation is never retried"},
 		Failed, func(st *step) bool { return st.writeError() && !st.RetryableWrite }, forbidWrite},
-	{Rule{"B3", "Retries after overload errors require retryReads for reads, retryWrites for writes except commitTransaction and abortTransaction, and both for runCommand and for other commands that are neither.",
+	{Rule{"B3", "Retries after overload errors require retryReads for reads, retryWrites for writes except " +
+		"commitTransaction and abortTransaction, and both for runCommand and for other commands that are neither.",
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the client's options do not allow overload retries"},
 		Failed, func(st *step) bool {
 			switch st.Class {
@@ -370,7 +372,8 @@ var table = []row{
 	{Rule{"R42", "Whatever the topology and the error, the server that failed is deprioritized.",
 		"Retryable Reads, Selecting the server for retry", "2025-12-15", "retry away from the server that failed"},
 		Failed, func(st *step) bool { return st.f.Server != "" }, (*step).deprioritize},
-	{Rule{"B6", "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^attempt); a positive baseBackoffMS of the server replaces BASE_BACKOFF.",
+	{Rule{"B6", "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^attempt); a positive " +
+		"baseBackoffMS of the server replaces BASE_BACKOFF.",
 		"Client Backpressure, Overload retry policy", "2026-07-08", "the server is overloaded"},
 		Failed, (*step).shed, func(st *step) { st.finish(Decision{Action: BackOff, Delay: st.delay()}) }},
 	{Rule{"R50", "Retry immediately.",

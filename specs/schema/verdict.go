@@ -14,8 +14,8 @@ import (
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// verdictOf validates a file with gojsonschema by the JSON schema of a minor version, as editors do by what `utr schema`
-// prints.
+// verdictOf validates a file with gojsonschema by the JSON schema of a minor version, as editors do by what `utr
+// schema` prints.
 func verdictOf(minor int, root *source.Value) (*gojsonschema.Result, error) {
 	schema, err := compiled[minor]()
 	if err != nil {

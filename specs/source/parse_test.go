@@ -141,7 +141,8 @@ func TestLimits(t *testing.T) {
 		for name, nodes := range map[string]func(limits, string, []byte) (*node, error){"YAML": yamlNodes, "JSON": jsonNodes} {
 			_, err := small.parse("f", []byte(tt.in), nodes)
 			e := &Error{}
-			if errors.As(err, &e); !strings.Contains(e.Message, tt.want) || (err != nil) != (tt.want != "") || err != nil && (e.Position.Line < 1 || e.Position.Column < 1) {
+			if errors.As(err, &e); !strings.Contains(e.Message, tt.want) || (err != nil) != (tt.want != "") || err != nil &&
+				(e.Position.Line < 1 || e.Position.Column < 1) {
 				t.Errorf("%s: %s: %v", name, tt.reason, err)
 			}
 		}

@@ -146,9 +146,11 @@ func slice(e *Env, v []any) any {
 	for i, x := range v[1:] {
 		var exact bool
 		if n[i], exact = value.Int64(x); !value.IsNumber(x) {
-			return e.fail(28725+2*int32(i), "%s argument to $slice must be numeric, but is of type: %s", []string{"Second", "Third"}[i], value.TypeName(x))
+			return e.fail(28725+2*int32(i), "%s argument to $slice must be numeric, but is of type: %s",
+				[]string{"Second", "Third"}[i], value.TypeName(x))
 		} else if !exact {
-			return e.fail(28726+2*int32(i), "%s argument to $slice can't be represented as a 32-bit integer: %s", []string{"Second", "Third"}[i], value.Text(x))
+			return e.fail(28726+2*int32(i), "%s argument to $slice can't be represented as a 32-bit integer: %s",
+				[]string{"Second", "Third"}[i], value.Text(x))
 		}
 	}
 	if len(v) == 3 && n[1] <= 0 {
@@ -160,8 +162,8 @@ func slice(e *Env, v []any) any {
 	return Slice(list, n[0], &n[1])
 }
 
-// Slice returns up to count elements from a position, which counts from the end if it is negative. Without count, n is the
-// number of elements, the last ones if it is negative.
+// Slice returns up to count elements from a position, which counts from the end if it is negative. Without count, n is
+// the number of elements, the last ones if it is negative.
 func Slice(list bson.A, n int64, count *int64) bson.A {
 	size := int64(len(list))
 	switch {
@@ -182,7 +184,8 @@ func integers(e *Env, v []any) any {
 	for i, x := range v {
 		var exact bool
 		if n[i], exact = value.Int64(x); !value.IsNumber(x) {
-			return e.fail(34443+2*int32(i), "$range requires a numeric %s value, found value of type: %s", []string{"starting", "ending", "step"}[i], value.TypeName(x))
+			return e.fail(34443+2*int32(i), "$range requires a numeric %s value, found value of type: %s",
+				[]string{"starting", "ending", "step"}[i], value.TypeName(x))
 		} else if !exact {
 			return e.fail(34444+2*int32(i), "$range requires a %s value that can be represented as a 32-bit integer, found value: %s",
 				[]string{"starting", "ending", "step"}[i], value.Text(x))
@@ -226,7 +229,8 @@ func arrayToObject(e *Env, v []any) any {
 			}
 			key, x = value.Get(pair, "k"), value.Get(pair, "v")
 			if _, ok := key.(string); !ok {
-				return e.fail(40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. Found type: %s", value.TypeName(key))
+				return e.fail(40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of "+
+					"type string. Found type: %s", value.TypeName(key))
 			}
 		default:
 			return e.fail(40398, "Unrecognised input type format for $arrayToObject: %s", value.TypeName(item))
@@ -276,7 +280,8 @@ func (e *Env) sets(name string, code int32, v []any) (out []bson.A, null bool) {
 		case value.IsNull(x):
 			return nil, true
 		case !ok && len(v) == 2 && code == 17048:
-			e.fail(code+int32(i), "both operands of %s must be arrays. %s argument is of type: %s", name, []string{"First", "Second"}[i], value.TypeName(x))
+			e.fail(code+int32(i), "both operands of %s must be arrays. %s argument is of type: %s", name,
+				[]string{"First", "Second"}[i], value.TypeName(x))
 			return nil, true
 		case !ok:
 			e.fail(code, "All operands of %s must be arrays. One argument is of type: %s", name, value.TypeName(x))
@@ -352,7 +357,8 @@ func setEquals(e *Env, v []any) any {
 func setIsSubset(e *Env, v []any) any {
 	for i, x := range v {
 		if _, ok := x.(bson.A); !ok {
-			return e.fail(17046-int32(i)*4, "both operands of $setIsSubset must be arrays. %s argument is of type: %s", []string{"First", "Second"}[i], value.TypeName(x))
+			return e.fail(17046-int32(i)*4, "both operands of $setIsSubset must be arrays. %s argument is of type: %s",
+				[]string{"First", "Second"}[i], value.TypeName(x))
 		}
 	}
 	sets, _ := e.sets("$setIsSubset", 17046, v)

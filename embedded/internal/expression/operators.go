@@ -129,9 +129,11 @@ func init() {
 }
 
 // later are operators that servers have and the embedded deployment does not.
-var later = []string{"$accumulator", "$function", "$meta", "$dateAdd", "$dateSubtract", "$dateDiff", "$dateTrunc", "$dateFromParts", "$dateToParts",
+var later = []string{"$accumulator", "$function", "$meta", "$dateAdd", "$dateSubtract", "$dateDiff", "$dateTrunc",
+	"$dateFromParts", "$dateToParts",
 	"$sin", "$cos", "$tan", "$asin", "$acos", "$atan", "$atan2", "$asinh", "$acosh", "$atanh", "$sinh", "$cosh", "$tanh", "$degreesToRadians",
-	"$radiansToDegrees", "$binarySize", "$sampleRate", "$bitAnd", "$bitOr", "$bitXor", "$bitNot", "$sortArray", "$maxN", "$minN", "$firstN", "$lastN",
+	"$radiansToDegrees", "$binarySize", "$sampleRate", "$bitAnd", "$bitOr", "$bitXor", "$bitNot", "$sortArray", "$maxN", "$minN",
+	"$firstN", "$lastN",
 	"$tsSecond", "$tsIncrement", "$median", "$percentile"}
 
 // Known reports whether servers have an operator.

@@ -245,7 +245,8 @@ func replacer(name string, n int) func(p *parser, arg any) Expr {
 		return of(func(e *Env, v []any) any {
 			for i, x := range v {
 				if _, ok := x.(string); !ok && !value.IsNull(x) {
-					return e.fail(51746-int32(i), "%s requires that '%s' be a string, found: %s", name, []string{"input", "find", "replacement"}[i], value.Text(x))
+					return e.fail(51746-int32(i), "%s requires that '%s' be a string, found: %s", name,
+						[]string{"input", "find", "replacement"}[i], value.Text(x))
 				}
 			}
 			if anyNull(v) {
@@ -306,7 +307,8 @@ func regexes(name string) func(p *parser, arg any) Expr {
 						captures = append(captures, s[m[i]:m[i+1]])
 					}
 				}
-				found = append(found, bson.D{{Key: "match", Value: s[m[0]:m[1]]}, {Key: "idx", Value: int32(runes(s[:m[0]]))}, {Key: "captures", Value: captures}})
+				found = append(found, bson.D{{Key: "match", Value: s[m[0]:m[1]]}, {Key: "idx", Value: int32(runes(s[:m[0]]))},
+					{Key: "captures", Value: captures}})
 			}
 			switch {
 			case name == "$regexMatch":

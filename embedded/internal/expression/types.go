@@ -89,9 +89,11 @@ func convert(v any, to string) (any, error) {
 		case !isText:
 			return nil, unsupported()
 		case err != nil && len(s) != 24:
-			return nil, fault.Errorf(fault.ConversionFailure, "Failed to parse objectId '%s' in $convert with no onError value: Invalid string length for parsing to OID, expected 24 but found %d", s, len(s))
+			return nil, fault.Errorf(fault.ConversionFailure,
+				"Failed to parse objectId '%s' in $convert with no onError value: Invalid string length for parsing to OID, expected 24 but found %d", s, len(s))
 		case err != nil:
-			return nil, fault.Errorf(fault.ConversionFailure, "Failed to parse objectId '%s' in $convert with no onError value: Invalid character found in hex string", s)
+			return nil, fault.Errorf(fault.ConversionFailure,
+				"Failed to parse objectId '%s' in $convert with no onError value: Invalid character found in hex string", s)
 		}
 		return id, nil
 	case "date":
@@ -206,7 +208,8 @@ func toDate(v any, unsupported func() error) (any, error) {
 }
 
 // dateLayouts are the forms of dates in strings.
-var dateLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04:05.999999999", "2006-01-02"}
+var dateLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04",
+	"2006-01-02 15:04:05.999999999", "2006-01-02"}
 
 func parseDate(s string) (any, error) {
 	for _, layout := range dateLayouts {
@@ -214,7 +217,8 @@ func parseDate(s string) (any, error) {
 			return bson.NewDateTimeFromTime(t), nil
 		}
 	}
-	return nil, fault.Errorf(fault.ConversionFailure, "Error parsing date string '%s'; 0: passing a time zone identifier as part of the string is not allowed", s)
+	return nil, fault.Errorf(fault.ConversionFailure,
+		"Error parsing date string '%s'; 0: passing a time zone identifier as part of the string is not allowed", s)
 }
 
 // dateParts are the operators that return a part of a date.
@@ -296,13 +300,20 @@ func (e *Env) date(x, zone Expr) (t time.Time, null bool) {
 
 // dateFormats are the specifiers of $dateToString.
 var dateFormats = map[byte]func(t time.Time) string{
-	'Y': func(t time.Time) string { return fmt.Sprintf("%04d", t.Year()) }, 'm': func(t time.Time) string { return fmt.Sprintf("%02d", t.Month()) },
-	'd': func(t time.Time) string { return fmt.Sprintf("%02d", t.Day()) }, 'H': func(t time.Time) string { return fmt.Sprintf("%02d", t.Hour()) },
-	'M': func(t time.Time) string { return fmt.Sprintf("%02d", t.Minute()) }, 'S': func(t time.Time) string { return fmt.Sprintf("%02d", t.Second()) },
-	'L': func(t time.Time) string { return fmt.Sprintf("%03d", t.Nanosecond()/1e6) }, 'j': func(t time.Time) string { return fmt.Sprintf("%03d", t.YearDay()) },
-	'w': func(t time.Time) string { return strconv.Itoa(int(t.Weekday()) + 1) }, 'u': func(t time.Time) string { return strconv.Itoa(dateParts["$isoDayOfWeek"](t)) },
-	'U': func(t time.Time) string { return fmt.Sprintf("%02d", dateParts["$week"](t)) }, 'V': func(t time.Time) string { return fmt.Sprintf("%02d", dateParts["$isoWeek"](t)) },
-	'G': func(t time.Time) string { return fmt.Sprintf("%04d", dateParts["$isoWeekYear"](t)) }, 'z': func(t time.Time) string { return t.Format("-0700") },
+	'Y': func(t time.Time) string { return fmt.Sprintf("%04d", t.Year()) },
+	'm': func(t time.Time) string { return fmt.Sprintf("%02d", t.Month()) },
+	'd': func(t time.Time) string { return fmt.Sprintf("%02d", t.Day()) },
+	'H': func(t time.Time) string { return fmt.Sprintf("%02d", t.Hour()) },
+	'M': func(t time.Time) string { return fmt.Sprintf("%02d", t.Minute()) },
+	'S': func(t time.Time) string { return fmt.Sprintf("%02d", t.Second()) },
+	'L': func(t time.Time) string { return fmt.Sprintf("%03d", t.Nanosecond()/1e6) },
+	'j': func(t time.Time) string { return fmt.Sprintf("%03d", t.YearDay()) },
+	'w': func(t time.Time) string { return strconv.Itoa(int(t.Weekday()) + 1) },
+	'u': func(t time.Time) string { return strconv.Itoa(dateParts["$isoDayOfWeek"](t)) },
+	'U': func(t time.Time) string { return fmt.Sprintf("%02d", dateParts["$week"](t)) },
+	'V': func(t time.Time) string { return fmt.Sprintf("%02d", dateParts["$isoWeek"](t)) },
+	'G': func(t time.Time) string { return fmt.Sprintf("%04d", dateParts["$isoWeekYear"](t)) },
+	'z': func(t time.Time) string { return t.Format("-0700") },
 	'Z': func(t time.Time) string { _, s := t.Zone(); return strconv.Itoa(s / 60) }, '%': func(time.Time) string { return "%" },
 }
 
@@ -322,7 +333,8 @@ func (p *parser) dateToString(arg any) Expr {
 		case null, value.IsNull(layout):
 			return nil
 		case !ok:
-			return e.fail(18533, "$dateToString requires that 'format' be a string, found: %s with value %s", value.TypeName(layout), value.Text(layout))
+			return e.fail(18533, "$dateToString requires that 'format' be a string, found: %s with value %s",
+				value.TypeName(layout), value.Text(layout))
 		}
 		var b strings.Builder
 		for i := 0; i < len(s); i++ {
@@ -363,7 +375,8 @@ func (p *parser) dateFromString(arg any) Expr {
 		case (err != nil || !ok) && onError != nil:
 			return onError(e)
 		case !ok:
-			return e.fail(fault.ConversionFailure, "$dateFromString requires that 'dateString' be a string, found: %s with value %s", value.TypeName(v), value.Text(v))
+			return e.fail(fault.ConversionFailure, "$dateFromString requires that 'dateString' be a string, found: %s with value %s",
+				value.TypeName(v), value.Text(v))
 		case err != nil:
 			e.err = err
 		}

@@ -115,7 +115,8 @@ func (e *effect) readSequence(m mode) error {
 // read reads a copy of the data of a fail point.
 func (k kind) read(data bson.Raw) effect {
 	data = append(bson.Raw(nil), data...)
-	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: value.Strings(data.Lookup("errorLabels")), LoseReply: isTrue(data, "loseReply")}
+	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: value.Strings(data.Lookup("errorLabels")),
+		LoseReply: isTrue(data, "loseReply")}
 	if _, given := data.Lookup("closeConnection").BooleanOK(); !given {
 		f.CloseConnection = k.closes
 	}
@@ -197,7 +198,8 @@ func (r *Registry) Next(c Command) (Failure, bool) {
 
 func (e *effect) has(field string) bool { _, err := e.data.LookupErr(field); return err == nil }
 
-// allows reports whether a field of the data is missing or has the value. One that is not a string is like an empty one.
+// allows reports whether a field of the data is missing or has the value. One that is not a string is like an empty
+// one.
 func (e *effect) allows(field, own string) bool {
 	text, _ := e.data.Lookup(field).StringValueOK()
 	return text == own || !e.has(field)

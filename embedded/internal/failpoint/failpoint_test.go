@@ -61,7 +61,8 @@ func TestCounts(t *testing.T) {
 	r := failpoint.NewRegistry(half)
 	configure := func(name, mode string, want int32) {
 		t.Helper()
-		if got, err := r.Configure(testkit.Extended[bson.Raw](t, `{"configureFailPoint": "`+name+`", "mode": `+mode+`, "data": {"failCommands": ["find"]}}`)); err != nil || got != want {
+		if got, err := r.Configure(testkit.Extended[bson.Raw](t,
+			`{"configureFailPoint": "`+name+`", "mode": `+mode+`, "data": {"failCommands": ["find"]}}`)); err != nil || got != want {
 			t.Errorf("%s: %d, %v, want %d", name, got, err, want)
 		}
 	}

@@ -154,8 +154,10 @@ func sortByCount(p *parser, arg any) stage {
 	path, isText := arg.(string)
 	d, isDocument := arg.(bson.D)
 	p.Refuse(!isText && !isDocument, 40149, "the sortByCount field must be specified as a string or as an object")
-	p.Refuse(isText && !strings.HasPrefix(path, "$"), 40148, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
-	p.Refuse(isDocument && (len(d) == 0 || !strings.HasPrefix(d[0].Key, "$")), 40147, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
+	p.Refuse(isText && !strings.HasPrefix(path, "$"), 40148,
+		"the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
+	p.Refuse(isDocument && (len(d) == 0 || !strings.HasPrefix(d[0].Key, "$")), 40147,
+		"the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
 	groups := group(p, bson.D{{Key: "_id", Value: arg}, counted})
 	return func(h Host, docs []bson.D) ([]bson.D, error) {
 		out, err := groups(h, docs)
@@ -194,9 +196,11 @@ func bucket(p *parser, arg any) stage {
 	p.Refuse(!hasBy || list == nil, 40198, "$bucket requires 'groupBy' and 'boundaries' to be specified.")
 	p.Refuse(len(list) < 2, 40192, "The $bucket 'boundaries' field must have at least 2 values, but found %d value(s).", len(list))
 	for i := range max(len(list)-1, 0) {
-		p.Refuse(value.Rank(list[i]) != value.Rank(list[i+1]), 40193, "All values in the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.",
+		p.Refuse(value.Rank(list[i]) != value.Rank(list[i+1]), 40193,
+			"All values in the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.",
 			value.TypeName(list[i]), value.TypeName(list[i+1]))
-		p.Refuse(value.Compare(list[i], list[i+1]) >= 0, 40194, "The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order (%s is not less than %s).",
+		p.Refuse(value.Compare(list[i], list[i+1]) >= 0, 40194,
+			"The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order (%s is not less than %s).",
 			i, i+1, value.Text(list[i]), value.Text(list[i+1]))
 	}
 	x, o := p.expression(by), p.opts

@@ -39,14 +39,16 @@ func lookup(p *parser, arg any) stage {
 		fields[e.Key] = s
 		switch e.Key {
 		case "from", "localField", "foreignField", "as":
-			p.Refuse(!ok, fault.FailedToParse, "$lookup argument '%s: %s' must be a string, is type %s", e.Key, value.Text(e.Value), value.TypeName(e.Value))
+			p.Refuse(!ok, fault.FailedToParse, "$lookup argument '%s: %s' must be a string, is type %s", e.Key,
+				value.Text(e.Value), value.TypeName(e.Value))
 		case "pipeline":
 			list, ok = e.Value.(bson.A)
 			p.Refuse(!ok, fault.TypeMismatch, "'pipeline' option must be specified as an array")
 			list = append(bson.A{}, list...)
 		case "let":
 			let, ok = e.Value.(bson.D)
-			p.Refuse(!ok, fault.FailedToParse, "$lookup argument 'let: %s' must be an object, is type %s", value.Text(e.Value), value.TypeName(e.Value))
+			p.Refuse(!ok, fault.FailedToParse, "$lookup argument 'let: %s' must be an object, is type %s", value.Text(e.Value),
+				value.TypeName(e.Value))
 		default:
 			p.Fail(fault.FailedToParse, "unknown argument to $lookup: %s", e.Key)
 		}
@@ -54,8 +56,10 @@ func lookup(p *parser, arg any) stage {
 	from, local, foreign, as := fields["from"], fields["localField"], fields["foreignField"], fields["as"]
 	p.Refuse(from == "", fault.FailedToParse, "must specify 'from' field for a $lookup")
 	p.Refuse(as == "", fault.FailedToParse, "must specify 'as' field for a $lookup")
-	p.Refuse((local == "") != (foreign == ""), fault.FailedToParse, "$lookup requires both or neither of 'localField' and 'foreignField' to be specified")
-	p.Refuse(local == "" && list == nil, fault.FailedToParse, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
+	p.Refuse((local == "") != (foreign == ""), fault.FailedToParse,
+		"$lookup requires both or neither of 'localField' and 'foreignField' to be specified")
+	p.Refuse(local == "" && list == nil, fault.FailedToParse,
+		"$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
 	p.Refuse(let != nil && list == nil, fault.FailedToParse, "$lookup with a 'let' argument must also specify 'pipeline'")
 	values := make([]expression.Expr, len(let))
 	for i, e := range let {
@@ -142,7 +146,8 @@ func unionWith(p *parser, arg any) stage {
 
 func facet(p *parser, arg any) stage {
 	d, ok := arg.(bson.D)
-	p.Refuse(!ok || len(d) == 0, 40169, "the $facet specification must be a non-empty object, but found: %s", value.Text(bson.D{{Key: "$facet", Value: arg}}))
+	p.Refuse(!ok || len(d) == 0, 40169, "the $facet specification must be a non-empty object, but found: %s",
+		value.Text(bson.D{{Key: "$facet", Value: arg}}))
 	facets := make([]*Pipeline, len(d))
 	for i, e := range d {
 		list, ok := e.Value.(bson.A)
@@ -223,7 +228,9 @@ func redacted(x expression.Expr, v any, vars bson.D) (out any, keep bool, err er
 		case verdict == "keep", verdict == "prune":
 			return t, verdict == "keep", nil
 		case verdict != "descend":
-			return nil, false, fault.Errorf(17053, "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s", value.Text(verdict))
+			return nil, false, fault.Errorf(17053,
+				"$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s",
+				value.Text(verdict))
 		}
 		doc := bson.D{}
 		for _, e := range t {
@@ -283,7 +290,8 @@ func merge(p *parser, arg any) stage {
 	for _, e := range d {
 		text, _ := e.Value.(string)
 		enum := func(values ...string) string {
-			p.Refuse(!slices.Contains(values, text), fault.BadValue, "Enumeration value '%s' for field '$merge.%s' is not a valid value.", text, e.Key)
+			p.Refuse(!slices.Contains(values, text), fault.BadValue,
+				"Enumeration value '%s' for field '$merge.%s' is not a valid value.", text, e.Key)
 			return text
 		}
 		switch e.Key {

@@ -37,7 +37,8 @@ type Pipeline struct {
 type stage func(h Host, docs []bson.D) ([]bson.D, error)
 
 // sources are the stages that produce documents. They must be the first stage.
-var sources = []string{"$collStats", "$currentOp", "$listLocalSessions", "$indexStats", "$planCacheStats", "$documents", "$changeStream", "$listSearchIndexes"}
+var sources = []string{"$collStats", "$currentOp", "$listLocalSessions", "$indexStats", "$planCacheStats", "$documents",
+	"$changeStream", "$listSearchIndexes"}
 
 // transforms are the stages that map each document to one document. Pipeline updates allow only these.
 var transforms = []string{"$addFields", "$set", "$project", "$unset", "$replaceRoot", "$replaceWith"}

@@ -144,10 +144,12 @@ func unwind(p *parser, arg any) stage {
 				p.Refuse(!isText, 28808, "expected a string as the path for $unwind stage, got %s", value.TypeName(e.Value))
 			case "preserveNullAndEmptyArrays":
 				preserve = flag
-				p.Refuse(!isFlag, 28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s", value.TypeName(e.Value))
+				p.Refuse(!isFlag, 28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s",
+					value.TypeName(e.Value))
 			case "includeArrayIndex":
 				index = text
-				p.Refuse(text == "", 28810, "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got %s", value.TypeName(e.Value))
+				p.Refuse(text == "", 28810, "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got %s",
+					value.TypeName(e.Value))
 				p.Refuse(strings.HasPrefix(text, "$"), 28822, "includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", text)
 			default:
 				p.Fail(28811, "unrecognized option to $unwind stage: %s", e.Key)
@@ -227,7 +229,9 @@ func replaceWith(p *parser, arg any) stage {
 		}
 		r, ok := v.(bson.D)
 		if !ok {
-			return nil, fault.Errorf(40228, "'newRoot' expression must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'. Input document: %s", strings.ToUpper(value.TypeName(v)), value.TypeName(v), value.Text(d))
+			return nil, fault.Errorf(40228,
+				"'newRoot' expression must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'. "+
+					"Input document: %s", strings.ToUpper(value.TypeName(v)), value.TypeName(v), value.Text(d))
 		}
 		return r, nil
 	})

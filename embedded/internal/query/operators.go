@@ -227,7 +227,8 @@ func (p *parser) bits(e bson.E) predicate {
 		p.Fail(fault.NotImplemented, "%s with BinData is not implemented by the embedded deployment", e.Key)
 	default:
 		n, ok := value.Int64(v)
-		p.Refuse(!value.IsNumber(v), fault.BadValue, "%s takes an Array, a number, or a BinData but received: %s: %s", e.Key, e.Key, value.Text(v))
+		p.Refuse(!value.IsNumber(v), fault.BadValue, "%s takes an Array, a number, or a BinData but received: %s: %s", e.Key,
+			e.Key, value.Text(v))
 		p.Refuse(!ok, fault.FailedToParse, "Expected an integer: %s: %s", e.Key, value.Text(v))
 		p.Refuse(n < 0, fault.FailedToParse, "Expected a non-negative number in: %s: %s", e.Key, value.Text(v))
 		mask = uint64(n)

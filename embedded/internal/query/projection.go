@@ -180,9 +180,10 @@ func (p *projector) slice(parts []string, v any) bool {
 	}
 	s := sliced{parts: parts}
 	number := func(v any) int64 {
-		p.Refuse(!value.IsNumber(v), 28667, "Invalid $slice syntax. The given syntax { $slice: %s } did not match the find() syntax because :: Location31273: "+
-			"$slice only supports numbers and [skip, limit] arrays :: The given syntax did not match the expression $slice syntax. :: caused by :: "+
-			"Expression $slice takes at least 2 arguments, and at most 3, but 1 were passed in.", value.Text(v))
+		p.Refuse(!value.IsNumber(v), 28667,
+			"Invalid $slice syntax. The given syntax { $slice: %s } did not match the find() syntax because :: Location31273: "+
+				"$slice only supports numbers and [skip, limit] arrays :: The given syntax did not match the expression $slice syntax. :: caused by :: "+
+				"Expression $slice takes at least 2 arguments, and at most 3, but 1 were passed in.", value.Text(v))
 		return int64(value.Float(v))
 	}
 	if isArray {
@@ -245,7 +246,8 @@ func (p *Projection) Apply(doc bson.D) (bson.D, error) {
 		}
 	}
 	if size > value.MaxBuilt || value.Size(out) > value.MaxBuilt {
-		return nil, fault.Errorf(fault.BSONObjectTooLarge, "BSONObj size is invalid: a projection builds more than %d bytes for a document", value.MaxBuilt)
+		return nil, fault.Errorf(fault.BSONObjectTooLarge,
+			"BSONObj size is invalid: a projection builds more than %d bytes for a document", value.MaxBuilt)
 	}
 	return out, nil
 }
@@ -264,7 +266,8 @@ func (p *Projection) ofFind(doc, out bson.D) (bson.D, error) {
 		switch {
 		case !isArray:
 		case at < 0 || at >= len(list):
-			return nil, fault.Errorf(51246, "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
+			return nil, fault.Errorf(51246,
+				"Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
 		default:
 			out = value.Put(out, p.positional, bson.A{list[at]}).(bson.D)
 		}

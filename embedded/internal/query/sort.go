@@ -177,7 +177,8 @@ func ParseCollation(d bson.D) (Collation, error) {
 }
 
 // locales are the languages that a server knows.
-var locales = strings.Fields("simple af sq am ar hy as az be bn bs bg my ca chr zh hr cs da nl dz en eo et ee fo fil fi fr fur gl ka de el gu ha haw he hi hu " +
+var locales = strings.Fields("simple af sq am ar hy as az be bn bs bg my ca chr zh hr cs da nl dz en eo et ee fo fil " +
+	"fi fr fur gl ka de el gu ha haw he hi hu " +
 	"is ig smn id ga it ja kl kn kk km kok ko ky lkt lo lv ln lt dsb lb mk ms ml mt mr mn ne se nb nn or om ps fa pl pt pa ro ru sr si sk sl es sw sv ta te th " +
 	"bo to tr uk hsb ur ug uz vi wae cy yi yo zu yue wo")
 

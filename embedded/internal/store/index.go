@@ -25,8 +25,8 @@ type Index struct {
 	entries   map[string][]*Record // by key
 }
 
-// Ordinary reports whether the index serves every query on its first field, unlike sparse, partial and hidden ones and those
-// of special types.
+// Ordinary reports whether the index serves every query on its first field, unlike sparse, partial and hidden ones and
+// those of special types.
 func (x *Index) Ordinary() bool {
 	for _, e := range x.Spec {
 		if e.Key == "sparse" || e.Key == "partialFilterExpression" || e.Key == "hidden" {

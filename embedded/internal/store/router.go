@@ -35,7 +35,8 @@ func (known *session) route(c Claim) (*router, error) {
 	r := known.router(c.Server)
 	switch n := c.Number; {
 	case n < r.number:
-		return nil, fault.Errorf(fault.TransactionTooOld, "txnNumber %d is less than last txnNumber %d seen in session %s", n, r.number, SessionText(known.key))
+		return nil, fault.Errorf(fault.TransactionTooOld, "txnNumber %d is less than last txnNumber %d seen in session %s", n,
+			r.number, SessionText(known.key))
 	case n == r.number && c.Start:
 		return nil, fault.Errorf(fault.ConflictingOperationInProgress, "txnNumber %d for session %s already started", n, SessionText(known.key))
 	case n == r.number && c.API != r.api:

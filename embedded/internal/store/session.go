@@ -160,12 +160,16 @@ func (w *Work) Begin(c Claim) (err error) {
 	}
 	switch n := c.Number; {
 	case n < known.number:
-		return fault.Errorf(fault.TransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already started on this session.", n, SessionText(known.key), known.kind(), known.number)
+		return fault.Errorf(fault.TransactionTooOld,
+			"Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already "+
+				"started on this session.", n, SessionText(known.key), known.kind(), known.number)
 	case n > known.number:
 		s.advance(known, n)
 		known.statements = map[int32]*Statement{}
 	case known.txn != nil && c.Old:
-		return fault.Errorf(fault.InvalidOptions, "Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has already started on this session.", n, SessionText(known.key))
+		return fault.Errorf(fault.InvalidOptions,
+			"Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has "+
+				"already started on this session.", n, SessionText(known.key))
 	case known.txn != nil:
 		return fault.Errorf(fault.IncompleteTransactionHistory, "Cannot retry a retryable write that has been converted into a transaction")
 	}

@@ -38,7 +38,8 @@ type Store struct {
 	locks       map[lockKey]*transaction
 }
 
-// New returns an empty store. With logged it has an oplog, which transactions, retryable writes and change streams need.
+// New returns an empty store. With logged it has an oplog, which transactions, retryable writes and change streams
+// need.
 func New(logged bool) *Store {
 	s := &Store{
 		logged:    logged,

@@ -65,15 +65,23 @@ func (w *Work) join(c Claim, known *session) (*transaction, error) {
 	t := known.txn
 	switch n := c.Number; {
 	case n < known.number && c.Old && !c.Start:
-		return nil, fault.Errorf(fault.TransactionTooOld, "Transaction number %d is too old: session %s is at %d", n, SessionText(known.key), known.number)
+		return nil, fault.Errorf(fault.TransactionTooOld, "Transaction number %d is too old: session %s is at %d", n,
+			SessionText(known.key), known.number)
 	case n < known.number && c.Old:
-		return nil, fault.Errorf(fault.TransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", n, SessionText(known.key), known.number)
+		return nil, fault.Errorf(fault.TransactionTooOld,
+			"Cannot start transaction %d on session %s because a newer transaction %d has already started.", n,
+			SessionText(known.key), known.number)
 	case n < known.number:
-		return nil, fault.Errorf(fault.TransactionTooOld, "Cannot start transaction %d on session %s because a newer %s with txnNumber %d has already started on this session.", n, SessionText(known.key), known.kind(), known.number)
+		return nil, fault.Errorf(fault.TransactionTooOld,
+			"Cannot start transaction %d on session %s because a newer %s with txnNumber %d has already started on this session.",
+			n, SessionText(known.key), known.kind(), known.number)
 	case c.Start && n == known.number && !c.Mongos:
-		return nil, fault.Errorf(fault.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
+		return nil, fault.Errorf(fault.ConflictingOperationInProgress,
+			"Only servers in a sharded cluster can start a new transaction at the active transaction number")
 	case c.Start && n == known.number && (t != nil && t.state != aborted || t == nil && len(known.statements) > 0):
-		return nil, fault.Errorf(50911, "Cannot start a transaction at given transaction number %d a transaction with the same number is in state TxnState::%s", n, t.stateText())
+		return nil, fault.Errorf(50911,
+			"Cannot start a transaction at given transaction number %d a transaction with the same number is in state TxnState::%s",
+			n, t.stateText())
 	case c.Start:
 		return w.start(c, known)
 	case t == nil || n != known.number:

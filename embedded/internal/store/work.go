@@ -9,8 +9,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 )
 
-// Work is what one command reads and writes: the data of the deployment or, in a transaction, what the transaction sees.
-// It belongs to one goroutine.
+// Work is what one command reads and writes: the data of the deployment or, in a transaction, what the transaction
+// sees. It belongs to one goroutine.
 type Work struct {
 	Context  context.Context
 	Deadline time.Time // zero: none

@@ -20,7 +20,8 @@ type lockKey struct {
 	key string
 }
 
-var errWriteConflict = fault.Errorf(fault.WriteConflict, "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.")
+var errWriteConflict = fault.Errorf(fault.WriteConflict,
+	"WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.")
 
 // blocked returns errBlocked or a write conflict if another transaction has locked a key.
 func (tx *Tx) blocked(keys ...lockKey) error {

@@ -65,11 +65,14 @@ func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*parse
 				old = int32(0)
 			}
 			if !value.IsNumber(old) {
-				return nil, fault.Errorf(fault.TypeMismatch, "Cannot apply %s to a value of non-numeric type. {_id: %s} has the field '%s' of non-numeric type %s", op, theID, f.Key, value.TypeName(old))
+				return nil, fault.Errorf(fault.TypeMismatch,
+					"Cannot apply %s to a value of non-numeric type. {_id: %s} has the field '%s' of non-numeric type %s", op, theID,
+					f.Key, value.TypeName(old))
 			}
 			v, ok := compute(old, f.Value)
 			if !ok {
-				return nil, fault.Errorf(fault.BadValue, "Failed to apply %s operations to current value ((NumberLong)%s) for document {_id: %s}", op, value.Text(old), theID)
+				return nil, fault.Errorf(fault.BadValue,
+					"Failed to apply %s operations to current value ((NumberLong)%s) for document {_id: %s}", op, value.Text(old), theID)
 			}
 			return v, nil
 		}
@@ -173,7 +176,8 @@ func (p *parser) pushSort(v any) func(bson.A) {
 		}
 	}
 	n, exact := value.Int64(v)
-	p.Refuse(!value.IsNumber(v), fault.BadValue, "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields")
+	p.Refuse(!value.IsNumber(v), fault.BadValue,
+		"The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields")
 	p.Refuse(!exact || n != 1 && n != -1, fault.BadValue, "The $sort element value must be either 1 or -1")
 	return func(a bson.A) { slices.SortStableFunc(a, func(x, y any) int { return int(n) * c.Compare(x, y) }) }
 }
@@ -299,13 +303,16 @@ var bitOperations = map[string]func(a, b int64) int64{
 func bit(e *parser, f bson.E) modifier {
 	const format = "The format is: {$bit: {field: {and/or/xor: #}}"
 	d, ok := f.Value.(bson.D)
-	e.Refuse(!ok, fault.BadValue, "The $bit modifier is not compatible with a %s. You must pass in an embedded document: {$bit: {field: {and/or/xor: #}}",
+	e.Refuse(!ok, fault.BadValue,
+		"The $bit modifier is not compatible with a %s. You must pass in an embedded document: {$bit: {field: {and/or/xor: #}}",
 		value.TypeName(f.Value))
 	e.Refuse(ok && len(d) == 0, fault.BadValue, "You must pass in at least one bitwise operation. "+format)
 	for _, o := range d {
-		e.Refuse(bitOperations[o.Key] == nil, fault.BadValue, "The $bit modifier only supports 'and', 'or', and 'xor', not '%s' which is an unknown operator: {%s: %s}",
+		e.Refuse(bitOperations[o.Key] == nil, fault.BadValue,
+			"The $bit modifier only supports 'and', 'or', and 'xor', not '%s' which is an unknown operator: {%s: %s}",
 			o.Key, o.Key, value.Text(o.Value))
-		e.Refuse(!integral(o.Value), fault.BadValue, "The $bit modifier field must be an Integer(32/64 bit); a '%s' is not supported here: {%s: %s}",
+		e.Refuse(!integral(o.Value), fault.BadValue,
+			"The $bit modifier field must be an Integer(32/64 bit); a '%s' is not supported here: {%s: %s}",
 			value.TypeName(o.Value), o.Key, value.Text(o.Value))
 	}
 	return func(old any) (any, error) {
@@ -313,7 +320,8 @@ func bit(e *parser, f bson.E) modifier {
 			old = int32(0)
 		}
 		if !integral(old) {
-			return nil, fault.Errorf(fault.BadValue, "Cannot apply $bit to a value of non-integral type._id: %s has the field %s of non-integer type %s",
+			return nil, fault.Errorf(fault.BadValue,
+				"Cannot apply $bit to a value of non-integral type._id: %s has the field %s of non-integer type %s",
 				theID, f.Key, value.TypeName(old))
 		}
 		n, _ := value.Int64(old)
@@ -343,7 +351,8 @@ func rename(e *parser, f bson.E) modifier {
 	to, ok := f.Value.(string)
 	e.Refuse(!ok, fault.BadValue, "The 'to' field for $rename must be a string: %s: %s", f.Key, value.Text(f.Value))
 	e.Refuse(to == f.Key, fault.BadValue, "The source and target field for $rename must differ: %s: %s", f.Key, value.Text(to))
-	e.Refuse(overlap(to, f.Key), fault.BadValue, "The source and target field for $rename must not be on the same path: %s: %s", f.Key, value.Text(to))
+	e.Refuse(overlap(to, f.Key), fault.BadValue, "The source and target field for $rename must not be on the same path: %s: %s",
+		f.Key, value.Text(to))
 	for _, part := range strings.Split(f.Key, ".") {
 		e.Refuse(part == "$" || strings.HasPrefix(part, "$["), fault.BadValue, "The source field for $rename may not be dynamic: %s", f.Key)
 	}
@@ -363,7 +372,8 @@ func (u *Update) rename(out bson.D, s step) (bson.D, error) {
 	for i, part := range from {
 		d, isDocument := v.(bson.D)
 		if _, isArray := v.(bson.A); isArray {
-			return nil, fault.Errorf(fault.BadValue, "The source field cannot be an array element, '%s' in doc with _id: %s has an array field called '%s'",
+			return nil, fault.Errorf(fault.BadValue,
+				"The source field cannot be an array element, '%s' in doc with _id: %s has an array field called '%s'",
 				s.path, theID, from[i-1])
 		}
 		if !isDocument {
@@ -385,7 +395,8 @@ func (u *Update) rename(out bson.D, s step) (bson.D, error) {
 		d, _ := at.(bson.D)
 		if at = value.Lookup(d, part); i < len(to)-1 {
 			if _, isArray := at.(bson.A); isArray {
-				return nil, fault.Errorf(fault.BadValue, "The destination field cannot be an array element, '%s' in doc with _id: %s has an array field called '%s'",
+				return nil, fault.Errorf(fault.BadValue,
+					"The destination field cannot be an array element, '%s' in doc with _id: %s has an array field called '%s'",
 					s.to, theID, part)
 			}
 		}
@@ -455,7 +466,8 @@ func (u *Update) changeElements(v any, name string, parts []string, at int, s st
 	a, ok := v.(bson.A)
 	switch {
 	case missing(v):
-		return nil, fault.Errorf(fault.BadValue, "The path '%s' must exist in the document in order to apply array updates.", strings.Join(parts[:at], "."))
+		return nil, fault.Errorf(fault.BadValue, "The path '%s' must exist in the document in order to apply array updates.",
+			strings.Join(parts[:at], "."))
 	case !ok:
 		return nil, fault.Errorf(fault.BadValue, "Cannot apply array updates to non-array element %s: %s", parts[at-1], value.Text(v))
 	}

@@ -67,7 +67,8 @@ func Compile(v any, opts Options) (*Update, error) {
 		p.arrayFilters(u)
 	default:
 		for _, e := range u {
-			p.Refuse(strings.HasPrefix(e.Key, "$"), fault.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, e.Key)
+			p.Refuse(strings.HasPrefix(e.Key, "$"), fault.DollarPrefixedFieldName,
+				"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, e.Key)
 		}
 		p.Refuse(len(opts.ArrayFilters) > 0, fault.FailedToParse, "Cannot specify arrayFilters on a replacement-style update")
 		p.replacement = append(bson.D{}, u...)
@@ -96,12 +97,15 @@ func (p *parser) operator(e bson.E) {
 	fields, ok := e.Value.(bson.D)
 	switch {
 	case !known:
-		p.Fail(fault.FailedToParse, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", e.Key)
+		p.Fail(fault.FailedToParse,
+			"Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", e.Key)
 		return
 	case ok && len(fields) == 0 && p.opts.Wire > 0 && p.opts.Wire < 13:
 		p.Fail(fault.FailedToParse, "'%s' is empty. You must specify a field like so: {%s: {<field>: ...}}", e.Key, e.Key)
 	case !ok:
-		p.Fail(fault.FailedToParse, "Modifiers operate on fields but we found type %s instead. For example: {$mod: {<field>: ...}} not {%s: %s}", value.TypeName(e.Value), e.Key, value.Text(e.Value))
+		p.Fail(fault.FailedToParse,
+			"Modifiers operate on fields but we found type %s instead. For example: {$mod: {<field>: ...}} not {%s: %s}",
+			value.TypeName(e.Value), e.Key, value.Text(e.Value))
 	}
 	for _, f := range fields {
 		p.path(f.Key)
@@ -175,7 +179,8 @@ func (p *parser) arrayFilters(source bson.D) {
 		name, _, _ := strings.Cut(d[0].Key, ".")
 		for _, e := range d {
 			top, _, _ := strings.Cut(e.Key, ".")
-			p.Refuse(top != name, fault.FailedToParse, "Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'", name, top)
+			p.Refuse(top != name, fault.FailedToParse,
+				"Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'", name, top)
 		}
 		if !p.used[name] {
 			p.Fail(fault.FailedToParse,
@@ -195,8 +200,8 @@ func (p *parser) arrayFilters(source bson.D) {
 // Replaces reports whether the update replaces documents.
 func (u *Update) Replaces() bool { return u.replacement != nil }
 
-// Apply returns the updated document and does not change doc. insert means that an upsert inserts the document. match is
-// the filter because of which doc is updated, for the positional operator; it may be nil.
+// Apply returns the updated document and does not change doc. insert means that an upsert inserts the document. match
+// is the filter because of which doc is updated, for the positional operator; it may be nil.
 func (u *Update) Apply(doc bson.D, insert bool, match *query.Filter) (bson.D, error) {
 	var out bson.D
 	var err error
@@ -222,7 +227,8 @@ func (u *Update) Apply(doc bson.D, insert bool, match *query.Filter) (bson.D, er
 	case !has && u.pipeline != nil:
 		return append(bson.D{{Key: "_id", Value: id}}, out...), nil
 	case has && (u.replacement != nil || u.pipeline != nil):
-		return nil, fault.Errorf(fault.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(newID))
+		return nil, fault.Errorf(fault.ImmutableField,
+			"After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(newID))
 	}
 	return nil, fault.Errorf(fault.ImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
 }

@@ -41,7 +41,8 @@ func TestDatedSuites(t *testing.T) {
 	}
 }
 
-// A sample of the suites of retryable reads passes with the policy of 2024 as well, as docs/seeds/retryable-reads.md says.
+// A sample of the suites of retryable reads passes with the policy of 2024 as well, as docs/seeds/retryable-reads.md
+// says.
 func TestReadsOf2024(t *testing.T) {
 	t.Parallel()
 	suites := suitetest.Some(suitetest.Load(t, suitetest.OwnFolder(t, "retryable-reads")), testkit.Chance(t, 4))

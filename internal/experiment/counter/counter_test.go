@@ -126,8 +126,8 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
-// The driver marks a server Unknown after a network error or the error of a former primary, and the next operation waits
-// until it has found the server again. Another command error changes nothing.
+// The driver marks a server Unknown after a network error or the error of a former primary, and the next operation
+// waits until it has found the server again. Another command error changes nothing.
 func TestServerStates(t *testing.T) {
 	t.Parallel()
 	server, err := serve(t).server(t.Context())
@@ -210,13 +210,15 @@ func TestOperations(t *testing.T) {
 	outcomes, err := RunOperations(testkit.Context(t), serve(t))
 	testkit.Check(t, err)
 	for _, o := range outcomes {
-		want := map[string]string{"the same, whatever the key": "hides the error", "deleteMany, and an insert meanwhile": "removes documents inserted meanwhile"}[o.Operation]
+		want := map[string]string{"the same, whatever the key": "hides the error",
+			"deleteMany, and an insert meanwhile": "removes documents inserted meanwhile"}[o.Operation]
 		testkit.Equal(t, o.Operation+", "+string(o.Fault), o.Verdict, cmp.Or(want, "correct"))
 	}
 	var text strings.Builder
 	testkit.Check(t, Report{Operations: outcomes}.Text(&text, false))
-	testkit.Contains(t, text.String(), "deleteMany, and an insert meanwhile                 removes documents inserted meanwhile  removes documents inserted meanwhile\n"+
-		"$set                                                correct                               correct\n")
+	testkit.Contains(t, text.String(),
+		"deleteMany, and an insert meanwhile                 removes documents inserted meanwhile  removes documents inserted meanwhile\n"+
+			"$set                                                correct                               correct\n")
 }
 
 // If the driver retries too, n attempts of an application at a read cause 2n attempts

@@ -54,7 +54,8 @@ func (c Config) perform(ctx context.Context, host string, o operation, f Fault) 
 	name := collection + "-" + bson.NewObjectID().Hex()
 	theirs := server.Database(database).Collection(name)
 	defer func() { err = errors.Join(err, theirs.Drop(context.WithoutCancel(ctx))) }()
-	if _, err := theirs.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "key", Value: 1}}, Options: options.Index().SetUnique(true)}); err != nil {
+	if _, err := theirs.Indexes().CreateOne(ctx,
+		mongo.IndexModel{Keys: bson.D{{Key: "key", Value: 1}}, Options: options.Index().SetUnique(true)}); err != nil {
 		return out, err
 	}
 	if err := insert(ctx, theirs, o.before...); err != nil {

@@ -257,9 +257,9 @@ func (s *stage) faults() []randomFault {
 	}
 }
 
-// A hundred random faults in a row. After each of them, no process is left, and utr clean leaves no entry, folder, lock,
-// fail point or cluster; the user's data is unchanged, no test failed, and the reports of a night that ended have every
-// test of every cell. Nights without a fault pass.
+// A hundred random faults in a row. After each of them, no process is left, and utr clean leaves no entry, folder,
+// lock, fail point or cluster; the user's data is unchanged, no test failed, and the reports of a night that ended have
+// every test of every cell. Nights without a fault pass.
 func TestRandomFaults(t *testing.T) {
 	const rounds = 100
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
@@ -375,7 +375,8 @@ func (s *stage) held() string {
 	return ""
 }
 
-// read returns a test that is not in the report of a night, and one that failed. The report of a killed night is a part.
+// read returns a test that is not in the report of a night, and one that failed. The report of a killed night is a
+// part.
 func read(t *testing.T, report, cluster string, killed bool) (missing, failed string) {
 	t.Helper()
 	text, err := os.ReadFile(report)

@@ -1,5 +1,5 @@
-// Package fakemo emulates mongo-orchestration in tests: the same paths, answers and errors, with embedded deployments as
-// clusters. It can be made to misbehave.
+// Package fakemo emulates mongo-orchestration in tests: the same paths, answers and errors, with embedded deployments
+// as clusters. It can be made to misbehave.
 package fakemo
 
 import (

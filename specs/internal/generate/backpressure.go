@@ -20,9 +20,11 @@ func overloadSuites() specification {
 		}
 		files = append(files, f)
 	}
-	return specification{Name: "client-backpressure", Files: append(files, getMore(), watching(), killCursors(), overloadStandalone(), mixed(), otherErrors(), overloadTransactions(), convenient(), retargeting(),
-		overloadOtherMongos(), overloadTimeouts(), baseBackoff(), connections(), retries(), sameMongos(), overloadSequences(), commitSequences(),
-		establishment(), authentication())}
+	return specification{Name: "client-backpressure",
+		Files: append(files, getMore(), watching(), killCursors(), overloadStandalone(), mixed(), otherErrors(),
+			overloadTransactions(), convenient(), retargeting(),
+			overloadOtherMongos(), overloadTimeouts(), baseBackoff(), connections(), retries(), sameMongos(), overloadSequences(), commitSequences(),
+			establishment(), authentication())}
 }
 
 // clients returns a client for each option that disables retries, and one with defaults.
@@ -87,7 +89,8 @@ func getMore() *file {
 }
 
 func watching() *file {
-	f := newFile("change-streams", "getMore of a change stream", labelling, "A getMore is retried after an overload error. The change stream is not reopened for it.")
+	f := newFile("change-streams", "getMore of a change stream", labelling,
+		"A getMore is retried after an overload error. The change stream is not reopened for it.")
 	f.Clients = clients()
 	f.Entities = objectEntities(overloadDatabase, "setup", "collection")
 	more := iterating(overloadDatabase)
@@ -126,7 +129,8 @@ func iterating(database string) operation {
 func killCursors() *file {
 	c := observed("client", nil)
 	c.Ignore = []string{"abortTransaction"}
-	f := newFile("killCursors", "killCursors", anywhere, "The command that closes a cursor is retried after overload errors, and its errors are not raised.")
+	f := newFile("killCursors", "killCursors", anywhere,
+		"The command that closes a cursor is retried after overload errors, and its errors are not raised.")
 	f.Clients = []client{c}
 	kill := closing(overloadDatabase)
 	for _, s := range []struct {
@@ -155,7 +159,8 @@ func closing(database string) operation {
 }
 
 func overloadStandalone() *file {
-	f := newFile("standalone", "writes on a standalone", servers("4.4", single), "A standalone does not support retryable writes, but every command is retried after overload errors.")
+	f := newFile("standalone", "writes on a standalone", servers("4.4", single),
+		"A standalone does not support retryable writes, but every command is retried after overload errors.")
 	f.Clients = clients()
 	for _, o := range operations(overloadDatabase) {
 		if o.Carries != numberedOne || o.Since != "" {
@@ -174,7 +179,8 @@ func overloadStandalone() *file {
 }
 
 func retries() *file {
-	f := newFile("maxAdaptiveRetries", "maxAdaptiveRetries", labelling, "The option replaces the limit of two retries for reads, writes and generic commands.")
+	f := newFile("maxAdaptiveRetries", "maxAdaptiveRetries", labelling,
+		"The option replaces the limit of two retries for reads, writes and generic commands.")
 	names, often := []string{"one", "two", "three"}, []string{"once", "twice", "three times"}
 	f.Clients = nil
 	for n, by := range names {

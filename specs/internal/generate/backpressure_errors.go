@@ -7,7 +7,9 @@ import "slices"
 var patient = doc("maxAdaptiveRetries", 11, "timeoutMS", 10000)
 
 func overloadSequences() *file {
-	f := newFile("sequences", "attempts that fail in different ways", sequenceServers(withRetries), "How overload errors and other errors in one operation affect the limit of retries, the backoff, and the error that is", "raised. Each attempt fails differently, which needs a fail point of utr's embedded deployment.")
+	f := newFile("sequences", "attempts that fail in different ways", sequenceServers(withRetries),
+		"How overload errors and other errors in one operation affect the limit of retries, the backoff, and the error that is",
+		"raised. Each attempt fails differently, which needs a fail point of utr's embedded deployment.")
 	f.Clients = []client{observed("client", nil), observed("timed", doc("timeoutMS", 20000)),
 		observed("one", doc("maxAdaptiveRetries", 1)), observed("patient", patient)}
 	notFound, raises := hostNotFound, raisedLabels
@@ -19,33 +21,50 @@ func overloadSequences() *file {
 		failedInTurn("is retried no more than twice after an overload error and HostUnreachable (B2)", lost, over, other, other),
 		failedInTurn("is retried twice after HostUnreachable and an overload error (B2)", nil, other, over),
 		failedInTurn("is retried no more than twice after HostUnreachable and overload errors (B2)", raisesOverload, other, over, over),
-		failedInTurn("is retried no more than twice after different errors with an overload error between them (B2)", raises(notFound, nil, labels{overloaded}), other, over, second),
+		failedInTurn("is retried no more than twice after different errors with an overload error between them (B2)",
+			raises(notFound, nil, labels{overloaded}), other, over, second),
 		story{Says: "is not retried again after two HostUnreachable errors, even if an overload error would follow (R35)",
 			Each: []value{other, other, over}, Attempts: 2, Raises: lost},
-		failedInTurn("is retried once after an overload error and HostUnreachable with maxAdaptiveRetries 1 (B2)", lost, over, other).byClient("one"),
-		failedInTurn("is not retried again within timeoutMS after HostUnreachable three times and an overload error (B2)", raisesOverload, other, other, other, over).byClient("timed"),
-		failedInTurn("is retried no more than twice within timeoutMS after an overload error and HostUnreachable (B2)", lost, over, other, other).byClient("timed"),
-		failedInTurn("is not retried after an overload error and one with "+overloaded+" alone (R34)", raisesOverloadedOnly, over, overloadedOnly),
-		failedInTurn("backs off only after the overload error (B6)", nil, append([]value{over}, slices.Repeat([]value{other}, 10)...)...).byClient("patient"))
+		failedInTurn("is retried once after an overload error and HostUnreachable with maxAdaptiveRetries 1 (B2)", lost, over,
+			other).byClient("one"),
+		failedInTurn("is not retried again within timeoutMS after HostUnreachable three times and an overload error (B2)",
+			raisesOverload, other, other, other, over).byClient("timed"),
+		failedInTurn("is retried no more than twice within timeoutMS after an overload error and HostUnreachable (B2)", lost,
+			over, other, other).byClient("timed"),
+		failedInTurn("is not retried after an overload error and one with "+overloaded+" alone (R34)", raisesOverloadedOnly,
+			over, overloadedOnly),
+		failedInTurn("backs off only after the overload error (B6)", nil,
+			append([]value{over}, slices.Repeat([]value{other}, 10)...)...).byClient("patient"))
 	// Only retryable by client backpressure.
 	tell(f, []string{"collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
-		failedInTurn("is not retried after an overload error and HostUnreachable (R34)", raises(hostUnreachable, labels{writable}, labels{overloaded}), over, other),
-		failedInTurn("is not retried after an overload error and a network error (R34)", withLabels(raisedNetwork, nil, labels{overloaded}), over, closes))
+		failedInTurn("is not retried after an overload error and HostUnreachable (R34)",
+			raises(hostUnreachable, labels{writable}, labels{overloaded}), over, other),
+		failedInTurn("is not retried after an overload error and a network error (R34)",
+			withLabels(raisedNetwork, nil, labels{overloaded}), over, closes))
 	// Which error is raised. runCommand is treated as a write.
 	first, later := errorWithLabels(hostUnreachable, overloaded, retryable), errorWithLabels(notFound, overloaded, retryable)
-	quiet, quietLater := errorWithLabels(hostUnreachable, overloaded, retryable, noWrites), errorWithLabels(notFound, overloaded, retryable, noWrites)
+	quiet, quietLater := errorWithLabels(hostUnreachable, overloaded, retryable, noWrites),
+		errorWithLabels(notFound, overloaded, retryable, noWrites)
 	tell(f, []string{"collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
-		failedInTurn("raises the last of different overload errors (R20)", raises(notFound, labels{overloaded}, labels{noWrites}), first, later, later),
-		failedInTurn("raises the first overload error if the others have the label "+noWrites+" (R21)", raises(hostUnreachable, labels{overloaded}, labels{noWrites}), first, quietLater, quietLater),
-		failedInTurn("raises the overload error between two with the label "+noWrites+" (R20)", raises(notFound, labels{overloaded}, labels{noWrites}), quiet, later, quiet),
-		failedInTurn("raises the first overload error if all have the label "+noWrites+" (R21)", raises(hostUnreachable, labels{overloaded, noWrites}, nil), quiet, quietLater, quietLater))
+		failedInTurn("raises the last of different overload errors (R20)",
+			raises(notFound, labels{overloaded}, labels{noWrites}), first, later, later),
+		failedInTurn("raises the first overload error if the others have the label "+noWrites+" (R21)",
+			raises(hostUnreachable, labels{overloaded}, labels{noWrites}), first, quietLater, quietLater),
+		failedInTurn("raises the overload error between two with the label "+noWrites+" (R20)",
+			raises(notFound, labels{overloaded}, labels{noWrites}), quiet, later, quiet),
+		failedInTurn("raises the first overload error if all have the label "+noWrites+" (R21)",
+			raises(hostUnreachable, labels{overloaded, noWrites}, nil), quiet, quietLater, quietLater))
 	tell(f, []string{"collection.find"},
-		failedInTurn("raises the last overload error, even with the label "+noWrites+" (R20)", raises(notFound, labels{overloaded, noWrites}, nil), first, first, quietLater))
+		failedInTurn("raises the last overload error, even with the label "+noWrites+" (R20)",
+			raises(notFound, labels{overloaded, noWrites}, nil), first, first, quietLater))
 	return f
 }
 
 func commitSequences() *file {
-	f := newFile("commit-sequences", "the write concern of commits that fail in different ways", sequenceServers(withRetries), "A commit keeps its write concern as long as all errors before it were overload errors. After any other error it uses", "w: majority. Each attempt fails differently, which needs a fail point of utr's embedded deployment.")
+	f := newFile("commit-sequences", "the write concern of commits that fail in different ways",
+		sequenceServers(withRetries),
+		"A commit keeps its write concern as long as all errors before it were overload errors. After any other error it uses",
+		"w: majority. Each attempt fails differently, which needs a fail point of utr's embedded deployment.")
 	f.Clients = []client{watched("client", nil)}
 	f.Sessions = true
 	insert, commit := named("collection.insertOne"), endingWith("commitTransaction", nil)
@@ -72,7 +91,9 @@ func commitSequences() *file {
 
 // mixed has network errors of a fail point in the storage engine, which only affects retryable writes on a replica set.
 func mixed() *file {
-	f := newFile("mixed-errors", "overload errors and network errors in one operation", servers("4.4", sets), "After an overload error, the limit of two retries applies to all attempts, including earlier ones, whatever their", "errors. The data is written once.")
+	f := newFile("mixed-errors", "overload errors and network errors in one operation", servers("4.4", sets),
+		"After an overload error, the limit of two retries applies to all attempts, including earlier ones, whatever their",
+		"errors. The data is written once.")
 	f.Clients = []client{observed("client", nil), observed("one", doc("maxAdaptiveRetries", 1)),
 		observed("timed", doc("timeoutMS", 20000)), observed("none", doc("maxAdaptiveRetries", 0)), observed("patient", patient)}
 	network := withLabels(raisedNetwork, labels{writable}, labels{overloaded})
@@ -110,7 +131,9 @@ func mixed() *file {
 }
 
 func otherErrors() *file {
-	f := newFile("other-retryable-errors", "overload errors that other policies retry", labelling, "An error that is retryable for reads or writes anyway may have only the label SystemOverloadedError. Their rules", "apply, with the limit of client backpressure.")
+	f := newFile("other-retryable-errors", "overload errors that other policies retry", labelling,
+		"An error that is retryable for reads or writes anyway may have only the label SystemOverloadedError. Their rules",
+		"apply, with the limit of client backpressure.")
 	f.Clients = []client{observed("client", nil), observed("none", doc("maxAdaptiveRetries", 0)),
 		observed("noReads", doc("retryReads", false)), observed("noWrites", doc("retryWrites", false)),
 		observed("timed", doc("timeoutMS", 20000))}

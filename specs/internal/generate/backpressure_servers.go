@@ -6,7 +6,10 @@ import (
 
 func retargeting() *file {
 	preferred := doc("readPreference", "primaryPreferred")
-	f := newFile("retargeting", "enableOverloadRetargeting", servers("4.4", sets), "The primary rejects every attempt with an overload error. With enableOverloadRetargeting, the retry of a read that", "prefers the primary goes to a secondary, which the replica set must have; without it, and for writes, all attempts", "go to the primary.")
+	f := newFile("retargeting", "enableOverloadRetargeting", servers("4.4", sets),
+		"The primary rejects every attempt with an overload error. With enableOverloadRetargeting, the retry of a read that",
+		"prefers the primary goes to a secondary, which the replica set must have; without it, and for writes, all attempts",
+		"go to the primary.")
 	f.Clients = []client{observed("client", merge(doc("enableOverloadRetargeting", true), preferred)), observed("default", preferred),
 		observed("off", merge(doc("enableOverloadRetargeting", false), preferred))}
 	told := func(says, by string, data value, attempts int, raises value) story {
@@ -21,8 +24,10 @@ func retargeting() *file {
 			told("is retried on the primary by default", "default", overload, 3, raisesOverload))
 	}
 	f.add(find, told("is retried on the primary with enableOverloadRetargeting false", "off", overload, 3, raisesOverload),
-		told("is retried on the primary after another retryable error", "client", errorWithLabels(hostUnreachable), 2, raisedCode(hostUnreachable)),
-		told("is retried on a secondary after a retryable error with "+overloaded+" alone", "client", errorWithLabels(hostUnreachable, overloaded), 2, nil))
+		told("is retried on the primary after another retryable error", "client", errorWithLabels(hostUnreachable), 2,
+			raisedCode(hostUnreachable)),
+		told("is retried on a secondary after a retryable error with "+overloaded+" alone", "client",
+			errorWithLabels(hostUnreachable, overloaded), 2, nil))
 	twice := told("is retried on the primary with enableOverloadRetargeting", "client", overload, 3, nil)
 	twice.Mode = times(2)
 	f.add(named("collection.insertOne"), twice)
@@ -41,7 +46,9 @@ func bothPinged(by string) (pings []value) {
 // overloadOtherMongos checks the deprioritized server by chance, like Policy.OtherMongos, with a single retry.
 func overloadOtherMongos() *file {
 	const app = "utrOtherMongos"
-	f := newFile("sharded", "retry on another mongos", servers("4.4", sharded), "One mongos rejects every attempt with an overload error. The only retry goes to another mongos, whatever the value of", "enableOverloadRetargeting, and always succeeds. A driver that ignores the deprioritized server soon fails.")
+	f := newFile("sharded", "retry on another mongos", servers("4.4", sharded),
+		"One mongos rejects every attempt with an overload error. The only retry goes to another mongos, whatever the value of",
+		"enableOverloadRetargeting, and always succeeds. A driver that ignores the deprioritized server soon fails.")
 	f.Clients = []client{allMongoses("client", doc("maxAdaptiveRetries", 1)),
 		allMongoses("off", doc("maxAdaptiveRetries", 1, "enableOverloadRetargeting", false)),
 		allMongoses("idle", merge(doc("maxAdaptiveRetries", 1, "appName", app, "maxIdleTimeMS", 5), quiet))}
@@ -74,7 +81,10 @@ func overloadOtherMongos() *file {
 
 // sameMongos has commands that are pinned to a mongos: of a cursor, and of a transaction.
 func sameMongos() *file {
-	f := newFile("sharded-pinned", "retry on the same mongos", servers("4.4", sharded), "A getMore goes to the mongos of its cursor, and the commands of a transaction to the mongos of the transaction,", "even if it is overloaded: no other mongos knows them. The cursor is on a random mongos; the session knows that of", "the transaction.")
+	f := newFile("sharded-pinned", "retry on the same mongos", servers("4.4", sharded),
+		"A getMore goes to the mongos of its cursor, and the commands of a transaction to the mongos of the transaction,",
+		"even if it is overloaded: no other mongos knows them. The cursor is on a random mongos; the session knows that of",
+		"the transaction.")
 	f.Clients = []client{watchedMongoses()}
 	f.Sessions = true
 	known := mongosesKnown("client")
@@ -102,15 +112,19 @@ func sameMongos() *file {
 // many retries that in all but one of 10^11 runs a single backoff exceeds timeoutMS, so the test also passes if
 // backoffs are computed but not slept.
 func overloadTimeouts() *file {
-	f := newFile("timeoutMS", "retries under timeoutMS", labelling, "With timeoutMS the limit of retries is the same, and a backoff that would outlast timeoutMS is not started.", "Backoffs are random: in all but one of 10^11 runs, one of sixteen is longer than a second.")
+	f := newFile("timeoutMS", "retries under timeoutMS", labelling,
+		"With timeoutMS the limit of retries is the same, and a backoff that would outlast timeoutMS is not started.",
+		"Backoffs are random: in all but one of 10^11 runs, one of sixteen is longer than a second.")
 	f.Clients = []client{observed("client", doc("timeoutMS", 20000)), observed("endless", doc("timeoutMS", 0)),
 		observed("none", doc("timeoutMS", 20000, "maxAdaptiveRetries", 0)), observed("long", doc("maxAdaptiveRetries", 16, "timeoutMS", 3000))}
-	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
+	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany",
+		"database.runCommand with ping"},
 		story{Says: "is retried twice within timeoutMS (B1)", Fails: overload, Attempts: 3},
 		story{Says: "is retried no more than twice within timeoutMS (B4)", Mode: always, Fails: overload, Attempts: 3, Raises: raisesOverload},
 		story{Says: "is retried no more than twice with timeoutMS 0 (B4)", By: "endless", Mode: always, Fails: overload, Attempts: 3,
 			Raises: raisesOverload},
-		story{Says: "is not retried within timeoutMS with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload, Attempts: 1, Raises: raisesOverload},
+		story{Says: "is not retried within timeoutMS with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload,
+			Attempts: 1, Raises: raisesOverload},
 		story{Says: "backs off until a backoff would outlast timeoutMS (B5)", By: "long", Mode: times(16), Fails: overload,
 			Attempts: 1, Extra: true, Raises: anyError})
 	return f
@@ -120,7 +134,10 @@ func overloadTimeouts() *file {
 const baseBackoffParameter = "externalClientBaseBackoffMS"
 
 func baseBackoff() *file {
-	f := newFile("baseBackoffMS", "the backoff base from the server", requirement{min: "9.0", topologies: sets, backoff: true}, "The server sets a base of 1 ms instead of 100 ms, so that seven backoffs take 254 ms at most. With 100 ms they would", "nearly always outlast timeoutMS.")
+	f := newFile("baseBackoffMS", "the backoff base from the server",
+		requirement{min: "9.0", topologies: sets, backoff: true},
+		"The server sets a base of 1 ms instead of 100 ms, so that seven backoffs take 254 ms at most. With 100 ms they would",
+		"nearly always outlast timeoutMS.")
 	f.Clients = []client{observed("client", doc("maxAdaptiveRetries", 7, "timeoutMS", 3000))}
 	f.Entities = objectEntities(overloadDatabase, "setup", "admin")
 	set := func(n int) []value {
@@ -133,7 +150,8 @@ func baseBackoff() *file {
 }
 
 func connections() *file {
-	f := newFile("connections", "connections of the attempts", servers("4.4", monitored), "Each attempt checks out a connection and checks it in again; a backoff does not keep a connection.")
+	f := newFile("connections", "connections of the attempts", servers("4.4", monitored),
+		"Each attempt checks out a connection and checks it in again; a backoff does not keep a connection.")
 	f.Clients = []client{{ID: "client", Observe: []string{"connectionCheckedOutEvent", "connectionCheckedInEvent", "poolClearedEvent"}}}
 	tell(f, []string{"collection.find", "collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
 		story{Says: "checks in its connection before each backoff (B6)", Mode: times(2), Fails: overload,
@@ -145,7 +163,10 @@ func connections() *file {
 // Pooling, "Connection Pool"). It returns a function for stories in which the first attempts fail.
 func establishing(app, database string) (f *file, fails func(by, says string, mode value, failing int, raises value) story) {
 	idle := func(id string, options value) client { return idling(id, app, options, "poolClearedEvent") }
-	f = newFile("establishment", "connections that cannot be established", servers("4.4.7", 0), "A network error in the hello of a new connection has the labels of a retryable overload error: every command is", "retried after it, up to the limit, and the pool is not cleared. No command was sent, but pool events show the", "attempts.")
+	f = newFile("establishment", "connections that cannot be established", servers("4.4.7", 0),
+		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is",
+		"retried after it, up to the limit, and the pool is not cleared. No command was sent, but pool events show the",
+		"attempts.")
 	f.Clients = []client{idle("client", nil), idle("none", doc("maxAdaptiveRetries", 0)),
 		idle("off", doc("retryReads", false, "retryWrites", false))}
 	return f, func(by, says string, mode value, failing int, raises value) story {
@@ -172,7 +193,9 @@ func establishment() *file {
 }
 
 func authentication() *file {
-	f := newFile("authentication", "connections that cannot be authenticated", requirement{}, "A network error in authentication has neither label, so commands that other policies do not retry are attempted", "once. No command was sent.")
+	f := newFile("authentication", "connections that cannot be authenticated", requirement{},
+		"A network error in authentication has neither label, so commands that other policies do not retry are attempted",
+		"once. No command was sent.")
 	f.Clients = []client{observed("client", doc("maxIdleTimeMS", 10))}
 	f.Require = authenticated("4.4", monitored)
 	tell(f, []string{"collection.updateMany", "collection.createIndex", "database.runCommand with find"},

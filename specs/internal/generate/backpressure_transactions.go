@@ -36,7 +36,9 @@ func endingWith(name string, extra value) operation {
 var bothWritten = left(first, raised, third, fourth)
 
 func overloadTransactions() *file {
-	f := newFile("transactions", "commands of a transaction", labelling, "Every command of a transaction is retried after overload errors, with the transaction's number. A retry of the first", "command starts the transaction again, and a commit keeps its write concern.")
+	f := newFile("transactions", "commands of a transaction", labelling,
+		"Every command of a transaction is retried after overload errors, with the transaction's number. A retry of the first",
+		"command starts the transaction again, and a commit keeps its write concern.")
 	f.Clients = []client{watched("client", nil), observed("noReads", doc("retryReads", false)),
 		observed("noWrites", doc("retryWrites", false))}
 	f.Sessions = true
@@ -96,11 +98,13 @@ func overloadTransactions() *file {
 
 // ignoring returns an operation in a session whose result does not matter.
 func ignoring(o operation, client string) value {
-	return doc("name", o.Name, "object", o.Object+suffix(client), "arguments", merge(o.Arguments, inSession(client)), "ignoreResultAndError", true)
+	return doc("name", o.Name, "object", o.Object+suffix(client), "arguments", merge(o.Arguments, inSession(client)),
+		"ignoreResultAndError", true)
 }
 
 func convenient() *file {
-	f := newFile("convenient-transactions", "withTransaction", labelling, "After an overload error in the callback or the commit, only the command is retried; the callback does not run again.")
+	f := newFile("convenient-transactions", "withTransaction", labelling,
+		"After an overload error in the callback or the commit, only the command is retried; the callback does not run again.")
 	f.Clients = []client{watched("client", nil), observed("hurried", doc("timeoutMS", 400)), observed("timed", doc("timeoutMS", 6000))}
 	f.Sessions = true
 	insert, update := named("collection.insertOne"), named("collection.updateOne")
@@ -119,7 +123,8 @@ func convenient() *file {
 		Seen: slices.Concat(inserted, update.attempts(3, 2, continues), committed), Outcome: bothWritten}, in, up)
 	with("commitTransaction", story{Says: "continues after an overload error of its commit (B1)", Mode: times(2), Fails: overload,
 		Seen: slices.Concat(inserted, updated, commit.attempts(3, 2, nil)), Outcome: bothWritten}, in, up)
-	with("update", story{Says: "raises the overload error after two retries of a later command (B4)", Mode: times(3), Fails: overload, Raises: raisesOverload,
+	with("update", story{Says: "raises the overload error after two retries of a later command (B4)", Mode: times(3),
+		Fails: overload, Raises: raisesOverload,
 		Seen: slices.Concat(inserted, update.attempts(3, 3, continues), aborted)}, in, update.call("client", inSession("client"), raisesOverload))
 	with("insert", story{Says: "raises the overload error after two retries of the first command (B4)", Mode: times(3),
 		Fails: overload, Raises: raisesOverload,
@@ -138,14 +143,17 @@ func convenient() *file {
 		return o.attempts(1, 0, carries)
 	}
 	recommit := operation{Command: "commitTransaction", Database: "admin", Started: doc("commitTransaction", 1)}.attempts(1, 0, continues2)
-	with("update", story{Says: "starts the transaction again after an error with TransientTransactionError (T10)", Fails: transient, Outcome: bothWritten,
-		Seen: slices.Concat(inserted, update.attempts(1, 1, continues), aborted, second(insert, restarts), second(update, continues2), recommit)}, in, either)
+	with("update", story{Says: "starts the transaction again after an error with TransientTransactionError (T10)",
+		Fails: transient, Outcome: bothWritten,
+		Seen: slices.Concat(inserted, update.attempts(1, 1, continues), aborted, second(insert, restarts),
+			second(update, continues2), recommit)}, in, either)
 	with("update", story{Says: "raises an error without TransientTransactionError (T7)", Fails: errorWithLabels(conflict),
 		Raises: raisedCode(conflict), Seen: slices.Concat(inserted, update.attempts(1, 1, continues), aborted)}, in,
 		update.call("client", inSession("client"), raisedCode(conflict)))
 	with("commitTransaction", story{Says: "commits again with w: majority if the outcome of the commit is unknown (T6)", Mode: times(2),
 		Fails: errorWithLabels(hostUnreachable, writable), Outcome: bothWritten,
-		Seen: slices.Concat(inserted, updated, commit.attempts(1, 1, nil), endingWith("commitTransaction", majority).attempts(2, 1, nil))}, in, up)
+		Seen: slices.Concat(inserted, updated, commit.attempts(1, 1, nil),
+			endingWith("commitTransaction", majority).attempts(2, 1, nil))}, in, up)
 	with("commitTransaction", story{Says: "does not commit again after MaxTimeMSExpired (T7)", Fails: errorCode(maxTimeMSExpired),
 		Raises: raisedLabels(maxTimeMSExpired, labels{unknownCommitResult}, nil), Outcome: bothWritten,
 		After: []value{onSession("commitTransaction", "client")}, // ends the transaction on the server

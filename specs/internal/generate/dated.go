@@ -61,14 +61,17 @@ func readsOf2024() specification {
 	p := reads
 	p.Database = database2024
 	list := readOperations(database2024)
-	codes := newFile("errors", "errors of reads", everywhere, "Every error after which a read is retried, errors after which it is not, and retryReads, as today.")
+	codes := newFile("errors", "errors of reads", everywhere,
+		"Every error after which a read is retried, errors after which it is not, and retryReads, as today.")
 	codes.Clients = p.clients(nil)
 	for _, title := range []string{"collection.find", "collection.aggregate", "database.listCollections"} {
 		codes.add(titled(list, title), readStories()...)
 	}
 	codes.Objects = []string{"database", "collection"}
 
-	overloads := newFile("overload", "overload errors", anywhere, "The labels of overload errors do not exist yet, so commands are not retried because of them. An error that is", "retryable for another reason causes one immediate retry.")
+	overloads := newFile("overload", "overload errors", anywhere,
+		"The labels of overload errors do not exist yet, so commands are not retried because of them. An error that is",
+		"retryable for another reason causes one immediate retry.")
 	overloads.Clients, overloads.Objects, overloads.Bucket = []client{observed("client", nil)}, everything, true
 	overloads.Empty = []string{written}
 	overloads.Entities = objectEntities(database2024, "setup", "database")
@@ -81,7 +84,8 @@ func readsOf2024() specification {
 			differsToday("it is retried twice"))
 	}
 	for _, o := range writeOperations(database2024) {
-		overloads.add(o, failedTwice("HostUnreachable with the labels of an overload error and "+writable+" (R35)", errorWithLabels(hostUnreachable, overloaded, retryable, writable), raises).
+		overloads.add(o, failedTwice("HostUnreachable with the labels of an overload error and "+writable+" (R35)",
+			errorWithLabels(hostUnreachable, overloaded, retryable, writable), raises).
 			requiring(labelling).differsToday("it is retried twice"))
 	}
 	overloads.add(getMoreOf("find", database2024, twoBatches),
@@ -108,7 +112,8 @@ func readsOf2024() specification {
 	return specification{Name: "retryable-reads-2024", Policy: "retryable-reads@2024", Files: []*file{codes, overloads, inside, timed}}
 }
 
-// writes2018 are the differences of writes under the policy of 2018: there is no label, and timeoutMS does not exist yet.
+// writes2018 are the differences of writes under the policy of 2018: there is no label, and timeoutMS does not exist
+// yet.
 var writes2018 = policy{Database: database2018, Noun: "write", Option: "retryWrites", On: doc("retryWrites", true), Whole: true,
 	Network: "W11", Codes: "W12", Once: "W34", Off: "W30"}
 
@@ -134,9 +139,10 @@ func writesOf2018() specification {
 			"after server errors with listed codes or messages, whatever their labels.")
 		files = append(files, f)
 	}
-	return specification{Name: "retryable-writes-2018", Policy: "retryable-writes@2018-03-14", Files: append(files, readsOf2018(), endsOf2018(), handshakesOf2018(),
-		p.sessions(then(writeOperations)), p.bulk(), p.writeErrors(), p.standalone(then(writeOperations)),
-		p.unacknowledged(then(writeOperations)), p.neverRetried(then(otherWrites)), p.unselected("utr2018Selection"))}
+	return specification{Name: "retryable-writes-2018", Policy: "retryable-writes@2018-03-14",
+		Files: append(files, readsOf2018(), endsOf2018(), handshakesOf2018(),
+			p.sessions(then(writeOperations)), p.bulk(), p.writeErrors(), p.standalone(then(writeOperations)),
+			p.unacknowledged(then(writeOperations)), p.neverRetried(then(otherWrites)), p.unselected("utr2018Selection"))}
 }
 
 // then returns the operations of 2018.
@@ -164,16 +170,22 @@ func storiesOf2018() []story {
 			Attempts: 2, Raises: raisedCode(primarySteppedDown), Applied: true, Today: "the label " + noWrites + " hides it"},
 
 		notRetried("Interrupted (R34)", errorCode(interrupted), raisedCode(interrupted)),
-		notRetried("Interrupted with the label "+writable+" (R34)", writes.fails(interrupted), raisedCode(interrupted)).requiring(labelling).differsToday(labels),
+		notRetried("Interrupted with the label "+writable+" (R34)", writes.fails(interrupted),
+			raisedCode(interrupted)).requiring(labelling).differsToday(labels),
 		notRetried("ExceededTimeLimit with the label "+writable+" (R34)", writes.fails(exceededTimeLimit), raisedCode(exceededTimeLimit)).
 			requiring(labelling).differsToday(labels),
-		notRetried("ExceededTimeLimit from a server before 4.4 (R34)", errorCode(exceededTimeLimit), raisedCode(exceededTimeLimit)).requiring(before44).
+		notRetried("ExceededTimeLimit from a server before 4.4 (R34)", errorCode(exceededTimeLimit),
+			raisedCode(exceededTimeLimit)).requiring(before44).
 			differsToday("the code is listed"),
 		notRetried("an overload error (R34)", overload, raisesOverload).requiring(labelling).differsToday("it is retried twice"),
 
-		retried("the write concern error ShutdownInProgress without a label (W12)", concernWithLabels()).asWriteConcernError().requiring(labelling).differsToday(labels),
-		retried("the write concern error WriteConcernFailed (W12)", writeConcernError(writeConcernFailed, writeConcernFailed.Name)).asWriteConcernError().differsToday("the code is not listed"),
-		retried("a write concern error that says \"not master\" (W13)", concern("not master")).asWriteConcernError().differsToday("messages do not matter"),
+		retried("the write concern error ShutdownInProgress without a label (W12)",
+			concernWithLabels()).asWriteConcernError().requiring(labelling).differsToday(labels),
+		retried("the write concern error WriteConcernFailed (W12)",
+			writeConcernError(writeConcernFailed,
+				writeConcernFailed.Name)).asWriteConcernError().differsToday("the code is not listed"),
+		retried("a write concern error that says \"not master\" (W13)",
+			concern("not master")).asWriteConcernError().differsToday("messages do not matter"),
 		retried("a write concern error that says \"node is recovering\" (W13)", concern("node is recovering")).asWriteConcernError().
 			differsToday("messages do not matter"),
 	}
@@ -203,14 +215,16 @@ func readsOf2018() *file {
 			require = readRequirement(o)
 		}
 		f.add(o, notRetried("a network error (R34)", closes, raisedNetwork).requiring(require).differsToday("it is retried"),
-			notRetried("HostUnreachable (R34)", errorCode(hostUnreachable), raisedCode(hostUnreachable)).requiring(require).differsToday("it is retried"))
+			notRetried("HostUnreachable (R34)", errorCode(hostUnreachable),
+				raisedCode(hostUnreachable)).requiring(require).differsToday("it is retried"))
 	}
 	return f
 }
 
 // endsOf2018 commits a second time, because the transaction is still open on the server.
 func endsOf2018() *file {
-	f := newFile("transactions-end", "commitTransaction", retrying, "Transactions did not exist yet: commitTransaction is not a supported write.")
+	f := newFile("transactions-end", "commitTransaction", retrying,
+		"Transactions did not exist yet: commitTransaction is not a supported write.")
 	f.Clients = []client{watched("client", doc("retryWrites", true))}
 	f.Sessions = true
 	insert := titled(writeOperations(database2018), "collection.insertOne")
@@ -224,7 +238,8 @@ func endsOf2018() *file {
 }
 
 func handshakesOf2018() *file {
-	f := newFile("handshake-authentication", "handshakes that fail in authentication", requirement{}, "A handshake is not part of an attempt, so writes are not retried after its errors. No command was sent.")
+	f := newFile("handshake-authentication", "handshakes that fail in authentication", requirement{},
+		"A handshake is not part of an attempt, so writes are not retried after its errors. No command was sent.")
 	f.Clients = []client{observed("client", doc("retryWrites", true, "maxIdleTimeMS", 10))}
 	f.Require = authenticated("4.4", clusters)
 	for _, title := range []string{"collection.insertOne", "collection.updateOne", "collection.findOneAndUpdate"} {
@@ -245,7 +260,8 @@ func handshakesOf2018() *file {
 func overloadOf2025() specification {
 	list := operations(database2025)
 	off := doc("retryReads", false, "retryWrites", false)
-	f := newFile("overload", "overload errors", anywhere, "Every command is retried after overload errors, regardless of retryReads and retryWrites.")
+	f := newFile("overload", "overload errors", anywhere,
+		"Every command is retried after overload errors, regardless of retryReads and retryWrites.")
 	f.Clients = []client{observed("client", nil), observed("noRetry", off)}
 	f.Objects, f.Bucket, f.Empty, f.Entities = everything, true, []string{written}, objectEntities(database2025, "setup", "collection")
 	for _, o := range list {
@@ -257,7 +273,8 @@ func overloadOf2025() specification {
 
 	for _, o := range []operation{getMoreOf("find", database2025, twoBatches),
 		getMoreOf("aggregate", database2025, flow("{ pipeline: [ { $sort: { _id: 1 } } ], batchSize: 2 }")), iterating(database2025)} {
-		even := story{Says: "is retried after an overload error even if retryReads and retryWrites are false (B1)", By: "noRetry", Fails: overload,
+		even := story{Says: "is retried after an overload error even if retryReads and retryWrites are false (B1)", By: "noRetry",
+			Fails:    overload,
 			Attempts: 2, Today: "the option for the command forbids it"}
 		if o.Object == "stream" {
 			even.Before, even.Extra, even.Require = opening("noRetry"), true, labelling
@@ -265,8 +282,10 @@ func overloadOf2025() specification {
 		f.add(o, even)
 	}
 
-	limit := newFile("limit", "the number of retries", labelling, "A command is retried up to five times after overload errors, regardless of the options.")
-	limit.Clients = []client{observed("client", nil), observed("none", doc("maxAdaptiveRetries", 0)), observed("timed", doc("timeoutMS", 20000))}
+	limit := newFile("limit", "the number of retries", labelling,
+		"A command is retried up to five times after overload errors, regardless of the options.")
+	limit.Clients = []client{observed("client", nil), observed("none", doc("maxAdaptiveRetries", 0)),
+		observed("timed", doc("timeoutMS", 20000))}
 	for _, title := range []string{"collection.find", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
 		limit.add(titled(list, title),
 			story{Says: "is retried five times after overload errors (B1)", Fails: overload, Attempts: 6, Today: "it is retried at most twice"},
@@ -296,7 +315,9 @@ func overloadOf2025() specification {
 	}
 
 	preferred := doc("readPreference", "primaryPreferred")
-	elsewhere := newFile("retargeting", "retry on another server", servers("4.4", sets), "The primary fails every attempt. The retry of a read that prefers the primary goes to a secondary, which the", "replica set must have. Every failed server is deprioritized, whatever the error.")
+	elsewhere := newFile("retargeting", "retry on another server", servers("4.4", sets),
+		"The primary fails every attempt. The retry of a read that prefers the primary goes to a secondary, which the",
+		"replica set must have. Every failed server is deprioritized, whatever the error.")
 	elsewhere.Clients = []client{observed("client", preferred)}
 	for _, title := range []string{"collection.find", "collection.aggregate", "collection.count", "collection.distinct"} {
 		o := titled(list, title)
@@ -323,7 +344,9 @@ func establishmentOf2025(list []operation) *file {
 			fails("off", "is retried after a network error in hello even if retryReads and retryWrites are false (B1)", times(1), 1, nil).
 				differsToday("the option for the command forbids it"))
 	}
-	f.add(titled(list, "collection.updateMany"), fails("none", "is retried after a network error in hello even with maxAdaptiveRetries 0 (B1)", times(1), 1, nil).differsToday("it is not retried"))
+	f.add(titled(list, "collection.updateMany"),
+		fails("none", "is retried after a network error in hello even with maxAdaptiveRetries 0 (B1)", times(1), 1,
+			nil).differsToday("it is not retried"))
 	return f
 }
 
@@ -331,7 +354,9 @@ func establishmentOf2025(list []operation) *file {
 // at a time.
 func bucketOf2025(find operation) *file {
 	const threads = 100
-	f := newFile("tokens", "the token bucket", anywhere, "Each retry takes a token from the client's bucket, which holds a thousand. A read that succeeds on the first", "attempt adds a tenth of a token. Two hundred reads run on a hundred threads, because their backoffs take real time.")
+	f := newFile("tokens", "the token bucket", anywhere,
+		"Each retry takes a token from the client's bucket, which holds a thousand. A read that succeeds on the first",
+		"attempt adds a tenth of a token. Two hundred reads run on a hundred threads, because their backoffs take real time.")
 	f.Clients = []client{{ID: "client", Observe: []string{"commandStartedEvent"}}}
 	find.Result = nil
 	var run, wait []value
@@ -349,8 +374,9 @@ func bucketOf2025(find operation) *file {
 	raises, succeeds := find.call("client", nil, raisesOverload), find.call("client", nil, nil)
 	f.add(find, story{Says: "is not retried without a token (B13)", Before: slices.Concat([]value{fails}, run, wait, count(1200)),
 		Raises: raisesOverload, After: count(1201), Today: "the bucket does not exist"})
-	f.add(find, story{Says: "can be retried once after ten reads that succeed (B10)", Before: slices.Concat([]value{fails}, run, wait, []value{works},
-		slices.Repeat([]value{succeeds}, 10), []value{fails}),
+	f.add(find, story{Says: "can be retried once after ten reads that succeed (B10)",
+		Before: slices.Concat([]value{fails}, run, wait, []value{works},
+			slices.Repeat([]value{succeeds}, 10), []value{fails}),
 		Raises: raisesOverload, After: slices.Concat(count(1212), []value{raises}, count(1213)), Today: "the bucket does not exist"})
 	return f
 }

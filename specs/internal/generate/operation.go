@@ -68,7 +68,8 @@ func table(name, database string) (list []operation) {
 		panic(err) // cannot fail: the file is embedded
 	}
 	for _, r := range tables[name] {
-		o := operation{Object: cmp.Or(r.Object, "collection"), Name: r.Name, Variant: r.Variant, Command: cmp.Or(r.Command, r.Name), Since: r.Since,
+		o := operation{Object: cmp.Or(r.Object, "collection"), Name: r.Name, Variant: r.Variant,
+			Command: cmp.Or(r.Command, r.Name), Since: r.Since,
 			Arguments: given(r.Arguments), Started: given(r.Started), Result: given(r.Result), Then: given(r.Then), Before: pointers(r.Before),
 			Wrote: pointers(r.Wrote), Watches: r.Watches, Reads: r.Reads, Session: r.Session, Txn: r.Txn}
 		target := node(1)

@@ -78,7 +78,9 @@ var (
 // fail point to this client, because the other may still be discovering. In the stories the operation is
 // retried, or the option is off.
 func (p policy) handshakeHello(app string, require requirement) (f *file, retried, off story) {
-	f = newFile("handshake-hello", "handshakes that fail in hello", require, "The connection in the pool is too old for the "+p.Noun+", and the hello of the new connection fails. No command", "is sent on it: command events show one attempt, pool events show two.")
+	f = newFile("handshake-hello", "handshakes that fail in hello", require,
+		"The connection in the pool is too old for the "+p.Noun+", and the hello of the new connection fails. No command",
+		"is sent on it: command events show one attempt, pool events show two.")
 	f.Clients = []client{idling("client", app, nil), idling("noRetry", app, p.off())}
 	retried = story{Says: "is retried after a network error in the handshake (" + p.Handshake + ")"}
 	off = story{Says: "is not retried after a network error in the handshake if " + p.Option + " is false (" + p.Off + ")",
@@ -90,7 +92,9 @@ func (p policy) handshakeHello(app string, require requirement) (f *file, retrie
 // HandshakeAuth fails the authentication of a new connection. It returns the stories of each operation, and
 // a story for one operation.
 func (p policy) handshakeAuth(require ...requirement) (f *file, stories []story, second story) {
-	f = newFile("handshake-authentication", "handshakes that fail in authentication", requirement{}, "The connection in the pool is too old for the "+p.Noun+", and saslContinue fails on the new connection. No command", "is sent on it: command events show one attempt.")
+	f = newFile("handshake-authentication", "handshakes that fail in authentication", requirement{},
+		"The connection in the pool is too old for the "+p.Noun+", and saslContinue fails on the new connection. No command",
+		"is sent on it: command events show one attempt.")
 	f.Clients = []client{observed("client", doc("maxIdleTimeMS", 10)), observed("noRetry", merge(p.off(), doc("maxIdleTimeMS", 10)))}
 	f.Require = require
 	fails := func(by, says string, mode, data, raises value) story {
@@ -99,9 +103,12 @@ func (p policy) handshakeAuth(require ...requirement) (f *file, stories []story,
 	once := times(1)
 	return f, []story{
 		fails("client", "is retried after a network error in saslContinue ("+p.Handshake+")", once, closes, nil),
-		fails("client", "is retried after "+p.labelled(shutdownInProgress)+" in saslContinue ("+p.Handshake+")", once, p.fails(shutdownInProgress), nil),
-		fails("client", "is not retried after AuthenticationFailed in saslContinue (R34)", once, errorCode(authenticationFailed), p.raisesOff(anyError)),
-		fails("noRetry", "is not retried after a network error in saslContinue if "+p.Option+" is false ("+p.Off+")", once, closes, p.raisesOff(anyError)),
+		fails("client", "is retried after "+p.labelled(shutdownInProgress)+" in saslContinue ("+p.Handshake+")", once,
+			p.fails(shutdownInProgress), nil),
+		fails("client", "is not retried after AuthenticationFailed in saslContinue (R34)", once,
+			errorCode(authenticationFailed), p.raisesOff(anyError)),
+		fails("noRetry", "is not retried after a network error in saslContinue if "+p.Option+" is false ("+p.Off+")", once,
+			closes, p.raisesOff(anyError)),
 	}, fails("client", "is not retried again after a second network error in saslContinue (R35)", times(2), closes, anyError)
 }
 
@@ -115,7 +122,9 @@ type pooled struct {
 // option is off, and clears the pool while the second waits.
 func (p policy) poolCleared(require requirement, raises value, rows ...pooled) *file {
 	events := []string{"connectionCheckedOutEvent", "connectionCheckOutFailedEvent", "poolClearedEvent", "commandStartedEvent"}
-	f := newFile("pool-cleared", "a cleared pool", require, "Two "+p.Noun+"s share a pool of one connection. The first fails and clears the pool, so the second, which is waiting", "for the connection, fails to check one out. Both are retried.")
+	f := newFile("pool-cleared", "a cleared pool", require,
+		"Two "+p.Noun+"s share a pool of one connection. The first fails and clears the pool, so the second, which is waiting",
+		"for the connection, fails to check one out. Both are retried.")
 	f.Clients = []client{{ID: "client", Options: doc("maxPoolSize", 1), Observe: events},
 		{ID: "noRetry", Options: merge(doc("maxPoolSize", 1), p.off()), Observe: events}}
 	f.Entities = []value{threadEntity("first"), threadEntity("second")}
@@ -148,7 +157,8 @@ func (p policy) poolCleared(require requirement, raises value, rows ...pooled) *
 					event("assertEventCount", checkOutFailed), event("assertEventCount", doc("poolClearedEvent", doc())),
 				},
 				Seen: slices.Repeat([]value{startedEvent(merge(r.Started, r.carries(s.by)), r.Command, r.Database)}, s.started),
-				Pool: []value{doc("connectionCheckedOutEvent", doc()), doc("poolClearedEvent", doc())}, ExtraPool: true, Outcome: r.outcome(s.second == nil)})
+				Pool: []value{doc("connectionCheckedOutEvent", doc()), doc("poolClearedEvent", doc())}, ExtraPool: true,
+				Outcome: r.outcome(s.second == nil)})
 		}
 	}
 	return f
@@ -156,7 +166,9 @@ func (p policy) poolCleared(require requirement, raises value, rows ...pooled) *
 
 // ServerSelection has a first error that makes the server unknown, and fails its hello from then on.
 func (p policy) serverSelection(app string, require requirement, operations ...operation) *file {
-	f := newFile("server-selection", "no server for the retry", require, "The first error makes the server unknown, and every later hello fails, so no server can be selected for the retry.", "The error of the first attempt is raised, not the server selection error.")
+	f := newFile("server-selection", "no server for the retry", require,
+		"The first error makes the server unknown, and every later hello fails, so no server can be selected for the retry.",
+		"The error of the first attempt is raised, not the server selection error.")
 	f.Clients = []client{p.client("client", merge(doc("appName", app, "serverSelectionTimeoutMS", 1500), quiet)),
 		p.client("timed", merge(doc("appName", app, "timeoutMS", 1500), quiet))}
 	lost := func(o operation, c code, s story) {
@@ -178,7 +190,8 @@ func (p policy) serverSelection(app string, require requirement, operations ...o
 	c, within := shutdownInProgress, " if no server can be selected for the retry within timeoutMS"
 	late := story{Says: "raises a timeout" + within + " (" + p.Expires + ")", By: "timed", Raises: timeoutError}
 	if p.Expires == "" {
-		late = story{Says: "raises " + c.Name + within + " (R3)", By: "timed", Raises: merge(p.raises(c), doc("isTimeoutError", false)), Today: "a timeout is raised"}
+		late = story{Says: "raises " + c.Name + within + " (R3)", By: "timed",
+			Raises: merge(p.raises(c), doc("isTimeoutError", false)), Today: "a timeout is raised"}
 	}
 	lost(operations[0], c, late)
 	return f
@@ -188,7 +201,9 @@ func (p policy) serverSelection(app string, require requirement, operations ...o
 // test depends on chance: every attempt on one of them fails. If the failed mongos is deprioritized, all
 // operations succeed; otherwise, with two mongoses, a quarter of them fail.
 func (p policy) otherMongos(require requirement, rows ...onMongoses) *file {
-	f := newFile("sharded", "retry on another mongos", require, "One mongos fails every attempt with an error that does not mark it Unknown. A retry on another mongos always", "succeeds. A driver that ignores the deprioritized server soon fails.")
+	f := newFile("sharded", "retry on another mongos", require,
+		"One mongos fails every attempt with an error that does not mark it Unknown. A retry on another mongos always",
+		"succeeds. A driver that ignores the deprioritized server soon fails.")
 	f.Clients = []client{allMongoses("client", nil), observed("one", nil)}
 	for _, r := range rows {
 		rounds := slices.Repeat([]operation{r.operation}, roundCount)
@@ -229,7 +244,8 @@ type timeoutStories struct{ Thrice, Off, Endless, Expired, Outlasts story }
 // Timeouts checks that timeoutMS removes the limit of one retry. Before Outlasts, callers open a connection so
 // that its cost is not part of the time: one attempt fits with a wide margin, and two never do.
 func (p policy) timeouts(require requirement) (*file, timeoutStories) {
-	f := newFile("timeoutMS", "retries under timeoutMS", require, "With timeoutMS a "+p.Noun+" is retried until it succeeds or timeoutMS, which covers all attempts, has passed.")
+	f := newFile("timeoutMS", "retries under timeoutMS", require,
+		"With timeoutMS a "+p.Noun+" is retried until it succeeds or timeoutMS, which covers all attempts, has passed.")
 	f.Clients = []client{observed("client", doc("timeoutMS", 20000)), observed("endless", doc("timeoutMS", 0)),
 		observed("noRetry", merge(doc("timeoutMS", 20000), p.off()))}
 	code := hostNotFound // leaves the server known, so that no time is lost
@@ -239,10 +255,12 @@ func (p policy) timeouts(require requirement) (*file, timeoutStories) {
 			Raises: raisedCode(code), Attempts: 1},
 		Endless: story{Says: "is retried three times with timeoutMS 0, which means no limit (R36)", By: "endless",
 			Fails: p.fails(code), Attempts: 4},
-		Expired: story{Says: "is not retried after MaxTimeMSExpired, which is a timeout under timeoutMS (R34)", Fails: errorCode(maxTimeMSExpired),
+		Expired: story{Says: "is not retried after MaxTimeMSExpired, which is a timeout under timeoutMS (R34)",
+			Fails:  errorCode(maxTimeMSExpired),
 			Raises: timeoutError, Attempts: 1},
 		Outlasts: story{Says: "times out during the attempt that outlasts timeoutMS (R36)", Mode: always,
-			Fails: merge(p.fails(code), doc("blockConnection", true, "blockTimeMS", 1000)), With: doc("timeoutMS", 1800), Raises: timeoutError, Attempts: 2,
+			Fails: merge(p.fails(code), doc("blockConnection", true, "blockTimeMS", 1000)), With: doc("timeoutMS", 1800),
+			Raises: timeoutError, Attempts: 2,
 			Outcome: []outcome{}},
 	}
 }

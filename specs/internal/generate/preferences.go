@@ -53,7 +53,9 @@ func preferenceReads(database string) (list []operation) {
 // preferenceSuites has a fail point on the primary, which shows which member gets a read.
 func preferenceSuites() specification {
 	const database = "utr-read-preferences"
-	f := newFile("modes", "the member that is read from", servers("4.2", sets), "A fail point fails every read on the primary. Reads with a mode that prefers the primary fail, and the others", "succeed on a secondary, which the replica set must have. Clients do not retry.")
+	f := newFile("modes", "the member that is read from", servers("4.2", sets),
+		"A fail point fails every read on the primary. Reads with a mode that prefers the primary fail, and the others",
+		"succeed on a secondary, which the replica set must have. Clients do not retry.")
 	f.Clients = preferring(doc("retryReads", false))
 	for _, m := range modes {
 		for _, o := range preferenceReads(database) {
@@ -63,9 +65,12 @@ func preferenceSuites() specification {
 		}
 	}
 
-	tags := newFile("tags", "tag sets that no member has", servers("4.2", sets), "No member of a test deployment has the tag utr: nowhere. Modes that can fall back to the primary do so, and its", "fail point fails the read. An empty set at the end of a list matches every member.")
+	tags := newFile("tags", "tag sets that no member has", servers("4.2", sets),
+		"No member of a test deployment has the tag utr: nowhere. Modes that can fall back to the primary do so, and its",
+		"fail point fails the read. An empty set at the end of a list matches every member.")
 	// The timeout of the client waiting leaves a busy machine enough time to discover the deployment.
-	tags.Clients = append(preferring(doc("retryReads", false))[1:], observed("waiting", doc("readPreference", "secondary", "retryReads", false, "serverSelectionTimeoutMS", 3000)))
+	tags.Clients = append(preferring(doc("retryReads", false))[1:],
+		observed("waiting", doc("readPreference", "secondary", "retryReads", false, "serverSelectionTimeoutMS", 3000)))
 	nowhere := flow("[ { utr: nowhere } ]")
 	tagged := func(id, client, mode string, sets value) value {
 		return block(doc("collection", doc("id", id+"-"+client, "database", "database-"+client, "collectionName", collection,
@@ -94,7 +99,8 @@ func preferenceSuites() specification {
 		}
 	}
 
-	routed := newFile("sharded", "the read preference that a mongos gets", servers("4.2", sharded), "A mongos selects the members of shards, so drivers send it the read preference, unless the mode is primary.")
+	routed := newFile("sharded", "the read preference that a mongos gets", servers("4.2", sharded),
+		"A mongos selects the members of shards, so drivers send it the read preference, unless the mode is primary.")
 	routed.Clients = preferring(doc("retryReads", false))
 	for _, m := range modes {
 		for _, o := range preferenceReads(database) {
@@ -111,7 +117,9 @@ func preferenceSuites() specification {
 // preferencesOf2014 returns the suites of the policy read-preferences@2014-02-14.
 func preferencesOf2014() specification {
 	const database = "utr-read-preferences-2014"
-	f := newFile("members", "the member that is read from", servers("4.2", sets), "A read is tried on up to three members, but only after network errors. Most commands run on the primary. The", "replica set must have a secondary.")
+	f := newFile("members", "the member that is read from", servers("4.2", sets),
+		"A read is tried on up to three members, but only after network errors. Most commands run on the primary. The",
+		"replica set must have a secondary.")
 	f.Clients = append(preferring(doc("retryReads", false)), observed("retrying", doc("readPreference", "primaryPreferred")))
 	for _, o := range preferenceReads(database) {
 		for i, m := range modes {
@@ -130,7 +138,8 @@ func preferencesOf2014() specification {
 	ping.Arguments = flow("{ commandName: ping, command: { ping: 1 }, readPreference: { mode: secondary } }")
 	f.add(ping, story{Says: "runs on the primary even with mode secondary (P25)", By: "secondary", Before: []value{
 		flow("{ name: find, object: collection-secondary, arguments: { filter: {} } }")}, Mode: always, Fails: errorCode(interrupted),
-		Raises: raisedCode(interrupted), Attempts: 1, Seen: []value{startedEvent(doc("find", collection), "find", database), succeededEvent("find")},
+		Raises: raisedCode(interrupted), Attempts: 1,
+		Seen:  []value{startedEvent(doc("find", collection), "find", database), succeededEvent("find")},
 		Today: "it runs on a secondary"})
 	return specification{Name: "read-preferences-2014", Policy: "read-preferences@2014-02-14", Files: []*file{f}}
 }

@@ -2,7 +2,8 @@ package main
 
 import "slices"
 
-var reads = policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Codes: "R11", Once: "R35", Expires: "R37", Handshake: "R13", Pool: "R12", Off: "R30"}
+var reads = policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Codes: "R11", Once: "R35",
+	Expires: "R37", Handshake: "R13", Pool: "R12", Off: "R30"}
 
 func readSuites() specification {
 	var files []*file
@@ -10,8 +11,10 @@ func readSuites() specification {
 		files = append(files, operationFile(o, readRequirement(o), reads.clients(nil), readStories(),
 			"Every error after which "+o.title()+" is retried, errors after which it is not, and retryReads."))
 	}
-	return specification{Name: "retryable-reads", Files: append(files, readSecondErrors(), readsNeverRetried(), readSessions(), readTransactions(), readOtherMongos(), readTimeouts(),
-		readHandshakeHello(), readHandshakeAuth(), readPoolCleared(), readSelectionFails(), readsNotRetryable(), readSequences())}
+	return specification{Name: "retryable-reads",
+		Files: append(files, readSecondErrors(), readsNeverRetried(), readSessions(), readTransactions(), readOtherMongos(),
+			readTimeouts(),
+			readHandshakeHello(), readHandshakeAuth(), readPoolCleared(), readSelectionFails(), readsNotRetryable(), readSequences())}
 }
 
 // everywhere is the requirement of all operations except change streams.
@@ -52,7 +55,9 @@ func readStories() []story {
 }
 
 func readSecondErrors() *file {
-	f := newFile("second-error", "the error that is raised after a retry", everywhere, "A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says", "more.")
+	f := newFile("second-error", "the error that is raised after a retry", everywhere,
+		"A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says",
+		"more.")
 	for _, o := range table("refused reads", readDatabase) {
 		o.Reads = true
 		for _, first := range []struct {
@@ -72,7 +77,8 @@ func readSecondErrors() *file {
 
 // readsNeverRetried has the operations of "Unsupported Read Operations".
 func readsNeverRetried() *file {
-	f := newFile("never-retried", "operations that are never retried", everywhere, "getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error.")
+	f := newFile("never-retried", "operations that are never retried", everywhere,
+		"getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error.")
 	for _, o := range append(table("other reads", readDatabase), getMoreOf("find", readDatabase, flow("{ filter: {}, batchSize: 2 }"))) {
 		o.Reads = true
 		rule := " (R33)"
@@ -105,7 +111,8 @@ func readSessions() *file {
 }
 
 func readTransactions() *file {
-	f := newFile("transactions", "no retries in a transaction", servers("4.2", withRetries), "A read in a transaction is attempted once. After the transaction, reads of its session are retried again.")
+	f := newFile("transactions", "no retries in a transaction", servers("4.2", withRetries),
+		"A read in a transaction is attempted once. After the transaction, reads of its session are retried again.")
 	f.Sessions = true
 	inside := doc("lsid", lsid("client"), "startTransaction", true, "autocommit", false)
 	outside := doc("lsid", lsid("client"), "startTransaction", absent, "autocommit", absent)
@@ -143,7 +150,8 @@ func readTimeouts() *file {
 		}
 	}
 	find := readNamed("collection.find")
-	s.Outlasts.Require, s.Outlasts.Before, s.Outlasts.Seen = servers("4.4", 0), []value{find.call("client", nil, nil)}, find.attempts(1, 0, nil)
+	s.Outlasts.Require, s.Outlasts.Before, s.Outlasts.Seen = servers("4.4", 0), []value{find.call("client", nil, nil)},
+		find.attempts(1, 0, nil)
 	f.add(find, s.Endless, s.Expired, s.Outlasts)
 	return f
 }
@@ -151,7 +159,8 @@ func readTimeouts() *file {
 func readHandshakeHello() *file {
 	f, retried, off := reads.handshakeHello("utrHandshake", servers("4.4.7", 0))
 	for _, o := range []operation{
-		readNamed("client.listDatabases"), readNamed("database.listCollections"), readNamed("collection.aggregate"), readNamed("collection.distinct"),
+		readNamed("client.listDatabases"), readNamed("database.listCollections"), readNamed("collection.aggregate"),
+		readNamed("collection.distinct"),
 		readNamed("collection.estimatedDocumentCount"), readNamed("collection.find"), readNamed("collection.listIndexes"),
 	} {
 		f.add(o, retried)
@@ -217,14 +226,17 @@ var (
 )
 
 func readsNotRetryable() *file {
-	f := newFile("not-retryable", "errors that are not retryable", everywhere, "Error labels, and codes that matter to change streams, writes or transactions, do not make a read retryable. An error", "with a retryable code is retryable whatever its labels.")
+	f := newFile("not-retryable", "errors that are not retryable", everywhere,
+		"Error labels, and codes that matter to change streams, writes or transactions, do not make a read retryable. An error",
+		"with a retryable code is retryable whatever its labels.")
 	labelled := servers("4.4", 0)
 	for _, o := range sampled() {
 		for _, c := range foreignCodes {
 			f.add(o, notRetried(c.Name+" (R34)", errorCode(c), raisedCode(c)))
 		}
 		for _, label := range []string{writable, retryable, "ResumableChangeStreamError", transientTransaction} {
-			f.add(o, notRetried("Interrupted with the label "+label+" (R34)", errorWithLabels(interrupted, label), raisedCode(interrupted)).requiring(labelled))
+			f.add(o, notRetried("Interrupted with the label "+label+" (R34)", errorWithLabels(interrupted, label),
+				raisedCode(interrupted)).requiring(labelled))
 		}
 		f.add(o, retried("HostUnreachable with the label NoWritesPerformed (R11)",
 			errorWithLabels(hostUnreachable, noWrites)).requiring(labelled))
@@ -238,18 +250,23 @@ func sampled() []operation {
 }
 
 func readSequences() *file {
-	f := newFile("sequences", "attempts that fail in different ways", sequenceServers(0), "The error of the last attempt is raised, and decides whether another attempt follows. Each attempt fails differently,", "which needs a fail point of utr's embedded deployment.")
+	f := newFile("sequences", "attempts that fail in different ways", sequenceServers(0),
+		"The error of the last attempt is raised, and decides whether another attempt follows. Each attempt fails differently,",
+		"which needs a fail point of utr's embedded deployment.")
 	f.Clients = []client{observed("client", nil), observed("timed", doc("timeoutMS", 20000))}
 	unreachable, notFound := errorCode(hostUnreachable), errorCode(hostNotFound)
 	exceeded, stopped := errorCode(exceededTimeLimit), errorCode(interrupted)
 	for _, o := range sampled() {
 		f.add(o,
-			failedInTurn("raises the error of the retry, even with the label NoWritesPerformed (R20)", raisedCode(exceededTimeLimit), unreachable, errorWithLabels(exceededTimeLimit, noWrites)),
+			failedInTurn("raises the error of the retry, even with the label NoWritesPerformed (R20)",
+				raisedCode(exceededTimeLimit), unreachable, errorWithLabels(exceededTimeLimit, noWrites)),
 			failedInTurn("raises the error of the retry, even if it is not retryable (R20)", raisedCode(interrupted), unreachable, stopped),
 			failedInTurn("raises the network error of the retry (R20)", raisedNetwork, unreachable, closes),
 			failedInTurn("raises the server error of the retry after a network error (R20)", raisedCode(hostNotFound), closes, notFound),
-			failedInTurn("is retried after four different errors within timeoutMS (R36)", nil, unreachable, closes, exceeded, notFound).byClient("timed"),
-			failedInTurn("is not retried again within timeoutMS after an error that is not retryable (R34)", raisedCode(interrupted), unreachable, notFound, stopped).byClient("timed"))
+			failedInTurn("is retried after four different errors within timeoutMS (R36)", nil, unreachable, closes, exceeded,
+				notFound).byClient("timed"),
+			failedInTurn("is not retried again within timeoutMS after an error that is not retryable (R34)",
+				raisedCode(interrupted), unreachable, notFound, stopped).byClient("timed"))
 	}
 	return f
 }

@@ -134,7 +134,8 @@ func (s story) test(o operation) test {
 	if s.Replied {
 		failing = 0
 	}
-	t := test{Description: o.title() + " " + s.Says, Require: s.Require, Operations: slices.Concat(s.Before, o.Before, s.Points), Outcome: s.Outcome,
+	t := test{Description: o.title() + " " + s.Says, Require: s.Require,
+		Operations: slices.Concat(s.Before, o.Before, s.Points), Outcome: s.Outcome,
 		Says: s.Says, Today: s.Today}
 	if s.Each != nil {
 		t.Operations = append(t.Operations, sequence(o.Command, s.Each...))

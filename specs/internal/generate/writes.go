@@ -11,13 +11,16 @@ func writeSuites() specification {
 			"All attempts have the same transaction number, and the data is written once."))
 	}
 	for _, build := range []func([]operation) *file{
-		noWritesPerformed, writes.unacknowledged, writes.standalone, writes.sessions, writeTransactions, writeTimeouts, writeHandshakeHello, writeHandshakeAuth, writeSequences,
+		noWritesPerformed, writes.unacknowledged, writes.standalone, writes.sessions, writeTransactions, writeTimeouts,
+		writeHandshakeHello, writeHandshakeAuth, writeSequences,
 	} {
 		files = append(files, split(writeOperations(writeDatabase), build)...)
 	}
 	files = append(files, split(otherWrites(writeDatabase), writes.neverRetried)...)
-	return specification{Name: "retryable-writes", Files: append(files, writes.bulk(), writeSecondErrors(), writes.writeErrors(), writesNotRetryable(), endings(), writeOtherMongos(), otherMongosForEnds(),
-		writePoolCleared(), writes.unselected("utrWriteSelection"))}
+	return specification{Name: "retryable-writes",
+		Files: append(files, writes.bulk(), writeSecondErrors(), writes.writeErrors(), writesNotRetryable(), endings(),
+			writeOtherMongos(), otherMongosForEnds(),
+			writePoolCleared(), writes.unselected("utrWriteSelection"))}
 }
 
 // split builds a file of the operations of all servers, and one of the newer operations, which require a
@@ -96,7 +99,8 @@ func writeStories() []story {
 		notRetried("a "+labelled+off+" (W30)", concern, serverError).asWriteConcernError().requiring(labelling).byClient("noRetry"),
 		notRetried("the write concern error ShutdownInProgress without a label (R34)", concernWithLabels(), raisesConcernPlain).
 			asWriteConcernError().requiring(labelling),
-		notRetried("the write concern error WriteConcernFailed (R34)", writeConcernError(writeConcernFailed, writeConcernFailed.Name), raisesConcernPlain).
+		notRetried("the write concern error WriteConcernFailed (R34)",
+			writeConcernError(writeConcernFailed, writeConcernFailed.Name), raisesConcernPlain).
 			asWriteConcernError(),
 	}
 	with := func(c code) string { return c.Name + " with the label " + writable }
@@ -132,7 +136,8 @@ func oldStories() []story {
 		notRetried(onlyReads.Name+old+" (R34)", errorCode(onlyReads), raisesPlain(onlyReads)).requiring(before44),
 		retried("the write concern error ShutdownInProgress from a mongod before 4.4 (W10)", concern).asWriteConcernError().requiring(set),
 		failedTwice("write concern error from a mongod before 4.4 (R35)", concern, raisesConcern).asWriteConcernError().requiring(set),
-		notRetried("the write concern error ShutdownInProgress from a mongos before 4.4 (R34)", concern, raisesConcernPlain).asWriteConcernError().
+		notRetried("the write concern error ShutdownInProgress from a mongos before 4.4 (R34)", concern,
+			raisesConcernPlain).asWriteConcernError().
 			requiring(serversBefore44(sharded)))
 }
 

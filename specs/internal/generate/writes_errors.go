@@ -5,7 +5,9 @@ import (
 )
 
 func writeSecondErrors() *file {
-	f := newFile("second-error", "the error that is raised after a retry", retrying, "A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says", "more. A first attempt that the server rejects is not retried.")
+	f := newFile("second-error", "the error that is raised after a retry", retrying,
+		"A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says",
+		"more. A first attempt that the server rejects is not retried.")
 	for _, r := range []struct {
 		name      string
 		arguments value
@@ -34,15 +36,18 @@ func writeSecondErrors() *file {
 			{"PrimarySteppedDown", writes.fails(primarySteppedDown), labelling},
 			{"HostUnreachable from a server before 4.4", errorCode(hostUnreachable), before44},
 		} {
-			f.add(o, story{Says: "raises " + r.code.Name + " from the retry, not the first attempt's " + first.says + " (R20)", Require: first.require,
-				Fails: first.data, Raises: raises, Seen: o.attempts(1, 1, numbered), Attempts: 1, Replied: r.reply})
+			f.add(o, story{Says: "raises " + r.code.Name + " from the retry, not the first attempt's " + first.says + " (R20)",
+				Require: first.require,
+				Fails:   first.data, Raises: raises, Seen: o.attempts(1, 1, numbered), Attempts: 1, Replied: r.reply})
 		}
 	}
 	return f
 }
 
 func noWritesPerformed(operations []operation) *file {
-	f := newFile("no-writes-performed", "errors with the label NoWritesPerformed", servers("4.4", sets), "If an attempt may have written, its error must be raised. The first attempt writes, and its reply is lost; the", "error of the second attempt may have the label.")
+	f := newFile("no-writes-performed", "errors with the label NoWritesPerformed", servers("4.4", sets),
+		"If an attempt may have written, its error must be raised. The first attempt writes, and its reply is lost; the",
+		"error of the second attempt may have the label.")
 	network, quiet := withLabels(raisedNetwork, labels{writable}, labels{noWrites}), errorWithLabels(primarySteppedDown, writable, noWrites)
 	down := primarySteppedDown
 	for _, o := range operations {
@@ -69,7 +74,8 @@ func noWritesPerformed(operations []operation) *file {
 }
 
 func (p policy) writeErrors() *file {
-	f := newFile("write-errors", "write errors with codes of retryable errors", onlySets, "An entry in writeErrors of a reply is never retryable, whatever its code.")
+	f := newFile("write-errors", "write errors with codes of retryable errors", onlySets,
+		"An entry in writeErrors of a reply is never retryable, whatever its code.")
 	f.Clients = []client{p.client("client", nil)}
 	for _, name := range []string{"updateOne", "replaceOne", "deleteOne"} {
 		for _, c := range []code{hostUnreachable, hostNotFound} {
@@ -81,7 +87,8 @@ func (p policy) writeErrors() *file {
 }
 
 func writesNotRetryable() *file {
-	f := newFile("not-retryable", "errors that are not retryable", retrying, "Before 4.4, only the listed codes are retryable. Since 4.4, only the label "+writable+" makes an error", "retryable.")
+	f := newFile("not-retryable", "errors that are not retryable", retrying,
+		"Before 4.4, only the listed codes are retryable. Since 4.4, only the label "+writable+" makes an error", "retryable.")
 	for _, name := range []string{"insertOne", "updateOne", "deleteOne", "findOneAndUpdate"} {
 		tell := func(says string, require requirement, data value, c code) {
 			f.add(writeNamed(name), notRetried(c.Name+says+" (R34)", data, raisesPlain(c)).requiring(require))
@@ -101,7 +108,9 @@ func writesNotRetryable() *file {
 
 // neverRetried has the operations of "Unsupported Write Operations".
 func (p policy) neverRetried(operations []operation) *file {
-	f := newFile("never-retried", "operations that are never retried", retrying, "Writes with a statement that may change several documents, aggregations that write, generic commands and all other", "writes carry no transaction number and are attempted once, whatever the error.")
+	f := newFile("never-retried", "operations that are never retried", retrying,
+		"Writes with a statement that may change several documents, aggregations that write, generic commands and all other",
+		"writes carry no transaction number and are attempted once, whatever the error.")
 	f.Clients = []client{p.client("client", nil)}
 	f.Entities = objectEntities(p.Database, "setup", "database")
 	f.Empty = []string{written}
@@ -123,7 +132,8 @@ func (p policy) neverRetried(operations []operation) *file {
 				Outcome: append(o.documentsLeft(false), empty)})
 		}
 		if o.Wrote != nil {
-			f.add(o, story{Says: "carries no transaction number (R6)", Require: special(o), Attempts: 1, Outcome: append(o.documentsLeft(true), empty)})
+			f.add(o, story{Says: "carries no transaction number (R6)", Require: special(o), Attempts: 1,
+				Outcome: append(o.documentsLeft(true), empty)})
 		}
 	}
 	return f
@@ -133,7 +143,9 @@ func (p policy) neverRetried(operations []operation) *file {
 var unacknowledged = flow("{ writeConcern: { w: 0 } }")
 
 func (p policy) unacknowledged(operations []operation) *file {
-	f := newFile("unacknowledged", "write concern w: 0", retrying, "A write with w: 0 carries no transaction number and is sent once. A ping on the only connection completes after the", "server has read the write.")
+	f := newFile("unacknowledged", "write concern w: 0", retrying,
+		"A write with w: 0 carries no transaction number and is sent once. A ping on the only connection completes after the",
+		"server has read the write.")
 	f.Clients = []client{p.client("client", doc("maxPoolSize", 1))}
 	f.Objects = []string{"database"}
 	f.Entities = []value{block(doc("collection", doc("id", "collection", "database", "database", "collectionName", collection,
@@ -161,7 +173,8 @@ func (p policy) unacknowledged(operations []operation) *file {
 }
 
 func (p policy) standalone(operations []operation) *file {
-	f := newFile("standalone", "a standalone", servers("4.2", single), "A standalone supports sessions but not retryable writes: a write carries no transaction number and is attempted once.")
+	f := newFile("standalone", "a standalone", servers("4.2", single),
+		"A standalone supports sessions but not retryable writes: a write carries no transaction number and is attempted once.")
 	f.Clients = []client{p.client("client", nil)}
 	require := servers("4.2", single)
 	for _, o := range operations {
@@ -180,22 +193,33 @@ func (p policy) standalone(operations []operation) *file {
 }
 
 func writeSequences(operations []operation) *file {
-	f := newFile("sequences", "attempts that fail in different ways", sequenceServers(withRetries), "The last error without the label "+noWrites+" is raised, or the first error if all have it. Only the newest", "error decides whether another attempt follows. Each attempt fails differently, which needs a fail point of utr's", "embedded deployment.")
+	f := newFile("sequences", "attempts that fail in different ways", sequenceServers(withRetries),
+		"The last error without the label "+noWrites+" is raised, or the first error if all have it. Only the newest",
+		"error decides whether another attempt follows. Each attempt fails differently, which needs a fail point of utr's",
+		"embedded deployment.")
 	f.Clients = []client{observed("client", nil), observed("timed", doc("timeoutMS", 20000))}
 	// Two retryable errors and one that is not, each also with the label NoWritesPerformed.
 	one, quietOne := errorWithLabels(hostUnreachable, writable), errorWithLabels(hostUnreachable, writable, noWrites)
 	two, quietTwo := errorWithLabels(hostNotFound, writable), errorWithLabels(hostNotFound, writable, noWrites)
 	final, quietFinal := errorWithLabels(interrupted), errorWithLabels(interrupted, noWrites)
 	list := []story{
-		failedInTurn("raises the error of the retry if the first error has the label "+noWrites+" (R20)", raisedLabels(hostNotFound, labels{writable}, labels{noWrites}), quietOne, two),
-		failedInTurn("raises the first error if the error of the retry has the label "+noWrites+" (R21)", raisedLabels(hostUnreachable, labels{writable}, labels{noWrites}), one, quietTwo),
-		failedInTurn("raises the first error if both have the label "+noWrites+" (R21)", raisedLabels(hostUnreachable, labels{writable, noWrites}, nil), quietOne, quietTwo),
-		failedInTurn("raises the first error if the error of the retry is not retryable and has the label "+noWrites+" (R21)", raisedLabels(hostUnreachable, labels{writable}, labels{noWrites}), one, quietFinal),
+		failedInTurn("raises the error of the retry if the first error has the label "+noWrites+" (R20)",
+			raisedLabels(hostNotFound, labels{writable}, labels{noWrites}), quietOne, two),
+		failedInTurn("raises the first error if the error of the retry has the label "+noWrites+" (R21)",
+			raisedLabels(hostUnreachable, labels{writable}, labels{noWrites}), one, quietTwo),
+		failedInTurn("raises the first error if both have the label "+noWrites+" (R21)",
+			raisedLabels(hostUnreachable, labels{writable, noWrites}, nil), quietOne, quietTwo),
+		failedInTurn("raises the first error if the error of the retry is not retryable and has the label "+noWrites+" (R21)",
+			raisedLabels(hostUnreachable, labels{writable}, labels{noWrites}), one, quietFinal),
 		failedInTurn("raises the network error of the retry (R20)", raisesNetwork, one, closes),
-		failedInTurn("raises the first of three errors within timeoutMS if the others have the label "+noWrites+" (R21)", raisedLabels(hostUnreachable, labels{writable}, labels{noWrites}), one, quietTwo, quietFinal).byClient("timed"),
-		failedInTurn("raises the second of three errors within timeoutMS if the others have the label "+noWrites+" (R20)", raisedLabels(hostNotFound, labels{writable}, labels{noWrites}), quietOne, two, quietFinal).byClient("timed"),
-		failedInTurn("raises the last of three errors within timeoutMS if the others have the label "+noWrites+" (R20)", raisedLabels(interrupted, nil, labels{writable, noWrites}), quietOne, quietTwo, final).byClient("timed"),
-		failedInTurn("is retried after four different errors within timeoutMS (R36)", nil, one, closes, errorWithLabels(exceededTimeLimit, writable, noWrites), two).byClient("timed"),
+		failedInTurn("raises the first of three errors within timeoutMS if the others have the label "+noWrites+" (R21)",
+			raisedLabels(hostUnreachable, labels{writable}, labels{noWrites}), one, quietTwo, quietFinal).byClient("timed"),
+		failedInTurn("raises the second of three errors within timeoutMS if the others have the label "+noWrites+" (R20)",
+			raisedLabels(hostNotFound, labels{writable}, labels{noWrites}), quietOne, two, quietFinal).byClient("timed"),
+		failedInTurn("raises the last of three errors within timeoutMS if the others have the label "+noWrites+" (R20)",
+			raisedLabels(interrupted, nil, labels{writable, noWrites}), quietOne, quietTwo, final).byClient("timed"),
+		failedInTurn("is retried after four different errors within timeoutMS (R36)", nil, one, closes,
+			errorWithLabels(exceededTimeLimit, writable, noWrites), two).byClient("timed"),
 		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed", Each: []value{lostReply, lostReply}},
 		{Says: "is written once if both replies are lost (R35)", Each: []value{lostReply, lostReply}, Raises: raisesNetwork, Applied: true},
 		{Says: "is not retried again after a lost reply and an error that is not retryable (R34)", By: "timed",
@@ -216,7 +240,8 @@ func writeSequences(operations []operation) *file {
 			Raises: withLabels(serverError, labels{writable}, labels{noWrites}), Seen: o.attempts(1, 0, numbered), Attempts: 1, Applied: true},
 			story{Says: "raises the first error if the write concern error of the retry has the label " + noWrites + " (R21)",
 				Each:   []value{one, concernWithLabels(noWrites)},
-				Raises: raisedLabels(hostUnreachable, labels{writable}, labels{noWrites}), Seen: o.attempts(1, 1, numbered), Attempts: 1, Replied: true, Applied: true})
+				Raises: raisedLabels(hostUnreachable, labels{writable}, labels{noWrites}), Seen: o.attempts(1, 1, numbered),
+				Attempts: 1, Replied: true, Applied: true})
 	}
 	return f
 }

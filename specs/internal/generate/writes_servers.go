@@ -28,7 +28,10 @@ func writeOtherMongos() *file {
 // otherMongosForEnds retries commit and abort on another mongos. A targeted fail point makes the test independent
 // of chance.
 func otherMongosForEnds() *file {
-	f := newFile("sharded-transactions", "the end of a transaction on another mongos", servers("4.4", sharded), "The session is unpinned before commit or abort is retried, and the retry goes to another mongos with the recovery", "token. The commit took effect, and the other mongos reports so. It does not know the transaction of the abort and", "fails the retry; the mongos of the transaction would not.")
+	f := newFile("sharded-transactions", "the end of a transaction on another mongos", servers("4.4", sharded),
+		"The session is unpinned before commit or abort is retried, and the retry goes to another mongos with the recovery",
+		"token. The commit took effect, and the other mongos reports so. It does not know the transaction of the abort and",
+		"fails the retry; the mongos of the transaction would not.")
 	f.Clients = []client{watchedMongoses()}
 	f.Sessions = true
 	insert := writeNamed("insertOne")

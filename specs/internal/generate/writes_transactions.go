@@ -12,7 +12,8 @@ func (p policy) harmless() operation {
 }
 
 func (p policy) sessions(operations []operation) *file {
-	f := newFile("sessions", "the session and the transaction number of a retry", retrying, "A retry has the lsid and txnNumber of the first attempt. The next write of the session has the next number.")
+	f := newFile("sessions", "the session and the transaction number of a retry", retrying,
+		"A retry has the lsid and txnNumber of the first attempt. The next write of the session has the next number.")
 	f.Clients, f.Sessions = []client{p.client("client", nil)}, true
 	carries := func(n int) value { return doc("lsid", lsid("client"), "txnNumber", long(n)) }
 	for _, o := range operations {
@@ -29,7 +30,9 @@ func (p policy) sessions(operations []operation) *file {
 }
 
 func writeTransactions(operations []operation) *file {
-	f := newFile("transactions", "no retries in a transaction", retrying, "A write in a transaction is attempted once, and the driver does not add the label "+writable+" to its errors.", "After the transaction, writes of its session are retried again, with the next number.")
+	f := newFile("transactions", "no retries in a transaction", retrying,
+		"A write in a transaction is attempted once, and the driver does not add the label "+writable+" to its errors.",
+		"After the transaction, writes of its session are retried again, with the next number.")
 	f.Sessions = true
 	outside := doc("lsid", lsid("client"), "txnNumber", long(2), "startTransaction", absent, "autocommit", absent)
 	for _, o := range operations {
@@ -61,7 +64,9 @@ func ended(says, by string) string {
 }
 
 func endings() *file {
-	f := newFile("transactions-end", "commitTransaction and abortTransaction", retrying, "Commit and abort are retried once, even if retryWrites is false. The retry of a commit uses w: majority. Errors of", "abort are not raised. A test ends every transaction that is still open on the server.")
+	f := newFile("transactions-end", "commitTransaction and abortTransaction", retrying,
+		"Commit and abort are retried once, even if retryWrites is false. The retry of a commit uses w: majority. Errors of",
+		"abort are not raised. A test ends every transaction that is still open on the server.")
 	f.Clients = []client{watched("client", nil), watched("noRetry", doc("retryWrites", false))}
 	f.Sessions = true
 	for _, by := range []string{"client", "noRetry"} {
@@ -148,7 +153,9 @@ func ends() []end {
 }
 
 func (p policy) bulk() *file {
-	f := newFile("bulk", "bulkWrite of several commands", retrying, "Each command of a bulk write whose statements write at most one document each has its own transaction number and is", "retried with that number. If the retry fails too, the bulk write ends, ordered or not.")
+	f := newFile("bulk", "bulkWrite of several commands", retrying,
+		"Each command of a bulk write whose statements write at most one document each has its own transaction number and is",
+		"retried with that number. If the retry fails too, the bulk write ends, ordered or not.")
 	f.Clients = p.clients(nil)
 	p.bulks(f, "ordered")
 	p.bulks(f, "unordered")
@@ -226,10 +233,12 @@ func (p policy) bulks(f *file, order string) {
 		}
 		for _, e := range fails {
 			f.add(o,
-				story{Says: "the " + command + " is retried with its own transaction number after " + e.says + " (" + e.rule + ")", Require: e.require, Fails: e.data,
+				story{Says: "the " + command + " is retried with its own transaction number after " + e.says + " (" + e.rule + ")",
+					Require: e.require, Fails: e.data,
 					Seen: before, Then: slices.Concat(p.sent(command, at+1, no, yes), rest), Outcome: after[3], Today: e.today},
 				story{Says: "nothing is sent after the retry of the " + command + " fails with " + e.says + " (" + p.Once + ")", Require: e.require,
-					Mode: times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: p.sent(command, at+1, no, no), Outcome: after[at], Today: e.today})
+					Mode: times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: p.sent(command, at+1, no, no),
+					Outcome: after[at], Today: e.today})
 		}
 		f.add(o,
 			story{Says: "nothing is sent after the retry of the " + command + " fails with " + concern + " (" + p.Once + ")",
@@ -255,8 +264,9 @@ func (p policy) bulks(f *file, order string) {
 			}
 			events = append(events, p.sent(c, n+1, yes)...)
 		}
-		f.add(bulkOf(order, "", insertFourth, updateSecond, deleteThird), story{Says: "everything is written once if " + mode.says + " lost (" + p.Network + ")",
-			Require: onlySets, Points: []value{setFailPoint(transactionalWrite, mode.mode, nil)}, Then: events, Outcome: after[3]})
+		f.add(bulkOf(order, "", insertFourth, updateSecond, deleteThird),
+			story{Says: "everything is written once if " + mode.says + " lost (" + p.Network + ")",
+				Require: onlySets, Points: []value{setFailPoint(transactionalWrite, mode.mode, nil)}, Then: events, Outcome: after[3]})
 	}
 	// A command beside that of the updateMany or the deleteMany.
 	number, neighbors, then := func(n int) int { return n }, "but its neighbors do", ""
