@@ -45,7 +45,8 @@ func (r *records) cell(n result.CellFinished) {
 func (r *records) finish(s result.Summary) {
 	at := r.started
 	_ = r.lines.Encode(map[string]PastRun{"run": { // no field can fail to encode
-		Started: at.Time, Engine: at.Engine, Servers: at.Servers, Files: at.Files, Shard: at.Shard, Cell: at.Cell, Commit: at.Commit, Kept: r.kept,
+		Started: at.Time, Engine: at.Engine, Servers: at.Servers, Files: at.Files, Shard: at.Shard, Cell: at.Cell,
+		Commit: at.Commit, Kept: r.kept,
 		Duration: result.Duration(s.Duration), Interrupted: s.Interrupted, Breaks: s.Breaks, Problems: s.Problems,
 	}})
 }

@@ -16,7 +16,8 @@ import (
 //go:embed head.md
 var head string
 
-// Markdown returns docs/drivers.md. It explains every failure, so a red test is an error, and so is one that did not run.
+// Markdown returns docs/drivers.md. It explains every failure, so a red test is an error, and so is one that did not
+// run.
 func Markdown(r *Report) (string, error) {
 	if len(r.Groups) == 0 {
 		return "", errors.New("no tests")
@@ -68,7 +69,8 @@ func deviationTable(engines []*Engine) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\n## Deviations\n\nThe suites of [deviations.md](deviations.md): a driver does the same as the reference engine, *differs* as the text\npermits, or *departs* from the specification.\n\n| suite |")
+	b.WriteString("\n## Deviations\n\nThe suites of [deviations.md](deviations.md): a driver does the same as the " +
+		"reference engine, *differs* as the text\npermits, or *departs* from the specification.\n\n| suite |")
 	for _, e := range engines {
 		fmt.Fprintf(&b, " %s |", e.Name)
 	}

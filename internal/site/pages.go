@@ -61,7 +61,8 @@ type File struct {
 	Write func(io.Writer) error
 }
 
-// Files returns the pages and badges, the index last. detail writes the page of a report, with the earlier ones to compare it with.
+// Files returns the pages and badges, the index last. detail writes the page of a report, with the earlier ones to
+// compare it with.
 func (s *Site) Files(detail func(to io.Writer, r *Report, earlier []*Report) error) []File {
 	templates := template.Must(template.New("").Parse(pageHTML))
 	page := func(name string, about any) func(io.Writer) error {
@@ -143,7 +144,8 @@ type cellView struct {
 }
 
 func cell(g *Group, link string) *cellView {
-	c := &cellView{Link: link, Passed: g.Passed, Failed: g.Failed + g.Broken + g.Flaky, Known: g.KnownFailing, Lacks: g.lacking(), NotRun: g.NotRun}
+	c := &cellView{Link: link, Passed: g.Passed, Failed: g.Failed + g.Broken + g.Flaky, Known: g.KnownFailing,
+		Lacks: g.lacking(), NotRun: g.NotRun}
 	if n := len(report.Faults(g.Summary)); n > 0 && c.NotRun == 0 {
 		c.Faults = plural.Of(n, "problem")
 	}

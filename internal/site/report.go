@@ -145,7 +145,8 @@ func word(s result.Status, why string) string {
 	return "same"
 }
 
-// versioned matches what a reason begins with: whether the failure depends on timing, the version of the driver, a ticket.
+// versioned matches what a reason begins with: whether the failure depends on timing, the version of the driver, a
+// ticket.
 var versioned = regexp.MustCompile(`^(?:sometimes: )?(\d[\w.]*)((?: \([^)]*\))?): `)
 
 // splitVersion splits off the version of the driver at the start of a reason.
