@@ -1,5 +1,3 @@
-// Package adapters tests the adapters: programs in other languages through which utr
-// tests the drivers of those languages.
 package adapters
 
 import (

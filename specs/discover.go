@@ -101,6 +101,10 @@ func (d *discovery) path(p string) {
 			return strings.TrimSuffix(p, filepath.Base(p)) + name
 		})
 	case errors.Is(err, fs.ErrNotExist):
+		if name, is := strings.CutPrefix(path.Clean(filepath.ToSlash(p))+"/", Official); is {
+			d.official(p, strings.TrimSuffix(name, "/"))
+			return
+		}
 		d.builtIn(p)
 	default:
 		d.fail(p, "cannot be read: "+err.Error())
@@ -121,6 +125,38 @@ func (d *discovery) builtIn(p string) {
 		return
 	}
 	d.below(p, FS, name, func(name string) string { return name })
+}
+
+// Official begins the paths of official suites: official/SPECIFICATION is the folder tests of a specification,
+// official/SPECIFICATION/PATH any other file or folder of it, and official everything.
+const Official = "official/"
+
+func (d *discovery) official(p, name string) {
+	dir := d.options.Official
+	in := os.DirFS(dir)
+	switch {
+	case dir == "" || !exists(in, "."):
+		d.fail(p, "the official suites are not in "+cmp.Or(dir, "any folder")+": utr specs fetch brings them there")
+		return
+	case name == "":
+		name = "."
+	case !strings.Contains(name, "/"):
+		name += "/tests"
+	}
+	if !exists(in, name) {
+		d.fail(p, "no such official suites in "+dir+meant.Hint(p, OfficialSuites(dir)))
+		return
+	}
+	d.below(p, in, name, func(name string) string { return Official + name })
+}
+
+// OfficialSuites returns the names of the official suites in a folder, which may not exist.
+func OfficialSuites(dir string) (names []string) {
+	all, _ := fs.Glob(os.DirFS(dir), "*/tests") // cannot fail: the pattern is valid
+	for _, name := range all {
+		names = append(names, Official+path.Dir(name))
+	}
+	return names
 }
 
 // beside returns the names of the suites and folders beside a path that does not exist.

@@ -57,6 +57,9 @@ func TestLoad(t *testing.T) {
 				paths = append(paths, word[1:])
 			case word == "-":
 				paths = append(paths, word)
+			case strings.HasPrefix(word, "official"): // in the folder
+				options.Official = dir
+				paths = append(paths, word)
 			default:
 				paths = append(paths, filepath.Join(dir, word))
 			}

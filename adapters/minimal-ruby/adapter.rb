@@ -127,3 +127,5 @@ $stdin.each_line do |line|
   end
   puts JSON.generate(reply)
 end
+
+exit!(true) # without waiting for threads of the driver

@@ -1,6 +1,11 @@
 // An adapter of utr for the Node driver. docs/engine-protocol.md describes the messages on standard input and output.
 'use strict';
 
+// The driver of UTR_NODE_PATH or NODE_PATH, or else the one that is installed where utr says.
+const { UTR_NODE_PATH, NODE_PATH, UTR_PACKAGES } = process.env;
+process.env.NODE_PATH = [UTR_NODE_PATH, NODE_PATH, UTR_PACKAGES].filter(Boolean).join(require('node:path').delimiter);
+require('node:module')._initPaths();
+
 const readline = require('node:readline');
 const { EJSON } = require('mongodb').BSON;
 const { Test, description } = require('./entities.js');

@@ -2,9 +2,12 @@
 
 import ctypes
 import json
+import os
 import queue
 import sys
 import threading
+
+sys.path += filter(None, [os.environ.get("UTR_PACKAGES")])  # where utr says that PyMongo is to be installed
 
 from bson import json_util
 from entities import DESCRIPTION, Test

@@ -101,14 +101,11 @@ func TestOrchestratedNight(t *testing.T) {
 	t.Parallel()
 	o := utrtest.Orchestrate(t)
 	text := testkit.Read(t, filepath.Join("..", "..", "docs", "examples", "orchestration.yml"))
-	known, err := filepath.Abs(filepath.Join("..", "..", "engine", "driver", "known-failing.txt"))
-	testkit.Check(t, err)
 	failing := suiteFile(t, misread)
 	night := func(name string, suites string) (report string, end utrtest.Result) {
 		dir := t.TempDir()
 		file, report := filepath.Join(dir, "orchestration.yml"), filepath.Join(dir, name+".json")
-		made := strings.NewReplacer("[retryable-reads, retryable-writes, client-backpressure]", suites,
-			"engine/driver/known-failing.txt", known).Replace(text)
+		made := strings.Replace(text, "[retryable-reads, retryable-writes, client-backpressure]", suites, 1)
 		testkit.Check(t, os.WriteFile(file, []byte(made), 0o600))
 		o.Run("clean", "--orchestration", o.URL).Want(0)
 		end = o.Run("matrix", file, "--set", "MO_URL="+o.URL, "--only", "^replicaset-auth-tls_reference", "--results",

@@ -38,6 +38,9 @@ type Options struct {
 	Transcript io.Writer
 	// StartLimit limits the time from the start of an adapter to its reply to hello. 0 means DefaultStartLimit.
 	StartLimit time.Duration
+	// Requires says how to install what the adapter requires. It is added to the error of an adapter that does not
+	// reply to its first hello.
+	Requires string
 	// Runner is the name and version of the caller, for the adapter's logs.
 	Runner string
 }
@@ -152,7 +155,23 @@ func (e *Engine) acquire(ctx context.Context) (*conversation, error) {
 			return c, nil
 		}
 	}
+	never := e.about == nil
 	e.mu.Unlock()
+	c, err := e.greeted(ctx)
+	if err != nil {
+		if never && e.options.Requires != "" && ctx.Err() == nil {
+			err = fmt.Errorf("%w\n%s", err, e.options.Requires)
+		}
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all[c] = true
+	return c, nil
+}
+
+// greeted starts a conversation with an adapter that replies to hello.
+func (e *Engine) greeted(ctx context.Context) (*conversation, error) {
 	c, err := e.start(ctx)
 	if err != nil {
 		return nil, err
@@ -164,9 +183,6 @@ func (e *Engine) acquire(ctx context.Context) (*conversation, error) {
 		}
 		return nil, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.all[c] = true
 	return c, nil
 }
 

@@ -225,10 +225,10 @@ func TestGreetings(t *testing.T) {
 			testkit.ErrorContains(t, err, r.contains...)
 		})
 	}
-	e, err := process.New(process.Options{Command: []string{"/nowhere/adapter"}})
+	e, err := process.New(process.Options{Command: []string{"/nowhere/adapter"}, Requires: "it requires a driver"})
 	testkit.Check(t, err)
 	_, err = e.Describe(testkit.Context(t))
-	testkit.ErrorContains(t, err, "cannot start the adapter", "/nowhere/adapter")
+	testkit.ErrorContains(t, err, "cannot start the adapter", "/nowhere/adapter", "\nit requires a driver")
 }
 
 // An adapter that does not reply to hello in time is killed.

@@ -42,7 +42,7 @@ passed, 3 broken, or interrupted.`,
 utr audit my-suite.yml
 # mutants for another test runner
 utr audit --as-files /tmp/mutants retryable-reads/collection-find.yml`,
-		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 		Args:              arguments(1, unlimited, "a suite or a folder"),
 	}, func(f *flags) action {
 		a := &auditing{run: newRun(f)}

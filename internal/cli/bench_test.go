@@ -17,6 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/cache"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -86,7 +87,7 @@ func newBench(t testing.TB) *bench {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	write(t, "suite.yml", suite)
-	b := &bench{t: t, ctx: t.Context(), env: map[string]string{ledger.EnvDir: t.TempDir()}, summary: result.Summary{Passed: 2}}
+	b := &bench{t: t, ctx: t.Context(), env: map[string]string{ledger.EnvDir: t.TempDir(), cache.EnvDir: t.TempDir()}, summary: result.Summary{Passed: 2}}
 	open := func(_ context.Context, o any) (deployment.Source, error) {
 		if b.arrive != nil {
 			b.arrive()

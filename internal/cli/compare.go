@@ -60,7 +60,7 @@ utr compare --engine reference --engine driver retryable-reads
 utr compare --generate 1000 --seed 7 --topology all
 # two revisions of the specification
 utr compare --engine reference --engine reference:retryable-reads@2024 client-backpressure`,
-		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		r := &compareFlags{seed: 1, limit: 20, config: runner.Config{Jobs: 1}}
 		f.group = "Engines and deployments"

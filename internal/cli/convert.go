@@ -84,7 +84,7 @@ func (c *call) rewriteCommand(command *cobra.Command, r rewriting, check string)
 
 func (r *rewriting) act(_ context.Context, c *call) error {
 	defer shortLived()()
-	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin})
+	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin, Official: c.official()})
 	if err != nil {
 		return invalid(err)
 	}

@@ -30,7 +30,7 @@ Exit codes: 0 the deployment can be used, 2 bad usage or invalid suites, 3 it ca
 utr doctor --uri 'mongodb://localhost:27017/?replicaSet=rs0' all
 # what do the official suites require that the embedded deployments lack?
 utr doctor ../specifications/source`,
-		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		d := &doctor{run: newRun(f)}
 		d.run.declareWhere(f)

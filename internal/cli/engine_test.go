@@ -55,7 +55,7 @@ func TestEngineCheck(t *testing.T) {
 	}
 	b.ctx = canceled(t.Context())
 	b.expect(t, "interrupted", "engine check reference x.yml", ExitBroken, "interrupted")
-	b.expect(t, "no command", "engine", ExitUsage, "requires a command: check or record")
+	b.expect(t, "no command", "engine", ExitUsage, "requires a command: init, check or record")
 	b.expect(t, "an unknown command", "engine tickle", ExitUsage, `unknown command "tickle"`)
 }
 

@@ -16,8 +16,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/unified-test-runner/utr/embedded/standin"
+	"github.com/unified-test-runner/utr/internal/cache"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/internal/official"
 )
 
 func helpCommand(c *call) *cobra.Command {
@@ -61,11 +63,16 @@ func versionCommand(c *call) *cobra.Command {
 		asJSON := false
 		f.toggle(&asJSON, "json", "print a JSON document")
 		return func(_ context.Context, c *call) error {
-			form := "utr %s %s %s/%s\n"
 			if asJSON {
-				form = `{"version":%q,"go":%q,"os":%q,"arch":%q}` + "\n"
+				return c.print(jsonLine(struct {
+					Version string `json:"version"`
+					Commit  string `json:"commit,omitempty"` // known for builds in a checkout
+					Go      string `json:"go"`
+					OS      string `json:"os"`
+					Arch    string `json:"arch"`
+				}{c.program.Version, c.program.Commit, runtime.Version(), runtime.GOOS, runtime.GOARCH}))
 			}
-			return c.print(fmt.Sprintf(form, c.program.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+			return c.print(fmt.Sprintf("utr %s %s %s/%s\n", c.program.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
 		}
 	})
 }
@@ -158,6 +165,12 @@ func environmentTable() string {
 		{envSingleURI, "the same for --single-uri"},
 		{envPassword, "password of utr serve --user"},
 		{envDriversTools, "the same as --orchestration-files"},
+		{cache.EnvDir, "folder for unpacked adapters, drivers that utr names, and specifications"},
+		{official.EnvDir, "folder of official suites: source in a checkout of mongodb/specifications"},
+		{"UTR_PYTHON", "Python of the engine pymongo (default python3)"},
+		{"UTR_NODE_PATH", "folder node_modules with the driver of the engine node"},
+		{"UTR_RUBY", "Ruby of the engine ruby (default ruby)"},
+		{"UTR_JAVA_ADAPTER", "program of the engine java, a jar"},
 		{standin.EnvVersion, "version that utr mongod and utr mongos emulate"},
 		{ledger.EnvDir, "folder of the ledger that utr clean reads"},
 		{ledger.EnvParent, "parent of that folder, if " + ledger.EnvDir + " is not set"},

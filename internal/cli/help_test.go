@@ -13,6 +13,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/standin"
 	"github.com/unified-test-runner/utr/internal/matrix"
+	"github.com/unified-test-runner/utr/internal/official"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -41,13 +42,15 @@ func TestEveryCommandAndFlagHasASummary(t *testing.T) {
 // Shells get completions, and can read the completion scripts.
 func TestCompletion(t *testing.T) {
 	b := realBench(t)
-	write(t, enginesFile, "pymongo: {command: a}\n")
-	write(t, "other.yml", "node: {command: a}\n")
+	write(t, enginesFile, "mine: {command: a}\n")
+	write(t, "other.yml", "other: {command: a}\n")
 	for line, want := range map[string]string{
 		"run --topology ''":                   "auto all single replicaset sharded load-balanced",
-		"run --engine ''":                     "driver pymongo reference",
-		"run --engines other.yml --engine ''": "driver node reference",
-		"compare --engine ''":                 "driver pymongo reference",
+		"run --engine ''":                     "driver java mine node pymongo reference ruby",
+		"run --engines other.yml --engine ''": "driver java node other pymongo reference ruby",
+		"compare --engine ''":                 "driver java mine node",
+		"engine init mine ":                   "",
+		"new nig":                             "nightly",
 		"run smo":                             "smoke",
 		"help exp":                            "explain experiment",
 		"v":                                   "validate version",
@@ -202,11 +205,17 @@ func accepts(line string) error {
 	return command.ParseFlags(rest)
 }
 
-// nightly.yml is valid, and uses the known failures of the driver.
-func TestNightly(t *testing.T) {
-	root, b := testkit.Root(t), newBench(t)
-	t.Chdir(root)
-	b.expect(t, "docs/examples/nightly.yml", "matrix docs/examples/nightly.yml --dry-run -v", 0, "engine/driver/known-failing.txt")
+// The matrix files that utr new writes are valid in any folder, if the official suites are there.
+func TestMatrixTemplates(t *testing.T) {
+	b := newBench(t)
+	for _, name := range []string{"retryable-reads", "retryable-writes", "client-backpressure"} {
+		write(t, filepath.Join("specifications", name, "tests", "suite.yml"), suite)
+	}
+	b.env[official.EnvDir] = "specifications"
+	for _, name := range matrixTemplates() {
+		b.expect(t, name, "new "+name+" "+name+"-mine.yml", 0, "next: utr matrix --dry-run "+name+"-mine.yml")
+		b.expect(t, name, "matrix --dry-run -v "+name+"-mine.yml", 0, "--engine driver")
+	}
 }
 
 var (

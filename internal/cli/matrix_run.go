@@ -107,7 +107,7 @@ func (m *matrixRun) identify(ctx context.Context) (files []string, err error) {
 		fmt.Fprintf(sum, "%s\n%q\n%s\n", program,
 			m.call.secrets.texts(slices.Concat(m.extra(), cell.Args(), cell.flags.named.definition())), digests[key])
 		for _, name := range append([]string{m.durations, knownFailing}, cell.flags.orchestration.clusters...) {
-			text, err := os.ReadFile(name)
+			text, err := readList(name)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // no name, or a preset
 				return nil, invalid(err)
 			}

@@ -36,6 +36,7 @@ type Program struct {
 	Terminal       func() (columns int, ok bool) // whether standard output is a terminal, and its width
 	Machine        func() Machine
 	Version        string               // of this binary
+	Commit         string               // that it was built from, or ""
 	Engines        map[string]NewEngine // drivers under test by name
 	Child          RunChild
 	Build          func() (string, error) // identifies this binary: two builds of the same version differ
@@ -58,6 +59,7 @@ func New() *Program {
 		Terminal: func() (int, bool) { return 0, false },
 		Machine:  thisMachine,
 		Version:  Version(),
+		Commit:   commit(),
 		Engines: map[string]NewEngine{
 			referenceEngine: func(o reference.Options) (engine.Engine, error) { return reference.New(o) },
 			"driver":        withoutOptions("driver", func() (engine.Engine, error) { return driver.New(), nil }),
@@ -98,6 +100,20 @@ func Version() string {
 	return cmp.Or(strings.Trim(info.Main.Version, "()"), "devel")
 }
 
+// commit is the commit of the checkout in which this binary was built, or "".
+func commit() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil || info.Main.Path != "github.com/unified-test-runner/utr" { // another program that contains utr
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
+}
+
 // aboutGroup is the title of the command group that includes completion.
 const aboutGroup = "About utr:"
 
@@ -131,7 +147,7 @@ func (c *call) root() *cobra.Command {
 	add("Suites and reports:", runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, siteCommand, engineGroup,
 		newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand, coverageCommand, auditCommand)
 	add("Deployments:", doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand)
-	add("Specifications:", schemaCommand, explainCommand, experimentGroup)
+	add("Specifications:", specsGroup, schemaCommand, explainCommand, experimentGroup)
 	add(aboutGroup, versionCommand, manCommand)
 	root.SetHelpCommand(helpCommand(c))
 	root.InitDefaultHelpCmd()

@@ -83,7 +83,7 @@ utr run --run 'find.*NotWritablePrimary' -v retryable-reads
 utr run --uri 'mongodb://localhost:27017/?replicaSet=rs0' retryable-reads
 # on clusters that utr starts from these binaries
 utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 retryable-writes`,
-		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		r, watch := declareRun(f), false
 		f.group = "How to run them"

@@ -111,7 +111,7 @@ type schemaVersions struct {
 }
 
 func (v *schemaVersions) run(_ context.Context, c *call) error {
-	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin})
+	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin, Official: c.official()})
 	files = slices.DeleteFunc(files, func(f specs.File) bool { return f.MustBeInvalid })
 	failures := []error{err}
 	count, changed := map[int]int{}, 0 // by whether the declared version is lower, the lowest, or higher

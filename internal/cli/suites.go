@@ -16,6 +16,7 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/coverage"
 	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/internal/official"
 	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -28,7 +29,7 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 	if slices.Contains(c.paths, "") {
 		return nil, usage("a path is empty")
 	}
-	o.Stdin = c.program.Stdin
+	o.Stdin, o.Official = c.program.Stdin, c.official()
 	var loaded *specs.Loaded
 	var err error
 	read := make(chan struct{})
@@ -42,6 +43,17 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// official returns the folder of the official suites, or "" if there is neither one nor a cache folder.
+func (c *call) official() string {
+	dir, _ := official.Dir(c.env) // without a folder, paths of official suites are errors
+	return dir
+}
+
+// completeSuites returns the names of built-in suites, and of official ones if they are there.
+func (c *call) completeSuites() []string {
+	return append(specs.BuiltIn(), specs.OfficialSuites(c.official())...)
 }
 
 // shortLived makes garbage collection rare until the returned function is called. It took a quarter of the time of
@@ -129,7 +141,7 @@ utr list --operation cursor.iterateUntilDocumentOrError --code 91 all
 # how many tests each operation has
 utr list --json all | jq -r '.operations[]' | sort | uniq -c`,
 		Args:              arguments(1, unlimited, "a suite or a folder"),
-		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		var l listing
 		f.filter(&l.filter, "list")
@@ -299,7 +311,7 @@ utr coverage retryable-reads --against dated/retryable-reads-2024
 utr run --events --json run.json retryable-reads
 utr coverage --report run.json retryable-reads`,
 		Args:              arguments(1, unlimited, "a suite or a folder"),
-		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		var o coverageOptions
 		f.texts(&o.against, "against", "PATH", "compare with these suites")

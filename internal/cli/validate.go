@@ -36,7 +36,7 @@ utr validate all
 utr validate --strict --format github suites/
 # one problem per line, as JSON
 utr validate --json suite.yml`,
-		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		v := validation{format: formatText}
 		choice(f, &v.format, "format", "FORMAT", "output format", formatText, formatJSON, formatGitHub, formatSARIF)

@@ -18,6 +18,13 @@ type Adapter struct {
 	Directory    string          // working directory of the adapter
 	KnownFailing string          // file with the engine's known failures, or ""
 	StartTimeout time.Duration   // 0 for the caller's default
+	Requires     []Requirement   // in the order of the file
+}
+
+// Requirement is something that must be installed before an adapter can start.
+type Requirement struct {
+	Name    string
+	Install string // the command that installs it, for people
 }
 
 // ParseAdapters parses an engines file. Paths are relative to its folder, and ${NAME} is a variable of the
@@ -46,7 +53,7 @@ func ParseAdapters(name string, data []byte, getenv func(string) string, taken [
 
 func (r *reader) adapter(v *source.Value, folder string) Adapter {
 	a := Adapter{Directory: folder}
-	if !r.document(v, "an engine", []string{"command", "environment", "directory", "known-failing", "start-timeout"}) {
+	if !r.document(v, "an engine", []string{"command", "environment", "directory", "known-failing", "start-timeout", "requires"}) {
 		return a
 	}
 	switch c := v.Get("command"); {
@@ -60,6 +67,10 @@ func (r *reader) adapter(v *source.Value, folder string) Adapter {
 		}
 	}
 	a.Environment = r.pairs(v.Get("environment"), "environment", "{LANG: C}")
+	for _, pair := range r.pairs(v.Get("requires"), "requires", "{PyMongo: pip install pymongo}") {
+		name, install, _ := strings.Cut(pair, "=")
+		a.Requires = append(a.Requires, Requirement{name, install})
+	}
 	r.path(v, "directory", folder, &a.Directory)
 	r.path(v, "known-failing", folder, &a.KnownFailing)
 	if text, ok := r.text(v.Get("start-timeout"), "start-timeout"); ok {

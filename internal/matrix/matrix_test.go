@@ -128,6 +128,9 @@ func TestAdapters(t *testing.T) {
 			if a.StartTimeout > 0 {
 				fmt.Fprintf(&b, ", starts within %s", a.StartTimeout)
 			}
+			for _, r := range a.Requires {
+				fmt.Fprintf(&b, ", requires %s: %s", r.Name, r.Install)
+			}
 			b.WriteByte('\n')
 		}
 		return b.String()

@@ -1,0 +1,15 @@
+// Package adapters contains the adapters: programs in other languages through which utr tests the drivers of those
+// languages.
+package adapters
+
+import "embed"
+
+// EnginesFile is the name of the engines file in FS.
+const EnginesFile = "engines.yml"
+
+// FS holds the sources of the adapters, a folder for each, their lists of known failures, and an engines file that
+// names them, so that an installed binary can run them.
+//
+//go:embed engines.yml pymongo/*.py pymongo/*.txt node/*.js node/package.json node/*.txt
+//go:embed java/pom.xml java/src java/*.txt minimal-ruby
+var FS embed.FS
