@@ -425,7 +425,7 @@ func TestFaults(t *testing.T) {
 				t.Skip("not verified: make soak plays it")
 			}
 			s := &faultScene{T: t, Place: utrtest.NewPlace(t), dir: t.TempDir(), end: func() {}}
-			s.kinds = []string{"json", "junit", "tap", "markdown", "html", "badge"}
+			s.kinds = []string{"json", "junit", "tap", "sarif", "markdown", "html", "badge"}
 			f.scene(s)
 			ended := make(chan utrtest.Result, 1)
 			go func() { ended <- s.run.End() }()
@@ -462,8 +462,11 @@ func (f fault) check(t *testing.T, kind, text string) {
 		return
 	}
 	want := strings.Fields(f.tests)
-	if kind == "markdown" {
+	switch kind {
+	case "markdown":
 		slices.Sort(want)
+	case "sarif":
+		want = slices.DeleteFunc(want, func(status string) bool { return status == "passed" || status == "skipped" })
 	}
 	testkit.Equal(t, "verdicts in the "+kind+" report", strings.Join(readers[kind](text), " "), strings.Join(want, " "))
 	if f.code < 0 {
@@ -479,7 +482,8 @@ var readers = map[string]func(text string) []string{
 		map[string]string{"/testcase": "passed", "error": "broken", "failure": "failed"}),
 	"tap": matches(`(?m)^((?:not )?ok) \d+ - (?:[^u]|u[^t]).*?(# SKIP|$)(?:\n  ---\n  severity: "(\w+)")?`,
 		map[string]string{"ok": "passed", "ok# SKIP": "skipped", "not okbroken": "broken", "not okfail": "failed"}),
-	"html": matches(`{"verdict":\[\d+,\d+,"(\w+)"`, nil),
+	"sarif": matches(`"ruleId": "(\w+)"`, nil),
+	"html":  matches(`{"verdict":\[\d+,\d+,"(\w+)"`, nil),
 	"markdown": func(text string) (all []string) {
 		m := regexp.MustCompile(`(?m)^\| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|`).FindStringSubmatch(text)
 		for i, status := range []string{"failed", "broken", "flaky", "passed", "known-failing", "skipped"} {

@@ -91,7 +91,7 @@ func TestLeaksAreFound(t *testing.T) {
 
 // everyReport returns the flags for all reports, into a folder.
 func everyReport(dir string) (args []string) {
-	for _, kind := range []string{"json", "junit", "tap", "markdown", "html", "badge"} {
+	for _, kind := range []string{"json", "junit", "tap", "sarif", "markdown", "html", "badge"} {
 		args = append(args, "--"+kind, filepath.Join(dir, "report."+kind))
 	}
 	return append(args, "--annotations", "--timings", "--events", "-v")

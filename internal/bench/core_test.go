@@ -147,7 +147,8 @@ func BenchmarkReports(b *testing.B) {
 		generate func() report.Generator
 	}{
 		{"text", func() report.Generator { return report.Text(report.TextOptions{}) }},
-		{"json", report.JSON}, {"junit", report.JUnit}, {"tap", report.TAP}, {"markdown", func() report.Generator { return report.Markdown() }},
+		{"json", report.JSON}, {"junit", report.JUnit}, {"tap", report.TAP}, {"sarif", report.SARIF},
+		{"markdown", func() report.Generator { return report.Markdown() }},
 		{"html", func() report.Generator { return report.HTML() }},
 	} {
 		measure(b, form.name, "verdicts", []int{1000, 10_000, 50_000}, func(b *testing.B, n int) {

@@ -31,6 +31,7 @@ func reportKinds(earlier ...*report.EarlierRun) []reportKind {
 		{"json", "write a JSON line for each test; - writes a report to standard output", report.JSON},
 		{"junit", "write a JUnit XML report", report.JUnit},
 		{"tap", "write a report in the Test Anything Protocol", report.TAP},
+		{"sarif", "write a SARIF log of the failures, for code scanning", report.SARIF},
 		{"markdown", "write a Markdown summary, for the page of a CI job", func() report.Generator { return report.Markdown(earlier...) }},
 		{"html", "write a self-contained HTML page", func() report.Generator { return report.HTML(earlier...) }},
 		{"badge", "write an SVG badge with the counts", report.Badge},

@@ -76,7 +76,7 @@ func TestSecretsStayInside(t *testing.T) {
 		}
 		b.notes = secretNotes(r.secret)
 		for _, line := range []string{
-			"run --uri '%s' --single-uri '%s' -v --events --json r.json --junit r.xml --html r.html --tap r.tap --markdown r.md suite.yml",
+			"run --uri '%s' --single-uri '%s' -v --events --json r.json --junit r.xml --html r.html --tap r.tap --sarif r.sarif --markdown r.md suite.yml",
 			"run --uri='%s' suite.yml", "run --dry-run --uri '%s' suite.yml", "run --jobs '%s' suite.yml", "run --timeout '%s' suite.yml",
 			"run --uri '%s' --topology single suite.yml", "run --engine '%s' suite.yml", "run '--%s' suite.yml", "run '%s'",
 			"validate '%s'", "validate --json '%s'", "explain '%s'", "schema '%s'", "'%s'", "help '%s'",

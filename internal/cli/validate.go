@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -224,27 +222,14 @@ func listRules() string {
 	return b.String()
 }
 
-// sarif formats problems as a SARIF log (Static Analysis Results Interchange Format 2.1.0) for code scanning.
+// sarif formats problems as a log for code scanning.
 func sarif(problems []specs.Problem, version string) string {
-	type object = map[string]any
-	rules := mapSlice(append(otherRules(), specs.Checks()...), func(r specs.Check) object {
-		return object{"id": r.Name, "shortDescription": object{"text": r.Doc}}
-	})
-	results := []object{}
-	for _, p := range problems {
-		found := object{"ruleId": p.Rule, "level": p.Severity.String(), "message": object{"text": pathAndMessage(p)}}
-		if p.Position.File != "" {
-			uri := (&url.URL{Path: filepath.ToSlash(p.Position.File)}).String()
-			at := object{"artifactLocation": object{"uri": uri}}
-			if p.Position.Line > 0 {
-				at["region"] = object{"startLine": p.Position.Line, "startColumn": max(1, p.Position.Column)}
-			}
-			found["locations"] = []object{{"physicalLocation": at}}
-		}
-		results = append(results, found)
+	log := report.SARIFLog{Version: version}
+	for _, r := range append(otherRules(), specs.Checks()...) {
+		log.Rules = append(log.Rules, report.SARIFRule{ID: r.Name, Doc: r.Doc})
 	}
-	tool := object{"driver": object{"name": "utr", "version": version, "rules": rules,
-		"informationUri": "https://github.com/unified-test-runner/utr"}}
-	return jsonPage(object{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
-		"runs": []object{{"tool": tool, "columnKind": "unicodeCodePoints", "results": results}}})
+	for _, p := range problems {
+		log.Results = append(log.Results, report.SARIFResult{Rule: p.Rule, Level: p.Severity.String(), Text: pathAndMessage(p), At: p.Position})
+	}
+	return string(log.JSON())
 }

@@ -37,6 +37,7 @@ func TestGolden(t *testing.T) {
 		"records.json":  report.JSON(),
 		"junit.xml":     report.JUnit(),
 		"run.tap":       report.TAP(),
+		"run.sarif":     report.SARIF(),
 		"summary.md":    report.Markdown(),
 		"annotated.txt": report.Annotated(report.Text(report.TextOptions{})),
 		"badge.svg":     report.Badge(),
@@ -186,6 +187,7 @@ func TestReportsUseLittleMemory(t *testing.T) {
 		"Markdown":          {report.Markdown(), 20},
 		"badge":             {report.Badge(), 20},
 		"JUnit":             {report.JUnit(), 400},
+		"SARIF":             {report.SARIF(), 40},
 		"one that leaks":    {func(n result.Note) []byte { kept = append(kept, n); return nil }, 500},
 	} {
 		if got := held(r.generate); (got > r.limit) != (name == "one that leaks") {

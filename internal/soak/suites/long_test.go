@@ -51,7 +51,7 @@ func TestLongRun(t *testing.T) {
 	var reports []*report.Reporter
 	for _, g := range []report.Generator{
 		report.Text(report.TextOptions{Verbose: true, Timings: true}), report.JSON(), report.HTML(), report.JUnit(),
-		report.TAP(), report.Markdown(), report.Badge(),
+		report.TAP(), report.SARIF(), report.Markdown(), report.Badge(),
 	} {
 		reports = append(reports, report.New("nowhere", g, io.Discard))
 	}
