@@ -180,7 +180,7 @@ var faults = []fault{
 				s.Empty()
 			}
 		}},
-	{"`--deadline` is over", "as after a signal", 10 * time.Second, 3, "passed skipped skipped", "interrupted",
+	{"`--deadline` is over", "as after a signal", 10 * time.Second, 3, "passed skipped skipped", "the run took longer than --deadline",
 		func(s *faultScene) { s.onSet("--deadline", "5s") }},
 	{"the only server is killed", "the test is broken; the rest does not run", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
 		func(s *faultScene) { s.onBlocked("single").Signal(syscall.SIGKILL) }},
@@ -405,7 +405,7 @@ var faults = []fault{
 	{"the process of a cell of a matrix is killed", "its other tests are skipped; the other cells run", 20 * time.Second, 3,
 		"passed passed skipped skipped passed", "its process died: signal: killed", func(s *faultScene) {
 			n := nightAt(s.T, s.Place)
-			s.run = n.begin(everyReport(s.dir)[:12]...)
+			s.run = n.begin(reportFiles(s.dir)...)
 			testkit.Check(s.T, syscall.Kill(child(s.T, s.run), syscall.SIGKILL))
 		}},
 	{"the network to the deployment blocks", "the test is broken; the rest does not run", 25 * time.Second, 3, "passed broken skipped", "stopped answering",

@@ -89,12 +89,17 @@ func TestLeaksAreFound(t *testing.T) {
 	testkit.Equal(t, "no leak", outputs{"": "bob and s3/c***"}.leak(user, password), "")
 }
 
-// everyReport returns the flags for all reports, into a folder.
-func everyReport(dir string) (args []string) {
+// reportFiles returns the flags for all reports, into a folder.
+func reportFiles(dir string) (args []string) {
 	for _, kind := range []string{"json", "junit", "tap", "sarif", "markdown", "html", "badge"} {
 		args = append(args, "--"+kind, filepath.Join(dir, "report."+kind))
 	}
-	return append(args, "--annotations", "--timings", "--events", "-v")
+	return args
+}
+
+// everyReport returns the flags for all reports with all that they can have.
+func everyReport(dir string) []string {
+	return append(reportFiles(dir), "--annotations", "--timings", "--events", "-v")
 }
 
 // folder returns the text of all files below a folder.
@@ -129,7 +134,7 @@ func TestPasswordIsNowhere(t *testing.T) {
 		testkit.Check(t, os.Mkdir(reports, 0o755))
 		said["a run with "+engine] = p.Run(append([]string{"run", "--engine", engine, "--uri", uri, suite},
 			everyReport(reports)...)...).Want(1).All()
-		testkit.Equal(t, "reports", len(folder(t, reports)), 6)
+		testkit.Equal(t, "reports", len(folder(t, reports)), 7)
 	}
 	// Without events of authentication commands, nothing would be tested.
 	testkit.Contains(t, folder(t, dir)[filepath.Join(dir, "reference", "report.json")], "connectionStatus", "saslStart")
