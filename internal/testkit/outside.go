@@ -127,6 +127,12 @@ func MongoOrchestration(t testing.TB) string {
 	return program(t, "mongo-orchestration", "UTR_MONGO_ORCHESTRATION", []string{"mongo-orchestration"}, nil, "--version")
 }
 
+// PreCommit returns the program pre-commit.
+func PreCommit(t testing.TB) string {
+	t.Helper()
+	return program(t, "pre-commit", "UTR_PRE_COMMIT", []string{"pre-commit"}, nil, "--version")
+}
+
 // program returns the program that a variable names, or the first of names that is
 // installed, provided that it runs with the arguments probe without an error.
 func program(t testing.TB, what, variable string, names, env []string, probe ...string) string {
