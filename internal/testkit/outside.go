@@ -130,7 +130,7 @@ func MongoOrchestration(t testing.TB) string {
 // PreCommit returns the program pre-commit.
 func PreCommit(t testing.TB) string {
 	t.Helper()
-	return program(t, "pre-commit", "UTR_PRE_COMMIT", []string{"pre-commit"}, nil, "--version")
+	return program(t, "pre-commit", "", []string{"pre-commit"}, nil, "--version")
 }
 
 // program returns the program that a variable names, or the first of names that is
