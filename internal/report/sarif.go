@@ -37,7 +37,7 @@ func SARIF() Generator {
 			log.Results = append(log.Results, SARIFResult{string(v.Status), "error", strings.TrimSuffix(text, "\n"), f.At})
 		},
 		finish: func(s result.Summary) {
-			log.Faults, log.Broke = faults(s), len(s.Breaks) > 0
+			log.Faults, log.Broke = Faults(s), len(s.Breaks) > 0
 			out.Write(log.JSON())
 		},
 	}.generator(&out)
