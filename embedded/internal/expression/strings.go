@@ -1,13 +1,13 @@
 package expression
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/pattern"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
@@ -264,9 +264,9 @@ func (f evaluator) bind(args []Expr) Expr { return func(e *Env) any { return f(e
 func regexes(name string) func(p *parser, arg any) Expr {
 	return func(p *parser, arg any) Expr {
 		args := p.named(name, arg, 51103, 31024, 31022, "input", "regex", "options?")
-		input, pattern, options := p.parse(args["input"]), p.parse(args["regex"]), p.optional(args, "options")
+		input, regex, options := p.parse(args["input"]), p.parse(args["regex"]), p.optional(args, "options")
 		return func(e *Env) any {
-			in, re := input(e), pattern(e)
+			in, re := input(e), regex(e)
 			flags, source := "", ""
 			if options != nil {
 				flags, _ = options(e).(string)
@@ -286,10 +286,7 @@ func regexes(name string) func(p *parser, arg any) Expr {
 			case value.IsNull(in) || value.IsNull(re):
 				return map[string]any{"$regexMatch": false, "$regexFind": nil, "$regexFindAll": bson.A{}}[name]
 			}
-			if flags != "" {
-				source = "(?" + flags + ")" + source
-			}
-			compiled, err := regexp.Compile(source)
+			compiled, err := pattern.Compile(source, flags)
 			if err != nil {
 				return e.fail(51111, "Invalid Regex in %s: %v", name, err)
 			}
@@ -298,7 +295,11 @@ func regexes(name string) func(p *parser, arg any) Expr {
 			if name == "$regexFindAll" {
 				limit = -1
 			}
-			for _, m := range compiled.FindAllStringSubmatchIndex(s, limit) {
+			matches, err := compiled.Find(s, limit)
+			if err != nil {
+				return e.fail(51156, "Error occurred while executing the regular expression in %s: %v", name, err)
+			}
+			for _, m := range matches {
 				captures := bson.A{}
 				for i := 2; i < len(m); i += 2 {
 					if m[i] < 0 {

@@ -3,16 +3,15 @@ package query
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/expression"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/pattern"
 	"github.com/unified-test-runner/utr/embedded/internal/script"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -371,51 +370,16 @@ func (p *parser) in(e bson.E) predicate {
 	}
 }
 
-// regex matches a pattern in Go's syntax. It supports the options i, m and s.
-// compact removes what the option x ignores: white space and comments that are neither escaped nor in a class.
-func compact(pattern string) string {
-	var b strings.Builder
-	inClass, inComment, escaped := false, false, false
-	for _, r := range pattern {
-		switch {
-		case inComment:
-			inComment = r != '\n'
-			continue
-		case escaped:
-			escaped = false
-		case r == '\\':
-			escaped = true
-		case inClass:
-			inClass = r != ']'
-		case r == '[':
-			inClass = true
-		case r == '#':
-			inComment = true
-			continue
-		case unicode.IsSpace(r):
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func (p *parser) regex(pattern, options string) predicate {
+// regex matches a regular expression.
+func (p *parser) regex(source, options string) predicate {
 	p.Refuse(strings.Trim(options, "imsxu") != "", 51108, "invalid flag in regex options: %s", options)
-	flagged, flags := pattern, strings.NewReplacer("x", "", "u", "").Replace(options) // u: patterns are Unicode anyway
-	if strings.Contains(options, "x") {
-		flagged = compact(pattern)
-	}
-	if flags != "" {
-		flagged = "(?" + flags + ")" + flagged
-	}
-	re, err := regexp.Compile(flagged)
+	re, err := pattern.Compile(source, options)
 	p.Refuse(err != nil, 51091, "Regular expression is invalid: %v", err)
-	as := bson.Regex{Pattern: pattern, Options: options}
+	as := bson.Regex{Pattern: source, Options: options}
 	return func(v any) bool {
 		switch x := v.(type) {
 		case string:
-			return re.MatchString(x)
+			return re.Matches(x)
 		case bson.Regex:
 			return x == as
 		}
