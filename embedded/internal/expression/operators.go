@@ -122,6 +122,7 @@ func init() {
 		"$replaceOne": replacer("$replaceOne", 1), "$replaceAll": replacer("$replaceAll", -1),
 		"$regexMatch": regexes("$regexMatch"), "$regexFind": regexes("$regexFind"), "$regexFindAll": regexes("$regexFindAll"),
 		"$dateToString": (*parser).dateToString, "$dateFromString": (*parser).dateFromString,
+		"$dateAdd": moved("$dateAdd", 1), "$dateSubtract": moved("$dateSubtract", -1),
 	}
 	for name, part := range dateParts {
 		special[name] = datePart(name, part)
@@ -129,8 +130,7 @@ func init() {
 }
 
 // later are operators that servers have and the embedded deployment does not.
-var later = []string{"$accumulator", "$function", "$meta", "$dateAdd", "$dateSubtract", "$dateDiff", "$dateTrunc",
-	"$dateFromParts", "$dateToParts",
+var later = []string{"$accumulator", "$function", "$meta", "$dateDiff", "$dateTrunc", "$dateFromParts", "$dateToParts",
 	"$sin", "$cos", "$tan", "$asin", "$acos", "$atan", "$atan2", "$asinh", "$acosh", "$atanh", "$sinh", "$cosh", "$tanh", "$degreesToRadians",
 	"$radiansToDegrees", "$binarySize", "$sampleRate", "$bitAnd", "$bitOr", "$bitXor", "$bitNot", "$sortArray", "$maxN", "$minN",
 	"$firstN", "$lastN",
