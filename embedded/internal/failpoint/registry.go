@@ -18,12 +18,13 @@ type Registry struct {
 	mu     sync.Mutex
 	points map[string]*point
 	random func() float64
+	change chan struct{} // closed when a fail point is configured
 }
 
 // NewRegistry creates a registry with all fail points off. random returns numbers in [0, 1) for
 // activationProbability. It is called by one goroutine at a time.
 func NewRegistry(random func() float64) *Registry {
-	r := &Registry{points: map[string]*point{}, random: random}
+	r := &Registry{points: map[string]*point{}, random: random, change: make(chan struct{})}
 	for _, k := range kinds {
 		r.points[k.name] = &point{effect: effect{kind: k}}
 	}
@@ -73,6 +74,8 @@ func (r *Registry) Configure(request bson.Raw) (int32, error) {
 		}
 	}
 	r.points[name] = &next
+	close(r.change)
+	r.change = make(chan struct{})
 	return old.count, nil
 }
 
@@ -159,6 +162,13 @@ func (r *Registry) hit(name string, c Command, accept func(*effect) bool) (Failu
 	p.count++
 	p.entered++
 	return p.effect.failure, true
+}
+
+// On reports whether the named fail point is on, without a hit. The channel is closed when a fail point is configured.
+func (r *Registry) On(name string) (bool, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.points[name].mode != off, r.change
 }
 
 // Names returns the names of all fail points.

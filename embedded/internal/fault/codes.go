@@ -42,6 +42,7 @@ const (
 	EmptyFieldName                           int32 = 56
 	CommandNotFound                          int32 = 59
 	ImmutableField                           int32 = 66
+	WriteConcernTimeout                      int32 = 64
 	CannotCreateIndex                        int32 = 67
 	InvalidOptions                           int32 = 72
 	InvalidNamespace                         int32 = 73

@@ -13,12 +13,12 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// unsatisfied is a write concern that no member could ever satisfy. All others succeed at once, because all members
-// share their data.
+// unsatisfied is a write concern that no member could ever satisfy, or that was not satisfied in time.
 type unsatisfied struct {
 	code    int32
 	message string
 	concern bson.Raw
+	late    bool
 }
 
 // supportsConcern reports whether the command accepts a writeConcern, and waits for it.
@@ -30,6 +30,9 @@ func (x *exchange) supportsConcern() bool {
 func (x *exchange) awaitConcern(fields bson.D, failure *fault.Error) {
 	if !x.ran || !x.supportsConcern() {
 		return
+	}
+	if x.unsatisfied == nil {
+		x.awaitReplication(fields, failure)
 	}
 	f, hit := x.conn.server.failPoints.After(x.forFailPoint())
 	if x.element.WriteConcernError != nil {
@@ -78,8 +81,8 @@ func (u *unsatisfied) details() bson.D {
 	timeout, _ := u.concern.Lookup("wtimeout").AsInt64OK()
 	w, _ := value.FromRaw(u.concern.Lookup("w"))
 	given := value.AddIf(bson.D{{Key: "w", Value: w}}, noJ == nil, "j", j)
-	return bson.D{{Key: "writeConcern", Value: append(given,
-		bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})}}
+	return append(value.AddIf(bson.D{}, u.late, "wtimeout", true), bson.E{Key: "writeConcern", Value: append(given,
+		bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})})
 }
 
 // unknownField returns the first unknown field of a concern, "" if all are known.
@@ -341,7 +344,7 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 // unsatisfiable notes a write concern that cannot be satisfied. On a mongos it fails an aggregation, whose stage writes
 // a temporary collection first.
 func (x *exchange) unsatisfiable(code int32, message string, concern bson.Raw) error {
-	x.unsatisfied = &unsatisfied{code, message, concern}
+	x.unsatisfied = &unsatisfied{code: code, message: message, concern: concern}
 	if x.view.Role != commands.Mongos || x.row.Name != "aggregate" {
 		return nil
 	}
