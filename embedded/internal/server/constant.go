@@ -68,14 +68,6 @@ func (x *exchange) driverOIDTest() (bson.D, error) {
 	return bson.D{{Key: "oid", Value: id}, {Key: "str", Value: id.Hex()}}, nil
 }
 
-// profile reports the level of the profiler, which is always off.
-func (x *exchange) profile() (bson.D, error) {
-	if level, ok := x.request.Body.Index(0).Value().AsInt64OK(); ok && level > 0 {
-		return nil, fault.Errorf(fault.NotImplemented, "the profiler is not implemented by the embedded deployment")
-	}
-	return bson.D{{Key: "was", Value: int32(0)}, {Key: "slowms", Value: int32(100)}, {Key: "sampleRate", Value: 1.0}}, nil
-}
-
 // getLog lists the logs, which are empty.
 func (x *exchange) getLog() (bson.D, error) {
 	given := x.request.Body.Index(0).Value()

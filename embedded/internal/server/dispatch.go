@@ -81,7 +81,9 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	x.awaitConcern(fields, failure)
 	x.setLabels(failure)
 	x.logEnd(failure, false)
-	return x.compose(fields, failure), nil
+	reply := x.compose(fields, failure)
+	x.note(fields, failure, len(reply))
+	return reply, nil
 }
 
 // steps are the checks before a command runs, in the server's order.

@@ -115,6 +115,7 @@ func (c *Cluster) newServer(m Member, p Process) (*Server, error) {
 		started:    time.Now(),
 		change:     make(chan struct{}),
 		conns:      map[*conn]struct{}{},
+		profiling:  map[string]profiling{},
 	}, nil
 }
 

@@ -40,8 +40,9 @@ type Server struct {
 	release func()    // frees the port of a killed server; nil if it is not reserved
 	frozen  time.Time // not eligible before
 
-	mu    sync.Mutex
-	conns map[*conn]struct{}
+	mu        sync.Mutex
+	conns     map[*conn]struct{}
+	profiling map[string]profiling // by database
 }
 
 // ErrParameter is wrapped by errors about unknown or invalid parameters.

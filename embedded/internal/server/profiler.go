@@ -1,0 +1,104 @@
+package server
+
+import (
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// profiling is what a server writes to system.profile of a database: nothing, slow commands, or all.
+type profiling struct {
+	level      int64
+	slow       time.Duration
+	sampleRate float64
+}
+
+// profilingOf returns the settings of a database. The caller holds s.mu.
+func (s *Server) profilingOf(db string) profiling {
+	if p, ok := s.profiling[db]; ok {
+		return p
+	}
+	return profiling{slow: 100 * time.Millisecond, sampleRate: 1}
+}
+
+// profile changes the level of the profiler, if it is 0, 1 or 2, and returns the old settings.
+func (x *exchange) profile() (bson.D, error) {
+	body, s := x.request.Body, x.conn.server
+	level, _ := body.Index(0).Value().AsInt64OK()
+	if x.view.Role == commands.Mongos && level > 0 {
+		return nil, fault.Errorf(fault.BadValue, "Profiling is not allowed on mongos: the profiling level must be 0")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.profilingOf(x.request.DB)
+	next := old
+	if level >= 0 && level <= 2 {
+		next.level = level
+	}
+	if ms, ok := body.Lookup("slowms").AsInt64OK(); ok {
+		next.slow = time.Duration(ms) * time.Millisecond
+	}
+	if rate, ok := body.Lookup("sampleRate").AsFloat64OK(); ok {
+		next.sampleRate = rate
+	}
+	s.profiling[x.request.DB] = next
+	return bson.D{{Key: "was", Value: int32(old.level)}, {Key: "slowms", Value: int32(old.slow.Milliseconds())},
+		{Key: "sampleRate", Value: old.sampleRate}}, nil
+}
+
+// profileOps are the names of commands in the field op; others are commands.
+var profileOps = map[string]string{"find": "query", "insert": "insert", "update": "update", "delete": "remove", "getMore": "getmore"}
+
+// note writes an entry about the command and its reply to system.profile, if the settings of the database say so. A
+// server's has more fields, about plans and locks, and each statement of a write has its own.
+func (x *exchange) note(fields bson.D, failure *fault.Error, size int) {
+	s, db, took := x.conn.server, x.request.DB, time.Since(x.start)
+	s.mu.Lock()
+	p := s.profilingOf(db)
+	s.mu.Unlock()
+	if x.row == nil || credentials[x.request.Name] || p.level == 0 || took < p.slow && p.level == 1 || rand.Float64() >= p.sampleRate {
+		return
+	}
+	op, ns := profileOps[x.row.Name], x.namespace()
+	if op == "" {
+		op = "command"
+	}
+	if !strings.Contains(ns, ".") {
+		ns += ".$cmd"
+	}
+	doc := bson.D{{Key: "op", Value: op}, {Key: "ns", Value: ns}, {Key: "command", Value: x.request.Body}}
+	if cursor, ok := value.Get(fields, "cursor").(bson.D); ok {
+		for _, key := range []string{"firstBatch", "nextBatch"} {
+			if docs, ok := value.Get(cursor, key).([]bson.Raw); ok {
+				doc = append(doc, bson.E{Key: "nreturned", Value: int32(len(docs))})
+			}
+		}
+	}
+	if failure != nil {
+		doc = append(doc, bson.E{Key: "ok", Value: int32(0)}, bson.E{Key: "errMsg", Value: failure.Message},
+			bson.E{Key: "errName", Value: fault.NameIn(failure.Code, x.view.Wire)}, bson.E{Key: "errCode", Value: failure.Code})
+	}
+	doc = append(doc, bson.E{Key: "responseLength", Value: int32(size)}, bson.E{Key: "protocol", Value: "op_msg"},
+		bson.E{Key: "millis", Value: int32(took.Milliseconds())}, bson.E{Key: "ts", Value: bson.NewDateTimeFromTime(time.Now())},
+		bson.E{Key: "client", Value: x.conn.socket.RemoteAddr().String()})
+	doc = value.AddIf(doc, x.conn.appName != "", "appName", x.conn.appName)
+	s.internally(db, bson.D{{Key: "create", Value: profileCollection}, {Key: "capped", Value: true}, {Key: "size", Value: int32(1 << 20)}})
+	s.internally(db, bson.D{{Key: "insert", Value: profileCollection}, {Key: "documents", Value: bson.A{doc}}})
+}
+
+const profileCollection = "system.profile"
+
+// internally runs a command of the backend for the server itself. The command may fail.
+func (s *Server) internally(db string, command bson.D) {
+	x := (&conn{server: s, ctx: s.cluster.ctx, client: s.cluster.ctx}).begin(marshal(append(command, bson.E{Key: "$db", Value: db})), false)
+	x.request.DB = db
+	if x.lookUp() == nil {
+		_, _ = x.execute()
+	}
+}
