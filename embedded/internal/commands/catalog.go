@@ -57,7 +57,7 @@ func shardCollection(s *call, a *args) action {
 			}})
 			return nil
 		})
-		return bson.D{{Key: "collectionsharded", Value: ns}, {Key: "collectionUUID", Value: uuid}}, err
+		return value.AddIf(bson.D{{Key: "collectionsharded", Value: ns}}, s.old(), "collectionUUID", uuid), err
 	}
 }
 
@@ -70,6 +70,9 @@ func checkMetadataConsistency(s *call, a *args) action {
 func createCommand(s *call, a *args) action {
 	options := bson.D{} // as listCollections shows them
 	for _, e := range a.doc[1:] {
+		if doc, ok := e.Value.(bson.D); ok && len(doc) == 0 && (e.Key == "storageEngine" || e.Key == "indexOptionDefaults") {
+			continue
+		}
 		if !generic[e.Key] && e.Key != "idIndex" && e.Key != "autoIndexId" && e.Key != "clusteredIndex" {
 			options = append(options, e)
 		}
@@ -159,6 +162,8 @@ func (s *call) create(tx *store.Tx, c *store.Collection) error {
 		return tx.Create(c)
 	case mongos(s.req) && value.Equal(old.Options, c.Options) && !s.InTransaction() && !(c.TimeSeries && wire(s.req) == wire50):
 		return nil // on a mongos, create is idempotent
+	case mongos(s.req) && c.TimeSeries && old.Definition() != nil && wire(s.req) == wire50 && !s.InTransaction():
+		return fault.Errorf(fault.NamespaceExists, "ns: %s already exists with different options: %s", c.NS(), value.Text(old.Definition()))
 	case wire(s.req) >= 14:
 		return fault.Errorf(fault.NamespaceExists, "Collection %s already exists.", c.NS())
 	case c.IsView() && !s.old():
@@ -181,6 +186,9 @@ func drop(s *call, a *args) action {
 		})
 		switch {
 		case err != nil:
+			if mongos(s.req) && !s.Deadline.IsZero() { // the shard continues
+				s.DropLater(db, name)
+			}
 			return nil, err
 		case mongos(s.req), c == nil && wire(s.req) >= wire70:
 			return bson.D{}, nil

@@ -110,6 +110,20 @@ func (all *cursors) checkOut(s *call, id int64, ns string, limited bool) (*curso
 	return c, nil
 }
 
+// fail kills the cursor of a getMore that a shard has refused, and returns the error of the mongos.
+func (all *cursors) fail(s *call, refused error) error {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	id, _ := s.req.Body.Lookup("getMore").AsInt64OK()
+	coll, _ := s.req.Body.Lookup("collection").StringValueOK()
+	c := all.open[id]
+	if c == nil || c.server != address(s.req) || c.ns != s.req.DB+"."+coll {
+		return s.notFound(id, s.req.DB+"."+coll)
+	}
+	all.kill(errCursorKilled(), func(x *cursor) bool { return x == c })
+	return s.onShardHost(c, refused)
+}
+
 // belongs returns an error if the getMore is not in the session and transaction of the cursor.
 func (c *cursor) belongs(s *call) error {
 	var p fault.First

@@ -92,7 +92,13 @@ type explanation struct {
 	rest    bson.A   // stages of a pipeline that the plan does not contain
 	c       *store.Collection
 
-	examined, keys, returned int64
+	progress
+}
+
+// progress is what an execution has read, counted and returned.
+type progress struct {
+	examined, keys, counted, returned, works int64
+	ended                                    bool
 }
 
 // explain implements explain.
@@ -161,9 +167,21 @@ func (x *explanation) run(verbosity string) (bson.D, error) {
 	if verbosity != "queryPlanner" {
 		stats = bson.D{{Key: "executionSuccess", Value: true}, {Key: "nReturned", Value: value.Int(x.returned)}, {Key: "executionTimeMillis", Value: int32(0)},
 			{Key: "totalKeysExamined", Value: value.Int(x.keys)}, {Key: "totalDocsExamined", Value: value.Int(x.examined)}, {Key: "executionStages", Value: x.plan(true)}}
-		stats = value.AddIf(stats, verbosity == "allPlansExecution", "allPlansExecution", bson.A{})
+		stats = value.AddIf(stats, verbosity == "allPlansExecution", "allPlansExecution", x.candidates())
 	}
 	return x.reply(planner, stats), nil
+}
+
+// candidates returns the plans that were compared: none, because a plan has no rival here. 5.0 shows the only one as it was
+// before its execution, according to recordings.
+func (x *explanation) candidates() bson.A {
+	if wire(x.s.req) != wire50 {
+		return bson.A{}
+	}
+	idle := *x
+	idle.progress = progress{}
+	return bson.A{bson.D{{Key: "nReturned", Value: int32(0)}, {Key: "executionTimeMillisEstimate", Value: int32(0)}, {Key: "totalKeysExamined", Value: int32(0)},
+		{Key: "totalDocsExamined", Value: int32(0)}, {Key: "executionStages", Value: idle.plan(true)}}}
 }
 
 // counts reports whether the plan counts all documents of a collection, without reading them.
@@ -174,11 +192,13 @@ func (x *explanation) aggregates() bool { return x.command[0].Key == "aggregate"
 // execute computes what the execution reads and returns.
 func (x *explanation) execute() error {
 	records, err := x.q.records(x.c)
+	x.works, x.ended, x.counted = 1, true, int64(len(records))
 	if err != nil || x.c == nil || x.counts() {
 		return err
 	}
 	hits, err := x.q.plan(records)
 	x.returned, x.examined = int64(len(hits)), int64(len(records))
+	defer func() { x.works = x.examined + 1 }()
 	if x.q.limit > 0 {
 		x.returned = min(x.returned, x.q.limit)
 	}
@@ -218,13 +238,17 @@ func parsed(filter bson.D) bson.D {
 // plan returns the stages of the plan, the outermost first. Executed ones have statistics.
 func (x *explanation) plan(executed bool) bson.D {
 	var inner bson.D
+	isEOF := int32(0)
+	if x.ended {
+		isEOF = 1
+	}
 	add := func(stage string, fields ...bson.E) {
 		out := bson.D{{Key: "stage", Value: stage}}
 		if executed {
 			out = append(out, bson.E{Key: "nReturned", Value: value.Int(x.returned)}, bson.E{Key: "executionTimeMillisEstimate", Value: int32(0)},
-				bson.E{Key: "works", Value: value.Int(x.examined + 1)}, bson.E{Key: "advanced", Value: value.Int(x.returned)},
+				bson.E{Key: "works", Value: value.Int(x.works)}, bson.E{Key: "advanced", Value: value.Int(x.returned)},
 				bson.E{Key: "needTime", Value: value.Int(x.examined - x.returned)}, bson.E{Key: "needYield", Value: int32(0)},
-				bson.E{Key: "saveState", Value: int32(0)}, bson.E{Key: "restoreState", Value: int32(0)}, bson.E{Key: "isEOF", Value: int32(1)})
+				bson.E{Key: "saveState", Value: int32(0)}, bson.E{Key: "restoreState", Value: int32(0)}, bson.E{Key: "isEOF", Value: isEOF})
 		}
 		out = append(out, fields...)
 		inner = value.AddIf(out, inner != nil, "inputStage", inner)
@@ -258,14 +282,9 @@ func (x *explanation) access(executed bool, add func(string, ...bson.E)) {
 	_, byID := q.match.ID()
 	switch {
 	case x.counts():
-		n := int64(0)
-		if x.c != nil {
-			_, records := x.s.Records(x.c.DB, x.c.Name)
-			n = int64(len(records))
-		}
 		var counted []bson.E
 		if executed {
-			counted = []bson.E{{Key: "nCounted", Value: value.Int(n)}, {Key: "nSkipped", Value: value.Int(q.skip)}}
+			counted = []bson.E{{Key: "nCounted", Value: value.Int(x.counted)}, {Key: "nSkipped", Value: value.Int(q.skip)}}
 		}
 		add("RECORD_STORE_FAST_COUNT", counted...)
 	case x.c == nil:
@@ -304,7 +323,11 @@ func (x *explanation) reply(planner, stats bson.D) bson.D {
 		return bson.D{{Key: "host", Value: host}, {Key: "port", Value: int32(n)}, {Key: "version", Value: VersionText(s.req.Server.Version)},
 			{Key: "gitVersion", Value: GitVersion}}
 	}
-	command := append(x.command[:len(x.command):len(x.command)], bson.E{Key: "$db", Value: s.req.DB})
+	command := slices.Clip(x.command)
+	if mongos(s.req) && !x.aggregates() {
+		command = append(command, pick(value.Must(s.req.Body), "apiVersion", "apiStrict", "apiDeprecationErrors")...)
+	}
+	command = append(command, bson.E{Key: "$db", Value: s.req.DB})
 	about := bson.D{{Key: "serverInfo", Value: server(address(s.req))}}
 	about = value.AddIf(about, versioned, "serverParameters", serverParameters)
 	out := value.AddIf(bson.D{}, versioned, "explainVersion", "1")
@@ -342,7 +365,7 @@ func (s *call) sharded(stats bson.D) bson.D {
 		bson.E{Key: "shards", Value: bson.A{shard}})
 	out := append(totals, bson.E{Key: "executionStages", Value: stages})
 	return value.AddIf(out, value.Get(stats, "allPlansExecution") != nil, "allPlansExecution",
-		bson.A{bson.D{{Key: "shardName", Value: s.d.opts.ShardName}, {Key: "allPlans", Value: bson.A{}}}})
+		bson.A{bson.D{{Key: "shardName", Value: s.d.opts.ShardName}, {Key: "allPlans", Value: value.Get(stats, "allPlansExecution")}}})
 }
 
 // serverParameters are the parameters that an explanation shows.

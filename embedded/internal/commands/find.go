@@ -103,6 +103,9 @@ func (q *findCommand) run() (bson.D, error) {
 		q.order = q.scanOrder()
 	}
 	src := &scan{q: q, c: c, left: q.limit, at: q.concern.time(now)}
+	if c == nil && !mongos(q.s.req) { // a mongod knows without a snapshot that there is nothing to read
+		src.at = nil
+	}
 	records, err := q.records(c)
 	if err == nil {
 		src.planned, err = q.plan(records)
@@ -264,7 +267,11 @@ func count(s *call, a *args) action {
 		if err != nil {
 			return nil, err
 		}
-		n := max(int64(len(docs))-skip, 0)
+		n := int64(len(docs))
+		if len(a.document("query")) == 0 && !a.has("hint") {
+			n += s.Uncommitted(s.req.DB, name)
+		}
+		n = max(n-skip, 0)
 		if limit != 0 {
 			n = min(n, max(limit, -limit))
 		}
@@ -315,7 +322,7 @@ func search(c *store.Collection, records []*store.Record, f *query.Filter, limit
 
 // recordsOf returns the records of a collection or a view; with at, those of a collection at that time. depth is the
 // number of enclosing views.
-func (s *call) recordsOf(db, name string, at *bson.Timestamp, depth int) ([]*store.Record, error) {
+func (s *call) recordsOf(db, name string, at *bson.Timestamp, depth int) (_ []*store.Record, err error) {
 	c, records := s.Records(db, name)
 	switch {
 	case depth > 20:
@@ -328,9 +335,10 @@ func (s *call) recordsOf(db, name string, at *bson.Timestamp, depth int) ([]*sto
 		}
 		return records, err
 	case at != nil:
-		return s.d.RecordsAt(db, name, records, *at)
+		return s.RecordsAt(db, name, records, *at)
 	}
-	return records, nil
+	s.View(func(tx *store.Tx) { err = tx.Seen(db, name) })
+	return records, err
 }
 
 func (s *call) documentsOf(db, name string, at *bson.Timestamp, depth int) ([]bson.D, error) {

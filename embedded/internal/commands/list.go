@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func listCollections(s *call, a *args) action {
 		s.View(func(tx *store.Tx) {
 			exists = len(tx.Collections(s.req.DB)) > 0
 			for _, c := range tx.Collections(s.req.DB) {
-				docs = append(docs, describe(c))
+				docs = append(docs, s.describe(c)...)
 			}
 		})
 		docs, err := f.Select(docs)
@@ -43,15 +44,44 @@ func listCollections(s *call, a *args) action {
 	}
 }
 
-// describe returns the entry of a collection in listCollections.
-func describe(c *store.Collection) bson.D {
-	kind, info := c.Kind(), bson.D{{Key: "readOnly", Value: c.IsView()}}
-	info = value.AddIf(info, kind == "collection", "uuid", c.UUID)
-	doc := bson.D{{Key: "name", Value: c.Name}, {Key: "type", Value: kind}, {Key: "options", Value: c.Options}, {Key: "info", Value: info}}
-	if kind == "collection" && !c.Clustered() {
-		doc = append(doc, bson.E{Key: "idIndex", Value: c.Indexes[0].Spec})
+// describe returns the entries of a collection in listCollections: that of a time series collection and of its buckets.
+func (s *call) describe(c *store.Collection) []bson.D {
+	entry := func(name, kind string, options bson.D) bson.D {
+		info := bson.D{{Key: "readOnly", Value: c.IsView()}}
+		info = value.AddIf(info, kind == "collection", "uuid", c.UUID)
+		return bson.D{{Key: "name", Value: name}, {Key: "type", Value: kind}, {Key: "options", Value: options}, {Key: "info", Value: info}}
 	}
-	return doc
+	if !c.TimeSeries || s.old() {
+		doc := entry(c.Name, c.Kind(), c.Options)
+		return []bson.D{value.AddIf(doc, c.Kind() == "collection" && !c.Clustered(), "idIndex", idIndex(c))}
+	}
+	options, clustered := value.Set(slices.Clone(c.Options), "timeseries", c.Bucketing()), any(true)
+	if wire(s.req) == wire50 { // 5.0.0 shows the view and no key, according to recordings; the manual describes the options
+		options, clustered = c.Definition(), bson.D{}
+	}
+	return []bson.D{entry(c.Name, c.Kind(), options), entry(c.Buckets(), "collection", bson.D{{Key: "validator", Value: bucketValidator(c)},
+		{Key: "clusteredIndex", Value: clustered}, {Key: "timeseries", Value: c.Bucketing()}})}
+}
+
+// idIndex returns the specification of the index on _id, nil for a view.
+func idIndex(c *store.Collection) bson.D {
+	if x := c.IDIndex(); x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+// bucketValidator returns the validator of the buckets of a time series collection.
+func bucketValidator(c *store.Collection) (validator bson.D) {
+	name := value.As[string](c.Bucketing(), "timeField")
+	at := bson.D{{Key: "bsonType", Value: "object"}, {Key: "required", Value: bson.A{name}},
+		{Key: "properties", Value: bson.D{{Key: name, Value: bson.D{{Key: "bsonType", Value: "date"}}}}}}
+	const text = `{"$jsonSchema": {"bsonType": "object", "required": ["_id", "control", "data"], "properties": {"_id": {"bsonType": "objectId"},
+		"control": {"bsonType": "object", "required": ["version", "min", "max"], "properties": {"version": {"bsonType": "number"},
+			"min": %[1]s, "max": %[1]s, "closed": {"bsonType": "bool"}}},
+		"data": {"bsonType": "object"}, "meta": {}}, "additionalProperties": false}}`
+	_ = bson.UnmarshalExtJSON(fmt.Appendf(nil, text, value.Encode(at)), false, &validator) // this text is valid
+	return validator
 }
 
 func listDatabases(s *call, a *args) action {
@@ -216,9 +246,8 @@ func dbStats(s *call, a *args) action {
 		var colls, views, objects, size, indexes int64
 		s.View(func(tx *store.Tx) {
 			for _, c := range tx.Collections(s.req.DB) {
-				if c.IsView() || c.TimeSeries {
+				if c.Definition() != nil {
 					views++
-					objects++ // a document in system.views
 				}
 				if c.IsView() {
 					continue
@@ -226,7 +255,7 @@ func dbStats(s *call, a *args) action {
 				colls++
 				objects += int64(c.Len())
 				size += c.Size()
-				indexes += int64(len(c.Indexes))
+				indexes += int64(c.Catalogued())
 			}
 		})
 		share := func(n int64) any { return float64(n / scale) }

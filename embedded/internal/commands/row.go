@@ -112,6 +112,8 @@ type Request struct {
 	TxnNumber        *int64
 	StartTransaction bool
 	InTransaction    bool
+	// Refused is why a mongos refuses the command after it has begun or continued the transaction; nil if it does not.
+	Refused error
 	// TransactionLifetime limits a transaction that the command starts; 0 means no limit.
 	TransactionLifetime time.Duration
 	// ExhaustAllowed is set if the client accepts moreToCome replies. A streaming handler sets Stream to a function

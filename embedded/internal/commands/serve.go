@@ -70,9 +70,15 @@ func (s *call) serve(do action) (bson.D, error) {
 	s.Context = s.req.Context // a write that has started continues even if its client disconnects
 	s.d.cursors.noteUse(s.req)
 	if err := s.begin(); err != nil {
+		if s.req.Row.Name == "getMore" && mongos(s.req) && !s.Unsent {
+			return nil, s.d.cursors.fail(s, err)
+		}
 		return s.routed(nil, err)
 	}
 	defer s.End()
+	if s.onConfigServer() {
+		do = s.refusedByConfig
+	}
 	reply, err := do()
 	s.req.TriedToWrite = s.Tried
 	if s.InTransaction() {

@@ -18,7 +18,7 @@ func (s *call) begin() error {
 	if req.TxnNumber == nil {
 		return nil
 	}
-	var refused fault.First
+	refused := fault.First{Err: req.Refused}
 	refused.Refuse(mongos(req) && !req.Row.EndsTransaction && hasDocument(req, "writeConcern"), fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
 	refused.Refuse(mongos(req) && !req.StartTransaction && req.Row.Name != "getMore" && req.Row.Name != "commitTransaction" && hasDocument(req, "readConcern"), fault.InvalidOptions,
 		"Only the first command in a transaction may specify a readConcern")
@@ -84,6 +84,18 @@ func (s *call) inTransaction(reply bson.D, err error) (bson.D, error) {
 		s.req.AfterOK = s.recoveryToken()
 	}
 	return reply, err
+}
+
+// onConfigServer reports whether a mongos sends a write of a transaction to the config server, which has the database admin.
+func (s *call) onConfigServer() bool {
+	return s.InTransaction() && mongos(s.req) && wire(s.req) == wire50 && s.req.DB == "admin" && s.req.Row.Statements != ""
+}
+
+// refusedByConfig is what happens to such a write at 5.0.0, according to recordings: the mongos adds a write concern.
+func (s *call) refusedByConfig() (bson.D, error) {
+	s.Fail("config")
+	refused := fault.Errorf(fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	return tally(s.req, []effect{{err: refused}}, nil, nil), nil
 }
 
 // unfit returns an error if a stage cannot run in a transaction. A mongos finds out itself, except for $collStats.

@@ -98,30 +98,41 @@ type player struct {
 // newPlayer starts servers of the recorded version with the recorded addresses.
 func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...string) *player {
 	t.Helper()
-	return newPlayerOf(t, "4.9", 1795360000, true, kind, users, hosts...)
+	return setup{version: "4.9", began: 1795360000, noScripting: true, kind: kind, users: users}.start(t, hosts...)
 }
 
-// newPlayerOf starts servers of a version at the time of a recording.
-func newPlayerOf(t testing.TB, version string, began int64, noScripting bool, kind server.Kind, users *server.Users, hosts ...string) *player {
+// setup is what the servers of a recording were started with, and when.
+type setup struct {
+	version     string
+	began       int64
+	noScripting bool
+	kind        server.Kind
+	users       *server.Users
+	arguments   []string // the command line
+	settings    bson.D   // of the replica set
+}
+
+// start starts the servers.
+func (s setup) start(t testing.TB, hosts ...string) *player {
 	t.Helper()
-	profile, err := server.ProfileNamed(version)
+	profile, err := server.ProfileNamed(s.version)
 	testkit.Check(t, err)
-	time.Sleep(time.Until(time.Unix(began, 0)))
+	time.Sleep(time.Until(time.Unix(s.began, 0)))
 	const set = "rs0"
-	c := server.NewCluster(server.Config{Kind: kind, Profile: profile, SetName: set, Users: users, Backend: commands.New(commands.Options{
-		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet, ShardName: server.ShardName, ShardHost: server.ShardHost(set),
-		NoScripting: noScripting,
+	c := server.NewCluster(server.Config{Kind: s.kind, Profile: profile, SetName: set, Users: s.users, Backend: commands.New(commands.Options{
+		Sharded: s.kind == server.Sharded, ReplicaSet: s.kind == server.ReplicaSet, ShardName: server.ShardName, ShardHost: server.ShardHost(set),
+		NoScripting: s.noScripting,
 	})})
 	t.Cleanup(func() { testkit.Check(t, c.Close()) })
-	config := server.SetConfig{Name: set, Version: 1}
+	config := server.SetConfig{Name: set, Version: 1, Settings: s.settings}
 	for i, host := range hosts {
 		config.Members = append(config.Members, server.NewMember(i, host))
 	}
-	if kind == server.ReplicaSet {
+	if s.kind == server.ReplicaSet {
 		testkit.Check(t, c.Configure(config))
 	}
 	for _, host := range hosts {
-		_, err := c.Join(host, server.Process{AccessControl: users != nil})
+		_, err := c.Join(host, server.Process{AccessControl: s.users != nil, Arguments: s.arguments})
 		testkit.Check(t, err)
 	}
 	return &player{t: t, cluster: c, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{}, behind: map[string]int32{}}

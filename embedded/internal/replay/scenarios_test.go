@@ -3,6 +3,7 @@ package replay
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -26,8 +27,8 @@ import (
 // Of all steps of the scenarios, how many must be equal in everything but messages and the order of fields, and how many
 // in everything, in percent.
 const (
-	leastSame  = 99.2
-	leastEqual = 98.3
+	leastSame  = 99.5
+	leastEqual = 98.6
 )
 
 // TestScenarios plays the scenarios of 5.0. Each step that differs must be in a list. -v shows these steps, grouped by
@@ -107,13 +108,15 @@ func newScenario(t *testing.T, name string, steps []step) (_ *player, topology s
 			kind, topology = k, suffix
 		}
 	}
-	numbered := hosts(t, steps)
+	numbered := hosts(t, steps, map[string]int{"standalone": 28300, "replica-set": 28310, "sharded": 28320}[topology])
 	for i := 0; kind == server.ReplicaSet && len(numbered) < 3; i++ { // those that the recording does not use
 		if next := fmt.Sprintf("%s%d", numbered[0][:len(numbered[0])-1], i+1); !slices.Contains(numbered, next) {
 			numbered = append(numbered, next)
 		}
 	}
-	p := newPlayerOf(t, "5.0", began(t, steps), false, kind, nil, slices.Sorted(slices.Values(numbered))...)
+	began, arguments := started(t, steps)
+	p := setup{version: "5.0", began: began, kind: kind, arguments: arguments,
+		settings: bson.D{{Key: "electionTimeoutMillis", Value: int32(3000)}}}.start(t, slices.Sorted(slices.Values(numbered))...)
 	slices.SortFunc(p.servers, func(a, b *server.Server) int {
 		return slices.Index(numbered, a.Address()) - slices.Index(numbered, b.Address())
 	})
@@ -187,7 +190,7 @@ func scenario(t *testing.T, file string) (steps []step) {
 	text, err := os.ReadFile(file)
 	testkit.Check(t, err)
 	text = []byte(strings.NewReplacer("sh0/127.0.0.1:38132", "rs0/localhost:27310", `"sh0"`, `"s0"`, `"setName": "rs"`, `"setName": "rs0"`,
-		"rs0s/127.0.0.1:28340", "rs0/localhost:27310", "127.0.0.1:28340", "localhost:27310",
+		"rs0s/127.0.0.1:28340", "rs0/localhost:27310", "127.0.0.1:28340", "localhost:27310", `"port": {"$numberInt": "28340"}`, `"port": {"$numberInt": "27310"}`,
 		`"version": "5.0.0"`, `"version": "5.0.31"`, versionArray(0), versionArray(31), `"psmdbVersion": "5.0.0", `, "", `"ratelimit": {"$numberInt": "1"}, `, "").Replace(string(text)))
 	in := bufio.NewScanner(bytes.NewReader(text))
 	in.Buffer(nil, 1<<24)
@@ -207,25 +210,30 @@ func versionArray(patch int) string {
 	return fmt.Sprintf(`[{"$numberInt": "5"}, {"$numberInt": "0"}, {"$numberInt": "%d"}, {"$numberInt": "0"}]`, patch)
 }
 
-// began returns the time at which a recording began: that of its first cluster time.
-func began(t *testing.T, steps []step) int64 {
+// started returns when a recording began, the time of its first cluster time, and the command line of the servers.
+func started(t *testing.T, steps []step) (began int64, arguments []string) {
 	for _, s := range steps {
-		if s.Reply != nil {
-			doc := testkit.Extended[bson.D](t, s.Reply.Doc)
-			if at := value.As[bson.Timestamp](value.As[bson.D](doc, "$clusterTime"), "clusterTime"); at.T > 0 {
-				return int64(at.T)
-			}
+		if s.Reply == nil {
+			continue
+		}
+		doc := testkit.Extended[bson.D](t, s.Reply.Doc)
+		if at := value.As[bson.Timestamp](value.As[bson.D](doc, "$clusterTime"), "clusterTime"); began == 0 {
+			began = int64(at.T)
+		}
+		for _, word := range value.As[bson.A](doc, "argv") {
+			arguments = append(arguments, word.(string))
 		}
 	}
-	return 1795725200
+	return cmp.Or(began, 1795725200), arguments
 }
 
-// hosts returns the addresses of the servers by their numbers. Server 0 is the primary.
-func hosts(t *testing.T, steps []step) []string {
-	known := []string{"127.0.0.1:28310"}
+// hosts returns the addresses of the servers by their numbers. Server 0 is the primary. Those that no reply shows have
+// the recorded ports, from the first one on.
+func hosts(t *testing.T, steps []step, first int) []string {
+	var known []string
 	for _, s := range steps {
 		for s.Server >= len(known) {
-			known = append(known, fmt.Sprintf("127.0.0.1:%d", 28310+len(known)))
+			known = append(known, fmt.Sprintf("127.0.0.1:%d", first+len(known)))
 		}
 		if s.Reply != nil && bytes.Contains(s.Reply.Doc, []byte(`"me"`)) {
 			if me := value.As[string](testkit.Extended[bson.D](t, s.Reply.Doc), "me"); me != "" {

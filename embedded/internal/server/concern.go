@@ -51,7 +51,7 @@ func (x *exchange) awaitConcern(fields bson.D, failure *fault.Error) {
 func (x *exchange) triedToWrite(fields bson.D, failure *fault.Error) bool {
 	errs, _ := value.Get(fields, "writeErrors").(bson.A)
 	ordered, given := x.request.Body.Lookup("ordered").BooleanOK()
-	switch mongos := x.view.Role == commands.Mongos; {
+	switch mongos := x.view.isMongos(); {
 	case mongos && failure != nil && len(x.request.AfterOK) == 0 && x.row.Name != "findAndModify": // not a reply of the shard
 		return false
 	case mongos && len(errs) > 0:
@@ -66,7 +66,7 @@ func (x *exchange) triedToWrite(fields bson.D, failure *fault.Error) bool {
 // text returns the write concern error. A mongos adds the details to the message, unless it passes on the reply of a
 // shard. It drops the details where it composes the error itself.
 func (u *unsatisfied) text(x *exchange) bson.D {
-	mongos := x.view.Role == commands.Mongos && !x.row.EndsTransaction
+	mongos := x.view.isMongos() && !x.row.EndsTransaction
 	details, message := u.details(), u.message
 	if mongos {
 		message += "; Error details: " + value.Text(details) + " at " + ShardName
@@ -104,7 +104,7 @@ func (x *exchange) readWriteConcern() error {
 		return err
 	}
 	given, _ := x.request.Body.LookupErr("writeConcern")
-	mongos, wrong := x.view.Role == commands.Mongos, !given.IsZero() && given.Type != bson.TypeEmbeddedDocument && x.has(concernFirst)
+	mongos, wrong := x.view.isMongos(), !given.IsZero() && given.Type != bson.TypeEmbeddedDocument && x.has(concernFirst)
 	switch {
 	case wrong && mongos && x.row.Statements != "":
 		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object (writeConcern)")
@@ -116,8 +116,13 @@ func (x *exchange) readWriteConcern() error {
 		return err
 	}
 	if !x.supportsConcern() {
-		x.noTimes = x.view.Role == commands.Mongos
-		return fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
+		x.noTimes = x.view.isMongos()
+		refused := fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
+		if x.noTimes && x.request.InTransaction && x.row.Run != nil && x.has(concernFirst) { // it begins the transaction first
+			x.request.Refused = refused
+			return nil
+		}
+		return refused
 	}
 	if x.row.Name != "aggregate" {
 		if err := commands.CheckDocument(&x.request, "writeConcern", value.Must(concern)); err != nil {
@@ -147,7 +152,7 @@ func (x *exchange) readWriteConcern() error {
 		return fault.Errorf(fault.FailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
 	case n > 1 && x.view.Role == commands.Standalone:
 		return fault.Errorf(fault.BadValue, "cannot use 'w' > 1 when a host is not replicated")
-	case x.view.isMember() && int(n) > x.view.set.dataBearing(), x.view.Role == commands.Mongos && n > shardMembers:
+	case x.view.isMember() && int(n) > x.view.set.dataBearing(), x.view.isMongos() && n > shardMembers:
 		return x.unsatisfiable(fault.UnsatisfiableWriteConcern, "Not enough data-bearing nodes", concern)
 	}
 	return nil
@@ -231,7 +236,7 @@ func (x *exchange) readConcern() (err error) {
 	if !ok && given.Type != bson.TypeNull && x.row.Name == "aggregate" {
 		return wrongType("aggregate.readConcern", given, "object")
 	}
-	mongos := x.view.Role == commands.Mongos
+	mongos := x.view.isMongos()
 	x.noTimes = mongos // if it fails before it knows the time
 	if !ok {
 		return fault.Errorf(fault.FailedToParse, "readConcern field should be an object")
@@ -273,7 +278,7 @@ func (x *exchange) readTimes(r *readConcern) error {
 	alone, now := x.view.Role == commands.Standalone, x.conn.server.clusterTime(bson.Timestamp{})
 	p.Refuse(alone && (r.level == "linearizable" || r.afterOpTime), fault.NotAReplicaSet, "node needs to be a replica set member to use read concern")
 	p.Refuse(alone && r.level == "snapshot", fault.NotAReplicaSet, "node needs to be a replica set member to use readConcern: snapshot")
-	p.Refuse(x.row.NoAfterClusterTime && r.after != nil && x.view.Role != commands.Mongos, fault.InvalidOptions, "afterClusterTime is not allowed for this command")
+	p.Refuse(x.row.NoAfterClusterTime && r.after != nil && !x.view.isMongos(), fault.InvalidOptions, "afterClusterTime is not allowed for this command")
 	p.Refuse(alone && r.after != nil, fault.IllegalOperation, "Cannot specify afterClusterTime readConcern without replication enabled")
 	for name, t := range map[string]*bson.Timestamp{"afterClusterTime": r.after, "atClusterTime": r.at} {
 		if t != nil {
@@ -320,7 +325,7 @@ func (x *exchange) readLevels() []string {
 	switch {
 	case ok && !auto && x.row.Name != "create" && x.row.Name != "createIndexes":
 		return commands.ReadConcernLevels
-	case x.row.RoutedReadConcern && x.view.Role == commands.Mongos:
+	case x.row.RoutedReadConcern && x.view.isMongos():
 		return commands.ReadConcernLevels
 	case x.row.ReadConcern != nil:
 		return x.row.ReadConcern
@@ -345,7 +350,7 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 // a temporary collection first.
 func (x *exchange) unsatisfiable(code int32, message string, concern bson.Raw) error {
 	x.unsatisfied = &unsatisfied{code: code, message: message, concern: concern}
-	if x.view.Role != commands.Mongos || x.row.Name != "aggregate" {
+	if !x.view.isMongos() || x.row.Name != "aggregate" {
 		return nil
 	}
 	details := x.unsatisfied.details()

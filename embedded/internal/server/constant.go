@@ -38,7 +38,7 @@ func constantRows() (rows []entry) {
 	} {
 		rows = append(rows, entry{c.row, func(x *exchange) (reply bson.D, err error) {
 			text := cmp.Or(c.mongod, c.mongos)
-			if x.view.Role == commands.Mongos {
+			if x.view.isMongos() {
 				text = cmp.Or(c.mongos, c.mongod)
 			}
 			err = bson.UnmarshalExtJSON([]byte(text), false, &reply)
@@ -50,7 +50,7 @@ func constantRows() (rows []entry) {
 
 // getLastError reports no error: this version has no writes without replies but those of OP_MSG.
 func (x *exchange) getLastError() (bson.D, error) {
-	if x.view.Role == commands.Mongos {
+	if x.view.isMongos() {
 		return bson.D{{Key: "shards", Value: bson.A{}}, {Key: "shardRawGLE", Value: bson.D{}}, {Key: "err", Value: nil}}, nil
 	}
 	return bson.D{
@@ -96,7 +96,7 @@ func (x *exchange) hostInfo() (bson.D, error) {
 
 // getShardMap returns the connection strings of the shards, which the documents of config.shards name.
 func (x *exchange) getShardMap() (bson.D, error) {
-	if x.view.Role != commands.Mongos {
+	if !x.view.isMongos() {
 		return nil, fault.Errorf(203, "Sharding is not enabled")
 	}
 	reply, err := x.listShards()
@@ -126,7 +126,7 @@ func (x *exchange) listCommands() (bson.D, error) {
 			continue
 		}
 		of := bson.D{{Key: "help", Value: ""}, {Key: "requiresAuth", Value: !row.BeforeAuth}}
-		of = value.AddIf(of, x.view.Role != commands.Mongos, "secondaryOk", row.OnSecondary)
+		of = value.AddIf(of, !x.view.isMongos(), "secondaryOk", row.OnSecondary)
 		of = append(of, bson.E{Key: "adminOnly", Value: row.AdminOnly})
 		if x.has(stableAPI) {
 			versions := bson.A{}

@@ -38,7 +38,7 @@ func (x *exchange) buildInfo() (bson.D, error) {
 	}
 	reply = append(value.AddIf(reply, x.has(namesCompiler), "buildEnvironment", environment()),
 		bson.E{Key: "bits", Value: int32(64)}, bson.E{Key: "debug", Value: false}, bson.E{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)})
-	if x.view.Role != commands.Mongos {
+	if !x.view.isMongos() {
 		reply = append(reply, bson.E{Key: "storageEngines", Value: bson.A{"devnull", "ephemeralForTest", "wiredTiger"}})
 	}
 	return reply, nil
@@ -56,7 +56,7 @@ func environment() (doc bson.D) {
 
 // process returns the name of the server's program.
 func (v view) process() string {
-	if v.Role == commands.Mongos {
+	if v.isMongos() {
 		return "mongos"
 	}
 	return "mongod"
@@ -76,7 +76,7 @@ func (x *exchange) serverStatus() (bson.D, error) {
 		repl := append(bson.D{{Key: "topologyVersion", Value: x.view.topologyVersion()}}, x.inSet("isWritablePrimary")...)
 		reply = append(reply, bson.E{Key: "repl", Value: repl})
 	}
-	if x.view.Role != commands.Mongos {
+	if !x.view.isMongos() {
 		// Some tests require a storage engine with transactions.
 		reply = append(reply, bson.E{Key: "storageEngine", Value: bson.D{{Key: "name", Value: "wiredTiger"}}})
 	}
@@ -99,7 +99,7 @@ func (x *exchange) getCmdLineOpts() (bson.D, error) {
 	if arguments == nil {
 		arguments = []string{x.view.process()}
 	}
-	return bson.D{{Key: "argv", Value: arguments}, {Key: "parsed", Value: bson.D{}}}, nil
+	return bson.D{{Key: "argv", Value: arguments}, {Key: "parsed", Value: parsed(arguments)}}, nil
 }
 
 func (s *Server) registry(name string) *failpoint.Registry {

@@ -164,7 +164,7 @@ func (x *exchange) database() error {
 	given, err := x.request.Body.LookupErr("$db")
 	var isText bool
 	x.request.DB, isText = given.StringValueOK()
-	mongos, answers := x.view.Role == commands.Mongos, x.has(answersNoDatabase)
+	mongos, answers := x.view.isMongos(), x.has(answersNoDatabase)
 	switch {
 	case isText:
 		return nil
@@ -191,7 +191,7 @@ func (x *exchange) lookUp() error {
 		x.request.Row = &x.row.Row
 		x.execute = func() (bson.D, error) { return x.row.execute(x) }
 		return nil
-	case x.view.Role == commands.Mongos && !x.has(mongosMessages):
+	case x.view.isMongos() && !x.has(mongosMessages):
 		return fault.Errorf(fault.CommandNotFound, "no such cmd: %s", name)
 	}
 	return fault.Errorf(fault.CommandNotFound, "no such command: '%s'", name)
@@ -410,7 +410,7 @@ func (x *exchange) readPreference() error {
 		return fault.Errorf(codeStaleness, "maxStalenessSeconds value can not be less than 90")
 	case primary && staleness != 0:
 		return fault.Errorf(fault.BadValue, "maxStalenessSeconds can not be set for the primary mode")
-	case x.view.Role != commands.Mongos:
+	case !x.view.isMongos():
 		return nil
 	case slices.ContainsFunc([]string{"mode", "tags"}, func(name string) bool { return repeats(preference, name) }):
 		return fault.Errorf(fault.IDLDuplicateField, "$readPreference has a duplicate field")
@@ -475,7 +475,7 @@ func (x *exchange) deadline() error {
 	}
 	limit, isNumber := value.AsFloat64OK()
 	switch {
-	case !isNumber && x.row.Name == "getMore" && x.view.Role != commands.Mongos: // the check of its fields refuses it
+	case !isNumber && x.row.Name == "getMore" && !x.view.isMongos(): // the check of its fields refuses it
 	case !isNumber:
 		return fault.Errorf(fault.BadValue, "maxTimeMS must be a number")
 	case limit < 0 && x.has(codeNegative):
@@ -506,7 +506,7 @@ func (x *exchange) setLabels(failure *fault.Error) {
 	}
 	is := func(c fault.Category, code int32) bool { return c.In(code, x.view.Wire) }
 	retriable := is(fault.Retriable, code) || is(fault.Retriable, x.concern)
-	r, mongos := &x.request, x.view.Role == commands.Mongos
+	r, mongos := &x.request, x.view.isMongos()
 	finish := x.endsTransaction()
 	// A transaction that may be rolled back is not repeated.
 	unknown := finish && code == fault.NoSuchTransaction && x.writeConcernError != nil

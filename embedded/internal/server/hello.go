@@ -125,7 +125,7 @@ func (k *conn) handshake(body bson.Raw) error {
 		if k.metadata {
 			return fault.Errorf(fault.ClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello")
 		}
-		if err := checkMetadata(given, k.server.view().Role == commands.Mongos); err != nil {
+		if err := checkMetadata(given, k.server.view().isMongos()); err != nil {
 			return err
 		}
 		client, _ := given.DocumentOK()
@@ -187,7 +187,7 @@ func (x *exchange) description(speculative bson.D) bson.D {
 	if x.row.Name == "hello" {
 		writable = "isWritablePrimary"
 	}
-	streams, mongos := x.has(topologyVersion), v.Role == commands.Mongos
+	streams, mongos := x.has(topologyVersion), v.isMongos()
 	_, asked := x.request.Body.LookupErr("helloOk")
 	offers := asked == nil && (x.has(offersHello) || x.has(offersHello44))
 	addIf(offers && !mongos, "helloOk", true)

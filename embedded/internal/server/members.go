@@ -131,6 +131,7 @@ func (c *Cluster) Configure(set SetConfig) error {
 		s.isDown = true
 		c.members = append(c.members, s)
 	}
+	set.id = bson.NewObjectID()
 	c.set = &set
 	return nil
 }

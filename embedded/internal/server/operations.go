@@ -45,7 +45,7 @@ func (x *exchange) block(d time.Duration) error {
 // mongos also ends operations of the shards, which execute the commands of all mongoses.
 func (x *exchange) killSessions(lsids []bson.Raw) {
 	servers := []*Server{x.conn.server}
-	if x.view.Role == commands.Mongos {
+	if x.view.isMongos() {
 		servers = x.conn.server.cluster.Members()
 	}
 	for _, s := range servers {
@@ -82,7 +82,7 @@ func (s *Server) operations() (out []*operation) {
 // shards, which execute the commands of all mongoses.
 func (x *exchange) operations(local bool) (out []bson.Raw) {
 	servers := []*Server{x.conn.server}
-	if x.view.Role == commands.Mongos && !local {
+	if x.view.isMongos() && !local {
 		servers = x.conn.server.cluster.Members()
 	}
 	for _, s := range servers {

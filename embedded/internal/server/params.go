@@ -11,7 +11,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
@@ -220,7 +219,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 // sees reports whether clients of the server see a parameter.
 func (x *exchange) sees(name string) bool {
 	row := x.conn.server.params.table[name]
-	return row != nil && !(row.mongod && x.view.Role == commands.Mongos)
+	return row != nil && !(row.mongod && x.view.isMongos())
 }
 
 // noOption returns an error about the name of a parameter. Older servers return no code.

@@ -50,6 +50,7 @@ var (
 	loadBalancing     = feature{since: 13}             // mongos
 	mongosMessages    = feature{since: 17}             // mongos reports unknown commands like mongod
 	codeMechanism     = feature{since: 13}             // MechanismUnavailable instead of BadValue
+	namesDelay        = feature{since: 13}             // secondaryDelaySecs, before slaveDelay
 	codeNoOption      = feature{since: 14}             // an error code for getParameter of an unknown parameter
 	apiAdvice         = feature{since: 17}             // errors about apiStrict say where to read about it
 	noWrites          = feature{since: 17}             // the label NoWritesPerformed

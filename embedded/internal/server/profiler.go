@@ -7,7 +7,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -31,7 +30,7 @@ func (s *Server) profilingOf(db string) profiling {
 func (x *exchange) profile() (bson.D, error) {
 	body, s := x.request.Body, x.conn.server
 	level, _ := body.Index(0).Value().AsInt64OK()
-	if x.view.Role == commands.Mongos && level > 0 {
+	if x.view.isMongos() && level > 0 {
 		return nil, fault.Errorf(fault.BadValue, "Profiling is not allowed on mongos: the profiling level must be 0")
 	}
 	s.mu.Lock()

@@ -78,7 +78,7 @@ func (s *Server) memberState() (int32, string) {
 }
 
 func (x *exchange) replSetGetConfig(c *Cluster, _ *Server) (bson.D, error) {
-	return bson.D{{Key: "config", Value: c.set}}, nil
+	return bson.D{{Key: "config", Value: c.set.document(x, c.term)}}, nil
 }
 
 // replSetStepDown steps the primary down and elects another member immediately. The old primary is not eligible for the

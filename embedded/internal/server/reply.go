@@ -5,7 +5,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -36,7 +35,7 @@ func firstKey(doc bson.Raw) string {
 // compose returns the complete reply to a command: fields, ok, the error, labels, topologyVersion and times, in the
 // order of mongod or mongos.
 func (x *exchange) compose(fields bson.D, failure *fault.Error) bson.Raw {
-	mongos := x.view.Role == commands.Mongos
+	mongos := x.view.isMongos()
 	labels, concern, last := x.labelFields(), x.concernFields(), x.request.AfterOK
 	// A mongos that passes on the reply of its shard appends to it. Before 5.0 a mongod appended, too.
 	passed := mongos && x.row != nil && x.row.Statements == ""

@@ -192,5 +192,7 @@ func (s *Server) state() view {
 // hasClock reports whether replies contain operationTime and $clusterTime.
 func (v view) hasClock() bool { return v.Role != commands.Standalone && v.Role != commands.Uninitiated }
 
+func (v view) isMongos() bool { return v.Role == commands.Mongos }
+
 // isMember reports whether the server belongs to a replica set.
 func (v view) isMember() bool { return v.Role == commands.Primary || v.Role == commands.Secondary }

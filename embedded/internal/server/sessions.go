@@ -92,7 +92,7 @@ func (x *exchange) transaction() error {
 	level, _ := r.Body.Lookup("readConcern", "level").StringValueOK()
 	single := r.StartTransaction && (level == "linearizable" || level == "available")
 	concern, _ := r.Body.Lookup("readConcern").DocumentOK()
-	mongos := x.view.Role == commands.Mongos
+	mongos := x.view.isMongos()
 	p.Refuse(mongos && single, fault.InvalidOptions, "The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
 	p.Refuse(single, fault.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
 	p.Refuse(!mongos && !r.StartTransaction && len(concern) > emptyDocument && row.Name != "getMore", fault.InvalidOptions, "Only the first command in a transaction may specify a readConcern")

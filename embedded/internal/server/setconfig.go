@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
 // Member is the configuration of a member, with the fields of replSetInitiate.
@@ -52,13 +53,49 @@ func (m *Member) UnmarshalBSON(doc []byte) error {
 // electable reports whether the member may become primary.
 func (m Member) electable() bool { return m.Priority > 0 && !m.ArbiterOnly }
 
-// SetConfig is the configuration of a replica set, in the form of replSetGetConfig.
+// SetConfig is the configuration of a replica set.
 type SetConfig struct {
-	Name         string   `bson:"_id"`
-	Version      int32    `bson:"version"` // 0 if missing
-	ConfigServer bool     `bson:"configsvr,omitempty"`
-	Members      []Member `bson:"members"`
-	Settings     bson.D   `bson:"settings,omitempty"`
+	id           bson.ObjectID // replicaSetId
+	Name         string        `bson:"_id"`
+	Version      int32         `bson:"version"` // 0 if missing
+	ConfigServer bool          `bson:"configsvr,omitempty"`
+	Members      []Member      `bson:"members"`
+	Settings     bson.D        `bson:"settings,omitempty"`
+}
+
+// defaultSettings are the settings of a replica set (MongoDB manual, "Replica Set Configuration").
+var defaultSettings = bson.D{
+	{Key: "chainingAllowed", Value: true}, {Key: "heartbeatIntervalMillis", Value: int32(2000)}, {Key: "heartbeatTimeoutSecs", Value: int32(10)},
+	{Key: "electionTimeoutMillis", Value: int32(10000)}, {Key: "catchUpTimeoutMillis", Value: int32(-1)},
+	{Key: "catchUpTakeoverDelayMillis", Value: int32(30000)}, {Key: "getLastErrorModes", Value: bson.D{}},
+	{Key: "getLastErrorDefaults", Value: bson.D{{Key: "w", Value: int32(1)}, {Key: "wtimeout", Value: int32(0)}}},
+}
+
+// document returns the configuration as replSetGetConfig does.
+func (c *SetConfig) document(x *exchange, term int64) bson.D {
+	delay, members := "secondaryDelaySecs", bson.A{}
+	if !x.has(namesDelay) {
+		delay = "slaveDelay"
+	}
+	for _, m := range c.Members {
+		tags := bson.D{}
+		if m.Tags != nil {
+			tags = value.Must(m.Tags)
+		}
+		members = append(members, bson.D{{Key: "_id", Value: m.ID}, {Key: "host", Value: m.Host}, {Key: "arbiterOnly", Value: m.ArbiterOnly},
+			{Key: "buildIndexes", Value: m.BuildIndexes}, {Key: "hidden", Value: m.Hidden}, {Key: "priority", Value: m.Priority},
+			{Key: "tags", Value: tags}, {Key: delay, Value: m.SecondaryDelaySecs}, {Key: "votes", Value: m.Votes}})
+	}
+	settings := slices.Clone(defaultSettings)
+	for _, e := range c.Settings {
+		settings = value.Set(settings, e.Key, e.Value)
+	}
+	out := bson.D{{Key: "_id", Value: c.Name}, {Key: "version", Value: c.Version}}
+	out = value.AddIf(out, x.has(helloCommand), "term", int32(term))
+	out = value.AddIf(out, c.ConfigServer, "configsvr", true)
+	return append(out, bson.E{Key: "members", Value: members}, bson.E{Key: "protocolVersion", Value: int64(1)},
+		bson.E{Key: "writeConcernMajorityJournalDefault", Value: true},
+		bson.E{Key: "settings", Value: append(settings, bson.E{Key: "replicaSetId", Value: c.id})})
 }
 
 // DefaultPort is the default port of mongod and mongos.

@@ -8,7 +8,6 @@ import (
 	"github.com/xdg-go/scram"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -170,7 +169,7 @@ func (x *exchange) knownUser(doc bson.Raw) error {
 	switch {
 	case x.conn.server.cluster.Users.find(db, name) != nil:
 		return nil
-	case x.view.Role == commands.Mongos:
+	case x.view.isMongos():
 		return fault.Errorf(fault.UserNotFound, "User \"%s@%s\" not found", name, db)
 	}
 	return fault.Errorf(fault.UserNotFound, "Could not find user \"%s\" for db \"%s\"", name, db)

@@ -38,6 +38,7 @@ func (tx *Tx) Collections(db string) []*Collection { return tx.store.databases[d
 // Collection returns a collection as the work sees it, or nil.
 func (tx *Tx) Collection(db, name string) *Collection {
 	if tx.txn != nil {
+		tx.txn.used[db+"."+name] = true
 		return tx.txn.collections[db+"."+name]
 	}
 	return tx.store.collection(db, name)
@@ -69,6 +70,9 @@ func (w *Work) Records(db, name string) (*Collection, []*Record) {
 // Writable returns a collection to write to. A missing one is created or, without create, nil.
 func (tx *Tx) Writable(db, name string, create bool) (*Collection, error) {
 	c := tx.Collection(db, name)
+	if err := tx.Seen(db, name); err != nil {
+		return nil, err
+	}
 	switch {
 	case c == nil && create:
 		c = NewCollection(db, name, bson.D{})
@@ -105,16 +109,20 @@ func (tx *Tx) Create(c *Collection) error {
 		return nil
 	}
 	tx.store.add(c)
-	if c.IsView() && tx.store.collection(c.DB, "system.views") == nil {
-		tx.store.add(NewCollection(c.DB, "system.views", bson.D{}))
-	}
-	tx.Log(c.creation())
+	tx.define(nil, c)
+	tx.logCreation(c)
 	return nil
+}
+
+func (tx *Tx) logCreation(c *Collection) {
+	c.created = tx.store.tick()
+	tx.store.log(c.creation())
+	tx.wrote = true
 }
 
 // creation returns the oplog entry of a new collection.
 func (c *Collection) creation() Entry {
-	e := Entry{Kind: Create, DB: c.DB, Coll: c.Name, UUID: c.UUID, NSType: c.Kind()}
+	e := Entry{TS: c.created, Kind: Create, DB: c.DB, Coll: c.Name, UUID: c.UUID, NSType: c.Kind()}
 	switch {
 	case c.Clustered():
 		e.Detail = c.Options
@@ -124,14 +132,34 @@ func (c *Collection) creation() Entry {
 	return e
 }
 
-// Unlocked blocks the attempt while a transaction has a lock in a collection or, if name is empty, in a database.
+// Unlocked blocks the attempt while a transaction uses a collection or, if name is empty, one in a database.
 func (tx *Tx) Unlocked(db, name string) error {
-	for k := range tx.store.locks {
-		if k.ns == db+"."+name || name == "" && strings.HasPrefix(k.ns, db+".") {
-			return errBlocked
+	for _, known := range tx.store.sessions {
+		if known.txn == nil || known.txn.state != running {
+			continue
+		}
+		for ns := range known.txn.used {
+			if ns == db+"."+name || name == "" && strings.HasPrefix(ns, db+".") {
+				return errBlocked
+			}
 		}
 	}
 	return nil
+}
+
+// DropLater removes a collection as soon as no transaction uses it. A mongos does so after its time limit.
+func (w *Work) DropLater(db, name string) {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	w.store.dropping = append(w.store.dropping, [2]string{db, name})
+	w.store.dropUnlocked()
+}
+
+func (s *Store) dropUnlocked() {
+	s.dropping = slices.DeleteFunc(s.dropping, func(ns [2]string) bool {
+		c := s.collection(ns[0], ns[1])
+		return c == nil || (&Tx{Work: &Work{store: s}}).Drop(c) == nil
+	})
 }
 
 // Drop removes a collection.
@@ -139,6 +167,7 @@ func (tx *Tx) Drop(c *Collection) error {
 	err := tx.Unlocked(c.DB, c.Name)
 	if err == nil {
 		tx.store.remove(c)
+		tx.define(c, nil)
 		tx.Log(Entry{Kind: Drop, DB: c.DB, Coll: c.Name, UUID: c.UUID})
 	}
 	return err
@@ -173,12 +202,14 @@ func (tx *Tx) Rename(c *Collection, db, name string, target *Collection) {
 	moved.DB, moved.Name = db, name
 	tx.store.add(&moved)
 	tx.Log(e)
+	moved.created = tx.store.Now()
 }
 
 // Modify replaces a collection by a changed copy, because readers may hold it.
 func (tx *Tx) Modify(old, changed *Collection) {
 	collections := tx.store.databases[old.DB]
 	collections[slices.Index(collections, old)] = changed
+	tx.define(old, changed)
 	tx.Log(Entry{Kind: Modify, DB: old.DB, Coll: old.Name, UUID: old.UUID})
 }
 
@@ -188,15 +219,14 @@ func (tx *Tx) Exchange(old, c *Collection, docs []bson.D) error {
 		if err := c.check(doc, 0); err != nil {
 			return err
 		}
-		tx.store.nextID++
-		c.swap(nil, NewRecord(tx.store.nextID, value.Encode(doc)))
+		c.swap(nil, c.newRecord(value.Encode(doc)))
 	}
 	if old != nil {
 		tx.store.remove(old)
 		tx.Log(Entry{Kind: Drop, DB: old.DB, Coll: old.Name, UUID: old.UUID})
 	}
 	tx.store.add(c)
-	tx.Log(c.creation())
+	tx.logCreation(c)
 	for _, r := range c.docs {
 		tx.Log(Entry{Kind: Insert, DB: c.DB, Coll: c.Name, UUID: c.UUID, New: r})
 	}
@@ -210,7 +240,6 @@ func (s *Store) Seed(db, name string, docs ...bson.D) {
 	c := NewCollection(db, name, bson.D{})
 	s.add(c)
 	for _, doc := range docs {
-		s.nextID++
-		c.swap(nil, NewRecord(s.nextID, value.Encode(doc)))
+		c.swap(nil, c.newRecord(value.Encode(doc)))
 	}
 }

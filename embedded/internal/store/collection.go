@@ -53,8 +53,10 @@ type Collection struct {
 	docs []*Record // ordered by ID
 	// shared means that docs may be read without the lock: it may be appended to, but must be copied before any
 	// other change.
-	shared bool
-	size   int64
+	shared  bool
+	size    int64
+	lastID  *int64 // the highest ID of a record so far, which snapshots and copies of the collection share
+	created bson.Timestamp
 	// frozen means that the collection is a snapshot: docs does not correspond to the entries of the indexes, which
 	// must not be used.
 	frozen bool
@@ -62,7 +64,7 @@ type Collection struct {
 
 // NewCollection returns a collection with an _id index, which is not stored.
 func NewCollection(db, name string, options bson.D) *Collection {
-	c := &Collection{DB: db, Name: name, UUID: value.NewUUID(), Options: options}
+	c := &Collection{DB: db, Name: name, UUID: value.NewUUID(), Options: options, lastID: new(int64)}
 	id := &Index{Name: "_id_", Key: bson.D{{Key: "_id", Value: int32(1)}}, Unique: true}
 	id.Spec = bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: id.Key}, {Key: "name", Value: id.Name}}
 	c.Indexes = []*Index{id.Empty()}
@@ -107,9 +109,10 @@ func (c *Collection) Clustered() bool {
 	return id != nil && id.Clustered
 }
 
-// Catalogued returns the number of indexes in the server's catalog, which does not contain the clustered index.
+// Catalogued returns the number of indexes in the server's catalog, which does not contain a clustered index, such
+// as that of the buckets of a time series collection.
 func (c *Collection) Catalogued() int {
-	if c.Clustered() {
+	if c.Clustered() || c.TimeSeries {
 		return len(c.Indexes) - 1
 	}
 	return len(c.Indexes)
@@ -151,6 +154,12 @@ func (c *Collection) Snapshot() []*Record {
 	}
 	c.shared = true
 	return c.docs[:len(c.docs):len(c.docs)]
+}
+
+// newRecord returns a record for a new document, which is not stored.
+func (c *Collection) newRecord(raw bson.Raw) *Record {
+	*c.lastID++
+	return NewRecord(*c.lastID, raw)
 }
 
 func (c *Collection) position(id int64) (int, bool) {

@@ -148,11 +148,31 @@ func (h *History) Seek(ts bson.Timestamp) int64 {
 	return h.First + int64(i)
 }
 
-// RecordsAt returns the records of a collection at an earlier time: the current records with later writes undone.
-func (s *Store) RecordsAt(db, name string, records []*Record, at bson.Timestamp) ([]*Record, error) {
-	h := s.History()
-	if at.Compare(h.From) < 0 {
-		return nil, fault.Errorf(fault.SnapshotTooOld, "Read timestamp %s is older than the oldest available timestamp.", value.Text(at))
+// unavailable is the error of a read at a time before the catalog has changed.
+func unavailable(at, changed bson.Timestamp) error {
+	return fault.Errorf(fault.SnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes; "+
+		"please retry the operation. Snapshot timestamp is %s. Collection minimum is %s", value.Text(at), value.Text(changed))
+}
+
+// Seen returns an error if another collection with the name was created after the snapshot of the transaction.
+func (tx *Tx) Seen(db, name string) error {
+	if tx.txn == nil {
+		return nil
+	}
+	now, seen := tx.store.collection(db, name), tx.txn.collections[db+"."+name]
+	if now == nil || seen != nil && value.Equal(seen.UUID, now.UUID) {
+		return nil
+	}
+	return unavailable(tx.txn.at, now.created)
+}
+
+// RecordsAt returns the records of a collection at an earlier time: the current records with later writes undone. A
+// transaction opens its snapshot before it finds the collection.
+func (w *Work) RecordsAt(db, name string, records []*Record, at bson.Timestamp) ([]*Record, error) {
+	h := w.store.History()
+	tooOld := fault.Errorf(fault.SnapshotTooOld, "Read timestamp %s is older than the oldest available timestamp.", value.Text(at))
+	if w.InTransaction() && at.Before(latest(h.From, w.store.began)) {
+		return nil, tooOld
 	}
 	byID := map[int64]*Record{}
 	for _, r := range records {
@@ -171,8 +191,11 @@ func (s *Store) RecordsAt(db, name string, records []*Record, at bson.Timestamp)
 		case Update, Replace, Delete:
 			byID[e.Old.ID] = e.Old
 		case Create, Drop, Rename, DropDatabase:
-			return nil, fault.Errorf(fault.SnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes")
+			return nil, unavailable(at, e.TS)
 		}
+	}
+	if at.Before(h.From) {
+		return nil, tooOld
 	}
 	return slices.SortedFunc(maps.Values(byID), func(a, b *Record) int { return cmp.Compare(a.ID, b.ID) }), nil
 }

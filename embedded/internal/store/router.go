@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
@@ -16,6 +17,7 @@ type router struct {
 	shard     string // the shard that commands were sent to; "" if none was sent
 	answered  bool   // the shard has answered a command without an error
 	wrote     bool   // the shard has reported that there is an outcome to recover
+	failed    string // another participant whose statement was unsuccessful
 	ended     bool   // a commit has begun: answers are ignored
 }
 
@@ -63,10 +65,10 @@ func (r *router) end(c Claim, key string) (send bool, err error) {
 		return true, nil
 	case r.recovers:
 		return r.recover(c)
-	case r.shard == "":
+	case r.shard == "" && r.failed == "":
 		return false, nil
-	case !r.answered:
-		return false, noSuch("%s Failed to commit transaction because a previous statement on the transaction participant %s was unsuccessful.", r.text(key), r.shard)
+	case r.failed != "" || !r.answered:
+		return false, noSuch("%s Failed to commit transaction because a previous statement on the transaction participant %s was unsuccessful.", r.text(key), cmp.Or(r.failed, r.shard))
 	}
 	r.ended = true
 	return true, nil

@@ -24,7 +24,8 @@ import (
 // Store is the data of a deployment, which all of its servers share, as if replication took no time. Its methods may be
 // called concurrently.
 type Store struct {
-	logged bool // there is an oplog
+	logged bool           // there is an oplog
+	began  bson.Timestamp // the first time
 
 	mu          sync.RWMutex
 	databases   map[string][]*Collection // in order of creation
@@ -32,10 +33,10 @@ type Store struct {
 	clusterTime clock                    // newest cluster time, including those from clients
 	oplog       oplog
 	sessions    map[string]*session
-	nextID      int64
 	term        int64         // the present term; writes that began in an earlier one do not commit
 	changed     chan struct{} // closed and replaced at each write and at the end of each transaction
 	locks       map[lockKey]*transaction
+	dropping    [][2]string // databases and names of the collections to drop when no transaction uses them
 }
 
 // New returns an empty store. With logged it has an oplog, which transactions, retryable writes and change streams
@@ -48,7 +49,7 @@ func New(logged bool) *Store {
 		changed:   make(chan struct{}),
 		locks:     map[lockKey]*transaction{},
 	}
-	s.tick()
+	s.began = s.tick()
 	return s
 }
 

@@ -23,8 +23,10 @@ type transaction struct {
 	number int64
 	state  state
 	api    string
+	at     bson.Timestamp // time of its snapshot
 	// collections are the snapshots by namespace, and the copies of those that it has written to.
 	collections map[string]*Collection
+	used        map[string]bool // namespaces of the collections that it has read or written
 	created     []*Collection
 	ops         []Entry
 	locks       []lockKey
@@ -40,7 +42,7 @@ func (w *Work) start(c Claim, known *session) (*transaction, error) {
 	s, before := w.store, *known
 	w.before = &before
 	s.advance(known, c.Number)
-	t := &transaction{number: c.Number, api: c.API, lsid: c.LSID, collections: map[string]*Collection{}}
+	t := &transaction{number: c.Number, api: c.API, at: s.Now(), lsid: c.LSID, collections: map[string]*Collection{}, used: map[string]bool{}}
 	if c.Lifetime > 0 {
 		t.expiry = time.AfterFunc(c.Lifetime, func() {
 			s.mu.Lock()
@@ -130,6 +132,28 @@ func (s *Store) abort(t *transaction) {
 	}
 }
 
+// Uncommitted returns how many documents the open transactions have added to a collection. A server's count of all
+// documents includes them, because it does not read them.
+func (w *Work) Uncommitted(db, name string) (n int64) {
+	w.store.mu.RLock()
+	defer w.store.mu.RUnlock()
+	for _, known := range w.store.sessions {
+		if known.txn == nil || known.txn.state != running {
+			continue
+		}
+		for _, op := range known.txn.ops {
+			switch {
+			case op.DB != db || op.Coll != name:
+			case op.Kind == Insert:
+				n++
+			case op.Kind == Delete:
+				n--
+			}
+		}
+	}
+	return n
+}
+
 func (s *Store) release(t *transaction) {
 	if t.expiry != nil {
 		t.expiry.Stop()
@@ -138,6 +162,7 @@ func (s *Store) release(t *transaction) {
 		delete(s.locks, k)
 	}
 	t.locks, t.collections = nil, nil
+	s.dropUnlocked()
 	s.announce()
 }
 
@@ -146,9 +171,8 @@ func (s *Store) commit(t *transaction) {
 	t.state = committed
 	for _, c := range t.created {
 		s.add(c)
-		e := c.creation()
-		e.TS = s.tick()
-		s.log(e)
+		c.created = s.tick()
+		s.log(c.creation())
 	}
 	var ts bson.Timestamp
 	if len(t.ops) > 0 {
@@ -223,13 +247,20 @@ func (w *Work) Complete(failed, answered bool) error {
 	case r == nil:
 	case w.Unsent && w.before != nil:
 		*w.known, r.shard = *w.before, ""
-	case answered:
+	case answered && !w.Unsent:
 		r.note(w.txn)
 	}
 	if wasAborted && !failed {
 		return w.txn.abortedError()
 	}
 	return nil
+}
+
+// Fail notes that a statement on another participant of the transaction than the shard was unsuccessful.
+func (w *Work) Fail(participant string) {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	w.Unsent, w.router.failed = true, participant
 }
 
 // Recoverable reports whether the transaction has an outcome to recover from the shard.

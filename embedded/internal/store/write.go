@@ -112,8 +112,7 @@ func (tx *Tx) Insert(c *Collection, doc bson.D, raw bson.Raw) error {
 	if err := cmp.Or(tx.valid(c, doc), tx.claimKeys(c, doc, 0)); err != nil {
 		return err
 	}
-	tx.store.nextID++
-	r := NewRecord(tx.store.nextID, raw)
+	r := c.newRecord(raw)
 	tx.write(c, Insert, nil, r)
 	if tx.txn != nil {
 		tx.lock(lockKey{ns: c.NS(), id: r.ID})

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"cmp"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// Definition returns the view on other data that the collection is, nil if it is none. A time series collection is a view
+// on its buckets.
+func (c *Collection) Definition() bson.D {
+	switch {
+	case c.IsView():
+		return c.Options
+	case c.TimeSeries:
+		unpack := bson.D{}
+		for _, e := range c.Bucketing() {
+			unpack = value.AddIf(unpack, e.Key != "granularity", e.Key, e.Value)
+		}
+		unpack = append(unpack, bson.E{Key: "exclude", Value: bson.A{}})
+		return bson.D{{Key: "viewOn", Value: c.Buckets()}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$_internalUnpackBucket", Value: unpack}}}}}
+	}
+	return nil
+}
+
+// Buckets returns the name of the collection in which a server keeps the data of a time series collection.
+func (c *Collection) Buckets() string { return "system.buckets." + c.Name }
+
+// Bucketing returns the options of a time series collection, with the defaults of those that are missing.
+func (c *Collection) Bucketing() bson.D {
+	given, out := value.As[bson.D](c.Options, "timeseries"), bson.D{}
+	for _, key := range []string{"timeField", "metaField"} {
+		name, ok := value.Field(given, key)
+		out = value.AddIf(out, ok, key, name)
+	}
+	granularity := cmp.Or(value.As[string](given, "granularity"), "seconds")
+	span := map[string]int32{"seconds": 60 * 60, "minutes": 24 * 60 * 60, "hours": 30 * 24 * 60 * 60}[granularity]
+	return append(out, bson.E{Key: "granularity", Value: granularity}, bson.E{Key: "bucketMaxSpanSeconds", Value: cmp.Or(value.Get(given, "bucketMaxSpanSeconds"), any(span))})
+}
+
+// define replaces the definition of a view in system.views. Either may be nil, or not a view.
+func (tx *Tx) define(old, c *Collection) {
+	const name = "system.views"
+	if old != nil && old.Definition() != nil {
+		if defined := tx.store.collection(old.DB, name); defined != nil {
+			for _, r := range defined.WithID(old.NS()) {
+				defined.swap(r, nil)
+			}
+		}
+	}
+	if c == nil || c.Definition() == nil {
+		return
+	}
+	defined := tx.store.collection(c.DB, name)
+	if defined == nil {
+		defined = NewCollection(c.DB, name, bson.D{})
+		tx.store.add(defined)
+	}
+	defined.swap(nil, defined.newRecord(value.Encode(append(bson.D{{Key: "_id", Value: c.NS()}}, c.Definition()...))))
+}
