@@ -4,9 +4,11 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -74,31 +76,38 @@ func script(t *testing.T, name, text string) string {
 	return dir
 }
 
-// archive returns an archive of a release with a program.
-func archive(t *testing.T, program []byte) []byte {
-	var out bytes.Buffer
-	zip := gzip.NewWriter(&out)
-	files := tar.NewWriter(zip)
+// archives returns archives of a release with a program, as for Linux and for Windows.
+func archives(t *testing.T, program string) (tarball, zipped []byte) {
+	var out [2]bytes.Buffer
+	compressed := gzip.NewWriter(&out[0])
+	files := tar.NewWriter(compressed)
 	testkit.Check(t, files.WriteHeader(&tar.Header{Name: "utr", Mode: 0o755, Size: int64(len(program))}))
-	_, err := files.Write(program)
+	_, err := files.Write([]byte(program))
+	testkit.Check(t, errors.Join(err, files.Close(), compressed.Close()))
+	z := zip.NewWriter(&out[1])
+	header := &zip.FileHeader{Name: "utr"}
+	header.SetMode(0o755)
+	w, err := z.CreateHeader(header)
 	testkit.Check(t, err)
-	testkit.Check(t, files.Close())
-	testkit.Check(t, zip.Close())
-	return out.Bytes()
+	_, err = w.Write([]byte(program))
+	testkit.Check(t, errors.Join(err, z.Close()))
+	return out[0].Bytes(), out[1].Bytes()
 }
 
 // The action installs the release that its inputs name, and only if its checksum is right.
 func TestActionInstalls(t *testing.T) {
 	t.Parallel()
-	whole := archive(t, []byte("#!/bin/sh\necho \"this is utr\" \"$@\"\n"))
+	whole, zipped := archives(t, "#!/bin/sh\necho \"this is utr\" \"$@\"\n")
 	sum := fmt.Sprintf("%x", sha256.Sum256(whole))
 	names := []string{"utr_1.2.3_linux_amd64.tar.gz", "utr_2.0.0_linux_arm64.tar.gz"}
 	sums := sum + "  another_1.2.3_linux_amd64.tar.gz\n" + sum + "  " + names[0] + "\n" + sum + "  " + names[1] + "\n"
+	sums += fmt.Sprintf("%x  utr_1.2.3_windows_arm64.zip\n", sha256.Sum256(zipped))
 	host := http.NewServeMux()
 	serve := func(path string, text []byte) {
 		host.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) })
 	}
 	serve("/download/v1.2.3/"+names[0], whole)
+	serve("/download/v1.2.3/utr_1.2.3_windows_arm64.zip", zipped)
 	serve("/download/v1.2.3/checksums.txt", []byte(sums))
 	serve("/download/v2.0.0/"+names[1], whole)
 	serve("/download/v2.0.0/checksums.txt", []byte(sums))
@@ -127,10 +136,14 @@ func TestActionInstalls(t *testing.T) {
 		{"no checksum", []string{"INPUT_VERSION=4.0.0"}, "checksums.txt of version 4.0.0 does not list utr_4.0.0_linux_amd64.tar.gz"},
 		{"a version that does not exist", []string{"INPUT_VERSION=5"}, "cannot download " + server.URL + "/download/v5/utr_5_linux_amd64.tar.gz"},
 		{"no latest version", []string{"INPUT_RELEASES=" + server.URL + "/nowhere"}, "cannot find the latest release at " + server.URL},
+		{"on Windows", []string{"INPUT_VERSION=1.2.3", "RUNNER_OS=Windows", "RUNNER_ARCH=ARM64"}, "this is utr version"},
 		{"another processor", []string{"RUNNER_ARCH=X86"}, "no release for X86 processors"},
 		{"another system", []string{"RUNNER_OS=Plan9"}, "no release for Plan9"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
+			if _, err := exec.LookPath("unzip"); err != nil && slices.Contains(r.env, "RUNNER_OS=Windows") {
+				t.Skip("not verified: no unzip")
+			}
 			runner := newRunner(t, t.TempDir(), "INPUT_RELEASES="+server.URL)
 			out, err := runner.step("install", r.env...).CombinedOutput()
 			installed := strings.HasPrefix(r.says, "this is utr")
@@ -146,6 +159,26 @@ func TestActionInstalls(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The action expects the names that goreleaser gives files by default, and checksums.txt.
+func TestActionExpectsTheNamesOfReleases(t *testing.T) {
+	t.Parallel()
+	var config struct {
+		ProjectName string `yaml:"project_name"`
+		Archives    []struct {
+			NameTemplate string                        `yaml:"name_template"`
+			Wrap         any                           `yaml:"wrap_in_directory"`
+			Overrides    []struct{ Goos, Formats any } `yaml:"format_overrides"`
+		}
+		Checksum struct {
+			NameTemplate string `yaml:"name_template"`
+		}
+	}
+	testkit.Check(t, yaml.Unmarshal([]byte(testkit.Read(t, filepath.Join(testkit.Root(t), ".goreleaser.yaml"))), &config))
+	first := config.Archives[0]
+	testkit.Equal(t, "names and formats", fmt.Sprintf("%q %q %v %v %s", config.ProjectName, first.NameTemplate, first.Wrap, first.Overrides,
+		config.Checksum.NameTemplate), `"" "" <nil> [{windows [zip]}] checksums.txt`)
 }
 
 // The action calls utr with its inputs.
