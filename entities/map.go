@@ -33,7 +33,7 @@ func (m *Map) Add(e Entity) error {
 	return nil
 }
 
-// Duplicate is the error of an entity whose id another has.
+// Duplicate is the error for an entity whose id is in use.
 func Duplicate(other Entity) error {
 	return fmt.Errorf("duplicate entity name: there is already a %s %q", other.Kind, other.ID)
 }

@@ -79,7 +79,8 @@ func (t *testRun) stillOn(cleanup *fault) string {
 	return ""
 }
 
-// news returns the error of a clean-up without what the reason says: an engine that crashed cannot end the test either.
+// news returns the error of a clean-up, except for what the reason already says: an engine that crashed cannot end the
+// test either.
 func news(cleanup, reason string) string {
 	if reason == "" {
 		return cleanup

@@ -61,7 +61,8 @@ func (l *Loaded) Summary(names bool) string {
 
 // Load finds, reads and checks suites. A path names a file (.yml, .yaml, .json), a folder (with
 // everything below it except hidden files), standard input ("-"), or, if it does not exist on disk, a
-// built-in suite or folder, or the official suites of a specification ("official/retryable-reads"). Of the twins x.yml and x.json in one folder, only x.yml is loaded.
+// built-in suite or folder, or the official suites of a specification ("official/retryable-reads"). Of the twins x.yml
+// and x.json in one folder, only x.yml is loaded.
 //
 // Within a folder, files with other extensions are ignored, and a file that does not look like a suite, such as a
 // report of utr, is one of the others, even if it cannot be parsed. Everything else must be a valid suite: one that

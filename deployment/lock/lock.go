@@ -212,8 +212,8 @@ func (l *Lock) recover(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// expired is why a lock is lost that nobody took: another run may have had it meanwhile, as after a pause of this
-// process.
+// expired returns the error for a lock that no other run holds now: one may have held it meanwhile, as after a pause of
+// this process.
 func (l *Lock) expired() *LostError {
 	return &LostError{Hosts: l.hosts, Err: fmt.Errorf("it was not renewed for %s, so another run may have used the deployment", l.o.Lease)}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// blocked is a group of tests that need the same, and what of it the engine lacks.
+// blocked is a group of tests with the same needs, and those of the needs that the engine does not meet.
 type blocked struct {
 	suite *specs.Suite
 	tests []*specs.Test
@@ -139,8 +139,8 @@ func needsOf(t *specs.Test) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// unlocking counts the tests that would run, and lists what the engine lacks, each time what unlocks the most tests
-// together with what is listed before it.
+// unlocking counts the tests that would run, and lists what the engine lacks: at each step, what unlocks the most tests
+// in addition to those that the earlier steps unlock.
 func unlocking(groups []*blocked) string {
 	all, run := 0, 0
 	open := map[*blocked]map[string]bool{}

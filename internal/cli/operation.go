@@ -9,7 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// performs has the operations of suites that have not the name of the operation of the retry core that they perform.
+// performs maps operations of suites to those of the retry core, where the names differ.
 var performs = map[string]string{
 	"clientBulkWrite":             "bulkWrite",
 	"close":                       "killCursors",
@@ -50,8 +50,8 @@ var performs = map[string]string{
 	"updateOne":                   "update",
 }
 
-// operationNamed returns an operation of the retry core by its name, or by that of an operation of suites. To the core
-// any other command is a generic one.
+// operationNamed returns an operation of the retry core by its name, or by that of an operation of suites. For
+// the core, any other command is a generic one.
 func operationNamed(name string) (retry.Operation, error) {
 	names := mapSlice(retry.Operations(), func(o retry.Operation) string { return o.Name })
 	if command := performs[name]; command != "" {

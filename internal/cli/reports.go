@@ -201,7 +201,7 @@ func (o *outputs) closeFiles() error {
 	return errors.Join(mapSlice(o.files, (*reportOutput).Close)...)
 }
 
-// reason is the reason of a break.
+// reason returns why a run broke.
 func reason(err error) string {
 	if err == nil {
 		return "it ended before its first test" // a panic

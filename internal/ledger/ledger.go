@@ -77,7 +77,7 @@ func (l *Ledger) Add(e Entry) (done func() error, err error) {
 	if err := cmp.Or(err, e.check()); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	// The types of an entry do not fail to marshal.
+	// Every entry can be marshaled.
 	text, _ := json.MarshalIndent(Leftover{Run: l.run, At: time.Now().UTC().Truncate(time.Second), Entry: e}, "", "  ")
 	name := filepath.Join(l.dir, rand.Text()+suffix)
 	if err := write(name, append(text, '\n')); err != nil {

@@ -51,7 +51,7 @@ func remark(c result.CellFinished) string {
 	return strings.TrimPrefix(s, "; ")
 }
 
-// ran says that a cell ran nothing, or earlier. It is "" for others.
+// ran says that a cell ran no test, or that it ran earlier. It is "" for other cells.
 func ran(c result.CellFinished) (s string) {
 	add(&s, sign(c) == "–", "; no test ran")
 	add(&s, !c.KeptFrom.IsZero(), "; %s", keptFrom(c))

@@ -56,7 +56,7 @@ func (t *tap) finish(s result.Summary) {
 
 func (t *tap) comment(text string) { t.WriteString("# " + oneLine(text) + "\n") }
 
-// point writes a test point. It escapes # and \, so that a name is no directive.
+// point writes a test point. It escapes # and \, so that a name is not a directive.
 func (t *tap) point(ok bool, what, directive string) {
 	t.points++
 	if !ok {

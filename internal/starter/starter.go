@@ -1,5 +1,5 @@
-// Package starter writes what a team begins with that wants to run suites through its own driver: an adapter, the files
-// that name it, and a workflow for CI.
+// Package starter writes the first files for running suites through a driver of one's own: an adapter, the files that
+// name it, and a workflow for CI.
 package starter
 
 import (
@@ -60,8 +60,8 @@ func Kinds() (names []string) {
 }
 
 // Write writes an adapter for the engine name, which begins as one of Kinds, into a folder, and a workflow into the
-// folder .github/workflows of the repository around it. It returns the files. Unless it may overwrite, it writes nothing
-// if one of them exists: the error is an *ExistsError.
+// folder .github/workflows of the repository around it. It returns the files. Unless it may overwrite, it writes
+// nothing if one of them exists: the error is an *ExistsError.
 func Write(name, from, dir string, overwrite bool) (written []string, err error) {
 	dir = filepath.Clean(dir)
 	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.From == from })

@@ -223,7 +223,7 @@ func (p *parser) lines(n *node, outer int) {
 		if n.indent >= 0 {
 			text = line[min(n.indent, len(line)):]
 		}
-		if text != "" || ended { // blanks at the end of the file are no line
+		if text != "" || ended { // blanks at the end of the file are not a line
 			lines = append(lines, text)
 		}
 		if p.at = min(p.at+len(line)+1, len(p.text)); p.err == nil {

@@ -94,7 +94,7 @@ func (r *router) text(key string) string {
 	return fmt.Sprintf("%s:%d", value.UUIDText([]byte(key)), r.number)
 }
 
-// note notes what the shard reports of a transaction in its answer to a command.
+// note records what the shard reports about a transaction in its reply to a command.
 func (r *router) note(t *transaction) {
 	if !r.ended {
 		r.answered = true
