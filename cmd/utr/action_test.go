@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"errors"
@@ -177,8 +178,9 @@ func TestActionExpectsTheNamesOfReleases(t *testing.T) {
 	}
 	testkit.Check(t, yaml.Unmarshal([]byte(testkit.Read(t, filepath.Join(testkit.Root(t), ".goreleaser.yaml"))), &config))
 	first := config.Archives[0]
-	testkit.Equal(t, "names and formats", fmt.Sprintf("%q %q %v %v %s", config.ProjectName, first.NameTemplate, first.Wrap, first.Overrides,
-		config.Checksum.NameTemplate), `"" "" <nil> [{windows [zip]}] checksums.txt`)
+	testkit.Equal(t, "project", cmp.Or(config.ProjectName, "utr"), "utr") // by default the name of the repository
+	testkit.Equal(t, "names and formats", fmt.Sprintf("%q %v %v %s", first.NameTemplate, first.Wrap, first.Overrides,
+		config.Checksum.NameTemplate), `"" <nil> [{windows [zip]}] checksums.txt`)
 }
 
 // The action calls utr with its inputs.
@@ -323,7 +325,8 @@ func TestActionDeclaresItsInputs(t *testing.T) {
 			testkit.Equal(t, name, value, "${{ inputs."+strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "INPUT_")), "_", "-")+" }}")
 		}
 	}
-	testkit.Equal(t, "inputs", len(action.Inputs), len(passed)) // the artifact is not passed, the reference is no input
+	// Of the inputs, the folder and the artifact are not passed. The reference, which is passed, is not an input.
+	testkit.Equal(t, "inputs", len(action.Inputs), len(passed)+1)
 	page := testkit.Read(t, filepath.Join(root, "docs", "ci.md"))
 	for name := range action.Inputs {
 		testkit.Contains(t, text, "inputs."+name+" ")

@@ -25,6 +25,7 @@ func configurations(t *testing.T) map[string]string {
 			all[filepath.Base(f)+" in "+filepath.Base(filepath.Dir(f))] = testkit.Read(t, f)
 		}
 	}
+	all["the workflow of utr engine init"] = regexp.MustCompile(`\{\{.*?\}\}`).ReplaceAllString(read(t, "internal/starter/files/workflow.yml"), "x")
 	for i, m := range yamlBlock.FindAllStringSubmatch(read(t, "docs/ci.md"), -1) {
 		all[fmt.Sprintf("block %d of docs/ci.md", i+1)] = m[1]
 	}

@@ -45,10 +45,10 @@ func TestStarters(t *testing.T) {
 			testkit.Check(t, os.Mkdir(".git", 0o755))
 			b.expect(t, "init", "engine init mine --from "+from+" drivers/mine", 0, "next: the commands of drivers/mine/README.md")
 			workflow := testkit.Read(t, filepath.Join(".github", "workflows", "utr-mine.yml"))
-			testkit.Contains(t, workflow, "working-directory: drivers/mine\n", "path: drivers/mine/utr.xml\n")
+			testkit.Contains(t, workflow, "\n          working-directory: drivers/mine\n", "\n          engine: mine\n")
 			readme := testkit.Read(t, filepath.Join("drivers", "mine", "README.md"))
 			lines := append(commandLines(workflow), commandLines(readme)...)
-			testkit.Equal(t, "two command lines of the workflow, and three of the README", len(lines), 5)
+			testkit.Equal(t, "a command line of the workflow, and three of the README", len(lines), 4)
 			for _, line := range lines {
 				testkit.Equal(t, line, accepts(line), nil)
 			}
