@@ -2,6 +2,18 @@
 // interface: standalone, replica set, sharded, load balanced. Any driver in any language can connect to one.
 // Deployments are independent, so many can run at once.
 //
+// # In a Go test
+//
+// StartT starts a deployment for a test, and closes it when the test ends. URI returns its connection string:
+//
+//	d := embedded.StartT(t, embedded.Options{Topology: embedded.ReplicaSet})
+//	client, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
+//
+// Fail points make commands fail, as on a server with test commands; Kill, Restart and StepDown act on members. A
+// program that is not written in Go can use the command utr serve.
+//
+// # What it is
+//
 // It exists to test drivers. The protocol, fail points, error labels and the records of retryable writes match those
 // of the server version in Options. Data is kept in memory.
 //

@@ -2,8 +2,8 @@
 // so that the test includes the driver. The test decides when the server replies, closes the connection, stalls, or
 // sends half a message. The server stores no data.
 //
-// A test receives messages with Server.Next, or expects them with a Script. The server answers hello and endSessions
-// automatically. All functions and methods may be called concurrently.
+// ListenT starts a server for a Go test. The test receives messages with Server.Next, or expects them with a Script. The
+// server answers hello and endSessions automatically. All functions and methods may be called concurrently.
 package blackpipe
 
 import (

@@ -132,11 +132,14 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 		}
 	}
 	uri, single := trusting(server.URI(), caFile), trusting(server.SingleURI(), caFile)
-	for name, text := range map[string][]byte{caFile: server.CA(), s.uriFile: []byte(uri + "\n")} {
-		if name == "" {
+	for _, file := range []struct {
+		name string
+		text []byte
+	}{{caFile, server.CA()}, {s.uriFile, []byte(uri + "\n")}} { // the connection string names the certificate
+		if file.name == "" {
 			continue
 		}
-		if err := os.WriteFile(name, text, 0o600); err != nil {
+		if err := writeForClients(file.name, file.text); err != nil {
 			return fmt.Errorf("cannot write a file for clients: %w", err)
 		}
 	}
@@ -154,6 +157,20 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 	_, _ = fmt.Fprintf(c.errors, "ready after %s; interrupt to stop\n", time.Since(start).Round(time.Millisecond))
 	<-ctx.Done()
 	return nil
+}
+
+// writeForClients writes a file that only its owner can read. Programs wait for it, so it appears with its text.
+func writeForClients(name string, text []byte) error {
+	if about, err := os.Stat(name); err == nil && !about.Mode().IsRegular() { // a pipe
+		return os.WriteFile(name, text, 0o600)
+	}
+	whole := name + partial
+	_ = os.Remove(whole) // it may have other permissions
+	err := os.WriteFile(whole, text, 0o600)
+	if err == nil {
+		err = os.Rename(whole, name)
+	}
+	return err
 }
 
 func trusting(uri, caFile string) string {

@@ -149,3 +149,27 @@ func TestPipeWaits(t *testing.T) {
 	testkit.Equal(t, "the messages", b.err.String(), "ping.yml:1:18: ping: reply\n")
 	testkit.Check(t, client.Disconnect(t.Context()))
 }
+
+// A file for clients is readable only by its owner, and replaced at once: programs that wait for it never read a part. A
+// pipe is written to.
+func TestFilesForClients(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "uri")
+	testkit.Check(t, os.WriteFile(name, []byte("earlier"), 0o644))
+	earlier, err := os.Open(name)
+	testkit.Check(t, err)
+	defer func() { _ = earlier.Close() }()
+	testkit.Check(t, os.WriteFile(name+partial, []byte("of a killed process"), 0o644))
+	testkit.Check(t, writeForClients(name, []byte("now")))
+	about, err := os.Stat(name)
+	testkit.Check(t, err)
+	before, err := io.ReadAll(earlier)
+	testkit.Check(t, err)
+	testkit.Equal(t, "the text, the permissions, the text of the earlier file",
+		fmt.Sprint(testkit.Read(t, name), about.Mode(), string(before)), "now-rw-------earlier")
+	_, err = os.Stat(name + partial)
+	testkit.Equal(t, "a part is left", errors.Is(err, fs.ErrNotExist), true)
+	testkit.Check(t, writeForClients(os.DevNull, []byte("now")))
+	about, err = os.Stat(os.DevNull)
+	testkit.Check(t, err)
+	testkit.Equal(t, "a device is replaced", about.Mode().IsRegular(), false)
+}
