@@ -1,4 +1,4 @@
-# docs/testing.md describes these targets. CI runs `make test`.
+# docs/contributing/testing.md describes these targets. CI runs `make test`.
 
 GO ?= go
 GOLANGCI ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

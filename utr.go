@@ -1,5 +1,5 @@
 // Package utr is the command utr as a function, for Go drivers in other repositories: a program that passes an engine
-// to Main has all commands of utr. See docs/write-an-engine.md.
+// to Main has all commands of utr. See docs/your-driver.md.
 package utr
 
 import (

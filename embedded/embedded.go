@@ -76,7 +76,7 @@ type Options struct {
 	// NoScripting refuses $where and mapReduce, like the option --noscripting of a server.
 	NoScripting bool
 	// Parameters are startup parameters of every server, in the form that setParameter accepts. The ingress rate
-	// limiters exist since 8.2 (docs/embedded.md).
+	// limiters exist since 8.2 (docs/application/embedded.md).
 	Parameters bson.D
 	// Ports to listen on, in this order: members or mongoses, load balancer in front of all mongoses, load balancer
 	// in front of one. A missing port, or 0, means any free port.

@@ -31,12 +31,12 @@
 //
 // The two are in this package, and in these files, because neither makes sense alone: a correction waits until the log
 // shows that the topology has handled an error, and the log leaves out events that only a correction has caused.
-// docs/reference-engine.md, "Sockets", lists the corrections with the reason for each, and says why the engine has no
+// docs/driver/reference-engine.md, "Sockets", lists the corrections with the reason for each, and says why the engine has no
 // monitor of its own. testdata/sockets.txt plays them step by step.
 //
 // # Where to look
 //
 // The rules, with their sections of the specifications, are in reference/retry/rules.go and reference/pinning/rules.go;
 // the policies, which are dated sets of rules and constants, in reference/retry/policy.go. Stories in testdata/stories
-// show each rule in the messages on the wire. docs/reference-engine.md lists decisions where a text is open.
+// show each rule in the messages on the wire. docs/driver/reference-engine.md lists decisions where a text is open.
 package reference

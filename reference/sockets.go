@@ -17,7 +17,7 @@ import (
 )
 
 // sockets dials for a client, and corrects deviations of the Go driver's topology from the specifications, which
-// docs/reference-engine.md ("Sockets") lists. Methods may be called concurrently; options are set before the first
+// docs/driver/reference-engine.md ("Sockets") lists. Methods may be called concurrently; options are set before the first
 // dial.
 type sockets struct {
 	*enginekit.Sockets

@@ -31,7 +31,7 @@ func durationsOf(jobs []job, each func(i int) time.Duration) map[string]time.Dur
 }
 
 // Each test is in one shard, in order and independently of the order of all tests.
-// Shards by duration differ by at most the longest test, as docs/scale.md states;
+// Shards by duration differ by at most the longest test, as docs/night/scale.md states;
 // shards by name have similar numbers of tests.
 func TestShards(t *testing.T) {
 	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))

@@ -1,5 +1,5 @@
 # A minimal adapter of utr: find and insertOne with the Ruby driver. It is the example in
-# docs/engine-protocol.md.
+# docs/driver/engine-protocol.md.
 require "json"
 require "mongo"
 

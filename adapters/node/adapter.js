@@ -1,4 +1,4 @@
-// An adapter of utr for the Node driver. docs/engine-protocol.md describes the messages on standard input and output.
+// An adapter of utr for the Node driver. docs/driver/engine-protocol.md describes the messages on standard input and output.
 'use strict';
 
 // The driver of UTR_NODE_PATH or NODE_PATH, or else the one that is installed where utr says.

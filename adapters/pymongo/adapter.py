@@ -1,4 +1,4 @@
-"""An adapter of utr for PyMongo. docs/engine-protocol.md describes the messages on standard input and output."""
+"""An adapter of utr for PyMongo. docs/driver/engine-protocol.md describes the messages on standard input and output."""
 
 import ctypes
 import json

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // count is an application. It counts an event exactly once, in two idempotent steps that it retries once
-// (docs/black-pipe.md).
+// (docs/application/black-pipe.md).
 func count(ctx context.Context, uri string) error {
 	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(5 * time.Second))
 	if err != nil {
@@ -254,12 +254,12 @@ func ExampleServer() {
 	// error: <nil>
 }
 
-// docs/black-pipe.md contains the script in testdata/lost-reply.yml.
+// docs/application/black-pipe.md contains the script in testdata/lost-reply.yml.
 func TestPage(t *testing.T) {
-	page := testkit.Read(t, "../../docs/black-pipe.md")
+	page := testkit.Read(t, "../../docs/application/black-pipe.md")
 	script := testkit.Read(t, "testdata/lost-reply.yml")
 	_, shown, _ := strings.Cut(page, "```yaml\n")
 	if !strings.HasPrefix(shown, script+"```") {
-		t.Error("docs/black-pipe.md does not contain testdata/lost-reply.yml")
+		t.Error("docs/application/black-pipe.md does not contain testdata/lost-reply.yml")
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Sockets is the dialer of one client of the Go driver. With it an engine controls when the driver's monitors receive
-// heartbeats; docs/reference-engine.md ("Sockets") explains why. The fields must be set before the first dial.
+// heartbeats; docs/driver/reference-engine.md ("Sockets") explains why. The fields must be set before the first dial.
 // Methods may be called concurrently.
 type Sockets struct {
 	// Dial connects to a server.

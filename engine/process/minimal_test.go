@@ -24,7 +24,7 @@ func minimal(t *testing.T) *process.Engine {
 	return e
 }
 
-// The example of docs/engine-protocol.md performs find and insertOne and reports events
+// The example of docs/driver/engine-protocol.md performs find and insertOne and reports events
 // and errors. Tests that need anything else are skipped.
 func TestMinimalAdapter(t *testing.T) {
 	for _, topology := range []deployment.Topology{deployment.Single, deployment.ReplicaSet} {

@@ -28,16 +28,16 @@ func TestReadmeShowsAFailure(t *testing.T) {
 	var out bytes.Buffer
 	p := cli.New()
 	p.Stdin, p.Stdout, p.Stderr, p.Getenv = strings.NewReader(""), &out, &out, func(string) string { return "" }
-	testkit.Equal(t, "exit code", p.Main(t.Context(), []string{"run", "docs/find.yml"}), 1)
+	testkit.Equal(t, "exit code", p.Main(t.Context(), []string{"run", "docs/examples/find.yml"}), 1)
 	text := out.String()
 	testkit.Equal(t, "an address", strings.Contains(text, "127.0.0.1"), false)
-	before, rest, found := strings.Cut(testkit.Read(t, "README.md"), "$ utr run docs/find.yml\n")
+	before, rest, found := strings.Cut(testkit.Read(t, "README.md"), "$ utr run docs/examples/find.yml\n")
 	shown, after, closed := strings.Cut(rest, "```")
 	if !found || !closed {
-		t.Fatal("README.md does not run docs/find.yml")
+		t.Fatal("README.md does not run docs/examples/find.yml")
 	}
 	if os.Getenv("UTR_UPDATE") == "1" {
-		testkit.Check(t, os.WriteFile("README.md", []byte(before+"$ utr run docs/find.yml\n"+text+"```"+after), 0o644))
+		testkit.Check(t, os.WriteFile("README.md", []byte(before+"$ utr run docs/examples/find.yml\n"+text+"```"+after), 0o644))
 	} else {
 		testkit.Same(t, "README.md is out of date: run `go generate ./internal/acceptance`", shown, text)
 	}

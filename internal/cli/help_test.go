@@ -225,7 +225,7 @@ var (
 	eventList   = regexp.MustCompile(`(?s)\n\n  events of client\n.*?\n\n`)
 )
 
-// docs/writing-suites.md is up to date: its commands are executed in order and print the output on the page.
+// docs/your-suite.md is up to date: its commands are executed in order and print the output on the page.
 func TestWritingSuites(t *testing.T) {
 	page := filepath.Join(testkit.Root(t), "docs", "writing-suites.md")
 	text := testkit.Read(t, page)

@@ -57,7 +57,7 @@ func matrixCommand(c *call) *cobra.Command {
 		Short: "Run suites on many clusters and engines",
 		Long: `FILE is a YAML file that lists clusters, engines, suites and options. Each
 combination is a cell, which runs like utr run, in its own process. One report covers
-all cells. docs/nightly.md describes the file.
+all cells. docs/your-night.md describes the file.
 
 The results of cells are kept in a folder. After an interruption, the same command
 with --resume continues: it does not repeat finished cells, unless their definition,

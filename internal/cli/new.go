@@ -37,10 +37,10 @@ func newCommand(c *call) *cobra.Command {
 ` + strings.Join(matrixTemplates(), ", ") + `. FILE must end in .yml and must not exist.
 
 Exit codes: 0 the file was written, 2 it was not.`,
-		Example: `# then docs/writing-suites.md
+		Example: `# then docs/your-suite.md
 utr new retryable-reads find-with-a-sort.yml
 utr run find-with-a-sort.yml
-# then docs/nightly.md
+# then docs/your-night.md
 utr new nightly night.yml
 utr matrix night.yml --dry-run`,
 		Args: arguments(2, 2, "a template and a file"),

@@ -26,10 +26,10 @@ func TestSchemasAreWritten(t *testing.T) {
 // published is where nightly.yml publishes the schemas.
 const published = "https://unified-test-runner.github.io/utr/schema/"
 
-// The entry for the schema store in docs/editors.md has the published versions, and its patterns match suites of
+// The entry for the schema store in docs/suite/editors.md has the published versions, and its patterns match suites of
 // mongodb/specifications, and nothing else there.
 func TestSchemaStoreEntry(t *testing.T) {
-	page := testkit.Read(t, "../../docs/editors.md")
+	page := testkit.Read(t, "../../docs/suite/editors.md")
 	_, text, _ := strings.Cut(page, "### For the schema store")
 	_, text, _ = strings.Cut(text, "```json\n")
 	text, _, _ = strings.Cut(text, "```")

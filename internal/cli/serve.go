@@ -195,7 +195,7 @@ func mongodCommand(c *call) *cobra.Command {
 		Hidden: true,
 		Long: `Runs one process of an embedded deployment with the part of mongod's command line
 that mongo-orchestration and utr run --local use. Data is kept in memory.
-docs/embedded.md lists the differences; utr release creates a folder with
+docs/application/embedded.md lists the differences; utr release creates a folder with
 bin/mongod and bin/mongos.
 
 The server version comes from --utrServerVersion or from
@@ -299,7 +299,7 @@ func pipeCommand(c *call) *cobra.Command {
 		Long: `Starts a MongoDB server that follows a script: it expects messages, and replies, hangs
 up, stalls or sends half a message. Then runs COMMAND with the server's connection string
 in $MONGODB_URI. Without COMMAND, prints the connection string, and waits until the script
-ends. docs/black-pipe.md describes scripts.
+ends. docs/application/black-pipe.md describes scripts.
 
 Exit codes: 0 the server received the messages of the script, and COMMAND succeeded,
 1 it did not, or COMMAND failed, 2 bad usage or invalid script, 3 broken or interrupted.`,

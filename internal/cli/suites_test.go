@@ -72,7 +72,7 @@ func TestExplainSuite(t *testing.T) {
 	testkit.Equal(t, "the page has the decisions", strings.Contains(page, "the server is overloaded"), true)
 }
 
-// docs/rules.md is up to date. specs/testdata/checks.txt has suites that violate each rule, and others.
+// docs/suite/rules.md is up to date. specs/testdata/checks.txt has suites that violate each rule, and others.
 func TestRulesPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Rules
@@ -88,5 +88,5 @@ not one with a warning. ` + "`--strict`" + ` turns warnings into errors, and ` +
 	for _, r := range append(otherRules(), specs.Checks()...) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Name, r.Severity, r.Doc)
 	}
-	testkit.Golden(t, "../../docs/rules.md", b.String())
+	testkit.Golden(t, "../../docs/suite/rules.md", b.String())
 }

@@ -25,7 +25,7 @@ arguments that an operation does not accept, a JSON file that differs from the Y
 file of the same name. Problems are printed by file, line and column.
 
 utr run rejects a suite with an error and runs one with a warning. --rules lists the
-rules, as docs/rules.md does.
+rules, as docs/suite/rules.md does.
 
 Exit codes: 0 no suite has an error, or with --strict a warning, 2 otherwise.`,
 		Example: `# everything in a folder

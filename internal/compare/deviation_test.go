@@ -15,7 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// update rewrites docs/deviations.md and specs/deviations: go generate.
+// update rewrites docs/driver/deviations.md and specs/deviations: go generate.
 var update = os.Getenv("UTR_UPDATE") != ""
 
 // golden compares a generated file with its expected text, or writes it.
@@ -29,7 +29,7 @@ func golden(t *testing.T, path, text string) {
 	}
 }
 
-func TestDeviationsPage(t *testing.T) { golden(t, "../../docs/deviations.md", Markdown()) }
+func TestDeviationsPage(t *testing.T) { golden(t, "../../docs/driver/deviations.md", Markdown()) }
 
 // The rows of the table are complete, its suites are the files of the folder, and its
 // Go driver is the version in go.mod.

@@ -97,7 +97,7 @@ func (c Counts) String() string {
 	return fmt.Sprintf("%d same, %d different, %d explained, %d not compared", c[Same], c[Different], c[Explained], c[NotCompared])
 }
 
-// Markdown returns the text of docs/deviations.md.
+// Markdown returns the text of docs/driver/deviations.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# Deviations

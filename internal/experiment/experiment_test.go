@@ -277,7 +277,7 @@ func TestPercentile(t *testing.T) {
 
 // The page contains the output of the short experiment. soak/experiment checks all of it.
 func TestPage(t *testing.T) {
-	page := testkit.Read(t, "../../docs/experiments.md")
+	page := testkit.Read(t, "../../docs/application/experiments.md")
 	blanks := regexp.MustCompile(` +`)
 	c := Defaults()
 	c.Duration, c.Spike, c.Policies = 6*time.Second, 130, c.Policies[:2]
@@ -287,7 +287,7 @@ func TestPage(t *testing.T) {
 	for part := range strings.SplitSeq(blanks.ReplaceAllString(text.String(), " "), "\n\n") {
 		part, before = before+strings.TrimRight(part, "\n"), "\n\n"
 		if !strings.Contains(blanks.ReplaceAllString(page, " "), part) {
-			t.Errorf("docs/experiments.md is stale: it lacks\n%s", part)
+			t.Errorf("docs/application/experiments.md is stale: it lacks\n%s", part)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// object is an object of the JSON report, which docs/experiments.md describes: times
+// object is an object of the JSON report, which docs/application/experiments.md describes: times
 // in milliseconds, rates per second, fractions of one.
 type object map[string]any
 

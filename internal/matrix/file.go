@@ -4,7 +4,7 @@
 //
 // It also reads engines files, which name drivers in other processes.
 //
-// docs/nightly.md describes matrix files, docs/engines.md engines files.
+// docs/your-night.md describes matrix files, docs/driver/engines.md engines files.
 package matrix
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// JSON writes a record for each test as JSON Lines. docs/records.md and record.schema.json describe the record. BSON
+// JSON writes a record for each test as JSON Lines. docs/start/records.md and record.schema.json describe the record. BSON
 // documents are in relaxed Extended JSON. The last line is about the run; by it, Read knows that the report is
 // complete.
 func JSON() Generator {

@@ -92,7 +92,7 @@ func TestRecordsConformToSchema(t *testing.T) {
 	}
 }
 
-// docs/records.md describes every field of the record.
+// docs/start/records.md describes every field of the record.
 func TestReportsPage(t *testing.T) {
 	page := testkit.Read(t, filepath.Join("..", "..", "docs", "records.md"))
 	type object struct{ Properties map[string]any }

@@ -1,4 +1,4 @@
-// Package support generates the support matrix of docs/engines.md from the operation tables of the engines.
+// Package support generates the support matrix of docs/driver/engines.md from the operation tables of the engines.
 package support
 
 //go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestPageIsFresh$ .

@@ -1,5 +1,5 @@
 // Package testkit is shared by the tests of several packages: checks, test data, waits, programs and files outside
-// the checkout, and random seeds. docs/testing.md describes where new tests belong.
+// the checkout, and random seeds. docs/contributing/testing.md describes where new tests belong.
 package testkit
 
 import (

@@ -12,9 +12,9 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-const document = "../../docs/reference-engine.md"
+const document = "../../docs/driver/reference-engine.md"
 
-// TestDocumentIsTrue checks that docs/reference-engine.md contains the tables of this package, and that the tests that
+// TestDocumentIsTrue checks that docs/driver/reference-engine.md contains the tables of this package, and that the tests that
 // it names exist. With UTR_UPDATE=1 it updates the tables.
 func TestDocumentIsTrue(t *testing.T) {
 	text, err := os.ReadFile(document)

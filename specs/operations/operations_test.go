@@ -109,7 +109,7 @@ func (s Shape) String() string {
 	return [...]string{"nothing", "a value", "a root-level document", "root-level documents", "a cursor", "a collection"}[s]
 }
 
-// markdown returns docs/operations.md, with a section for each kind.
+// markdown returns docs/suite/operations.md, with a section for each kind.
 func markdown() string {
 	var b strings.Builder
 	b.WriteString("# Operations\n\n" +

@@ -22,7 +22,7 @@ import org.bson.BsonValue;
 
 /**
  * An adapter of utr for the Java driver: JSON-RPC 2.0 messages, one per line, on standard input and output.
- * docs/engine-protocol.md describes the messages. Every request runs in its own thread.
+ * docs/driver/engine-protocol.md describes the messages. Every request runs in its own thread.
  */
 public final class Adapter {
     private interface Work {

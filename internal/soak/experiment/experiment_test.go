@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// docs/experiments.md shows the current results of its experiments and questions.
+// docs/application/experiments.md shows the current results of its experiments and questions.
 func TestPage(t *testing.T) {
 	page := testkit.Read(t, filepath.Join(testkit.Root(t), "docs", "experiments.md"))
 	long, short := experiment.Defaults(), experiment.Defaults()
@@ -23,7 +23,7 @@ func TestPage(t *testing.T) {
 		testkit.Check(t, r.Text(&text))
 		table, policies, _ := strings.Cut(text.String(), "\n\nnone ")
 		if !strings.Contains(page, table) || !strings.Contains(page, policies) {
-			t.Errorf("docs/experiments.md is out of date: it does not contain\n%s", &text)
+			t.Errorf("docs/application/experiments.md is out of date: it does not contain\n%s", &text)
 		}
 	}
 	for _, q := range experiment.Questions() {
@@ -34,7 +34,7 @@ func TestPage(t *testing.T) {
 		var text strings.Builder
 		testkit.Check(t, r.Text(&text))
 		if !strings.Contains(page, text.String()) {
-			t.Errorf("docs/experiments.md is out of date: it does not contain the answer to %s\n%s", q.Name, &text)
+			t.Errorf("docs/application/experiments.md is out of date: it does not contain the answer to %s\n%s", q.Name, &text)
 		}
 	}
 }

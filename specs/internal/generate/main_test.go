@@ -19,7 +19,7 @@ import (
 )
 
 // Each committed suite is up to date, has tests with distinct names that end with an existing rule, and is counted
-// in docs/suites.md. A sample is parsed: they have no warnings and the lowest possible schemaVersion. The folders may
+// in docs/suite/suites.md. A sample is parsed: they have no warnings and the lowest possible schemaVersion. The folders may
 // also contain files that are not generated.
 func TestSuites(t *testing.T) {
 	rules := map[string]bool{}
@@ -94,7 +94,7 @@ func TestSuites(t *testing.T) {
 					fmt.Sprintf("\n$ utr run --policy %s %s\n%d passed, 0 failed, 0 skipped\n", policy, name, tests))
 			}
 			if !strings.Contains(page, row) {
-				t.Errorf("docs/suites.md lacks %s", row)
+				t.Errorf("docs/suite/suites.md lacks %s", row)
 			}
 		})
 	}
