@@ -186,7 +186,7 @@ func (l library) prose(text string) (seen int, faults []string) {
 }
 
 // citation matches a section of a specification, or the page that cites one.
-var citation = regexp.MustCompile(`[A-Z]\w+, "[A-Za-z]|; docs/deviations\.md$`)
+var citation = regexp.MustCompile(`[A-Z]\w+, "[A-Za-z]|; docs/driver/deviations\.md$`)
 
 // Each difference of a driver that the project lists cites the section that it departs from, or that permits it.
 func TestDifferencesCite(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -32,11 +33,23 @@ func TestLinks(t *testing.T) {
 	testkit.Equal(t, "30 links or more", seen >= 30, true)
 }
 
-// README links to every page of docs, and has the number of tests of the suites.
+// README links to every page of the folder docs, and each page below it can be reached from there. README has the
+// number of tests of the suites.
 func TestReadme(t *testing.T) {
 	text := read(t, "README.md")
+	reached := map[string]bool{"README.md": true, "CHANGELOG.md": true}
+	for next := []string{"README.md"}; len(next) > 0; next = next[1:] {
+		for _, l := range link.FindAllStringSubmatch(read(t, next[0]), -1) {
+			file, _, _ := strings.Cut(l[1], "#")
+			if page := path.Join(path.Dir(next[0]), file); path.Ext(file) == ".md" && !reached[page] {
+				reached[page] = true
+				next = append(next, page)
+			}
+		}
+	}
 	for _, page := range pages(t) {
-		if page != "README.md" && page != "CHANGELOG.md" {
+		testkit.Equal(t, "links from README.md lead to "+page, reached[page], true)
+		if path.Dir(page) == "docs" {
 			testkit.Equal(t, "README.md links to "+page, strings.Contains(text, "]("+page), true)
 		}
 	}

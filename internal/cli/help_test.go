@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -117,14 +118,14 @@ func TestConflicts(t *testing.T) {
 // The command lines and matrix files in workflows and pages are valid.
 func TestWrittenCommandLines(t *testing.T) {
 	lines := map[string]int{}
-	for _, pattern := range []string{".github/workflows/*.yml", "docs/*.md", "README.md"} {
+	for _, pattern := range []string{".github/workflows/*.yml", "docs/*.md", "docs/*/*.md", "README.md"} {
 		files, err := filepath.Glob(filepath.Join("../..", pattern))
 		testkit.Check(t, err)
 		for _, file := range files {
 			name := filepath.Base(file)
 			for i, block := range strings.Split(testkit.Read(t, file), "\n```") {
 				text, isYAML := strings.CutPrefix(block, "yaml\n")
-				if name == "commands.md" || filepath.Ext(name) == ".md" && (i%2 == 0 || isYAML && name != "nightly.md") {
+				if name == "commands.md" || filepath.Ext(name) == ".md" && (i%2 == 0 || isYAML && name != "your-night.md") {
 					continue // usage lines, or not a script
 				}
 				for _, line := range commandLines(block) {
@@ -142,7 +143,7 @@ func TestWrittenCommandLines(t *testing.T) {
 			}
 		}
 	}
-	for where, least := range map[string]int{"nightly.yml": 5, "nightly.md": 6, "scale.md": 6, "running.md": 10, "matrix files": 4} {
+	for where, least := range map[string]int{"nightly.yml": 5, "your-night.md": 6, "scale.md": 6, "running.md": 10, "matrix files": 4} {
 		if lines[where] < least {
 			t.Errorf("%s: the check saw only %d command lines", where, lines[where])
 		}
@@ -156,8 +157,9 @@ func TestCommandLinesAreQuoted(t *testing.T) {
 		lines = append(lines, strings.Split(all[0].Example, "\n")...)
 	}
 	files, err := filepath.Glob("../../docs/*.md")
-	testkit.Check(t, err)
-	for _, file := range append(files, "../../README.md") {
+	below, failed := filepath.Glob("../../docs/*/*.md")
+	testkit.Check(t, errors.Join(err, failed))
+	for _, file := range append(append(files, below...), "../../README.md") {
 		lines = append(lines, regexp.MustCompile(`(?m)^\$ .*`).FindAllString(testkit.Read(t, file), -1)...)
 	}
 	quoted := regexp.MustCompile(`'[^']*'|"[^"]*"|#.*|\$\?|&&`)
@@ -227,7 +229,7 @@ var (
 
 // docs/your-suite.md is up to date: its commands are executed in order and print the output on the page.
 func TestWritingSuites(t *testing.T) {
-	page := filepath.Join(testkit.Root(t), "docs", "writing-suites.md")
+	page := filepath.Join(testkit.Root(t), "docs", "your-suite.md")
 	text := testkit.Read(t, page)
 	b := realBench(t)
 	played := blockOfPage.ReplaceAllStringFunc(text, func(block string) string {

@@ -123,7 +123,7 @@ chance, the format cannot express them, or another driver differs there in anoth
 			verdict = "permitted"
 		}
 		if d.Suite != "" {
-			suite = fmt.Sprintf("[%s](../specs/deviations/%s)", strings.TrimSuffix(d.Suite, ".yml"), d.Suite)
+			suite = fmt.Sprintf("[%s](../../specs/deviations/%s)", strings.TrimSuffix(d.Suite, ".yml"), d.Suite)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", d.ID, d.Title, d.Section, verdict, suite)
 		for _, e := range engines {

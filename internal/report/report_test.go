@@ -94,7 +94,7 @@ func TestRecordsConformToSchema(t *testing.T) {
 
 // docs/start/records.md describes every field of the record.
 func TestReportsPage(t *testing.T) {
-	page := testkit.Read(t, filepath.Join("..", "..", "docs", "records.md"))
+	page := testkit.Read(t, filepath.Join("..", "..", "docs", "start", "records.md"))
 	type object struct{ Properties map[string]any }
 	var s struct {
 		object

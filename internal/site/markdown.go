@@ -69,7 +69,7 @@ func deviationTable(engines []*Engine) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\n## Deviations\n\nThe suites of [deviations.md](deviations.md): a driver does the same as the " +
+	b.WriteString("\n## Deviations\n\nThe suites of [deviations.md](driver/deviations.md): a driver does the same as the " +
 		"reference engine, *differs* as the text\npermits, or *departs* from the specification.\n\n| suite |")
 	for _, e := range engines {
 		fmt.Fprintf(&b, " %s |", e.Name)

@@ -22,7 +22,7 @@ const marker = "<!-- What follows is made by go generate ./internal/support. -->
 
 // go generate ./internal/support writes the page.
 func TestPageIsFresh(t *testing.T) {
-	name := filepath.Join("..", "..", "docs", "engines.md")
+	name := filepath.Join("..", "..", "docs", "driver", "engines.md")
 	text, _, found := strings.Cut(testkit.Read(t, name), marker)
 	if !found {
 		t.Fatalf("the page has no line %q", marker)

@@ -148,7 +148,7 @@ func names(arguments []Argument) string {
 
 // go generate ./specs/operations writes the page.
 func TestDocsAreFresh(t *testing.T) {
-	testkit.Golden(t, filepath.Join("..", "..", "docs", "operations.md"), markdown())
+	testkit.Golden(t, filepath.Join("..", "..", "docs", "suite", "operations.md"), markdown())
 }
 
 func BenchmarkLookup(b *testing.B) {

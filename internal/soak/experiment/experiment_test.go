@@ -13,7 +13,7 @@ import (
 
 // docs/application/experiments.md shows the current results of its experiments and questions.
 func TestPage(t *testing.T) {
-	page := testkit.Read(t, filepath.Join(testkit.Root(t), "docs", "experiments.md"))
+	page := testkit.Read(t, filepath.Join(testkit.Root(t), "docs", "application", "experiments.md"))
 	long, short := experiment.Defaults(), experiment.Defaults()
 	short.Duration, short.Spike = 6*time.Second, 130
 	for _, c := range []experiment.Config{long, short} {

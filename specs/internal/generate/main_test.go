@@ -30,7 +30,7 @@ func TestSuites(t *testing.T) {
 		rules[r.ID] = true
 	}
 	rule := regexp.MustCompile(`\(([RWBTP]\d+b?)\)$`)
-	page := testkit.Read(t, filepath.Join("..", "..", "..", "docs", "suites.md"))
+	page := testkit.Read(t, filepath.Join("..", "..", "..", "docs", "suite", "suites.md"))
 	for _, s := range all() {
 		t.Run(s.Name, func(t *testing.T) {
 			files, err := s.render()
