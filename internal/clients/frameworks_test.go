@@ -47,11 +47,11 @@ require('./people.test.cjs');
 `
 )
 
-// The fixture and the hook of docs/embedded.md work: the tests there pass, the server ends with them, and if utr is
+// The fixture and the hook of docs/application/embedded.md work: the tests there pass, the server ends with them, and if utr is
 // missing, the framework says so.
 func TestFrameworks(t *testing.T) {
 	files := map[string]string{"standin.py": likePytest, "standin.cjs": likeMocha}
-	for _, m := range fileOfPage.FindAllStringSubmatch(testkit.Read(t, "../../docs/embedded.md"), -1) {
+	for _, m := range fileOfPage.FindAllStringSubmatch(testkit.Read(t, "../../docs/application/embedded.md"), -1) {
 		files[m[1]] = m[2]
 	}
 	for _, framework := range []struct {
