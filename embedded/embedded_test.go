@@ -73,6 +73,17 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// A server is known by the name of the host on which it listens.
+func TestHostName(t *testing.T) {
+	d := start(t, embedded.Options{Host: "localhost"})
+	for _, host := range d.Hosts() {
+		if !strings.HasPrefix(host, "localhost:") {
+			t.Errorf("a server on localhost is known as %s", host)
+		}
+	}
+	pingAndFail(t, d.URI())
+}
+
 // pingAndFail expects that a ping succeeds, and that one fails after a fail point was configured.
 func pingAndFail(t *testing.T, uri string) {
 	t.Helper()
@@ -128,17 +139,18 @@ func TestSecurity(t *testing.T) {
 func TestRoles(t *testing.T) {
 	d := start(t, embedded.Options{Users: []embedded.User{{Name: "root", Password: "pw"}}})
 	commands := []string{`{"find": "c"}`, `{"insert": "c", "documents": [{}]}`, `{"drop": "c"}`, `{"getParameter": 1, "enableTestCommands": 1, "$db": "admin"}`,
-		`{"configureFailPoint": "failCommand", "mode": "off", "$db": "admin"}`, `{"endSessions": []}`}
+		`{"configureFailPoint": "failCommand", "mode": "off", "$db": "admin"}`, `{"endSessions": []}`,
+		`{"listDatabases": 1, "authorizedDatabases": false, "$db": "admin"}`}
 	for i, row := range []struct{ roles, may string }{
-		{`["root"]`, "find insert drop getParameter configureFailPoint endSessions"},
+		{`["root"]`, "find insert drop getParameter configureFailPoint endSessions listDatabases"},
 		{`[]`, "configureFailPoint endSessions"},
 		{`["read"]`, "configureFailPoint endSessions"}, // of admin
 		{`[{"role": "read", "db": "db"}]`, "find configureFailPoint endSessions"},
 		{`[{"role": "readWrite", "db": "db"}]`, "find insert drop configureFailPoint endSessions"},
-		{`[{"role": "readWrite", "db": "other"}, "readAnyDatabase"]`, "find configureFailPoint endSessions"},
-		{`["readWriteAnyDatabase"]`, "find insert drop configureFailPoint endSessions"},
-		{`["clusterMonitor"]`, "getParameter configureFailPoint endSessions"},
-		{`["read", "clusterAdmin"]`, "find insert drop getParameter configureFailPoint endSessions"},
+		{`[{"role": "readWrite", "db": "other"}, "readAnyDatabase"]`, "find configureFailPoint endSessions listDatabases"},
+		{`["readWriteAnyDatabase"]`, "find insert drop configureFailPoint endSessions listDatabases"},
+		{`["clusterMonitor"]`, "getParameter configureFailPoint endSessions listDatabases"},
+		{`["read", "clusterAdmin"]`, "find insert drop getParameter configureFailPoint endSessions listDatabases"},
 	} {
 		name := fmt.Sprint("user", i)
 		run := func(c *mongo.Client, text string) error {
@@ -160,6 +172,9 @@ func TestRoles(t *testing.T) {
 				t.Errorf("%s: %s: %v", row.roles, text, err)
 			}
 		}
+		databases, err := c.ListDatabaseNames(testkit.Context(t), bson.D{{Key: "name", Value: "admin"}})
+		testkit.Check(t, err)
+		testkit.Equal(t, row.roles+": databases", len(databases) == 1, strings.Contains(row.may, "listDatabases") || row.roles == `["read"]`)
 	}
 }
 

@@ -47,11 +47,7 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 		return nil, searchNotEnabled()
 	case "$currentOp":
 		options, _ := arg.(bson.D)
-		var out []bson.D
-		for _, o := range h.s.req.Operations(value.Get(options, "localOps") == true) {
-			out = append(out, value.Must(o))
-		}
-		return out, nil
+		return h.s.inProgress(options), nil
 	}
 	return nil, fault.Errorf(fault.NotImplemented, "%s is not implemented by the embedded deployment", stage)
 }

@@ -78,7 +78,8 @@ func (b *bench) request(doc bson.D) (*Request, error) {
 		return nil, fault.Errorf(59, "no such command: '%s'", doc[0].Key)
 	}
 	body := value.Encode(doc)
-	req := &Request{Context: b.ctx, Row: &row, Name: row.Name, DB: "db", Body: body, Server: b.server, FailPoint: b.strikes, HangUp: b.hangUp}
+	req := &Request{Context: b.ctx, Row: &row, Name: row.Name, DB: "db", Body: body, Server: b.server, FailPoint: b.strikes, HangUp: b.hangUp,
+		Operations: func(bool) []bson.Raw { return nil }}
 	if row.AdminOnly || row.Name == "listDatabases" {
 		req.DB = "admin"
 	}

@@ -87,6 +87,7 @@ func (p *indexParser) parse() *store.Index {
 	if p.has("partialFilterExpression") {
 		x.Partial = p.filter("partialFilterExpression", query.Options{Collation: x.Collation, Wire: p.wire})
 		p.refuse(x.Sparse, fault.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
+		p.partial(p.document("partialFilterExpression"))
 	}
 	p.expiry(x)
 	if isID := len(x.Key) == 1 && x.Key[0].Key == "_id" && value.IsNumber(x.Key[0].Value); isID && !x.Clustered {
@@ -97,6 +98,30 @@ func (p *indexParser) parse() *store.Index {
 	}
 	x.Spec = p.spec(x)
 	return x
+}
+
+// partialOperators are the operators of a partial index, with the wire version that added them.
+var partialOperators = map[string]int{"$eq": 0, "$gt": 0, "$gte": 0, "$lt": 0, "$lte": 0, "$exists": 0, "$type": 0, "$in": wire60}
+
+// partial checks that the conditions of a partial index are of the kinds that it supports.
+func (p *indexParser) partial(filter bson.D) {
+	for _, e := range filter {
+		list, _ := e.Value.(bson.A)
+		logical := strings.HasPrefix(e.Key, "$")
+		for _, v := range list {
+			if d, ok := v.(bson.D); ok && logical {
+				p.partial(d)
+			}
+		}
+		if e.Key == "$and" || e.Key == "$or" && p.wire >= wire60 {
+			continue
+		}
+		for _, op := range operators(e) {
+			since, known := partialOperators[op.Key]
+			p.refuse(!known || p.wire > 0 && p.wire < since || logical || op.Key == "$exists" && !value.Truthy(op.Value), fault.CannotCreateIndex,
+				"Expression not supported in partial index: %s", value.Text(bson.D{e}))
+		}
+	}
 }
 
 // option checks an option of an index. The type of a collation is not checked here.
@@ -205,6 +230,11 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 			}
 			if !exists {
 				x = x.Empty()
+				for _, r := range c.Current() {
+					if err := x.Place(r.Document()); err != nil {
+						return err
+					}
+				}
 				if key := x.Fill(c.Current()); key != nil {
 					return c.Duplicate(x, key)
 				}

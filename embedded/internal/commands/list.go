@@ -89,9 +89,13 @@ func listDatabases(s *call, a *args) action {
 	nameOnly, f := a.flag("nameOnly"), a.filter("filter", query.Options{Wire: wire(s.req)})
 	return func() (bson.D, error) {
 		var docs []bson.D
+		all := s.req.Reads == nil || s.req.Reads("")
+		if refused := a.any("authorizedDatabases"); !all && refused != nil && !value.Truthy(refused) {
+			return nil, fault.Errorf(fault.Unauthorized, "Insufficient permissions to list all databases")
+		}
 		s.View(func(tx *store.Tx) {
 			for _, name := range tx.Databases() {
-				if !mongos(s.req) || name != "local" {
+				if (!mongos(s.req) || name != "local") && (all || s.req.Reads(name)) {
 					docs = append(docs, s.describeDatabase(tx, name))
 				}
 			}
@@ -318,11 +322,7 @@ func currentOp(s *call, a *args) action {
 	f, err := query.Compile(filter, query.Options{})
 	a.Note(err)
 	return func() (bson.D, error) {
-		var docs []bson.D
-		for _, o := range s.req.Operations(false) {
-			docs = append(docs, value.Must(o))
-		}
-		docs, err := f.Select(docs)
+		docs, err := f.Select(s.inProgress(nil))
 		list := bson.A{}
 		for _, doc := range docs {
 			list = append(list, doc)

@@ -124,6 +124,8 @@ type Request struct {
 	FailPoint func(failPoint string) (failpoint.Failure, bool)
 	// HangUp closes the connection. The command continues, but its reply is not sent.
 	HangUp func()
+	// Reads reports whether the user may read a database, or with "" all of them; nil means every one.
+	Reads func(db string) bool
 	// Operations returns the commands in progress for $currentOp: of this server, or of all shards of a mongos.
 	Operations func(local bool) []bson.Raw
 	// AfterOK are fields that the dispatcher appends to the reply, after the cluster time (recoveryToken). A handler

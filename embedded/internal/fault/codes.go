@@ -110,6 +110,7 @@ const (
 	DuplicateKey                             int32 = 11000
 	Interrupted                              int32 = 11601
 	InterruptedDueToReplStateChange          int32 = 11602
+	PointOutOfRange                          int32 = 13027
 	ExtraInfoMissing                         int32 = 13111
 	StaleConfig                              int32 = 13388
 	NotPrimaryNoSecondaryOk                  int32 = 13435

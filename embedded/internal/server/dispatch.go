@@ -348,6 +348,7 @@ func (x *exchange) authorize() error {
 		return nil
 	}
 	if x.conn.user != nil {
+		x.request.Reads = x.conn.user.reads
 		return x.permitted()
 	}
 	localhostException := x.row.LocalhostException && x.request.DB == "admin" && !x.conn.server.cluster.Users.nonEmpty.Load()

@@ -147,15 +147,16 @@ func (k *conn) handshake(body bson.Raw) error {
 // metadataFields are the required fields of the documents of a client's metadata.
 var metadataFields = map[string][]string{"driver": {"name", "version"}, "os": {"type"}, "application": nil}
 
-const maxMetadata = 512 // bytes that a mongos accepts
+// maxMetadata is how many bytes of metadata a mongod and a mongos accept.
+var maxMetadata = map[bool]int{false: 1024, true: 512}
 
 // checkMetadata checks the metadata of a client (MongoDB Handshake, "Limitations").
 func checkMetadata(given bson.RawValue, mongos bool) error {
 	var p fault.First
 	client, ok := given.DocumentOK()
 	p.Refuse(!ok, fault.TypeMismatch, "The client metadata document must be a document")
-	p.Refuse(mongos && len(client) > maxMetadata, fault.ClientMetadataDocumentTooLarge,
-		"The client metadata document must be less then or equal to %dbytes", maxMetadata)
+	p.Refuse(len(client) > maxMetadata[mongos], fault.ClientMetadataDocumentTooLarge,
+		"The client metadata document must be less then or equal to %dbytes", maxMetadata[mongos])
 	elements, _ := client.Elements() // a validated document cannot cause an error
 	for _, e := range elements {
 		required, known := metadataFields[e.Key()]

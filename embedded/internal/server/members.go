@@ -63,7 +63,7 @@ func (c *Cluster) Listen(p Process, members []Member, addresses ...string) (err 
 		if len(members) > 0 {
 			m = members[i]
 		}
-		m.Host = l.Addr().String()
+		m.Host = named(address, l.Addr().String())
 		set.Members = append(set.Members, m)
 	}
 	if c.Kind == ReplicaSet {
@@ -79,6 +79,16 @@ func (c *Cluster) Listen(p Process, members []Member, addresses ...string) (err 
 		listeners = listeners[1:]
 	}
 	return nil
+}
+
+// named returns the address of a listener with the host as it was given, if that is a name: clients know it by that name.
+func named(given, actual string) string {
+	host, _, _ := net.SplitHostPort(given)
+	_, port, err := net.SplitHostPort(actual)
+	if err != nil || host == "" || net.ParseIP(host) != nil {
+		return actual
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // Balance starts a round-robin load balancer in front of the first servers. The caller must close the listener.

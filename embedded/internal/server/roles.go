@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -45,6 +46,14 @@ var ofAnyUser = map[string]bool{"startSession": true, "refreshSessions": true, "
 // ofMonitors are the commands that the role clusterMonitor permits.
 var ofMonitors = map[string]bool{"serverStatus": true, "getCmdLineOpts": true, "getParameter": true, "replSetGetStatus": true,
 	"replSetGetConfig": true, "listShards": true, "hostInfo": true, "getLog": true}
+
+// reads reports whether the user may read a database, or with "" all of them.
+func (u *User) reads(db string) bool {
+	return slices.ContainsFunc(u.roles, func(r role) bool {
+		may, some := limited[r.name]
+		return !some || may.monitors || may.reads && (may.everywhere || r.database == db)
+	})
+}
 
 // permitted rejects a command for which the user has no role.
 func (x *exchange) permitted() error {

@@ -219,6 +219,11 @@ func (c *Collection) uniqueKeys(doc bson.D) iter.Seq2[*Index, []any] {
 
 // check returns an error if other records than self have a unique key of a document. A record may keep its keys.
 func (c *Collection) check(doc bson.D, self int64) error {
+	for _, x := range c.Indexes {
+		if err := x.Place(doc); err != nil {
+			return err
+		}
+	}
 	for x, k := range c.uniqueKeys(doc) {
 		found := x.entries[value.Key(bson.A(k))]
 		if len(found) > 0 && !slices.ContainsFunc(found, func(r *Record) bool { return r.ID == self }) {

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -32,6 +34,24 @@ type transaction struct {
 	locks       []lockKey
 	lsid        bson.Raw
 	expiry      *time.Timer // aborts it at the end of its lifetime; nil: unlimited
+}
+
+// OpenTransaction is a transaction that has not ended.
+type OpenTransaction struct {
+	LSID   bson.Raw
+	Number int64
+}
+
+// OpenTransactions returns the transactions that have not ended, in the order of their sessions.
+func (s *Store) OpenTransactions() (out []OpenTransaction) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, key := range slices.Sorted(maps.Keys(s.sessions)) {
+		if t := s.sessions[key].txn; t != nil && t.state == running {
+			out = append(out, OpenTransaction{t.lsid, t.number})
+		}
+	}
+	return out
 }
 
 // start starts a transaction.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -237,7 +238,9 @@ func write(b *strings.Builder, v any) {
 		})
 	case bson.A:
 		writeList(b, "[]", len(v), func(i int) { write(b, v[i]) })
-	case string, bson.Symbol:
+	case string:
+		writeString(b, v)
+	case bson.Symbol:
 		fmt.Fprintf(b, "%q", v)
 	case float64:
 		switch {
@@ -276,6 +279,20 @@ func write(b *strings.Builder, v any) {
 }
 
 // writeList writes the items of a document or an array between its brackets.
+// writeString writes a string, of a long one the first 150 bytes, as a server does even within a character.
+func writeString(b *strings.Builder, s string) {
+	const longest, kept = 159, 150
+	if len(s) <= longest {
+		fmt.Fprintf(b, "%q", s)
+		return
+	}
+	n := kept
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	b.WriteString(strings.TrimSuffix(strconv.Quote(s[:n]), `"`) + s[n:kept] + `..."`)
+}
+
 func writeList(b *strings.Builder, brackets string, n int, item func(i int)) {
 	if n == 0 {
 		b.WriteString(brackets)

@@ -3,6 +3,7 @@ package value
 import (
 	"bytes"
 	"math"
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -83,6 +84,19 @@ func TestArithmeticKeepsTypes(t *testing.T) {
 	}
 	if got, ok := Add(decimal128(t, "1"), int32(1)); got != nil || ok {
 		t.Errorf("Decimal128: got %v", got)
+	}
+}
+
+// Messages contain the first 150 bytes of a long string, even if a character does not end there.
+func TestTextOfLongStrings(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Repeat("x", 159): `"` + strings.Repeat("x", 159) + `"`,
+		strings.Repeat("x", 160): `"` + strings.Repeat("x", 150) + `..."`,
+		strings.Repeat("🤪", 40):  `"` + strings.Repeat("🤪", 37) + "\xf0\x9f..." + `"`,
+	} {
+		if got := Text(text); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

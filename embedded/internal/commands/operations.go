@@ -1,0 +1,55 @@
+package commands
+
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// inProgress returns the documents of $currentOp: commands in progress, open transactions unless idleSessions is false,
+// and open cursors if idleCursors is true.
+func (s *call) inProgress(options bson.D) (out []bson.D) {
+	for _, o := range s.req.Operations(value.Get(options, "localOps") == true) {
+		out = append(out, value.Must(o))
+	}
+	idle := func(kind string, fields ...bson.E) {
+		out = append(out, append(bson.D{{Key: "type", Value: kind}, {Key: "host", Value: address(s.req)}}, fields...))
+	}
+	if value.Get(options, "idleSessions") != false {
+		for _, t := range s.d.OpenTransactions() {
+			idle("idleSession", bson.E{Key: "desc", Value: "inactive transaction"}, bson.E{Key: "active", Value: false},
+				bson.E{Key: "lsid", Value: withDigest(t.LSID)}, bson.E{Key: "transaction", Value: bson.D{{Key: "parameters",
+					Value: bson.D{{Key: "txnNumber", Value: t.Number}, {Key: "autocommit", Value: false}}}}})
+		}
+	}
+	if value.Get(options, "idleCursors") == true {
+		for _, c := range s.d.cursors.idle(address(s.req)) {
+			idle("idleCursor", bson.E{Key: "ns", Value: c.ns}, bson.E{Key: "cursor", Value: bson.D{{Key: "cursorId", Value: c.id},
+				{Key: "tailable", Value: c.await}, {Key: "awaitData", Value: c.await}, {Key: "noCursorTimeout", Value: c.noTimeout},
+				{Key: "lastAccessDate", Value: bson.NewDateTimeFromTime(c.used)}}})
+		}
+	}
+	return out
+}
+
+// withDigest returns a session id as servers show it, with the digest of its user.
+func withDigest(lsid bson.Raw) bson.D {
+	id, _ := value.FromRaw(lsid.Lookup("id"))
+	return bson.D{{Key: "id", Value: id}, {Key: "uid", Value: store.UserDigest("")}}
+}
+
+// idle returns copies of the cursors of a server that no command uses, in the order of their ids.
+func (all *cursors) idle(server string) (out []cursor) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, c := range all.open {
+		if c.server == server && !c.busy {
+			out = append(out, *c)
+		}
+	}
+	slices.SortFunc(out, func(a, b cursor) int { return int(a.id>>32) - int(b.id>>32) })
+	return out
+}

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// Place returns an error if a document has a point outside the range of a 2d index. No query uses such an index.
+func (x *Index) Place(doc bson.D) error {
+	for _, k := range x.Key {
+		if k.Value != "2d" {
+			continue
+		}
+		var at any = doc
+		for _, part := range strings.Split(k.Key, ".") {
+			d, _ := at.(bson.D)
+			at = value.Lookup(d, part)
+		}
+		if err := x.place(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place checks one point, an array or a document of two numbers, or an array of points.
+func (x *Index) place(at any) error {
+	var point []any
+	switch v := at.(type) {
+	case bson.A:
+		point = v
+	case bson.D:
+		for _, e := range v {
+			point = append(point, e.Value)
+		}
+	}
+	least, most := x.bound("min", -180), x.bound("max", 180)
+	for _, v := range point {
+		switch {
+		case !value.IsNumber(v):
+			if err := x.place(v); err != nil {
+				return err
+			}
+		case value.Float(v) < least || value.Float(v) > most:
+			return fault.Errorf(fault.PointOutOfRange, "point not in interval of [ %v, %v ] :: caused by :: %s", least, most, value.Text(at))
+		}
+	}
+	return nil
+}
+
+func (x *Index) bound(option string, otherwise float64) float64 {
+	if v, given := value.Field(x.Spec, option); given {
+		return value.Float(v)
+	}
+	return otherwise
+}
