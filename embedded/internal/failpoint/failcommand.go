@@ -19,6 +19,7 @@ type Command struct {
 	AppName   string   // of the client, from its handshake
 	// Connection is the number of the connection, whose thread has it in its name.
 	Connection int64
+	Internal   bool // the client is a server
 }
 
 // Failure is the effect of a fail point on a command, in this order: it blocks the command, then closes the connection
@@ -150,12 +151,19 @@ func (e *effect) appliesTo(c Command) bool {
 	if !e.allows("appName", c.AppName) || !e.allows("namespace", c.Namespace) {
 		return false
 	}
+	if c.Internal && !isTrue(e.data, "failInternalCommands") {
+		return false
+	}
 	if e.has("threadName") && !e.allows("threadName", fmt.Sprint("conn", c.Connection)) {
 		return false
 	}
 	commands := e.kind.commands
 	if commands == nil {
-		commands = value.Strings(e.data.Lookup("failCommands"))
+		given := e.data.Lookup("failCommands")
+		if given.Type == bson.TypeEmbeddedDocument { // a server ignores the names of the fields
+			given.Type = bson.TypeArray
+		}
+		commands = value.Strings(given)
 	}
 	return slices.ContainsFunc(commands, func(name string) bool { return name == c.Name || slices.Contains(c.Aliases, name) })
 }

@@ -112,7 +112,7 @@ func parseMode(request bson.Raw) (point, error) {
 		p, ok := v.AsFloat64OK()
 		switch {
 		case !ok:
-			err = fault.Errorf(fault.TypeMismatch, "the value of 'activationProbability' must be a number, found %s", value.RawTypeName(v))
+			err = fault.Errorf(fault.TypeMismatch, "the 'activationProbability' option to 'mode' must be a double between 0 and 1")
 		case !(p >= 0 && p <= 1):
 			err = fault.Errorf(fault.BadValue, "activationProbability must be between 0.0 and 1.0; found %s", value.Text(p))
 		}
@@ -123,10 +123,15 @@ func parseMode(request bson.Raw) (point, error) {
 }
 
 func count(name string, v bson.RawValue) (int64, error) {
-	n, ok := v.AsInt64OK()
+	_, isNumber := v.AsInt64OK()
+	given, _ := value.FromRaw(v)
+	n, whole := value.Int64(given)
 	switch {
-	case !ok:
+	case !isNumber:
 		return 0, fault.Errorf(fault.TypeMismatch, "Expected field %q to have numeric type, but found %s", name, value.RawTypeName(v))
+	case !whole:
+		return 0, fault.Errorf(fault.BadValue, "Expected field %q to have a value exactly representable as a 64-bit integer, but found %s: %s",
+			name, name, value.Text(given))
 	case n < 0:
 		return 0, fault.Errorf(fault.BadValue, "'%s' option to 'mode' must be positive", name)
 	case n > math.MaxInt32:

@@ -40,6 +40,7 @@ type conn struct {
 	helloDone   bool // a hello has succeeded
 	helloOk     bool // the client has sent helloOk: true
 	metadata    bool // the client has sent its metadata
+	internal    bool // the client is a server
 	compression []string
 	sasl        *conversation
 	user        *User // nil before authentication

@@ -280,23 +280,20 @@ func (x *exchange) applyFailPoint() error {
 	if !f.HasCode {
 		return nil
 	}
-	if _, ok := f.ExtraInfo.Lookup("ns").StringValueOK(); !ok && f.ExtraInfo != nil && f.Code == fault.StaleConfig {
-		return fault.Errorf(fault.ExtraInfoMissing,
-			"Error parsing extra info for StaleConfig :: caused by :: field not found, expected type string")
-	}
-	if fault.NeedsInfo.In(f.Code, x.view.Wire) && f.ExtraInfo == nil {
-		return fault.Errorf(fault.NoExtraInfo, "Missing required extra info for error code %s", fault.NameIn(f.Code, x.view.Wire))
+	info, err := parseExtraInfo(f.Code, f.ExtraInfo, x.view.Wire)
+	if err != nil {
+		return err
 	}
 	failure := fault.Errorf(f.Code, "Failing command due to 'failCommand' failpoint")
 	if x.has(failsVia) {
 		failure.Message = "Failing command via 'failCommand' failpoint"
 	}
-	_ = bson.Unmarshal(f.ExtraInfo, &failure.Extra) // a validated document cannot cause an error
+	failure.Extra = info
 	return failure
 }
 
 func (x *exchange) forFailPoint() failpoint.Command {
-	return failpoint.Command{Name: x.row.Name, Aliases: x.row.Aliases, Namespace: x.namespace(), AppName: x.appName(), Connection: x.conn.id}
+	return failpoint.Command{Name: x.row.Name, Aliases: x.row.Aliases, Namespace: x.namespace(), AppName: x.appName(), Connection: x.conn.id, Internal: x.conn.internal}
 }
 
 // namespace returns the namespace of the command, as logs and fail points see it.

@@ -118,6 +118,9 @@ func (k *conn) handshake(body bson.Raw) error {
 	}
 	ok, _ := body.Lookup("helloOk").BooleanOK()
 	k.helloOk = k.helloOk || ok
+	if _, err := body.LookupErr("internalClient"); err == nil {
+		k.internal = true
+	}
 	if user, ok := body.Lookup("saslSupportedMechs").StringValueOK(); ok && !strings.Contains(user, ".") {
 		return fault.Errorf(fault.BadValue, "username must contain a '.' separated database.user pair")
 	}
