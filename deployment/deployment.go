@@ -34,7 +34,6 @@ type Description struct {
 	ReplicaSetShards bool   // whether all shards are replica sets
 	Auth             bool
 	AuthMechanisms   []string
-	Serverless       bool
 	NoScripting      bool     // whether the servers do not execute JavaScript
 	Parameters       bson.Raw // the server parameters (getParameter: '*')
 	Hosts            []string

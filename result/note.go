@@ -29,10 +29,7 @@ type DeploymentReady struct {
 }
 
 // TestStarted precedes each attempt at a test. Tests of several workers interleave.
-type TestStarted struct {
-	Test TestID
-	Time time.Time
-}
+type TestStarted struct{ Test TestID }
 
 // TestFinished ends a test. Skipped tests have no TestStarted.
 type TestFinished struct{ Verdict *Verdict }
@@ -46,10 +43,7 @@ type CellFinished struct {
 }
 
 // RunFinished is the last note.
-type RunFinished struct {
-	Time    time.Time
-	Summary Summary
-}
+type RunFinished struct{ Summary Summary }
 
 func (RunStarted) note()      {}
 func (DeploymentReady) note() {}

@@ -200,7 +200,6 @@ func TestRequirements(t *testing.T) {
 		"shardedSets": with(func(w *world) { w.deployment.Topology, w.deployment.ReplicaSetShards = deployment.Sharded, true }),
 		"balanced":    with(func(w *world) { w.deployment.Topology, w.deployment.ReplicaSetShards = deployment.LoadBalanced, true }),
 		"secured":     with(func(w *world) { w.deployment.Auth = true }),
-		"atlas":       with(func(w *world) { w.deployment.Serverless = true }),
 		"mute":        with(func(w *world) { w.deployment.Parameters = nil }),
 		"recent":      recent(),
 		"encrypts":    recent(engine.FeatureEncryption, libmongocrypt),

@@ -119,7 +119,7 @@ func (t *testRun) uriFor(e specs.Entity) string {
 	}
 	multiple := e.Value.Get("useMultipleMongoses")
 	switch {
-	case multiple == nil || about.Topology == deployment.LoadBalanced && about.Serverless:
+	case multiple == nil:
 	case !multiple.Bool && (t.site.sharded() || about.Topology == deployment.LoadBalanced):
 		return d.SingleURI()
 	}

@@ -57,7 +57,7 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	}
 	r.summary.Duration = r.cfg.Now().Sub(started)
 	r.summary.RequireTests(r.cfg.MinTests)
-	r.notify(result.RunFinished{Time: r.cfg.Now(), Summary: r.summary})
+	r.notify(result.RunFinished{Summary: r.summary})
 	return r.summary, r.err
 }
 
@@ -190,7 +190,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 				reusable = true
 				return skipped(&Skip{result.SkipRequirement, why})
 			}
-			r.notify(result.TestStarted{Test: j.id, Time: r.cfg.Now()})
+			r.notify(result.TestStarted{Test: j.id})
 			var lost error
 			if v, lost, reusable = r.runTest(ctx, s, j); lost != nil {
 				r.abandon(d, s.about.Name, lost)

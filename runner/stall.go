@@ -22,8 +22,8 @@ type stalls struct {
 }
 
 type stall struct {
-	from, to time.Time
-	length   time.Duration
+	to     time.Time
+	length time.Duration
 }
 
 // watch records stalls until the returned function is called.
@@ -52,7 +52,7 @@ func (s *stalls) note(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if length := max(now.Sub(s.tick), now.Round(0).Sub(s.tick.Round(0))); !s.tick.IsZero() && length > stallLimit {
-		s.found = append(s.found, stall{s.tick, now, length})
+		s.found = append(s.found, stall{now, length})
 	}
 	s.tick = now
 }

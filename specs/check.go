@@ -12,7 +12,7 @@ import (
 func FromValue(file string, root *source.Value) (*Suite, error) {
 	version := root.Get("schemaVersion")
 	refuse := func(v *source.Value, path, message string) (*Suite, error) {
-		return nil, invalid(file, Problem{Position: v.Position, Path: path, Rule: "schemaVersion", Message: message})
+		return nil, invalid(Problem{Position: v.Position, Path: path, Rule: "schemaVersion", Message: message})
 	}
 	switch {
 	case root.Kind != source.Document:
@@ -28,13 +28,13 @@ func FromValue(file string, root *source.Value) (*Suite, error) {
 		return refuse(version, "schemaVersion", err.Error())
 	}
 	if len(violations) > 0 {
-		return nil, &InvalidError{File: file, Problems: bySchema(violations...)}
+		return nil, &InvalidError{Problems: bySchema(violations...)}
 	}
 	i := &inspection{}
 	i.suite = i.decode(file, root)
 	i.inspect()
 	if slices.ContainsFunc(i.problems, func(p Problem) bool { return p.Severity == Error }) {
-		return nil, &InvalidError{File: file, Problems: i.problems}
+		return nil, &InvalidError{Problems: i.problems}
 	}
 	i.suite.Warnings = i.problems
 	return i.suite, nil

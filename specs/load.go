@@ -162,7 +162,7 @@ func (c *candidate) load(options Options) {
 		c.rejected, c.err = true, nil
 	case c.suite == nil:
 	case c.expected == mustBeInvalid:
-		c.err = invalid(c.name, Problem{Position: c.suite.Root.Position, Rule: "corpus",
+		c.err = invalid(Problem{Position: c.suite.Root.Position, Rule: "corpus",
 			Message: "this suite is valid, but its folder is for invalid suites"})
 	default:
 		c.suite.MustFail = c.expected == mustFail
@@ -192,7 +192,7 @@ func (c *candidate) open() (*File, error) {
 	switch {
 	case err != nil && isReport(f.Data):
 		if c.named {
-			return nil, invalid(c.name, Problem{Position: source.Position{File: c.name}, Rule: "suite",
+			return nil, invalid(Problem{Position: source.Position{File: c.name}, Rule: "suite",
 				Message: "this is a JSON report of utr, not a suite"})
 		}
 		return nil, nil
@@ -203,7 +203,7 @@ func (c *candidate) open() (*File, error) {
 	case looksLikeSuite(f.Root):
 		return f, nil
 	case c.named:
-		return nil, invalid(c.name, Problem{Position: f.Root.Position, Rule: "suite",
+		return nil, invalid(Problem{Position: f.Root.Position, Rule: "suite",
 			Message: "this is not a unified suite: it has no schemaVersion and looks like another format"})
 	}
 	return nil, nil // a file of another format
@@ -267,7 +267,7 @@ func (c *candidate) compareTwin(root *source.Value, err error) error {
 	if problems == nil {
 		return nil
 	}
-	return &InvalidError{File: c.name, Problems: problems}
+	return &InvalidError{Problems: problems}
 }
 
 func (c *candidate) twinProblem(path string, yaml, json *source.Value) Problem {
@@ -290,7 +290,7 @@ func parseError(file string, err error) error {
 	if errors.As(err, &e) {
 		p.Position, p.Message = e.Position, e.Message
 	}
-	return invalid(file, p)
+	return invalid(p)
 }
 
 // Top-level keys of a suite: those that no other format has, and those that other formats share.

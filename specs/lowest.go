@@ -25,7 +25,7 @@ var dated = map[string]int{
 func Lowest(file string, root *source.Value) (lowest Version, because *Problem, err error) {
 	version, demand, wrong, err := schema.Lowest(root)
 	if wrong != nil {
-		return lowest, nil, &InvalidError{File: file, Problems: bySchema(wrong...)}
+		return lowest, nil, &InvalidError{Problems: bySchema(wrong...)}
 	}
 	if err == nil {
 		lowest, err = ParseVersion(version)

@@ -50,11 +50,10 @@ func (p Problem) String() string {
 
 // InvalidError reports all problems of a rejected file. At least one has severity Error.
 type InvalidError struct {
-	File     string
 	Problems []Problem // in the order of the file
 }
 
-func invalid(file string, p Problem) error { return &InvalidError{File: file, Problems: []Problem{p}} }
+func invalid(p Problem) error { return &InvalidError{Problems: []Problem{p}} }
 
 // Error returns all problems, one a line.
 func (e *InvalidError) Error() string {

@@ -61,7 +61,6 @@ type deploymentReport struct {
 	Hosts          []string `json:"hosts,omitempty"`
 	Auth           bool     `json:"auth"`
 	AuthMechanisms []string `json:"authMechanisms,omitempty"`
-	Serverless     bool     `json:"serverless,omitempty"`
 	TestCommands   *bool    `json:"testCommands,omitempty"` // nil if unknown
 	JavaScript     bool     `json:"javaScript"`
 }
@@ -103,7 +102,7 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 
 func newDeploymentReport(o deployment.Description) deploymentReport {
 	version := fmt.Sprintf("%d.%d.%d", o.Version[0], o.Version[1], o.Version[2])
-	return deploymentReport{o.Name, string(o.Topology), version, o.Hosts, o.Auth, o.AuthMechanisms, o.Serverless,
+	return deploymentReport{o.Name, string(o.Topology), version, o.Hosts, o.Auth, o.AuthMechanisms,
 		runner.TestCommands(o.Parameters), !o.NoScripting}
 }
 
@@ -142,9 +141,6 @@ func (x *doctorReport) text(withTests bool) string {
 		}
 		if !d.JavaScript {
 			words = append(words, "no JavaScript")
-		}
-		if d.Serverless {
-			words = append(words, "Atlas Serverless")
 		}
 		words = append(words, d.Hosts...)
 		fmt.Fprintf(&b, "%s: %s\n", d.Name, strings.Join(words, "; "))

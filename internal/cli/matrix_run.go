@@ -455,7 +455,7 @@ func (m *matrixRun) report(ctx context.Context, out *outputs) error {
 		all.RequireTests(1)
 	}
 	all.Duration = time.Since(m.started)
-	out.notify(result.RunFinished{Time: time.Now(), Summary: all})
+	out.notify(result.RunFinished{Summary: all})
 	for _, r := range out.all {
 		if err := r.Err(); err != nil {
 			return fmt.Errorf("a report is incomplete: %w", err)

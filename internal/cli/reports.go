@@ -177,7 +177,7 @@ func (o *outputs) broke(s result.Summary, started result.RunStarted, tests []*re
 		s.Add(v)
 		o.tell(reports, result.TestFinished{Verdict: v})
 	}
-	o.tell(reports, result.RunFinished{Time: time.Now(), Summary: s})
+	o.tell(reports, result.RunFinished{Summary: s})
 }
 
 // close closes the files and combines their errors with err. An incomplete report outranks failed tests. Reports

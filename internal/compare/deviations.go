@@ -93,7 +93,7 @@ func Deviations() []Deviation {
 		{
 			ID: "D8", Engines: by(goDriver, pyMongo, nodeJS, java), Title: "does not report the labels of a client bulk write's write concern error",
 			Section:  "Retryable Writes, RetryableWriteError Labels; Bulk Write, Write Concern Errors",
-			schedule: allOf(calls("clientBulkWrite"), fault(Fault.ofWriteConcern), only("operation")),
+			schedule: allOf(calls("clientBulkWrite"), fault(Fault.ofWriteConcern), outcomesOnly()),
 			test: each(func(one Difference) bool {
 				return strings.Contains(one.Left, ".clientBulkWrite raised") && strings.Contains(one.Left, "write concern error:") &&
 					one.Right == strings.Replace(one.Left, ", RetryableWriteError", "", 1)
@@ -111,7 +111,7 @@ func Deviations() []Deviation {
 				"standalone of that version does not", Permitted: true,
 			Suite:    "network-error-of-a-standalone.yml",
 			example:  Schedule{Operation: "insertOne", Topology: "single", Faults: []Fault{{Close: true}}},
-			schedule: allOf(topology("single"), only("operation"), right("RetryableWriteError")),
+			schedule: allOf(topology("single"), outcomesOnly(), right("RetryableWriteError")),
 			test: allOf(topology("single"), outcomes(func(l, r string) bool {
 				return strings.HasSuffix(l, "raised client error") && r == l+", RetryableWriteError"
 			})),
@@ -121,7 +121,7 @@ func Deviations() []Deviation {
 			Section:  "Read and Write Concern, Errors",
 			Suite:    "write-concern-error-of-out.yml",
 			example:  Schedule{Operation: "aggregateOut", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
-			schedule: allOf(calls("aggregateOut"), fault(Fault.ofWriteConcern), only("operation")),
+			schedule: allOf(calls("aggregateOut"), fault(Fault.ofWriteConcern), outcomesOnly()),
 		},
 		{
 			ID: "D12", Engines: by(goDriver), Title: "counts other errors after an overload error against limits other than maxAdaptiveRetries",
@@ -136,7 +136,7 @@ func Deviations() []Deviation {
 			ID: "D13", Engines: by(goDriver, pyMongo, nodeJS, java),
 			Title:   "reports only the last write concern error of a bulk write, and none if a command failed",
 			Section: "CRUD, Error Handling, BulkWriteException: writeConcernError", Permitted: true,
-			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered"), only("operation"), left("write concern error:")),
+			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered"), outcomesOnly(), left("write concern error:")),
 		},
 		{
 			ID: "D14", Engines: by(goDriver, pyMongo, nodeJS, java),
@@ -145,7 +145,7 @@ func Deviations() []Deviation {
 			Suite: "labels-of-an-unknown-commit.yml",
 			example: Schedule{Operation: "commitTransaction", Topology: plainest,
 				Faults: []Fault{{Code: 50, Labels: []string{"TransientTransactionError"}}}},
-			schedule: allOf(labelled("TransientTransactionError"), only("operation"), left("UnknownTransactionCommitResult")),
+			schedule: allOf(labelled("TransientTransactionError"), outcomesOnly(), left("UnknownTransactionCommitResult")),
 		},
 		{
 			ID: "D15", Engines: by(goDriver, pyMongo), Title: "raises an error other than the last one without the label NoWritesPerformed",
@@ -274,7 +274,7 @@ func Deviations() []Deviation {
 			Section:  "CRUD, Error Handling; Retryable Writes, RetryableWriteError Labels",
 			Suite:    "write-errors-beside-write-concern-error.yml",
 			example:  Schedule{Operation: "insertManyUnordered", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
-			schedule: allOf(calls("insertMany", "insertManyUnordered"), only("operation"), fault(Fault.ofWriteConcern)),
+			schedule: allOf(calls("insertMany", "insertManyUnordered"), outcomesOnly(), fault(Fault.ofWriteConcern)),
 		},
 		{
 			ID: "D31", Engines: by(nodeJS),
@@ -320,7 +320,7 @@ func Deviations() []Deviation {
 			Section:  "Retryable Reads, If a retry attempt fails: the error of the retry is raised",
 			Suite:    "max-time-expired-of-a-retry.yml",
 			example:  Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 89}, {Code: 50}}},
-			schedule: allOf(shown.reads, only("operation"), shown.alone, left("raised server error, code 50")),
+			schedule: allOf(shown.reads, outcomesOnly(), shown.alone, left("raised server error, code 50")),
 		},
 		{
 			ID: "D37", Engines: by(java),
@@ -477,9 +477,9 @@ const (
 	cleared = "\n  pool cleared"
 )
 
-// only holds if all differences have an aspect.
-func only(aspect string) condition {
-	return each(func(one Difference) bool { return one.Aspect == aspect })
+// outcomesOnly holds if only outcomes of operations differ.
+func outcomesOnly() condition {
+	return each(func(one Difference) bool { return one.Aspect == "operation" })
 }
 
 // left and right hold if a side of the first difference contains a text.

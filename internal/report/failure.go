@@ -181,11 +181,11 @@ func (t *text) mismatch(m result.Mismatch) {
 			lines = slices.Concat(lines[from:from+shownDiff], []string{fmt.Sprintf("  … %d more lines", len(lines)-shownDiff)})
 		}
 		for _, l := range lines {
-			t.marked(4, l[:min(1, len(l))], clipLine(l))
+			t.marked(l[:min(1, len(l))], clipLine(l))
 		}
 	case m.Want != "" || m.Got != "":
-		t.marked(4, "-", "- want "+clipLine(cmp.Or(m.Want, nothing)))
-		t.marked(4, "+", "+ got  "+clipLine(cmp.Or(m.Got, nothing)))
+		t.marked("-", "- want "+clipLine(cmp.Or(m.Want, nothing)))
+		t.marked("+", "+ got  "+clipLine(cmp.Or(m.Got, nothing)))
 	}
 	if m.List != nil {
 		t.list(m.List)
@@ -229,7 +229,7 @@ func (t *text) list(l *result.List) {
 		if r.Differs && i == first {
 			arrow = ">"
 		}
-		t.marked(4, sign, fmt.Sprintf("%s %s %-*s   %s", arrow, sign, width, clip(cmp.Or(r.Want, nothing), column),
+		t.marked(sign, fmt.Sprintf("%s %s %-*s   %s", arrow, sign, width, clip(cmp.Or(r.Want, nothing), column),
 			clip(cmp.Or(r.Got, nothing), 2*column)))
 	}
 	if n := len(l.Rows) - len(rows); n > 0 {
@@ -255,15 +255,15 @@ func (t *text) clipped(indent int, s string, most int) {
 // marks are the SGR parameters of marked lines.
 var marks = map[string]int{"-": 31, "+": 32, "!": 33}
 
-// marked writes a line, in color if it has a mark.
-func (t *text) marked(indent int, mark, line string) {
+// marked writes an indented line, in color if it has a mark.
+func (t *text) marked(mark, line string) {
 	color := marks[mark]
 	if !t.options.Color || color == 0 {
-		t.line(indent, "%s", line)
+		t.line(4, "%s", line)
 		return
 	}
 	before := t.buffer.Len()
-	t.line(indent, "%s", line)
+	t.line(4, "%s", line)
 	written := strings.TrimSuffix(t.buffer.String()[before:], "\n")
 	t.buffer.Truncate(before)
 	fmt.Fprintf(&t.buffer, "\x1b[%dm%s\x1b[0m\n", color, written)

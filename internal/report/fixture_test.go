@@ -36,12 +36,12 @@ func run() []result.Note {
 	summary.Interrupt("interrupted")
 	for _, v := range past.Verdicts {
 		if v.Status != result.Skipped {
-			notes = append(notes, result.TestStarted{Test: v.Test, Time: start})
+			notes = append(notes, result.TestStarted{Test: v.Test})
 		}
 		notes = append(notes, finished(v))
 		summary.Add(v)
 	}
-	return append(notes, result.RunFinished{Time: start.Add(time.Second), Summary: summary})
+	return append(notes, result.RunFinished{Summary: summary})
 }
 
 // ended is a run of numbered tests with a letter for each: p passed, f failed,

@@ -50,7 +50,7 @@ type PastRun struct {
 // Unfinished returns the report that precedes that of a run, which may be killed: it says that the run has not
 // finished. Read recognizes it.
 func Unfinished(g Generator, start result.RunStarted) []byte {
-	return append(g(start), g(result.RunFinished{Time: start.Time, Summary: result.Summary{Breaks: []result.Break{unfinished}}})...)
+	return append(g(start), g(result.RunFinished{Summary: result.Summary{Breaks: []result.Break{unfinished}}})...)
 }
 
 var unfinished = result.Break{Reason: "it has not finished"}

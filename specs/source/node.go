@@ -29,5 +29,4 @@ type comment struct {
 	text   string // with its #
 	at     int    // its offset
 	column int    // from 0
-	alone  bool   // in its line
 }

@@ -104,8 +104,7 @@ func (p *parser) blanks() {
 	}
 	if p.char(0) == '#' && isBlank(p.char(-1)) {
 		text, _, _ := strings.Cut(p.text[p.at:], "\n")
-		alone := strings.Trim(p.text[p.line:p.at], " \t") == ""
-		p.comments = append(p.comments, comment{strings.TrimRight(text, " \t"), p.at, p.at - p.line, alone})
+		p.comments = append(p.comments, comment{strings.TrimRight(text, " \t"), p.at, p.at - p.line})
 		p.at += len(text)
 	}
 }

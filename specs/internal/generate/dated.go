@@ -63,7 +63,7 @@ func readsOf2024() specification {
 	list := readOperations(database2024)
 	codes := newFile("errors", "errors of reads", everywhere,
 		"Every error after which a read is retried, errors after which it is not, and retryReads, as today.")
-	codes.Clients = p.clients(nil)
+	codes.Clients = p.clients()
 	for _, title := range []string{"collection.find", "collection.aggregate", "database.listCollections"} {
 		codes.add(titled(list, title), readStories()...)
 	}

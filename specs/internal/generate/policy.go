@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// Policy has the differences between the stories of retryable reads and of retryable writes.
+// policy has the differences between the stories of retryable reads and of retryable writes.
 type policy struct {
 	Database string
 	Noun     string // read or write
@@ -45,7 +45,7 @@ func (p policy) labelled(c code) string {
 	return c.Name
 }
 
-// Fails is the data of failCommand for a retryable error.
+// fails is the data of failCommand for a retryable error.
 func (p policy) fails(c code) value {
 	switch {
 	case p.Label != "":
@@ -56,15 +56,15 @@ func (p policy) fails(c code) value {
 	return errorCode(c)
 }
 
-// Raises expects a retryable error.
+// raises expects a retryable error.
 func (p policy) raises(c code) value { return raisedLabels(c, p.labels(), nil) }
 
-// RaisesOff expects an error without Label.
+// raisesOff expects an error without Label.
 func (p policy) raisesOff(raises value) value { return withLabels(raises, nil, p.labels()) }
 
-// Both returns a client that retries and one that does not, with further options.
-func (p policy) clients(options value) []client {
-	return []client{p.client("client", options), observed("noRetry", merge(options, p.off()))}
+// clients returns a client that retries and one that does not.
+func (p policy) clients() []client {
+	return []client{p.client("client", nil), observed("noRetry", p.off())}
 }
 
 // CMAP events of a connection that cannot be established.
@@ -73,7 +73,7 @@ var (
 	checkOutFailed  = flow("{ connectionCheckOutFailedEvent: { reason: connectionError } }")
 )
 
-// HandshakeHello fails the hello of a new connection. maxIdleTimeMS closes the connection that discovered
+// handshakeHello fails the hello of a new connection. maxIdleTimeMS closes the connection that discovered
 // the deployment, so that the operation needs a new one. The appName, which begins with app, restricts the
 // fail point to this client, because the other may still be discovering. In the stories the operation is
 // retried, or the option is off.
@@ -89,7 +89,7 @@ func (p policy) handshakeHello(app string, require requirement) (f *file, retrie
 		off.withoutConnection(failHello(app+"noRetry", times(1)), p.Database).withCheckOuts(1)
 }
 
-// HandshakeAuth fails the authentication of a new connection. It returns the stories of each operation, and
+// handshakeAuth fails the authentication of a new connection. It returns the stories of each operation, and
 // a story for one operation.
 func (p policy) handshakeAuth(require ...requirement) (f *file, stories []story, second story) {
 	f = newFile("handshake-authentication", "handshakes that fail in authentication", requirement{},
@@ -118,7 +118,7 @@ type pooled struct {
 	First, Second value // arguments
 }
 
-// PoolCleared has two operations that share a connection. The first fails, with the error in raises if the
+// poolCleared has two operations that share a connection. The first fails, with the error in raises if the
 // option is off, and clears the pool while the second waits.
 func (p policy) poolCleared(require requirement, raises value, rows ...pooled) *file {
 	events := []string{"connectionCheckedOutEvent", "connectionCheckOutFailedEvent", "poolClearedEvent", "commandStartedEvent"}
@@ -164,7 +164,7 @@ func (p policy) poolCleared(require requirement, raises value, rows ...pooled) *
 	return f
 }
 
-// ServerSelection has a first error that makes the server unknown, and fails its hello from then on.
+// serverSelection has a first error that makes the server unknown, and fails its hello from then on.
 func (p policy) serverSelection(app string, require requirement, operations ...operation) *file {
 	f := newFile("server-selection", "no server for the retry", require,
 		"The first error makes the server unknown, and every later hello fails, so no server can be selected for the retry.",
@@ -197,7 +197,7 @@ func (p policy) serverSelection(app string, require requirement, operations ...o
 	return f
 }
 
-// OtherMongos checks the deprioritized server. The format cannot distinguish one mongos from another, so the
+// otherMongos checks the deprioritized server. The format cannot distinguish one mongos from another, so the
 // test depends on chance: every attempt on one of them fails. If the failed mongos is deprioritized, all
 // operations succeed; otherwise, with two mongoses, a quarter of them fail.
 func (p policy) otherMongos(require requirement, rows ...onMongoses) *file {
@@ -221,7 +221,7 @@ func (p policy) otherMongos(require requirement, rows ...onMongoses) *file {
 // roundCount is the number of times that OtherMongos performs an operation.
 const roundCount = 12
 
-// TellRounds adds a test in which operations of a client of several mongoses are performed one after the other. Before
+// addRounds adds a test in which operations of a client of several mongoses are performed one after the other. Before
 // lists operations before each of them.
 func (f *file) addRounds(rounds []operation, s story, before ...value) {
 	s.Before, s.Points = []value{mongosesKnown(s.By)}, append(s.Points, before...)
@@ -241,7 +241,7 @@ type onMongoses struct {
 // timeoutStories are the stories of Timeouts.
 type timeoutStories struct{ Thrice, Off, Endless, Expired, Outlasts story }
 
-// Timeouts checks that timeoutMS removes the limit of one retry. Before Outlasts, callers open a connection so
+// timeouts checks that timeoutMS removes the limit of one retry. Before Outlasts, callers open a connection so
 // that its cost is not part of the time: one attempt fits with a wide margin, and two never do.
 func (p policy) timeouts(require requirement) (*file, timeoutStories) {
 	f := newFile("timeoutMS", "retries under timeoutMS", require,

@@ -8,7 +8,7 @@ var reads = policy{Database: readDatabase, Noun: "read", Option: "retryReads", N
 func readSuites() specification {
 	var files []*file
 	for _, o := range readOperations(readDatabase) {
-		files = append(files, operationFile(o, readRequirement(o), reads.clients(nil), readStories(),
+		files = append(files, operationFile(o, readRequirement(o), reads.clients(), readStories(),
 			"Every error after which "+o.title()+" is retried, errors after which it is not, and retryReads."))
 	}
 	return specification{Name: "retryable-reads",

@@ -6,7 +6,7 @@ var writes = policy{Database: writeDatabase, Noun: "write", Option: "retryWrites
 func writeSuites() specification {
 	var files []*file
 	for _, o := range writeOperations(writeDatabase) {
-		files = append(files, operationFile(o, retrying, writes.clients(nil), append(writeStories(), oldStories()...),
+		files = append(files, operationFile(o, retrying, writes.clients(), append(writeStories(), oldStories()...),
 			"Every error after which "+o.title()+" is retried, errors after which it is not, and retryWrites.",
 			"All attempts have the same transaction number, and the data is written once."))
 	}

@@ -156,7 +156,7 @@ func (p policy) bulk() *file {
 	f := newFile("bulk", "bulkWrite of several commands", retrying,
 		"Each command of a bulk write whose statements write at most one document each has its own transaction number and is",
 		"retried with that number. If the retry fails too, the bulk write ends, ordered or not.")
-	f.Clients = p.clients(nil)
+	f.Clients = p.clients()
 	p.bulks(f, "ordered")
 	p.bulks(f, "unordered")
 	// Drivers may send the two updates in one command or in two. Either way the first command has the updateMany.
