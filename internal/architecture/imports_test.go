@@ -65,7 +65,7 @@ func rulesOf(t *testing.T, page string) rules {
 
 // onlyTests are packages with only test files.
 var onlyTests = []string{"internal/acceptance", "internal/acceptance/sweep", "internal/architecture", "internal/bench",
-	"internal/clients", "embedded/internal/replay"}
+	"internal/clients", "internal/release", "embedded/internal/replay"}
 
 // Packages import what the page allows, and every row of the page has a package.
 func TestImports(t *testing.T) {

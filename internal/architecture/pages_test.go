@@ -62,7 +62,7 @@ func TestReadme(t *testing.T) {
 		}
 		testkit.Contains(t, text, fmt.Sprintf("`%s` %d", name, tests))
 		if name == "retryable-reads" { // the first example
-			testkit.Contains(t, text, fmt.Sprintf("run specs/%s\n%d passed, 0 failed, 0 skipped\n", name, tests))
+			testkit.Contains(t, text, fmt.Sprintf("run %s\n%d passed, 0 failed, 0 skipped\n", name, tests))
 		}
 	}
 }
