@@ -73,6 +73,9 @@ func createCommand(s *call, a *args) action {
 		if doc, ok := e.Value.(bson.D); ok && len(doc) == 0 && (e.Key == "storageEngine" || e.Key == "indexOptionDefaults") {
 			continue
 		}
+		if n, whole := value.Int64(e.Value); whole && (e.Key == "max" || e.Key == "flags") { // stored as an int if it is one
+			e.Value = value.Int(n)
+		}
 		if !generic[e.Key] && e.Key != "idIndex" && e.Key != "autoIndexId" && e.Key != "clusteredIndex" {
 			options = append(options, e)
 		}

@@ -7,11 +7,15 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
 // collection returns a collection of the deployment, or nil.
 func (s *Store) collection(db, name string) *Collection {
+	if isOplog(db, name) && s.logged {
+		return s.oplog.collection()
+	}
 	for _, c := range s.databases[db] {
 		if c.Name == name {
 			return c
@@ -81,6 +85,8 @@ func (tx *Tx) Writable(db, name string, create bool) (*Collection, error) {
 		}
 		tx.settle()
 	case c == nil:
+	case isOplog(db, name) && tx.store.logged:
+		return nil, fault.Errorf(fault.NotImplemented, "writes to the oplog are not implemented by the embedded deployment")
 	case c.IsView():
 		return nil, OnView(c)
 	case c.frozen:

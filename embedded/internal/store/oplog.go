@@ -72,6 +72,7 @@ type oplog struct {
 	first   int64          // sequence number of entries[0]
 	from    bson.Timestamp // time of the last removed entry
 	bytes   int
+	shown   shown
 }
 
 // next returns the sequence number of the next entry.
@@ -84,6 +85,7 @@ func (o *oplog) truncate(seq int64) {
 		o.bytes -= e.bytes()
 	}
 	o.entries = o.entries[:keep]
+	o.shown.forget(seq)
 }
 
 func (o *oplog) append(e Entry) {

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// shown is the oplog as the collection local.oplog.rs: a record for each entry, made when the collection is read.
+type shown struct {
+	mu      sync.Mutex
+	uuid    bson.Binary
+	records []*Record // of the entries from first on
+	first   int64
+}
+
+// isOplog reports whether a namespace is that of the oplog.
+func isOplog(db, name string) bool { return db == "local" && name == "oplog.rs" }
+
+// collection returns a snapshot of the oplog as a capped collection without indexes. The caller holds the store's lock.
+func (o *oplog) collection() *Collection {
+	s := &o.shown
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.uuid.Data) == 0 {
+		s.uuid = value.NewUUID()
+	}
+	s.records = s.records[min(max(o.first-s.first, 0), int64(len(s.records))):]
+	s.first = o.first
+	for i := len(s.records); i < len(o.entries); i++ {
+		e := &o.entries[i]
+		s.records = append(s.records, NewRecord(o.first+int64(i)+1, value.Encode(e.document())))
+	}
+	n := len(s.records)
+	return &Collection{DB: "local", Name: "oplog.rs", UUID: s.uuid, Options: bson.D{{Key: "capped", Value: true}, {Key: "size", Value: int64(MaxOplogBytes)}},
+		Capped: true, MaxSize: MaxOplogBytes, docs: s.records[:n:n], shared: true, lastID: new(int64), frozen: true}
+}
+
+// forget removes the records of entries from a sequence number on.
+func (s *shown) forget(seq int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := max(seq-s.first, 0); n < int64(len(s.records)) {
+		s.records = s.records[:n:n]
+	}
+}
+
+// document returns the entry in the form of the oplog. An update has the new document, as a replacement has.
+func (e *Entry) document() bson.D {
+	op, ns, o, o2 := "c", e.DB+".$cmd", bson.D(nil), bson.D(nil)
+	id := func(r *Record) bson.D { return bson.D{{Key: "_id", Value: value.Get(r.doc, "_id")}} }
+	switch e.Kind {
+	case Insert:
+		op, o = "i", e.New.doc
+	case Update, Replace:
+		op, o, o2 = "u", e.New.doc, id(e.New)
+	case Delete:
+		op, o = "d", id(e.Old)
+	case Rename:
+		o = bson.D{{Key: "renameCollection", Value: e.DB + "." + e.Coll}, {Key: "to", Value: e.To}}
+	case DropDatabase:
+		o = bson.D{{Key: "dropDatabase", Value: int32(1)}}
+	default:
+		name := map[Kind]string{Modify: "collMod"}[e.Kind]
+		if name == "" {
+			name = string(e.Kind)
+		}
+		o = append(bson.D{{Key: name, Value: e.Coll}}, e.Detail...)
+	}
+	if op != "c" {
+		ns = e.DB + "." + e.Coll
+	}
+	out := bson.D{{Key: "op", Value: op}, {Key: "ns", Value: ns}}
+	out = value.AddIf(out, len(e.UUID.Data) > 0, "ui", e.UUID)
+	out = append(out, bson.E{Key: "o", Value: o})
+	out = value.AddIf(out, o2 != nil, "o2", o2)
+	return append(out, bson.E{Key: "ts", Value: e.TS}, bson.E{Key: "t", Value: int64(1)}, bson.E{Key: "v", Value: int64(2)},
+		bson.E{Key: "wall", Value: e.Wall})
+}
