@@ -86,17 +86,12 @@ func wholeOr(f func(float64) float64) func(*Env, any) any {
 	}
 }
 
-func ceil(f float64) float64  { return math.Ceil(f) }
-func floor(f float64) float64 { return math.Floor(f) }
-
 func squareRoot(e *Env, v any) any {
 	if value.Float(v) < 0 {
 		return e.fail(28714, "$sqrt's argument must be greater than or equal to 0")
 	}
 	return math.Sqrt(value.Float(v))
 }
-
-func exponential(_ *Env, v any) any { return math.Exp(value.Float(v)) }
 
 func naturalLog(e *Env, v any) any {
 	if f := value.Float(v); f <= 0 {
@@ -249,9 +244,6 @@ func rounding(name string, f func(float64) float64) func(*Env, []any) any {
 		return n
 	}
 }
-
-func roundEven(f float64) float64 { return math.RoundToEven(f) }
-func truncate(f float64) float64  { return math.Trunc(f) }
 
 // operands returns the values of an operator that also accumulates: those of its only argument if that is an array.
 func operands(v []any) []any {

@@ -1,8 +1,10 @@
 package expression
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
+	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -43,13 +45,13 @@ var operators = map[string]operator{
 	"$mod":      {2, 2, of(mod)},
 	"$pow":      {2, 2, of(pow)},
 	"$log":      {2, 2, of(logarithm)},
-	"$round":    {1, 2, of(rounding("$round", roundEven))},
-	"$trunc":    {1, 2, of(rounding("$trunc", truncate))},
+	"$round":    {1, 2, of(rounding("$round", math.RoundToEven))},
+	"$trunc":    {1, 2, of(rounding("$trunc", math.Trunc))},
 	"$abs":      numeric("$abs", abs),
-	"$ceil":     numeric("$ceil", wholeOr(ceil)),
-	"$floor":    numeric("$floor", wholeOr(floor)),
+	"$ceil":     numeric("$ceil", wholeOr(math.Ceil)),
+	"$floor":    numeric("$floor", wholeOr(math.Floor)),
 	"$sqrt":     numeric("$sqrt", squareRoot),
-	"$exp":      numeric("$exp", exponential),
+	"$exp":      numeric("$exp", func(_ *Env, v any) any { return math.Exp(value.Float(v)) }),
 	"$ln":       numeric("$ln", naturalLog),
 	"$log10":    numeric("$log10", log10),
 	"$rand":     {0, 1, func(*Env, []Expr) any { return rand.Float64() }},
@@ -85,7 +87,7 @@ var operators = map[string]operator{
 	"$toLower":      {1, 1, of(func(e *Env, v []any) any { return lower(text(e, v[0])) })},
 	"$toUpper":      {1, 1, of(func(e *Env, v []any) any { return upper(text(e, v[0])) })},
 	"$strcasecmp":   {2, 2, of(strcasecmp)},
-	"$strLenCP":     {1, 1, of(func(e *Env, v []any) any { return length(e, "$strLenCP", 34471, v[0], runes) })},
+	"$strLenCP":     {1, 1, of(func(e *Env, v []any) any { return length(e, "$strLenCP", 34471, v[0], utf8.RuneCountInString) })},
 	"$strLenBytes":  {1, 1, of(func(e *Env, v []any) any { return length(e, "$strLenBytes", 34473, v[0], bytes) })},
 	"$split":        {2, 2, of(split)},
 	"$indexOfCP":    {2, 4, of(func(e *Env, v []any) any { return indexOf(e, "$indexOfCP", v, true) })},

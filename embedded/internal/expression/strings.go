@@ -84,7 +84,6 @@ func strcasecmp(e *Env, v []any) any {
 	return int32(strings.Compare(upper(text(e, v[0])), upper(text(e, v[1]))))
 }
 
-func runes(s string) int { return utf8.RuneCountInString(s) }
 func bytes(s string) int { return len(s) }
 
 func length(e *Env, name string, code int32, v any, count func(string) int) any {
@@ -132,7 +131,7 @@ func indexOf(e *Env, name string, v []any, points bool) any {
 	}
 	n := len(s)
 	if points {
-		n = runes(s)
+		n = utf8.RuneCountInString(s)
 	}
 	from, to, ok := e.bounds(name, v[2:], n)
 	if !ok {
@@ -147,7 +146,7 @@ func indexOf(e *Env, name string, v []any, points bool) any {
 		if at < 0 {
 			return int32(-1)
 		}
-		return int32(from + runes(string(list[from:to])[:at]))
+		return int32(from + utf8.RuneCountInString(string(list[from:to])[:at]))
 	}
 	at := strings.Index(s[from:to], token)
 	if at < 0 {
@@ -308,7 +307,7 @@ func regexes(name string) func(p *parser, arg any) Expr {
 						captures = append(captures, s[m[i]:m[i+1]])
 					}
 				}
-				found = append(found, bson.D{{Key: "match", Value: s[m[0]:m[1]]}, {Key: "idx", Value: int32(runes(s[:m[0]]))},
+				found = append(found, bson.D{{Key: "match", Value: s[m[0]:m[1]]}, {Key: "idx", Value: int32(utf8.RuneCountInString(s[:m[0]]))},
 					{Key: "captures", Value: captures}})
 			}
 			switch {
