@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/internal/compare"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/site"
 )
@@ -52,7 +54,7 @@ func writeSite(c *call, dir string, names []string) error {
 	if !slices.ContainsFunc(reports, func(r *site.Report) bool { return r.Tests() > 0 }) {
 		return usage("no report has a test")
 	}
-	pages := site.New(reports)
+	pages := site.New(reports, knownDeviations())
 	files := pages.Files(func(to io.Writer, r *site.Report, earlier []*site.Report) error {
 		return writeDetail(to, r.Name, earlier)
 	})
@@ -72,6 +74,15 @@ func writeSite(c *call, dir string, names []string) error {
 		}
 	}
 	return c.print(fmt.Sprintf("%s: %s\n", filepath.Join(dir, "index.html"), pages))
+}
+
+// knownDeviations describes the deviations of drivers, by suite of specs/deviations.
+func knownDeviations() map[string]string {
+	known := map[string]string{}
+	for _, d := range compare.Deviations() {
+		known[strings.TrimSuffix(d.Suite, ".yml")] = d.ID + ": " + d.Title + "; " + d.Section
+	}
+	return known
 }
 
 // writeDetail writes the HTML report of a run.

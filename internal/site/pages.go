@@ -32,12 +32,12 @@ type Site struct {
 	engines []*Engine
 	pages   map[*Engine]string
 	details map[*Report]string // pages of reports that are the newest of any engine and suites
-	badges  slugs
+	known   map[string]string  // deviations by suite of specs/deviations
 }
 
-// New arranges reports, which need not be in order.
-func New(reports []*Report) *Site {
-	s := &Site{reports: sorted(reports), engines: Engines(reports), pages: map[*Engine]string{}, details: map[*Report]string{}}
+// New arranges reports, which need not be in order. known says what suites of specs/deviations are about, by name.
+func New(reports []*Report, known map[string]string) *Site {
+	s := &Site{reports: sorted(reports), engines: Engines(reports), pages: map[*Engine]string{}, details: map[*Report]string{}, known: known}
 	var pages, details slugs
 	for _, e := range s.engines {
 		s.pages[e] = "engines/" + pages.of(e.Name) + ".html"
@@ -206,7 +206,7 @@ type causeView struct {
 }
 
 type deviationView struct {
-	Suite string
+	Suite, Known string
 	departure
 }
 
@@ -237,7 +237,7 @@ func (s *Site) engine(e *Engine) engineView {
 	}
 	departs := e.departs()
 	for _, name := range slices.Sorted(maps.Keys(departs)) {
-		v.Deviations = append(v.Deviations, deviationView{name, departs[name]})
+		v.Deviations = append(v.Deviations, deviationView{name, s.known[name], departs[name]})
 	}
 	return v
 }

@@ -22,7 +22,7 @@ import (
 func files(t *testing.T, reports ...*Report) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, f := range New(reports).Files(func(to io.Writer, r *Report, earlier []*Report) error {
+	for _, f := range New(reports, map[string]string{"x": "D1: <b>"}).Files(func(to io.Writer, r *Report, earlier []*Report) error {
 		_, err := fmt.Fprintf(to, "details of %s, after %d", r.Began, len(earlier))
 		return err
 	}) {
@@ -101,7 +101,7 @@ func TestSite(t *testing.T) {
 		{"what is not supported", []*Report{night(1, "s")}, page, []string{`<td class="number">1</td><td>collection.count</td>`}, nil},
 		{"deviations", []*Report{saved(t, july(1, "py 4"), none, verdict("", "specs/deviations/x.yml", result.KnownFailing, "", "permitted: D1"),
 			verdict("", "specs/deviations/y.yml", result.Passed, "", ""))}, page,
-			[]string{"<th>x</th><td>differs</td><td>permitted: D1</td>", "<th>y</th><td>same</td><td></td>"}, nil},
+			[]string{"<th>x</th><td>differs</td><td>D1: &lt;b&gt;</td><td>permitted: D1</td>", "<th>y</th><td>same</td><td></td><td></td>"}, nil},
 		{"causes of failures", []*Report{night(1, "ff")}, page, []string{`<b class="failed">failed</b> 2 tests of <a href="../reports/memory.html#q=retryable-reads%2F">`,
 			`<div class="why">it differs</div>`}, nil},
 		{"history, newest first, with commits", []*Report{night(1, "pf"), night(2, "ppk")}, page, []string{
@@ -220,7 +220,7 @@ func TestSiteInBrowser(t *testing.T) {
 		return page.Err()
 	}
 	var engines []string
-	for _, f := range New(slices.Collect(maps.Keys(reports))).Files(detail) {
+	for _, f := range New(slices.Collect(maps.Keys(reports)), nil).Files(detail) {
 		var b bytes.Buffer
 		testkit.Check(t, f.Write(&b))
 		pages[f.Path] = b.Bytes()
