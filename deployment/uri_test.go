@@ -112,7 +112,7 @@ func TestEmbeddedOffers(t *testing.T) {
 	}
 }
 
-func TestMending(t *testing.T) {
+func TestRepairs(t *testing.T) {
 	p := newPool(nil)
 	p.repairs = true
 	testkit.Equal(t, "sources that mend", []bool{p.Repairs(), newPool(nil).Repairs()}, []bool{true, false})

@@ -84,7 +84,7 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-func TestLeft(t *testing.T) {
+func TestOtherFiles(t *testing.T) {
 	for want, l := range map[string]specs.Loaded{
 		"":                                {},
 		"skipped 1 file in other formats": {Others: []string{"a"}},

@@ -395,7 +395,7 @@ func TestServerLogOfFailure(t *testing.T) {
 
 // The servers finish the commands of a test before its fail points are turned off and
 // its outcome is read.
-func TestServersThatGoOn(t *testing.T) {
+func TestServersContinueCommands(t *testing.T) {
 	b := suitetest.New(t, deployment.EmbeddedOptions{})
 	b.Config.AllTopologies, b.Config.Jobs = true, 1
 	suitetest.CheckVerdicts(t, b.Run(t, load(t, "goes-on")), result.SkipRequirement)

@@ -44,8 +44,8 @@ func TestKill(t *testing.T) {
 	testkit.Check(t, testkit.Receive(t, "the shell's child ends", ended))
 }
 
-// TestGone kills a shell that has already exited.
-func TestGone(t *testing.T) {
+// TestKillAfterTheExit kills a shell that has already exited.
+func TestKillAfterTheExit(t *testing.T) {
 	c, _, reaped := start(t, "echo started")
 	testkit.Receive(t, "the shell ends", reaped)
 	if processgroup.Exists(c.Process) {

@@ -149,9 +149,9 @@ func TestEveryRuleHasAStory(t *testing.T) {
 	}
 }
 
-// TestAsToday checks that an unpinned thread reads from the servers that package selection returns: the modes have
+// TestModesAreThoseOfToday checks that an unpinned thread reads from the servers that package selection returns: the modes have
 // not changed.
-func TestAsToday(t *testing.T) {
+func TestModesAreThoseOfToday(t *testing.T) {
 	types := []string{"primary", "secondary", "down", "recovering"}
 	sets := []string{"", "dc:ny", "dc:ny,rack:1", "dc:sf"}
 	n := 0

@@ -110,8 +110,8 @@ func grown(samples []sample) string {
 	return ""
 }
 
-// grown detects leaks.
-func TestGrown(t *testing.T) {
+// TestLeaksAreDetected checks grown.
+func TestLeaksAreDetected(t *testing.T) {
 	for _, r := range []struct {
 		reason  string
 		samples []sample
