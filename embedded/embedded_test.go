@@ -141,7 +141,10 @@ func TestRoles(t *testing.T) {
 	commands := []string{`{"find": "c"}`, `{"insert": "c", "documents": [{}]}`, `{"drop": "c"}`, `{"getParameter": 1, "enableTestCommands": 1, "$db": "admin"}`,
 		`{"configureFailPoint": "failCommand", "mode": "off", "$db": "admin"}`, `{"endSessions": []}`,
 		`{"listDatabases": 1, "authorizedDatabases": false, "$db": "admin"}`}
+	testkit.Check(t, connect(t, d.URI()).Database("admin").RunCommand(testkit.Context(t), testkit.Extended[bson.D](t, `{"createRole": "adds", "roles": ["clusterMonitor"],
+		"privileges": [{"resource": {"db": "db", "collection": "c"}, "actions": ["insert"]}, {"resource": {"db": "", "collection": "d"}, "actions": ["find"]}]}`)).Err())
 	for i, row := range []struct{ roles, may string }{
+		{`["adds"]`, "insert getParameter configureFailPoint endSessions listDatabases"},
 		{`["root"]`, "find insert drop getParameter configureFailPoint endSessions listDatabases"},
 		{`[]`, "configureFailPoint endSessions"},
 		{`["read"]`, "configureFailPoint endSessions"}, // of admin

@@ -28,6 +28,7 @@ type User struct {
 // Users are the users of a deployment. The methods may be called concurrently.
 type Users struct {
 	users    sync.Map    // *User by database.name
+	roles    sync.Map    // customRole by role
 	nonEmpty atomic.Bool // a user exists
 }
 

@@ -345,7 +345,9 @@ func (x *exchange) authorize() error {
 		return nil
 	}
 	if x.conn.user != nil {
-		x.request.Reads = x.conn.user.reads
+		x.request.Reads = func(db string) bool {
+			return slices.ContainsFunc(x.conn.user.roles, func(r role) bool { return x.conn.server.cluster.Users.reads(r, db) })
+		}
 		return x.permitted()
 	}
 	localhostException := x.row.LocalhostException && x.request.DB == "admin" && !x.conn.server.cluster.Users.nonEmpty.Load()

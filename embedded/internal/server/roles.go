@@ -47,12 +47,14 @@ var ofAnyUser = map[string]bool{"startSession": true, "refreshSessions": true, "
 var ofMonitors = map[string]bool{"serverStatus": true, "getCmdLineOpts": true, "getParameter": true, "replSetGetStatus": true,
 	"replSetGetConfig": true, "listShards": true, "hostInfo": true, "getLog": true}
 
-// reads reports whether the user may read a database, or with "" all of them.
-func (u *User) reads(db string) bool {
-	return slices.ContainsFunc(u.roles, func(r role) bool {
-		may, some := limited[r.name]
-		return !some || may.monitors || may.reads && (may.everywhere || r.database == db)
-	})
+// reads reports whether a role permits to read a database, or with "" all of them.
+func (u *Users) reads(r role, db string) bool {
+	if custom, ok := u.custom(r); ok {
+		return slices.ContainsFunc(custom.privileges, func(p privilege) bool { return db != "" && (p.database == "" || p.database == db) }) ||
+			slices.ContainsFunc(custom.inherits, func(r role) bool { return u.reads(r, db) })
+	}
+	may, some := limited[r.name]
+	return !some || may.monitors || may.reads && (may.everywhere || r.database == db)
 }
 
 // permitted rejects a command for which the user has no role.
@@ -60,15 +62,20 @@ func (x *exchange) permitted() error {
 	if x.row.BeforeAuth || ofAnyUser[x.row.Name] {
 		return nil
 	}
-	data := x.conn.server.cluster.onData[x.row.Name]
-	for _, r := range x.conn.user.roles {
-		may, some := limited[r.name]
-		onData := may.reads && data && (may.everywhere || r.database == x.request.DB) && (may.writes || !x.row.Write)
-		if !some || onData || may.monitors && ofMonitors[x.row.Name] {
-			return nil
-		}
+	if slices.ContainsFunc(x.conn.user.roles, x.grants) {
+		return nil
 	}
 	return fault.Errorf(fault.Unauthorized, "not authorized on %s to execute command { %s: %s }", x.request.DB, x.row.Name, operand(x.request.Body))
+}
+
+// grants reports whether a role permits the command.
+func (x *exchange) grants(r role) bool {
+	if custom, ok := x.conn.server.cluster.Users.custom(r); ok {
+		return custom.permits(x)
+	}
+	may, some := limited[r.name]
+	onData := may.reads && x.conn.server.cluster.onData[x.row.Name] && (may.everywhere || r.database == x.request.DB) && (may.writes || !x.row.Write)
+	return !some || onData || may.monitors && ofMonitors[x.row.Name]
 }
 
 // operand is the value of the first field of a command in a message, which contains nothing else: it could be a secret.

@@ -35,6 +35,8 @@ func protocolRows() []entry {
 		{commands.Row{Name: "dropUser", Write: true}, (*exchange).dropUser},
 		{commands.Row{Name: "dropAllUsersFromDatabase", Write: true}, (*exchange).dropAllUsers},
 		{commands.Row{Name: "usersInfo"}, (*exchange).usersInfo},
+		{commands.Row{Name: "createRole", Write: true}, (*exchange).createRole},
+		{commands.Row{Name: "dropRole", Write: true}, (*exchange).dropRole},
 
 		// Diagnostics.
 		{commands.Row{Name: "ping", BeforeAuth: true, NoAfterClusterTime: true, API: "1"}, (*exchange).ping},
