@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,7 +73,7 @@ func TestFrameworks(t *testing.T) {
 	} {
 		t.Run(framework.name, func(t *testing.T) {
 			program, env, args, standin := framework.command(t)
-			probe := exec.Command(program, append(args[:len(args):len(args)], "--version")...)
+			probe := exec.Command(program, append(slices.Clip(args), "--version")...)
 			probe.Env = env
 			if probe.Run() != nil {
 				t.Logf("not verified: %s itself, which is not installed", framework.name)
@@ -93,7 +94,7 @@ func TestFrameworks(t *testing.T) {
 						testkit.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 					}
 					c := exec.CommandContext(testkit.Context(t), program, args...)
-					c.Dir, c.Env = dir, append(env, "PATH="+r.path, "TMPDIR="+t.TempDir(), "PYTHONDONTWRITEBYTECODE=1")
+					c.Dir, c.Env = dir, append(slices.Clip(env), "PATH="+r.path, "TMPDIR="+t.TempDir(), "PYTHONDONTWRITEBYTECODE=1")
 					var out bytes.Buffer
 					c.Stdout, c.Stderr = &out, &out
 					c.WaitDelay = 10 * time.Second // a server that is left over holds standard error, which is an error
