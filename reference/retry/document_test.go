@@ -69,7 +69,7 @@ func ruleRows(t *testing.T) string {
 		if !ok {
 			s, _ = witness(t, without(r.ID), false)
 		}
-		return []string{r.ID, r.Statement, r.Section, r.Revision, fmt.Sprintf("[%s](../reference/retry/testdata/%[1]s.txt): %s", s.File, s.Title)}
+		return []string{r.ID, r.Statement, r.Section, r.Revision, fmt.Sprintf("[%s](../../reference/retry/testdata/%[1]s.txt): %s", s.File, s.Title)}
 	})
 }
 
