@@ -69,6 +69,9 @@ func TestArtifacts(t *testing.T) {
 		"completion/utr.bash", "completion/utr.zsh", "completion/utr.fish", "completion/utr.powershell"} {
 		testkit.Equal(t, name+" is in "+archive, slices.Contains(content, name), true)
 	}
+	for _, manifest := range []string{"homebrew/Casks/utr.rb", "scoop/utr.json"} {
+		testkit.Contains(t, testkit.Read(t, filepath.Join(dir, manifest)), "https://github.com/unified-test-runner/utr/releases/download/v")
+	}
 	if program, err := exec.LookPath("dpkg-deb"); err == nil && runtime.GOARCH == "amd64" {
 		out, err := exec.Command(program, "--contents", filepath.Join(dir, "utr_"+version+"_linux_amd64.deb")).Output()
 		testkit.Check(t, err)
@@ -145,6 +148,7 @@ func TestEmptyFolder(t *testing.T) {
 	testkit.Equal(t, "the system", about["os"]+"/"+about["arch"], runtime.GOOS+"/"+runtime.GOARCH)
 	if os.Getenv(envDist) != "" {
 		testkit.Equal(t, "digits of the commit", len(about["commit"]), 40)
+		testkit.Equal(t, "built from a changed checkout: "+about["version"], strings.Contains(about["version"], "dirty"), false)
 	}
 	m.run(0, "run smoke", "1 passed, 0 failed, 0 skipped")
 	m.run(0, "run --topology replicaset --run collection.find.*NotWritablePrimary retryable-reads", " passed, 0 failed, 0 skipped")
