@@ -66,7 +66,7 @@ func whole(parse func(p *parser, e bson.E) predicate) fieldOperator {
 }
 
 // later are operators that servers have and the embedded deployment does not.
-var later = []string{"$geoWithin", "$geoIntersects", "$near", "$nearSphere", "$within", "$jsonSchema", "$text", "$sampleRate"}
+var later = []string{"$geoWithin", "$geoIntersects", "$near", "$nearSphere", "$within", "$text", "$sampleRate"}
 
 // operator parses one operator on a field, such as {$gt: 1}.
 func (p *parser) operator(parts []string, e bson.E) node {

@@ -34,12 +34,14 @@ type Filter struct {
 	scripted bool
 	text     bool
 	all      bool // every document matches
+	source   bson.D
+	opts     Options
 }
 
 // Compile parses a filter. Errors are *fault.Error with the server's codes and messages.
 func Compile(filter bson.D, opts Options) (*Filter, error) {
 	p := &parser{opts: opts}
-	f := &Filter{root: p.conjunction(filter), all: len(filter) == 0, scripted: p.scripted, text: p.needsText}
+	f := &Filter{root: p.conjunction(filter), all: len(filter) == 0, scripted: p.scripted, text: p.needsText, source: filter, opts: opts}
 	if v, ok := value.Field(filter, "_id"); ok {
 		v, ok = Required(v)
 		_, isArray := v.(bson.A) // matches an element, too
@@ -232,6 +234,9 @@ func (p *parser) clause(e bson.E) node {
 		return and(nil)
 	case "$text":
 		return p.text(e.Value)
+	case "$jsonSchema":
+		s := p.schema(e.Value)
+		return func(doc any, _ *run) bool { return s.failures(doc) == nil }
 	case "$expr":
 		return p.expr(e.Value)
 	case "$where":

@@ -69,6 +69,20 @@ func refused(t *testing.T, err error) string {
 
 func TestFilters(t *testing.T) { testkit.PlayCases(t, file, matched) }
 
+func TestMismatches(t *testing.T) {
+	testkit.PlayCases(t, "testdata/mismatches.txt", func(t *testing.T, in string) string {
+		filter, document := parts(t, in)
+		f, err := Compile(filter, Options{})
+		if err != nil {
+			return refused(t, err)
+		}
+		if ok, err := f.Matches(document); ok || err != nil {
+			return fmt.Sprint(ok)
+		}
+		return value.Text(f.Mismatch(document))
+	})
+}
+
 func TestProjections(t *testing.T) {
 	testkit.PlayCases(t, "testdata/projections.txt", func(t *testing.T, in string) string {
 		projection, document, _ := strings.Cut(in, " of ")

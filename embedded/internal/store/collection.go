@@ -297,14 +297,18 @@ func (c *Collection) preimages() bool {
 	return value.Truthy(value.Get(value.As[bson.D](c.Options, "changeStreamPreAndPostImages"), "enabled"))
 }
 
-// valid applies the validator of a collection.
-func (tx *Tx) valid(c *Collection, doc bson.D) error {
+// valid applies the validator of a collection to a new document or the new content of an old one, unless that is nil.
+func (tx *Tx) valid(c *Collection, old *Record, doc bson.D) error {
 	if c.Validator == nil || tx.Unvalidated {
 		return nil
 	}
-	for _, o := range c.Options {
-		if o.Key == "validationLevel" && o.Value == "off" || o.Key == "validationAction" && o.Value == "warn" {
-			return nil
+	level := value.Get(c.Options, "validationLevel")
+	if level == "off" || value.Get(c.Options, "validationAction") == "warn" {
+		return nil
+	}
+	if level == "moderate" && old != nil {
+		if ok, err := c.Validator.Matches(old.Document()); !ok {
+			return err
 		}
 	}
 	if ok, err := c.Validator.Matches(doc); ok || err != nil {
@@ -313,20 +317,7 @@ func (tx *Tx) valid(c *Collection, doc bson.D) error {
 	e := fault.Errorf(fault.DocumentValidationFailure, "Document failed validation")
 	e.Extra = bson.D{{Key: "errInfo", Value: bson.D{
 		{Key: "failingDocumentId", Value: value.Get(doc, "_id")},
-		{Key: "details", Value: validationDetails(value.As[bson.D](c.Options, "validator"), doc)},
+		{Key: "details", Value: c.Validator.Mismatch(doc)},
 	}}}
 	return e
-}
-
-// validationDetails returns the errInfo.details of a failed validation. Only a single $type rule has a reason.
-func validationDetails(rules, doc bson.D) bson.D {
-	if len(rules) == 1 {
-		ops, _ := rules[0].Value.(bson.D)
-		v, has := value.Field(doc, rules[0].Key)
-		if len(ops) == 1 && ops[0].Key == "$type" && has {
-			return bson.D{{Key: "operatorName", Value: "$type"}, {Key: "specifiedAs", Value: rules}, {Key: "reason", Value: "type did not match"},
-				{Key: "consideredValue", Value: v}, {Key: "consideredType", Value: value.TypeName(v)}}
-		}
-	}
-	return bson.D{{Key: "specifiedAs", Value: rules}}
 }

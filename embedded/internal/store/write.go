@@ -109,7 +109,7 @@ func (tx *Tx) write(c *Collection, kind Kind, old, updated *Record) {
 
 // Insert stores a document, which must begin with _id.
 func (tx *Tx) Insert(c *Collection, doc bson.D, raw bson.Raw) error {
-	if err := cmp.Or(tx.valid(c, doc), tx.claimKeys(c, doc, 0)); err != nil {
+	if err := cmp.Or(tx.valid(c, nil, doc), tx.claimKeys(c, doc, 0)); err != nil {
 		return err
 	}
 	r := c.newRecord(raw)
@@ -134,7 +134,7 @@ func (tx *Tx) Replace(c *Collection, r *Record, doc bson.D, kind Kind) (bson.Raw
 	if err := tx.claimRecord(c, r); err != nil || bytes.Equal(raw, r.Raw) {
 		return raw, err
 	}
-	if err := cmp.Or(tx.valid(c, doc), tx.claimKeys(c, doc, r.ID)); err != nil {
+	if err := cmp.Or(tx.valid(c, r, doc), tx.claimKeys(c, doc, r.ID)); err != nil {
 		return nil, err
 	}
 	tx.write(c, kind, r, NewRecord(r.ID, raw))

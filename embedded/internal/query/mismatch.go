@@ -1,0 +1,126 @@
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/expression"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// reasons is why a field does not match an operator, as errInfo of a validator shows it.
+var reasons = map[string]string{
+	"$eq": "comparison failed", "$gt": "comparison failed", "$gte": "comparison failed", "$lt": "comparison failed", "$lte": "comparison failed",
+	"$ne": "comparison succeeded", "$in": "no matching value found in array", "$nin": "matching value found in array", "$type": "type did not match",
+	"$regex": "regular expression did not match", "$size": "array length was not equal to given size", "$mod": "$mod did not evaluate to expected remainder",
+	"$all": "array did not contain all specified values", "$elemMatch": "array did not satisfy the child predicate",
+	"$bitsAllSet": "bitwise operator failed to match", "$bitsAllClear": "bitwise operator failed to match",
+	"$bitsAnySet": "bitwise operator failed to match", "$bitsAnyClear": "bitwise operator failed to match",
+}
+
+// Mismatch returns why a document does not match: the details of errInfo (MongoDB manual, "Handle Invalid Documents").
+func (f *Filter) Mismatch(doc bson.D) bson.D {
+	p := &parser{opts: f.opts}
+	return p.mismatch(f.source, doc)
+}
+
+// mismatch returns why a document does not match one of the conditions of a filter, or several.
+func (p *parser) mismatch(filter, doc bson.D) bson.D {
+	clauses := separate(filter)
+	if len(clauses) == 1 {
+		return p.why(clauses[0], doc)
+	}
+	return operator("$and", bson.E{Key: "clausesNotSatisfied", Value: p.clauses(clauses, doc)})
+}
+
+// separate splits the operators on a field.
+func separate(filter bson.D) (out []bson.E) {
+	for _, e := range filter {
+		ops, _ := e.Value.(bson.D)
+		_, hasOptions := value.Field(ops, "$options")
+		if strings.HasPrefix(e.Key, "$") || !IsOperators(ops) || hasOptions {
+			out = append(out, e)
+			continue
+		}
+		for _, op := range ops {
+			out = append(out, bson.E{Key: e.Key, Value: bson.D{op}})
+		}
+	}
+	return out
+}
+
+// clauses returns those of a list of conditions that a document does not match, with their positions.
+func (p *parser) clauses(list []bson.E, doc bson.D) (out bson.A) {
+	for i, e := range list {
+		if !p.clause(e)(doc, &run{}) {
+			out = append(out, bson.D{{Key: "index", Value: int32(i)}, {Key: "details", Value: p.why(e, doc)}})
+		}
+	}
+	return out
+}
+
+// why returns why a document does not match a condition.
+func (p *parser) why(e bson.E, doc bson.D) bson.D {
+	list, _ := e.Value.(bson.A)
+	switch e.Key {
+	case "$jsonSchema":
+		s := p.schema(e.Value)
+		return append(operator(e.Key, s.about...), bson.E{Key: "schemaRulesNotSatisfied", Value: s.failures(doc)})
+	case "$and", "$or":
+		var failed bson.A
+		for i, item := range list {
+			if inner := item.(bson.D); !p.conjunction(inner)(doc, &run{}) {
+				failed = append(failed, bson.D{{Key: "index", Value: int32(i)}, {Key: "details", Value: p.mismatch(inner, doc)}})
+			}
+		}
+		return operator(e.Key, bson.E{Key: "clausesNotSatisfied", Value: failed})
+	case "$expr":
+		out := bson.D{{Key: "operatorName", Value: e.Key}, {Key: "specifiedAs", Value: bson.D{e}}, {Key: "reason", Value: "expression did not match"}}
+		x, err := expression.Parse(e.Value, p.opts.Let)
+		if err != nil {
+			return out
+		}
+		result, err := x.Eval(expression.NewEnv(doc, p.opts.Let))
+		return value.AddIf(out, err == nil, "expressionResult", result)
+	case "$nor":
+		return bson.D{{Key: "operatorName", Value: e.Key}, {Key: "specifiedAs", Value: bson.D{e}}}
+	}
+	return whyField(e, doc)
+}
+
+// whyField returns why a document does not match a condition on a field.
+func whyField(e bson.E, doc bson.D) bson.D {
+	name := "$eq"
+	if ops, ok := e.Value.(bson.D); ok && IsOperators(ops) {
+		name = ops[0].Key
+	} else if _, isRegex := e.Value.(bson.Regex); isRegex {
+		name = "$regex"
+	}
+	out := bson.D{{Key: "operatorName", Value: name}, {Key: "specifiedAs", Value: bson.D{e}}}
+	var found bson.A
+	Leaves(doc, strings.Split(e.Key, "."), func(v any) { found = append(found, v) })
+	found = slices.DeleteFunc(found, missing)
+	if list, ok := value.Get(doc, e.Key).(bson.A); ok { // considered as well, or alone
+		if slices.Contains([]string{"$size", "$all", "$elemMatch"}, name) {
+			found = nil
+		}
+		found = append(found, list)
+	}
+	switch {
+	case name == "$not":
+		return append(out, bson.E{Key: "reason", Value: "child expression matched"})
+	case name == "$exists" && len(found) > 0:
+		return append(out, bson.E{Key: "reason", Value: "path does exist"})
+	case name == "$exists":
+		return append(out, bson.E{Key: "reason", Value: "path does not exist"})
+	case len(found) == 0:
+		return append(out, bson.E{Key: "reason", Value: "field was missing"})
+	}
+	out = append(out, bson.E{Key: "reason", Value: reasons[name]})
+	if len(found) > 1 {
+		return append(out, bson.E{Key: "consideredValues", Value: found})
+	}
+	return value.AddIf(append(out, considered(found[0])), name == "$type", "consideredType", value.TypeName(found[0]))
+}
