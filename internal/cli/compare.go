@@ -71,7 +71,7 @@ utr compare --engine reference --engine reference:retryable-reads@2024 client-ba
 		f.group = "Tests"
 		f.filter(&r.config.Filter, "run")
 		f.file(&r.known, "known-failing", "tests that the second engine is expected to fail, one per line: pattern # reason "+
-			"(default those of the engine in the engines file)")
+			"(default those of the engine)")
 		f.duration(&r.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 		f.number(&r.config.Jobs, "jobs", "N", 1, "tests to run concurrently on each side")
 		f.group = "Generated schedules"

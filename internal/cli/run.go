@@ -110,7 +110,7 @@ func declareRun(f *flags) *runFlags {
 	f.shard(&r.config.Shard, &r.durations, "run one of N parts of the tests, such as 2/5; utr merge combines their reports")
 	f.file(&r.knownFailing, "known-failing",
 		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason "+
-			"(default those of the engine in the engines file)")
+			"(default those of the engine)")
 	f.toggle(&r.dryRun, "dry-run", "print which tests would run and which collections would be dropped or changed, and exit")
 	f.group = "How to run them"
 	r.declareEngine(f)
