@@ -1,0 +1,21 @@
+package adapters
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// The commands of the engines file, and CI, install the versions of drivers for which the adapters are tested.
+func TestVersions(t *testing.T) {
+	pymongo := strings.TrimSpace(testkit.Read(t, "pymongo/requirements.txt"))
+	var node struct{ Dependencies struct{ MongoDB string } }
+	testkit.Check(t, json.Unmarshal([]byte(testkit.Read(t, "node/package.json")), &node))
+	testkit.Contains(t, testkit.Read(t, EnginesFile), `"`+pymongo+`"`, " mongodb@"+node.Dependencies.MongoDB+"'")
+	_, version, _ := strings.Cut(pymongo, "==")
+	testkit.Contains(t, testkit.Read(t, filepath.Join(testkit.Root(t), ".ci", "run")), "pymongo="+version+"\n", "node_driver="+node.Dependencies.MongoDB+"\n")
+	testkit.Contains(t, testkit.Read(t, filepath.Join(testkit.Root(t), ".github", "workflows", "ci.yml")), "pymongo=="+version, "mongodb@"+node.Dependencies.MongoDB)
+}
