@@ -130,6 +130,9 @@ func (w *write) limit() int64 {
 // apply applies a write to a record and returns the new document, or nil after a delete.
 func (s *call) apply(tx *store.Tx, w *write, c *store.Collection, r *store.Record) (bson.Raw, error) {
 	if w.kind == deleting {
+		if err := s.removable(c); err != nil {
+			return nil, err
+		}
 		return nil, tx.Remove(c, r)
 	}
 	doc, err := w.u.Apply(r.Document(), false, w.filter)
@@ -146,7 +149,24 @@ func (s *call) apply(tx *store.Tx, w *write, c *store.Collection, r *store.Recor
 			return nil, p.Err
 		}
 	}
+	if size := len(value.Encode(doc)); c.Capped && size != len(r.Raw) && wire(s.req) <= wire50 {
+		return nil, fault.Errorf(fault.CannotGrowDocumentInCappedNamespace,
+			"Cannot change the size of a document in a capped collection: %d != %d", len(r.Raw), size)
+	}
 	return tx.Replace(c, r, doc, kind)
+}
+
+// removable returns an error if no document may be removed from a capped collection: before 5.0 and in a transaction.
+func (s *call) removable(c *store.Collection) error {
+	switch {
+	case !c.Capped:
+		return nil
+	case s.old():
+		return fault.Errorf(fault.IllegalOperation, "cannot remove from a capped collection: %s", c.NS())
+	case s.InTransaction():
+		return fault.Errorf(fault.IllegalOperation, "Cannot remove from a capped collection in a multi-document transaction: %s", c.NS())
+	}
+	return nil
 }
 
 // upsert inserts the document that the update makes from the equality conditions of the filter.

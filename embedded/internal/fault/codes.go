@@ -107,6 +107,7 @@ const (
 	IngressRequestRateLimitExceeded          int32 = 462
 	NotWritablePrimary                       int32 = 10107
 	BSONObjectTooLarge                       int32 = 10334
+	CannotGrowDocumentInCappedNamespace      int32 = 10003
 	DuplicateKey                             int32 = 11000
 	Interrupted                              int32 = 11601
 	InterruptedDueToReplStateChange          int32 = 11602

@@ -112,6 +112,9 @@ func (tx *Tx) Insert(c *Collection, doc bson.D, raw bson.Raw) error {
 	if err := cmp.Or(tx.valid(c, nil, doc), tx.claimKeys(c, doc, 0)); err != nil {
 		return err
 	}
+	if c.Capped && c.MaxSize > 0 && int64(len(raw)) > c.MaxSize {
+		return fault.Errorf(fault.BadValue, "object to insert exceeds cappedMaxSize")
+	}
 	r := c.newRecord(raw)
 	tx.write(c, Insert, nil, r)
 	if tx.txn != nil {
