@@ -26,7 +26,7 @@ with its failures, its known failures with their reasons, what it does not suppo
 its history; the HTML report of each newest run; badges as JSON for shields.io.
 
 The engine and the suites of a test are those of its cell, or else the engine of the run
-and the folder of the suite. Of each engine and its suites, the newest report counts, and
+and the last two folders of the suite. Of each engine and its suites, the newest report counts, and
 all reports are the history. Merge the shards of a run first.
 
 Exit codes: 0 the site was written, whatever its results are, 2 bad usage or not a

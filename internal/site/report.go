@@ -77,8 +77,10 @@ func (r *Report) groupOf(cell, file string) *Group {
 	engine, suites, ok := cellOf(cell)
 	filter := "_" + engine + "_" + suites
 	if !ok {
-		suites = folderOf(file)
-		filter = suites + "/"
+		suites, filter = folderOf(file), ""
+		if strings.Contains(file, suites+"/") {
+			filter = suites + "/"
+		}
 	}
 	i := slices.IndexFunc(r.Groups, func(g *Group) bool { return g.Engine == engine && g.Suites == suites })
 	if i >= 0 {
@@ -99,17 +101,16 @@ func cellOf(cell string) (engine, suites string, ok bool) {
 	return parts[1], parts[2], true
 }
 
-// folderOf returns the folder of a suite, of official ones that of the specification.
+// folderOf returns the last two folders of a suite, of official ones without those in the specification: "crud",
+// "official/crud", "dated/retryable-writes".
 func folderOf(file string) string {
-	for dir := path.Dir(strings.ReplaceAll(file, `\`, "/")); ; dir = path.Dir(dir) {
-		switch name := path.Base(dir); name {
-		case "tests", "unified":
-		case ".", "..", "/":
-			return "suites"
-		default:
-			return name
-		}
+	folders := strings.Split(path.Dir(strings.ReplaceAll(file, `\`, "/")), "/")
+	for n := len(folders); n > 0 && (folders[n-1] == "tests" || folders[n-1] == "unified"); n-- {
+		folders = folders[:n-1]
 	}
+	folders = folders[max(0, len(folders)-2):]
+	folders = slices.DeleteFunc(folders, func(name string) bool { return slices.Contains([]string{"", ".", "..", "specs"}, name) })
+	return cmp.Or(strings.Join(folders, "/"), "suites")
 }
 
 func (g *Group) add(v *result.Verdict) {

@@ -79,8 +79,7 @@ func TestSite(t *testing.T) {
 			[]string{"<th>own</th>", `<a href="engines/py.html">py</a> <span class="faint">4.1</span>`, ">js</a>", "✔ 1 passed", "1 report, the newest of 2026-07-01 02:00"},
 			[]string{"failed<", "problem<"}},
 		{"a run without cells: its engine, and the folder of the suite", []*Report{saved(t, july(1, "my driver 2"), none,
-			plain("source/crud/tests/unified/a.yml", "p")...)}, "index.html", []string{"<th>crud</th>", `>my driver</a> <span class="faint">2<`}, nil},
-		{"a suite in no folder", []*Report{saved(t, july(1, "my driver 2"), none, plain("../a.yml", "p")...)}, "index.html", []string{"<th>suites</th>"}, nil},
+			plain("source/crud/tests/unified/a.yml", "p")...)}, "index.html", []string{"<th>source/crud</th>", `>my driver</a> <span class="faint">2<`}, nil},
 		{"all that can happen", []*Report{night(1, "ppfkks")}, "index.html",
 			[]string{"✘ 1 failed", "✔ 2 passed", "○ 2 known to fail", "– 1 not supported"}, nil},
 		{"the newest report counts, in any order", []*Report{night(3, "ppp"), night(1, "f"), night(2, "ff")}, "index.html", []string{"✔ 3 passed"}, []string{"failed<"}},
@@ -104,6 +103,8 @@ func TestSite(t *testing.T) {
 			[]string{"<th>x</th><td>differs</td><td>D1: &lt;b&gt;</td><td>permitted: D1</td>", "<th>y</th><td>same</td><td></td><td></td>"}, nil},
 		{"causes of failures", []*Report{night(1, "ff")}, page, []string{`<b class="failed">failed</b> 2 tests of <a href="../reports/memory.html#q=retryable-reads%2F">`,
 			`<div class="why">it differs</div>`}, nil},
+		{"causes of failures in no folder: the report is not filtered", []*Report{saved(t, july(1, "py 4"), none, plain("a.yml", "f")...)}, page,
+			[]string{`<a href="../reports/memory.html#q=">suites</a>`}, nil},
 		{"history, newest first, with commits", []*Report{night(1, "pf"), night(2, "ppk")}, page, []string{
 			"<th>2026-07-02 02:00</th><td><code>000000000000</code></td><td>4.1</td><td class=\"number\">2</td>",
 			`<title>2026-07-01 02:00: 1 failed</title>`}, nil},
@@ -148,6 +149,25 @@ func linked(t *testing.T, all map[string]string) {
 		if outside := regexp.MustCompile(`//|@import|url\(|<script`).FindString(strings.ReplaceAll(text, "</", "")); outside != "" {
 			t.Errorf("%s refers to the outside: %s", name, outside)
 		}
+	}
+}
+
+// Without cells, suites are grouped by their folder, so that those of the same specification stay apart.
+func TestFolders(t *testing.T) {
+	for _, r := range []struct{ reason, file, want string }{
+		{"built-in suites", "retryable-reads/find.yml", "retryable-reads"},
+		{"the same in a checkout", "specs/retryable-reads/find.yml", "retryable-reads"},
+		{"dated suites", "specs/dated/retryable-reads/2019.yml", "dated/retryable-reads"},
+		{"official suites", "official/retryable-reads/tests/unified/find.yml", "official/retryable-reads"},
+		{"official suites in a checkout", "/work/specifications/source/crud/tests/find.yml", "source/crud"},
+		{"a path of Windows", `C:\driver\suites\find.yml`, "driver/suites"},
+		{"no folder", "find.yml", "suites"},
+		{"the folder above", "../find.yml", "suites"},
+		{"only folders without a name of their own", "tests/unified/find.yml", "suites"},
+		{"the root", "/find.yml", "suites"},
+		{"no file", "", "suites"},
+	} {
+		testkit.Equal(t, r.reason, folderOf(r.file), r.want)
 	}
 }
 
