@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 func overloadSuites() specification {
 	var files []*file
-	for _, o := range operations(overloadDatabase) {
+	for _, o := range overloadOperations() {
 		f := operationFile(o, requirementOf(o), clients(), overloadStories(o),
 			"Every command is retried after an error with both overload labels, up to the limit, unless retryReads or retryWrites",
 			"forbids it.")
@@ -162,7 +163,7 @@ func overloadStandalone() *file {
 	f := newFile("standalone", "writes on a standalone", servers("4.4", single),
 		"A standalone does not support retryable writes, but every command is retried after overload errors.")
 	f.Clients = clients()
-	for _, o := range operations(overloadDatabase) {
+	for _, o := range overloadOperations() {
 		if o.Carries != numberedOne || o.Since != "" {
 			continue
 		}
@@ -229,7 +230,10 @@ func operations(database string) []operation {
 	return list
 }
 
-func named(title string) operation { return titled(operations(overloadDatabase), title) }
+// overloadOperations returns the operations of the suites. Reading them again for each story would take most of the time.
+var overloadOperations = sync.OnceValue(func() []operation { return operations(overloadDatabase) })
+
+func named(title string) operation { return titled(overloadOperations(), title) }
 
 // anywhere requires a server that supports errorLabels in fail points.
 var anywhere = servers("4.4", 0)
