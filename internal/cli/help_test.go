@@ -162,7 +162,7 @@ func TestCommandLinesAreQuoted(t *testing.T) {
 	for _, file := range append(append(files, below...), "../../README.md") {
 		lines = append(lines, regexp.MustCompile(`(?m)^\$ .*`).FindAllString(testkit.Read(t, file), -1)...)
 	}
-	quoted := regexp.MustCompile(`'[^']*'|"[^"]*"|#.*|\$\?|&&`)
+	quoted := regexp.MustCompile(`'[^']*'|"[^"]*"|#.*|\$\?|&&| &$`)
 	for _, line := range lines {
 		testkit.Equal(t, line, strings.ContainsAny(quoted.ReplaceAllString(line, ""), "?[&"), false)
 	}
@@ -218,44 +218,4 @@ func TestMatrixTemplates(t *testing.T) {
 		b.expect(t, name, "new "+name+" "+name+"-mine.yml", 0, "next: utr matrix --dry-run "+name+"-mine.yml")
 		b.expect(t, name, "matrix --dry-run -v "+name+"-mine.yml", 0, "--engine driver")
 	}
-}
-
-var (
-	blockOfPage = regexp.MustCompile("(?s)(<!-- file: (\\S+) -->\n)?```(console|yaml)\n(.*?)```\n")
-	anyDelay    = regexp.MustCompile(`[\d.]+ ms`)
-	anyPort     = regexp.MustCompile(`127\.0\.0\.1:\d+`)
-	eventList   = regexp.MustCompile(`(?s)\n\n  events of client\n.*?\n\n`)
-)
-
-// docs/your-suite.md is up to date: its commands are executed in order and print the output on the page.
-func TestWritingSuites(t *testing.T) {
-	page := filepath.Join(testkit.Root(t), "docs", "your-suite.md")
-	text := testkit.Read(t, page)
-	b := realBench(t)
-	played := blockOfPage.ReplaceAllStringFunc(text, func(block string) string {
-		m := blockOfPage.FindStringSubmatch(block)
-		if m[3] == "yaml" {
-			write(t, m[2], m[4])
-			return block
-		}
-		out := "```console\n"
-		for line := range strings.Lines(m[4]) {
-			command, is := strings.CutPrefix(line, "$ utr ")
-			if !is {
-				continue
-			}
-			out += line
-			command, to, redirected := strings.Cut(strings.TrimSpace(command), " > ")
-			b.utr(command)
-			if redirected {
-				write(t, to, b.out.String())
-				continue
-			}
-			said := anyPort.ReplaceAllString(b.out.String()+b.err.String(), "127.0.0.1:27017")
-			said = anyDelay.ReplaceAllString(said, "64.9 ms")
-			out += eventList.ReplaceAllString(said, "\n\n  events of client\n    …\n\n")
-		}
-		return out + "```\n"
-	})
-	testkit.Golden(t, page, played)
 }
