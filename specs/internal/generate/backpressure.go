@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 )
 
 func overloadSuites() specification {
 	var files []*file
-	for _, o := range overloadOperations() {
+	for _, o := range overloadOperations {
 		f := operationFile(o, requirementOf(o), clients(), overloadStories(o),
 			"Every command is retried after an error with both overload labels, up to the limit, unless retryReads or retryWrites",
 			"forbids it.")
@@ -163,7 +162,7 @@ func overloadStandalone() *file {
 	f := newFile("standalone", "writes on a standalone", servers("4.4", single),
 		"A standalone does not support retryable writes, but every command is retried after overload errors.")
 	f.Clients = clients()
-	for _, o := range overloadOperations() {
+	for _, o := range overloadOperations {
 		if o.Carries != numberedOne || o.Since != "" {
 			continue
 		}
@@ -230,10 +229,10 @@ func operations(database string) []operation {
 	return list
 }
 
-// overloadOperations returns the operations of the suites. Reading them again for each story would take most of the time.
-var overloadOperations = sync.OnceValue(func() []operation { return operations(overloadDatabase) })
+// overloadOperations are the operations of the suites. They are never modified.
+var overloadOperations = operations(overloadDatabase)
 
-func named(title string) operation { return titled(overloadOperations(), title) }
+func named(title string) operation { return titled(overloadOperations, title) }
 
 // anywhere requires a server that supports errorLabels in fail points.
 var anywhere = servers("4.4", 0)

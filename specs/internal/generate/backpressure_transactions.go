@@ -46,7 +46,7 @@ func overloadTransactions() *file {
 	start, end := []value{onSession("startTransaction", "client")}, []value{onSession("commitTransaction", "client")}
 	undo := []value{onSession("abortTransaction", "client")}
 	aborts := abort.attempts(1, 0, nil)[:1]
-	for _, o := range overloadOperations() {
+	for _, o := range overloadOperations {
 		if !o.Txn || o.Since != "" {
 			continue
 		}

@@ -94,7 +94,7 @@ var omitted = map[string]string{
 // The tables have every command of the retry core that is not omitted.
 func TestCommandsAreComplete(t *testing.T) {
 	commands := map[string]bool{}
-	for _, o := range overloadOperations() {
+	for _, o := range overloadOperations {
 		commands[o.Command] = true
 	}
 	for _, o := range retry.Operations() {
