@@ -37,10 +37,11 @@ type conn struct {
 	current    atomic.Pointer[operation]
 	waiting    atomic.Int32 // number of received messages without a reply
 
-	helloDone   bool // a hello has succeeded
-	helloOk     bool // the client has sent helloOk: true
-	metadata    bool // the client has sent its metadata
-	internal    bool // the client is a server
+	helloDone   bool     // a hello has succeeded
+	helloOk     bool     // the client has sent helloOk: true
+	metadata    bool     // the client has sent its metadata
+	about       bson.Raw // which is this
+	internal    bool     // the client is a server
 	compression []string
 	sasl        *conversation
 	user        *User // nil before authentication

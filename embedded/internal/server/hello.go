@@ -132,7 +132,7 @@ func (k *conn) handshake(body bson.Raw) error {
 			return err
 		}
 		client, _ := given.DocumentOK()
-		k.metadata = true
+		k.metadata, k.about = true, slices.Clone(client)
 		k.appName, _ = client.Lookup("application", "name").StringValueOK()
 		driver, _ := client.Lookup("driver", "name").StringValueOK()
 		text := "driver " + oneLine(driver)

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"cmp"
+	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -8,11 +11,15 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
 // operation is a command in progress. It is immutable, because other connections read it.
 type operation struct {
 	conn    int64
+	id      int32
+	raw     net.Conn // of the client; nil: the server itself runs the command
+	about   bson.Raw // the metadata of the client; nil if it has sent none
 	appName string
 	user    *User // nil without authentication
 	body    bson.Raw
@@ -22,7 +29,8 @@ type operation struct {
 
 // inProgress makes the command visible to other connections, until its reply.
 func (x *exchange) inProgress() {
-	x.conn.current.Store(&operation{conn: x.conn.id, appName: x.conn.appName, user: x.conn.user, body: x.request.Body, start: x.start})
+	x.conn.current.Store(&operation{conn: x.conn.id, id: x.conn.server.lastOperation.Add(1),
+		raw: x.conn.raw, about: x.conn.about, appName: x.conn.appName, user: x.conn.user, body: x.request.Body, start: x.start})
 }
 
 // block waits as a fail point says. killSessions ends the wait, and the command.
@@ -96,24 +104,45 @@ func (x *exchange) operations(local bool) (out []bson.Raw) {
 func titleOf(body bson.Raw) string { return firstKey(body) + " " + namespaceOf(body) }
 
 func (o *operation) document(host string) bson.Raw {
-	lasts := time.Since(o.start)
+	lasts, name := time.Since(o.start), firstKey(o.body)
 	doc := bson.D{
-		{Key: "type", Value: "op"}, {Key: "host", Value: host}, {Key: "connectionId", Value: o.conn},
-		{Key: "appName", Value: o.appName}, {Key: "active", Value: true}, {Key: "op", Value: "command"},
-		{Key: "secs_running", Value: int64(lasts.Seconds())}, {Key: "microsecs_running", Value: lasts.Microseconds()},
-		{Key: "ns", Value: namespaceOf(o.body)},
+		{Key: "type", Value: "op"}, {Key: "host", Value: host}, {Key: "desc", Value: fmt.Sprint("conn", o.conn)},
+		{Key: "connectionId", Value: int32(o.conn)},
 	}
+	if o.raw != nil {
+		doc = append(doc, bson.E{Key: "client", Value: o.raw.RemoteAddr().String()})
+	}
+	doc = value.AddIf(doc, o.appName != "", "appName", o.appName)
+	doc = value.AddIf(doc, o.about != nil, "clientMetadata", o.about)
+	doc = append(doc, bson.E{Key: "active", Value: true}, bson.E{Key: "currentOpTime", Value: time.Now().UTC().Format("2006-01-02T15:04:05.000-07:00")},
+		bson.E{Key: "threaded", Value: true}, bson.E{Key: "opid", Value: o.id})
 	if id, err := o.body.LookupErr("lsid", "id"); err == nil {
-		name := ""
+		user := ""
 		if o.user != nil {
-			name = o.user.Name + "@" + o.user.Database
+			user = o.user.Name + "@" + o.user.Database
 		}
-		doc = append(doc, bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: store.UserDigest(name)}}})
+		doc = append(doc, bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: store.UserDigest(user)}}})
 	}
-	if !credentials[firstKey(o.body)] {
-		doc = append(doc, bson.E{Key: "command", Value: o.body})
+	doc = append(doc, bson.E{Key: "secs_running", Value: int64(lasts.Seconds())}, bson.E{Key: "microsecs_running", Value: lasts.Microseconds()},
+		bson.E{Key: "op", Value: cmp.Or(kinds[name], "command")}, bson.E{Key: "ns", Value: o.namespace()})
+	doc = value.AddIf(doc, !credentials[name], "command", o.body)
+	return marshal(append(doc, bson.E{Key: "numYields", Value: int32(0)}, bson.E{Key: "locks", Value: bson.D{}}, bson.E{Key: "waitingForLock", Value: false},
+		bson.E{Key: "lockStats", Value: bson.D{}}, bson.E{Key: "waitingForFlowControl", Value: false}, bson.E{Key: "flowControlStats", Value: bson.D{}}))
+}
+
+// kinds are the kinds of operations that are not "command" (MongoDB manual, "$currentOp").
+var kinds = map[string]string{"find": "query", "getMore": "getmore", "insert": "insert", "update": "update", "delete": "remove"}
+
+// namespace returns the namespace of the operation. That of a command without a collection is virtual.
+func (o *operation) namespace() string {
+	ns := namespaceOf(o.body)
+	switch db, _ := o.body.Lookup("$db").StringValueOK(); {
+	case ns != db:
+		return ns
+	case slices.Contains([]string{"aggregate", "currentOp"}, firstKey(o.body)):
+		return db + ".$cmd.aggregate"
 	}
-	return marshal(doc)
+	return ns + ".$cmd"
 }
 
 // namespaceOf returns the namespace of a command, or its database if it names no collection.

@@ -28,9 +28,10 @@ type Server struct {
 	started    time.Time
 	process    Process
 
-	lastConn atomic.Int64
-	draining atomic.Bool // each connection ends after its current message
-	stopped  atomic.Bool // no connection replies
+	lastConn      atomic.Int64
+	lastOperation atomic.Int32
+	draining      atomic.Bool // each connection ends after its current message
+	stopped       atomic.Bool // no connection replies
 
 	// Guarded by cluster.mu.
 	version int64         // the counter of topologyVersion
