@@ -170,7 +170,6 @@ func aggregate(s *call, a *args) action {
 	a.Refuse(!ok, fault.TypeMismatch, "'pipeline' option must be specified as an array")
 	explains := a.flag("explain")
 	a.Refuse(!a.has("cursor") && !explains, fault.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
-	a.Refuse(explains && a.has("writeConcern"), fault.FailedToParse, "Aggregation explain does not support the'writeConcern' option") // sic
 	_, ok = a.any("cursor").(bson.D)
 	a.Refuse(!ok && a.any("cursor") != nil, fault.TypeMismatch, "cursor field must be missing or an object")
 	c := a.part("cursor")

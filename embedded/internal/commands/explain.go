@@ -138,6 +138,7 @@ func newExplanation(s *call, a *args, command bson.D) *explanation {
 		return x
 	}
 	x.above = above
+	a.Refuse(row.Name == "aggregate" && inner.has("writeConcern"), fault.FailedToParse, "Aggregation explain does not support the'writeConcern' option") // sic
 	if pipeline := inner.array("pipeline"); row.Name == "aggregate" {
 		x.rest = pipeline[min(len(pipeline), len(pick(fields, "filter", "sort", "skip", "limit"))):]
 	}
@@ -149,6 +150,9 @@ func (x *explanation) run(verbosity string) (bson.D, error) {
 	c, err := x.s.hinted(x.q.name, x.q.hint, x.q.canonical)
 	if err != nil {
 		return nil, err
+	}
+	if x.q.match.Text() {
+		return nil, fault.Errorf(fault.NotImplemented, "explain of $text is not implemented by the embedded deployment")
 	}
 	x.c = c
 	x.s.View(func(tx *store.Tx) { x.q.index = x.q.choose(c) })

@@ -68,6 +68,7 @@ func newFind(s *call, a *args) *findCommand {
 	a.Note(err)
 	q.order, err = query.CompileOrder(q.sort, opts.Collation)
 	a.Note(err)
+	a.Note(q.order.On(q.match))
 	opts.Match = q.match
 	q.proj, err = query.CompileProjection(projection, opts)
 	a.Note(err)
@@ -84,14 +85,15 @@ func (q *findCommand) run() (bson.D, error) {
 		return nil, fault.Errorf(51071, "Cannot query system.views within a transaction")
 	case err != nil:
 		return nil, err
-	case q.match.Text():
-		return nil, needsText(c, true)
 	case q.tailable && q.s.InTransaction():
 		return nil, fault.Errorf(fault.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
 	case q.tailable:
 		return q.runTailable(c)
 	case len(q.min)+len(q.max) > 0 && q.hint == nil:
 		return nil, fault.Errorf(51173, "When using min()/max() a hint of which index to use must be provided")
+	}
+	if err := needsText(c, q.match); err != nil {
+		return nil, err
 	}
 	if err := q.bounded(c); err != nil {
 		return nil, err
@@ -350,7 +352,7 @@ func (s *call) documentsOf(db, name string, at *bson.Timestamp, depth int) ([]bs
 func (s *call) documents(name string, hint any, at *bson.Timestamp, f *query.Filter) ([]bson.D, error) {
 	c, err := s.hinted(name, hint, canonical{})
 	if err == nil {
-		err = needsText(c, f.Text())
+		err = needsText(c, f)
 	}
 	if err != nil {
 		return nil, err

@@ -186,7 +186,10 @@ func (p *indexParser) spec(x *store.Index) bson.D {
 			}
 		}
 	}
-	if _, unset := value.Field(rest, "weights"); unset {
+	if text { // a field of the index without a weight has 1
+		for _, e := range p.document("weights") {
+			weights = value.Set(weights, e.Key, e.Value)
+		}
 		slices.SortFunc(weights, func(a, b bson.E) int { return strings.Compare(a.Key, b.Key) })
 		rest = value.Set(rest, "weights", weights)
 	}
@@ -199,7 +202,7 @@ func (p *indexParser) spec(x *store.Index) bson.D {
 	spec := slices.Concat(bson.D{{Key: "v", Value: int32(2)}}, flags, names)
 	for _, e := range p.doc {
 		switch e.Key {
-		case "v", "key", "name", "unique", "hidden", "ns", "dropDups":
+		case "v", "key", "name", "unique", "hidden", "ns", "dropDups", "weights":
 		default:
 			spec = append(spec, e)
 		}

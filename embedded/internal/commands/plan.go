@@ -72,13 +72,17 @@ func constrains(filter bson.D, field string) bool {
 	return false
 }
 
-// needsText returns an error if a query has $text, which no collection here can answer.
-func needsText(c *store.Collection, text bool) error {
-	switch {
-	case !text:
+// needsText returns an error if a query has $text and the collection no text index, which the query otherwise uses.
+func needsText(c *store.Collection, f *query.Filter) error {
+	if !f.Text() {
 		return nil
-	case c != nil && slices.ContainsFunc(c.Indexes, func(x *store.Index) bool { return x.Key[0].Value == "text" }):
-		return fault.Errorf(fault.NotImplemented, "$text is not implemented by the embedded deployment")
+	}
+	if c != nil {
+		isText := func(k bson.E) bool { return k.Value == "text" }
+		if i := slices.IndexFunc(c.Indexes, func(x *store.Index) bool { return slices.ContainsFunc(x.Key, isText) }); i >= 0 {
+			f.OnTextIndex(c.Indexes[i].Spec)
+			return nil
+		}
 	}
 	return fault.Errorf(fault.IndexNotFound, "text index required for $text query")
 }

@@ -64,8 +64,10 @@ func (s *call) prepare(w *write) (err error) {
 		}
 		return err
 	}
-	w.order, err = query.CompileOrder(w.sort, w.opts.Collation)
-	return err
+	if w.order, err = query.CompileOrder(w.sort, w.opts.Collation); err != nil {
+		return err
+	}
+	return w.order.On(w.filter)
 }
 
 // do performs a write.
@@ -109,6 +111,9 @@ func (w *write) find(c *store.Collection) ([]*store.Record, error) {
 		return nil, nil
 	}
 	if err := hintExists(c, w.hint, canonical{}); err != nil {
+		return nil, err
+	}
+	if err := needsText(c, w.filter); err != nil {
 		return nil, err
 	}
 	hits, err := search(c, covered(c, w.hint, c.Current()), w.filter, w.limit())

@@ -29,8 +29,8 @@ type Pipeline struct {
 	// pipeline reads the collection.
 	Source    string
 	sourceArg any
-	Writes    string // $out or $merge if the pipeline ends in one
-	Text      bool   // it begins with $text
+	Writes    string        // $out or $merge if the pipeline ends in one
+	Text      *query.Filter // $match with $text, with which it begins; or nil
 }
 
 // stage transforms documents. It must not change them in place.
@@ -48,8 +48,8 @@ func Transforms(stage string) bool { return slices.Contains(transforms, stage) }
 
 type parser struct {
 	opts     query.Options
-	position int  // of the stage
-	text     bool // see Pipeline
+	position int           // of the stage
+	text     *query.Filter // see Pipeline
 	fault.First
 }
 

@@ -34,7 +34,7 @@ func match(p *parser, arg any) stage {
 	p.Note(err)
 	if f.Text() {
 		p.Refuse(p.position > 0, 17313, "$match with $text is only allowed as the first pipeline stage")
-		p.text = true
+		p.text = f
 	}
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return f.Select(docs) }
 }
@@ -92,6 +92,11 @@ func sort(p *parser, arg any) stage {
 	p.Refuse(len(d) == 0, 15976, "$sort stage must have at least one sort key")
 	order, err := query.CompileOrder(d, p.opts.Collation)
 	p.Note(err)
+	if err := order.On(p.text); err != nil || p.position == 1 {
+		p.Note(err)
+	} else {
+		p.Refuse(order.ByScore(), fault.NotImplemented, "$sort by textScore after other stages than $match is not implemented by the embedded deployment")
+	}
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		docs = slices.Clone(docs)
 		query.Sort(docs, order, func(d bson.D) bson.D { return d })

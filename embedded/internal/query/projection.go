@@ -22,6 +22,7 @@ type Projection struct {
 	positional []string // the path before the positional operator $
 	elements   []elements
 	slices     []sliced
+	scores     [][]string // paths of the score of $text
 }
 
 // elements is $elemMatch in a projection, on a field of the document.
@@ -135,6 +136,9 @@ func (p *projector) field(parts []string, v any) {
 		p.Refuse(!value.Truthy(v), 31395, "positional projection cannot be used with exclusion")
 		p.positional = parts[:last]
 		p.keep(p.positional, true)
+	case p.opts.Match != nil && isTextScore(v):
+		p.Refuse(!p.opts.Match.Text(), 40218, "query requires text score metadata, but it is not available")
+		p.scores = append(p.scores, parts)
 	case p.opts.Match != nil && isDoc && len(d) == 1 && d[0].Key == "$elemMatch":
 		p.elemMatch(parts, d[0])
 	case p.opts.Match != nil && isDoc && len(d) == 1 && d[0].Key == "$slice" && p.slice(parts, d[0].Value):
@@ -228,7 +232,7 @@ func (p *Projection) Apply(doc bson.D) (bson.D, error) {
 	if p.fields != nil {
 		out = p.document(doc, p.fields)
 	}
-	if len(p.computed)+len(p.slices)+len(p.elements) > 0 || p.positional != nil {
+	if len(p.computed)+len(p.slices)+len(p.elements)+len(p.scores) > 0 || p.positional != nil {
 		var err error
 		if out, err = p.ofFind(doc, value.CloneDoc(out)); err != nil {
 			return nil, err
@@ -254,6 +258,9 @@ func (p *Projection) Apply(doc bson.D) (bson.D, error) {
 
 // ofFind applies what only the projection of a find has.
 func (p *Projection) ofFind(doc, out bson.D) (bson.D, error) {
+	for _, parts := range p.scores {
+		out = value.Put(out, parts, p.opts.Match.Score(doc)).(bson.D)
+	}
 	if p.positional != nil {
 		at := p.opts.Match.Position(doc)
 		v, holder := any(out), p.positional

@@ -32,8 +32,8 @@ type Filter struct {
 	id       any  // the value that _id must equal if hasID is set
 	hasID    bool // the filter requires an _id
 	scripted bool
-	text     bool
-	all      bool // every document matches
+	search   *search // $text, or nil
+	all      bool    // every document matches
 	source   bson.D
 	opts     Options
 }
@@ -41,7 +41,7 @@ type Filter struct {
 // Compile parses a filter. Errors are *fault.Error with the server's codes and messages.
 func Compile(filter bson.D, opts Options) (*Filter, error) {
 	p := &parser{opts: opts}
-	f := &Filter{root: p.conjunction(filter), all: len(filter) == 0, scripted: p.scripted, text: p.needsText, source: filter, opts: opts}
+	f := &Filter{root: p.conjunction(filter), all: len(filter) == 0, scripted: p.scripted, search: p.search, source: filter, opts: opts}
 	if v, ok := value.Field(filter, "_id"); ok {
 		v, ok = Required(v)
 		_, isArray := v.(bson.A) // matches an element, too
@@ -69,7 +69,7 @@ func Required(condition any) (any, bool) {
 func (f *Filter) ID() (any, bool) { return f.id, f.hasID }
 
 // Text reports whether the filter contains $text.
-func (f *Filter) Text() bool { return f != nil && f.text }
+func (f *Filter) Text() bool { return f != nil && f.search != nil }
 
 // Scripted reports whether the filter contains $where.
 func (f *Filter) Scripted() bool { return f.scripted }
@@ -202,8 +202,7 @@ type parser struct {
 	opts     Options
 	depth    int
 	scripted bool
-	// needsText is set if the filter contains $text.
-	needsText bool
+	search   *search // $text, if the filter contains it
 	fault.First
 }
 
@@ -247,17 +246,6 @@ func (p *parser) clause(e bson.E) node {
 	p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue, "unknown top level operator: %s. "+ // since 5.0
 		"If you have a field name that starts with a '$' symbol, consider using $getField or $setField.", e.Key)
 	return p.field(strings.Split(e.Key, "."), e.Value)
-}
-
-// text parses $text, which needs an index.
-func (p *parser) text(v any) node {
-	d, _ := v.(bson.D)
-	search, ok := value.Field(d, "$search")
-	_, isText := search.(string)
-	p.Refuse(!ok, fault.IDLFailedToParse, "BSON field '$text.$search' is missing but a required field")
-	p.Refuse(ok && !isText, fault.TypeMismatch, "\"$search\" had the wrong type. Expected string, found %s", value.TypeName(search))
-	p.needsText = true
-	return and(nil)
 }
 
 // list parses the conditions of $and, $or and $nor.

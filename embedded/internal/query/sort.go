@@ -14,12 +14,14 @@ import (
 type Order struct {
 	keys      []orderKey
 	collation Collation
+	match     *Filter // with $text, if a key is its score
 }
 
 type orderKey struct {
 	parts   []string
 	down    bool
 	natural bool
+	score   bool
 }
 
 // CompileOrder parses a sort specification; nil if it is empty.
@@ -30,21 +32,43 @@ func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
 	o := &Order{collation: collation}
 	var p fault.First
 	for _, e := range spec {
+		if isTextScore(e.Value) {
+			o.keys = append(o.keys, orderKey{score: true, down: true})
+			continue
+		}
 		n, ok := value.Int64(e.Value)
 		p.Refuse(!value.IsNumber(e.Value), 15974,
 			"Illegal key in $sort specification: %s: %s", e.Key, value.Text(e.Value))
 		p.Refuse(!ok || n != 1 && n != -1, 15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
 		p.Refuse(e.Key == "", 15998, "FieldPath field names may not be empty strings.")
-		o.keys = append(o.keys, orderKey{strings.Split(e.Key, "."), n < 0, e.Key == "$natural"})
+		o.keys = append(o.keys, orderKey{parts: strings.Split(e.Key, "."), down: n < 0, natural: e.Key == "$natural"})
 	}
 	return o, p.Err
+}
+
+// On sets the filter of the command to which the order belongs. It returns an error if a key is the score of $text and the
+// filter has none.
+func (o *Order) On(f *Filter) error {
+	if !o.ByScore() {
+		return nil
+	}
+	o.match = f
+	if !f.Text() {
+		return fault.Errorf(40218, "query requires text score metadata, but it is not available")
+	}
+	return nil
+}
+
+// ByScore reports whether a key is the score of $text.
+func (o *Order) ByScore() bool {
+	return o != nil && slices.ContainsFunc(o.keys, func(k orderKey) bool { return k.score })
 }
 
 // IndexOrder returns the order of an index.
 func IndexOrder(key bson.D) *Order {
 	o := &Order{}
 	for _, e := range key {
-		o.keys = append(o.keys, orderKey{strings.Split(e.Key, "."), value.Compare(e.Value, int32(0)) < 0, e.Key == "$natural"})
+		o.keys = append(o.keys, orderKey{parts: strings.Split(e.Key, "."), down: value.Compare(e.Value, int32(0)) < 0, natural: e.Key == "$natural"})
 	}
 	return o
 }
@@ -58,7 +82,7 @@ func (o *Order) Compare(a, b bson.D) int {
 		if k.natural {
 			return 0
 		}
-		c := o.collation.Compare(sortKey(a, k, o.collation), sortKey(b, k, o.collation))
+		c := o.collation.Compare(o.key(a, k), o.key(b, k))
 		if k.down {
 			c = -c
 		}
@@ -89,7 +113,7 @@ func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
 		d := doc(item)
 		keys := make([]any, len(o.keys))
 		for j, k := range o.keys {
-			keys[j] = sortKey(d, k, o.collation)
+			keys[j] = o.key(d, k)
 		}
 		all[i] = keyed{item, keys}
 	}
@@ -110,9 +134,13 @@ func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
 	}
 }
 
-// sortKey returns the value that a document sorts by: in an array, the least element or, descending, the greatest.
+// key returns the value that a document sorts by: in an array, the least element or, descending, the greatest.
 // A missing field sorts as null, an empty array before null.
-func sortKey(d bson.D, k orderKey, c Collation) any {
+func (o *Order) key(d bson.D, k orderKey) any {
+	if k.score {
+		return o.match.Score(d)
+	}
+	c := o.collation
 	var best any
 	found := false
 	Leaves(d, k.parts, func(v any) {

@@ -1,0 +1,171 @@
+package query
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/kljensen/snowball/english"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// search is $text: the terms, of which a document needs one, those that it must not have, and the phrases that it needs.
+type search struct {
+	terms, excluded, phrases []string
+	exact                    bool   // $caseSensitive
+	plain                    bool   // the language is none: no stems and no stop words
+	weights                  bson.D // the fields of the index; nil until OnTextIndex
+}
+
+// text parses $text, which needs an index.
+func (p *parser) text(v any) node {
+	d, _ := v.(bson.D)
+	given, ok := value.Field(d, "$search")
+	query, isText := given.(string)
+	p.Refuse(!ok, fault.IDLFailedToParse, "BSON field '$text.$search' is missing but a required field")
+	p.Refuse(ok && !isText, fault.TypeMismatch, "\"$search\" had the wrong type. Expected string, found %s", value.TypeName(given))
+	s := &search{exact: value.Truthy(value.Get(d, "$caseSensitive"))}
+	switch language, named := value.Get(d, "$language").(string); {
+	case language == "none":
+		s.plain = true
+	case named && language != "english" && language != "en":
+		p.Fail(fault.NotImplemented, "$text in the language %q is not implemented by the embedded deployment", language)
+	}
+	p.Refuse(value.Truthy(value.Get(d, "$diacriticSensitive")), fault.NotImplemented, "$diacriticSensitive is not implemented by the embedded deployment")
+	for i, part := range strings.Split(query, `"`) {
+		if i%2 == 1 { // within quotation marks
+			s.phrases = append(s.phrases, s.folded(part))
+			s.terms = append(s.terms, s.stems(part)...)
+			continue
+		}
+		for _, word := range strings.Fields(part) {
+			if excluded, ok := strings.CutPrefix(word, "-"); ok {
+				s.excluded = append(s.excluded, s.stems(excluded)...)
+			} else {
+				s.terms = append(s.terms, s.stems(word)...)
+			}
+		}
+	}
+	p.search = s
+	return func(doc any, _ *run) bool {
+		d, _ := doc.(bson.D)
+		return s.score(d) > 0
+	}
+}
+
+func (s *search) folded(text string) string {
+	if s.exact {
+		return text
+	}
+	return strings.ToLower(text)
+}
+
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '\'' })
+}
+
+// stems returns the stems of the words of a text that are not stop words.
+func (s *search) stems(text string) (out []string) {
+	for _, word := range words(s.folded(text)) {
+		switch {
+		case s.plain:
+			out = append(out, word)
+		case !english.IsStopWord(strings.ToLower(word)):
+			stem := english.Stem(word, true)
+			if lower := strings.ToLower(word); s.exact && strings.HasPrefix(lower, stem) && len(lower) == len(word) {
+				stem = word[:len(stem)] // in the case of the word
+			}
+			out = append(out, stem)
+		}
+	}
+	return out
+}
+
+// score returns the textScore of a document, 0 if it does not match. The formula is that of the server: a term counts
+// less each time that it occurs again in a field, and more if it is a large part of the field or the whole word.
+func (s *search) score(doc bson.D) (total float64) {
+	type use struct{ count, frequency, whole float64 }
+	found := map[string]bool{}
+	var texts []string
+	for _, field := range s.weights {
+		each(doc, field.Key, func(text string) {
+			texts = append(texts, s.folded(text))
+			uses, all := map[string]use{}, 0.0
+			for _, word := range words(s.folded(text)) {
+				for _, stem := range s.stems(word) {
+					u := uses[stem]
+					u.frequency += 1 / float64(int(1)<<min(int(u.count), 60))
+					u.count++
+					if u.whole = 1; stem == s.folded(text) {
+						u.whole = 1.1
+					}
+					uses[stem], found[stem] = u, true
+					all++
+				}
+			}
+			for _, term := range s.terms {
+				if u, ok := uses[term]; ok {
+					total += value.Float(field.Value) * u.frequency * (0.5*u.count/all + 0.5) * u.whole
+				}
+			}
+		})
+	}
+	lacks := func(phrase string) bool {
+		return !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, phrase) })
+	}
+	if slices.ContainsFunc(s.excluded, func(term string) bool { return found[term] }) || slices.ContainsFunc(s.phrases, lacks) {
+		return 0
+	}
+	return total
+}
+
+// each calls do for the strings at a path, or for all strings of a document if the path is $**.
+func each(doc bson.D, path string, do func(text string)) {
+	visit := func(v any) {
+		if text, ok := v.(string); ok {
+			do(text)
+		}
+	}
+	if path != "$**" {
+		Leaves(doc, strings.Split(path, "."), visit)
+		return
+	}
+	var all func(v any)
+	all = func(v any) {
+		switch v := v.(type) {
+		case bson.D:
+			for _, e := range v {
+				all(e.Value)
+			}
+		case bson.A:
+			for _, item := range v {
+				all(item)
+			}
+		default:
+			visit(v)
+		}
+	}
+	all(doc)
+}
+
+// isTextScore reports whether a value is {$meta: "textScore"}.
+func isTextScore(v any) bool { return value.Equal(v, bson.D{{Key: "$meta", Value: "textScore"}}) }
+
+// OnTextIndex sets the index of $text, by its specification.
+func (f *Filter) OnTextIndex(spec bson.D) {
+	f.search.weights = value.As[bson.D](spec, "weights")
+	if language := value.Get(spec, "default_language"); language == "none" {
+		f.search.plain = true
+	}
+}
+
+// Score returns the textScore of a document that matches.
+func (f *Filter) Score(doc bson.D) float64 {
+	if f == nil || f.search == nil {
+		return 0
+	}
+	return f.search.score(doc)
+}
