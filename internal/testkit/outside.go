@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -56,15 +57,12 @@ func Recordings(t testing.TB) string {
 // Root returns the root of this checkout.
 func Root(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	Check(t, err)
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
+	_, file, _, _ := runtime.Caller(0)
+	root := filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		t.Fatalf("the tests were built elsewhere: %v", err)
 	}
-	t.Fatal("no go.mod above the test")
-	return ""
+	return root
 }
 
 // Lacking ends a test that needs a program which is not installed. The test is
