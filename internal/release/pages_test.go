@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package release
 
 import (
 	"fmt"
@@ -22,43 +22,52 @@ var (
 	omitted     = regexp.MustCompile(`(^|\n)?…(\n|$)?`)
 )
 
-// The commands of the starting pages work in an empty folder with nothing but utr and, where a page needs it, Python with
-// PyMongo: each prints what the page shows, where … stands for anything. A page's blocks of shell code, which install
+// The commands of the starting pages work in an empty folder with nothing but utr and, where a page needs them, Python
+// with PyMongo and Node.js with its driver: each prints what the page shows, where … stands for anything. A page's blocks of shell code, which install
 // something, are not executed. UTR_UPDATE=1 rewrites an output without ….
 func TestStartingPages(t *testing.T) {
 	for _, row := range []struct {
-		page, python string // the module that it needs
+		page         string
+		python, node bool   // whether it needs their drivers
 		commands     int    // at least
 		uri          string // the connection string for which the embedded deployment stands in
 	}{
-		{"start", "", 3, ""},
-		{"your-driver", "pymongo", 3, ""},
-		{"your-suite", "", 15, ""},
-		{"your-server", "", 3, "mongodb://localhost:27017"},
-		{"your-night", "", 5, ""},
-		{"your-application", "pymongo", 3, ""},
+		{"start", false, false, 3, ""},
+		{"your-driver", true, true, 5, ""},
+		{"your-suite", false, false, 15, ""},
+		{"your-server", false, false, 3, "mongodb://localhost:27017"},
+		{"your-night", false, false, 5, ""},
+		{"your-application", true, false, 3, ""},
 	} {
 		t.Run(row.page, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Dir(utrtest.Command(t)) + ":/usr/local/bin:/usr/bin:/bin"
-			if row.python != "" {
-				bin := t.TempDir()
-				script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\"\n", testkit.Python(t, row.python))
-				testkit.Check(t, os.WriteFile(filepath.Join(bin, "python3"), []byte(script), 0o755))
-				path = bin + ":" + path
+			m := newMachine(t)
+			path := filepath.Dir(m.utr) + ":/usr/local/bin:/usr/bin:/bin"
+			env := []string{"HOME=" + t.TempDir(), "UTR_URI=", "UTR_PYTHON=", "UTR_NODE_PATH="}
+			link := func(name, program string) {
+				script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\"\n", program)
+				testkit.Check(t, os.WriteFile(filepath.Join(filepath.Dir(m.utr), name), []byte(script), 0o755))
+			}
+			if row.python {
+				link("python3", testkit.Python(t, "pymongo"))
+			}
+			if row.node {
+				node, _ := testkit.Node(t)
+				link("node", node)
+				env = append(env, "NODE_PATH="+os.Getenv("UTR_NODE_PATH"))
 			}
 			file := filepath.Join(testkit.Root(t), "docs", row.page+".md")
 			page := testkit.Read(t, file)
-			place, dir := utrtest.NewPlace(t), t.TempDir()
+			place := utrtest.NewPlace(t)
 			script, commands := "", []string(nil)
-			for _, m := range blockOfPage.FindAllStringSubmatch(page, -1) {
-				if m[1] != "" {
-					testkit.Check(t, os.WriteFile(filepath.Join(dir, m[1]), []byte(m[3]), 0o644))
+			for _, block := range blockOfPage.FindAllStringSubmatch(page, -1) {
+				if block[1] != "" {
+					testkit.Check(t, os.WriteFile(filepath.Join(m.dir, block[1]), []byte(block[3]), 0o644))
 				}
-				if m[2] != "console" {
+				if block[2] != "console" {
 					continue
 				}
-				for _, c := range commandLine.FindAllStringSubmatch(m[3], -1) {
+				for _, c := range commandLine.FindAllStringSubmatch(block[3], -1) {
 					commands = append(commands, c[1])
 				}
 			}
@@ -76,7 +85,7 @@ func TestStartingPages(t *testing.T) {
 				}
 			}
 			shell := exec.Command("sh", "-c", "exec 2>&1\n"+script+"\n[ -z \"$started\" ] || { kill $started; wait; }")
-			shell.Dir, shell.Env = dir, []string{"PATH=" + path, "HOME=" + t.TempDir(), "UTR_URI=", "UTR_PYTHON="}
+			shell.Dir, shell.Env = m.dir, append(env, "PATH="+path)
 			outputs := strings.Split(place.Launch(shell).End().Out+"\n", mark+"\n")[1:]
 			played := blockOfPage.ReplaceAllStringFunc(page, func(block string) string {
 				if blockOfPage.FindStringSubmatch(block)[2] != "console" {
