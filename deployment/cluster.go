@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/deployment/lock"
+	"github.com/unified-test-runner/utr/embedded/proxy"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/secret"
 )
@@ -35,6 +36,8 @@ type ClusterOptions struct {
 	Ledger *ledger.Ledger
 	// FailPoints are names of fail points in addition to those that suites are known to set.
 	FailPoints []string
+	// FailPointMode is who executes fail points; "" means FailPointsAuto.
+	FailPointMode FailPointMode
 	// Note receives messages, a line at a time. It may be nil.
 	Note func(string)
 }
@@ -89,7 +92,7 @@ func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 		return nil, err
 	}
 	p := newPool(nil)
-	p.add(c.description, &poolSlot{cluster: c, state: slotIdle, unique: true})
+	p.add(c.Description(), &poolSlot{cluster: c, state: slotIdle, unique: true})
 	return p, nil
 }
 
@@ -98,6 +101,7 @@ type cluster struct {
 	uri         uri // of hosts
 	all, single uri // as tests get them
 	description Description
+	proxy       *proxy.Proxy // in front of the servers; may be nil
 	owned       bool
 	lock        *lock.Lock                         // may be nil
 	dead        func() error                       // Dead; may be nil
@@ -118,20 +122,28 @@ func (all cleanUps) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// reach sets the connection strings.
-func (c *cluster) reach(all, single string, options []URIOption) (err error) {
+// reach sets the connection strings, and starts the proxy for fail points if tests require it.
+func (c *cluster) reach(all, single string, options []URIOption, proxied bool) (err error) {
 	if c.all, err = parseURI(all); err == nil {
 		c.single, err = parseURI(single)
 	}
 	c.all, c.single = c.all.withAll(options), c.single.withAll(options)
 	c.uri = c.all
+	if err == nil && proxied {
+		err = c.front()
+	}
 	return err
 }
 
-func (c *cluster) Description() Description { return c.description }
-func (c *cluster) URI() string              { return c.all.String() }
-func (c *cluster) SingleURI() string        { return c.single.String() }
-func (c *cluster) Owned() bool              { return c.owned }
+func (c *cluster) URI() string       { return c.seen(c.all).String() }
+func (c *cluster) SingleURI() string { return c.seen(c.single).String() }
+func (c *cluster) Owned() bool       { return c.owned }
+
+func (c *cluster) Description() Description {
+	d := c.description
+	d.Hosts = c.fronts(d.Hosts)
+	return d
+}
 
 func (c *cluster) Dead() error {
 	if c.dead == nil {
@@ -144,15 +156,20 @@ func (c *cluster) Log(from, to time.Time) []LogLine {
 	if c.log == nil {
 		return nil
 	}
-	return c.log(from, to)
+	lines := c.log(from, to)
+	for i := range lines {
+		lines[i].Server = c.fronts([]string{lines[i].Server})[0]
+	}
+	return lines
 }
 
 // DirectURI returns the connection string of one host. That of a load balancer cannot have directConnection.
 func (c *cluster) DirectURI(address string) string {
-	if c.description.Topology == LoadBalanced && slices.Contains(c.uri.hosts, address) {
-		return c.uri.at(address).String()
+	u := c.seen(c.uri)
+	if c.description.Topology == LoadBalanced && slices.Contains(u.hosts, address) {
+		return u.at(address).String()
 	}
-	return c.uri.direct(address).String()
+	return u.direct(address).String()
 }
 
 // openCluster connects to a deployment. It changes nothing before it holds the lock.
@@ -223,8 +240,12 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 	if err := u.look(ctx, limit, func(ctx context.Context, run runFunc) error { return describe(ctx, run, u, d) }); err != nil {
 		return nil, failed(err)
 	}
+	proxied, err := o.FailPointMode.needsProxy(ctx, u, *d)
+	if err != nil {
+		return nil, failed(err)
+	}
 	every, single := o.URI, o.URI
-	if len(u.hosts) < len(all.hosts) {
+	if len(u.hosts) < len(all.hosts) || proxied { // the proxy resolves no SRV names
 		every = u.String()
 	}
 	switch {
@@ -235,7 +256,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 	case d.Topology == Sharded && len(d.Hosts) > 0:
 		single = u.at(d.Hosts[0]).String()
 	}
-	err = c.reach(every, single, o.URIOptions)
+	err = c.reach(every, single, o.URIOptions, proxied)
 	c.uri = u.withAll(o.URIOptions)
 	return c, err
 }

@@ -37,6 +37,7 @@ type Description struct {
 	NoScripting      bool     // whether the servers do not execute JavaScript
 	Parameters       bson.Raw // the server parameters (getParameter: '*')
 	Hosts            []string
+	FailPoints       []string // names of those that tests can set; nil if the servers decide
 }
 
 // named sets the name.

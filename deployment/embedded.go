@@ -29,6 +29,9 @@ type EmbeddedOptions struct {
 	Auth *bool
 	// URIOptions are added to the connection strings.
 	URIOptions []URIOption
+	// FailPointMode is who executes fail points. The servers that a source starts have test commands, so that only
+	// FailPointsProxy makes a difference.
+	FailPointMode FailPointMode
 	// Ledger records the folders of certificates until they are removed. It may be nil.
 	Ledger *ledger.Ledger
 }
@@ -75,6 +78,9 @@ func OpenEmbedded(o EmbeddedOptions) (Source, error) {
 			return nil, err
 		}
 		for _, about := range offers {
+			if o.FailPointMode == FailPointsProxy {
+				about = about.proxied()
+			}
 			start := embedded.Options{Topology: kinds[about.Topology], Version: version,
 				Members: o.Members, Mongoses: o.Mongoses, TLS: o.TLS}
 			if about.Auth {
@@ -120,5 +126,5 @@ func startEmbedded(ctx context.Context, about Description, start embedded.Option
 		}
 		trusted = []URIOption{{"tlsCAFile", file}}
 	}
-	return c, c.reach(d.URI(), d.SingleURI(), append(trusted, o.URIOptions...))
+	return c, c.reach(d.URI(), d.SingleURI(), append(trusted, o.URIOptions...), o.FailPointMode == FailPointsProxy)
 }

@@ -62,6 +62,9 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 		return nil, err
 	}
 	for i, about := range offers {
+		if o.FailPointMode == FailPointsProxy {
+			about = about.proxied()
+		}
 		// learn may change the offer later.
 		make := func(ctx context.Context) (*cluster, error) { return s.start(ctx, s.about[i]) }
 		s.add(about, slots(max(1, o.Jobs), "cluster "+about.Name, make)...)
@@ -135,7 +138,7 @@ func (s *localSource) start(ctx context.Context, about Description) (*cluster, e
 	// Whether the logs are kept is decided when the source is closed.
 	c.cleanUp = cleanUps{func(context.Context) error { s.addLogs(l.Folder()); return l.Close() }}
 	all, single := l.URIs()
-	return c, c.reach(all, single, s.options.URIOptions)
+	return c, c.reach(all, single, s.options.URIOptions, s.options.FailPointMode == FailPointsProxy)
 }
 
 // addLogs adds a folder that contains only logs.

@@ -38,8 +38,9 @@ type OrchestrationOptions struct {
 	Topology Topology
 	// URIOptions are added to the connection strings of all clusters.
 	URIOptions []URIOption
-	// ServerAPI is as in ClusterOptions.
-	ServerAPI string
+	// ServerAPI and FailPointMode are as in ClusterOptions.
+	ServerAPI     string
+	FailPointMode FailPointMode
 	// Ledger records what is created. It may be nil.
 	Ledger *ledger.Ledger
 	// Lock, if not nil, keeps other runs away from existing clusters. Created ones are used by this run alone.
@@ -235,7 +236,8 @@ func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster, foun
 	if err != nil {
 		return nil, err
 	}
-	o := ClusterOptions{URI: direct.String(), ServerAPI: s.ServerAPI, Lock: s.Lock, Ledger: s.Ledger, Note: s.Note}
+	o := ClusterOptions{URI: direct.String(), ServerAPI: s.ServerAPI, Lock: s.Lock, Ledger: s.Ledger, Note: s.Note,
+		FailPointMode: s.FailPointMode}
 	existing, err := openCluster(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c, err)
@@ -358,7 +360,7 @@ func (n *creation) connect(ctx context.Context, direct uri, balanced []int) (*cl
 	if err := n.created(slices.Compact(slices.Sorted(maps.Keys(logs)))); err != nil {
 		return nil, err
 	}
-	o := ClusterOptions{URI: direct.String(), ServerAPI: n.ServerAPI, Note: n.Note}
+	o := ClusterOptions{URI: direct.String(), ServerAPI: n.ServerAPI, Note: n.Note, FailPointMode: n.FailPointMode}
 	if len(balanced) > 0 {
 		balancers, u, err := balance(direct, balanced)
 		if err != nil {
@@ -371,7 +373,7 @@ func (n *creation) connect(ctx context.Context, direct uri, balanced []int) (*cl
 	if err != nil {
 		return nil, err
 	}
-	c.owned, c.cleanUp = true, n.cleanUp
+	c.owned, c.cleanUp = true, append(n.cleanUp, c.cleanUp...)
 	if n.client.Local(ctx) { // the log files are on this machine
 		c.log = func(from, to time.Time) []LogLine { return local.ReadLogs(logs, from, to) }
 	}

@@ -113,14 +113,19 @@ func hasScript(v *source.Value) bool {
 func FailPoints(suites []*specs.Suite) (names []string) {
 	for _, s := range suites {
 		for _, t := range s.Tests {
-			for _, step := range t.Steps {
-				if name := step.Arguments.Get("failPoint").Get("configureFailPoint").Text(); step.Kind == entities.TestRunner && name != "" {
-					names = append(names, name)
-				}
-			}
+			names = append(names, failPointsOf(t)...)
 		}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+func failPointsOf(t *specs.Test) (names []string) {
+	for _, step := range t.Steps {
+		if name := step.Arguments.Get("failPoint").Get("configureFailPoint").Text(); step.Kind == entities.TestRunner && name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // commandEffects maps commands of runCommand and its cursors to their effects. Other commands can change anything.

@@ -137,6 +137,9 @@ func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
 	if w.deployment.NoScripting && needsScripts(t) {
 		return needs("server-side JavaScript", "none"), 1
 	}
+	if name := lacksFailPoint(t, w.deployment); name != "" {
+		return needs("the fail point "+name, "those of the proxy: "+strings.Join(w.deployment.FailPoints, ", ")), 1
+	}
 	if why = lacksMongoses(t, w.deployment); why != "" {
 		return why, 1
 	}
@@ -152,6 +155,16 @@ func lacksMongoses(t *specs.Test, d deployment.Description) string {
 		return ""
 	}
 	return needs("several mongoses (useMultipleMongoses)", "one")
+}
+
+// lacksFailPoint returns the name of a fail point that a test sets and the deployment does not have, or "".
+func lacksFailPoint(t *specs.Test, d deployment.Description) string {
+	for _, name := range failPointsOf(t) {
+		if d.FailPoints != nil && !slices.Contains(d.FailPoints, name) {
+			return name
+		}
+	}
+	return ""
 }
 
 type lack struct {

@@ -102,7 +102,7 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 		return nil, errors.New("runner: the source offers no deployment")
 	}
 	for _, o := range r.offers {
-		if enabled := TestCommands(o.Parameters); enabled != nil && !*enabled {
+		if enabled := o.TestCommands(); o.FailPoints == nil && enabled != nil && !*enabled {
 			return nil, noTestCommands(o.Name)
 		}
 	}

@@ -145,7 +145,10 @@ func (s *site) everywhere(ctx context.Context, database string, command bson.D, 
 // requireTestCommands rejects a deployment without enableTestCommands ("Server
 // Compatibility"), unless the deployment is owned and its parameters are unknown.
 func (s *site) requireTestCommands(ctx context.Context) error {
-	enabled := TestCommands(s.about.Parameters)
+	if s.about.FailPoints != nil { // the proxy sets them
+		return nil
+	}
+	enabled := s.about.TestCommands()
 	if enabled != nil && !*enabled {
 		return noTestCommands(s.about.Name)
 	}
@@ -161,21 +164,8 @@ func (s *site) requireTestCommands(ctx context.Context) error {
 		return fmt.Errorf("the user of the connection string is not authorized to read enableTestCommands; "+
 			"suites set fail points and drop collections, which requires a role such as root: %w", err)
 	}
-	if enabled = TestCommands(reply); enabled == nil || !*enabled {
+	if enabled = (deployment.Description{Parameters: reply}).TestCommands(); enabled == nil || !*enabled {
 		return noTestCommands(s.about.Name)
 	}
 	return nil
-}
-
-// TestCommands returns the server parameter enableTestCommands, which is a boolean or a number; nil if it is missing.
-func TestCommands(parameters bson.Raw) *bool {
-	v, err := parameters.LookupErr("enableTestCommands")
-	if err != nil {
-		return nil
-	}
-	enabled, _ := v.BooleanOK()
-	if n, ok := v.AsInt64OK(); ok && n != 0 {
-		enabled = true
-	}
-	return &enabled
 }

@@ -38,6 +38,7 @@ type runFlags struct {
 	named         namedEngine
 	deployment    deploymentFlags
 	uriOptions    []deployment.URIOption
+	failPoints    deployment.FailPointMode
 	uri, single   string
 	lock          *lock.Options // nil means no lock
 	local         deployment.LocalOptions
@@ -142,6 +143,7 @@ func (r *runFlags) declareWhere(f *flags) {
 	choice(f, &r.deployment.auth, "auth", "MODE",
 		"access control of the deployment that utr starts (default as each test requires)", "on", "off")
 	f.toggle(&r.deployment.TLS, "tls", "require TLS on the deployment that utr starts")
+	f.failPoints(&r.failPoints)
 	f.serverAPI(&r.config.ServerAPI, " for clients for which the suite declares none")
 	list(f, &r.uriOptions, "uri-option", "NAME=VALUE", "option for all connection strings, such as compressors=zlib",
 		deployment.ParseURIOption)
@@ -181,6 +183,13 @@ func (f *flags) filter(to *runner.Filter, verb string) {
 
 func (f *flags) serverAPI(to *string, who string) {
 	choice(f, to, "server-api", "VERSION", "declare this version of the Stable API (1)"+who, "1")
+}
+
+func (f *flags) failPoints(to *deployment.FailPointMode) {
+	*to = deployment.FailPointsAuto
+	choice(f, to, "fail-points", "MODE", "who executes fail points: the server, which then needs test commands, or a proxy "+
+		"of utr in front of each server (auto: the server if it has test commands)",
+		string(deployment.FailPointsAuto), string(deployment.FailPointsServer), string(deployment.FailPointsProxy))
 }
 
 func (f *flags) backoff(to *reference.Backoff, more string) {

@@ -143,11 +143,12 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 	switch target {
 	case onURI:
 		return c.program.Open(ctx, deployment.ClusterOptions{URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites),
-			ServerAPI: r.config.ServerAPI, URIOptions: r.uriOptions, Lock: r.lock, Ledger: book, Note: c.note})
+			ServerAPI: r.config.ServerAPI, URIOptions: r.uriOptions, Lock: r.lock, Ledger: book, Note: c.note, FailPointMode: r.failPoints})
 	case onLocal:
 		o := r.local
 		o.EmbeddedOptions = r.deployment.options()
 		o.Version = "" // the binaries decide
+		o.FailPointMode = r.failPoints
 		o.URIOptions, o.Jobs, o.Parameters = r.uriOptions, r.config.Jobs, needsParameters(suites)
 		o.Ledger, o.Note, o.Secret = book, c.note, c.secrets.Learn
 		return c.program.Open(ctx, o)
@@ -161,10 +162,11 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 			o.Clusters = append(o.Clusters, cluster)
 		}
 		o.Topology, o.URIOptions, o.ServerAPI, o.Lock = topologyOf(r.deployment.topology), r.uriOptions, r.config.ServerAPI, r.lock
-		o.Ledger, o.Note, o.Secret = book, c.note, c.secrets.Learn
+		o.Ledger, o.Note, o.Secret, o.FailPointMode = book, c.note, c.secrets.Learn, r.failPoints
 		return c.program.Open(ctx, o)
 	default:
 		o := r.deployment.options()
+		o.FailPointMode = r.failPoints
 		o.URIOptions, o.Ledger = r.uriOptions, book
 		return c.program.Open(ctx, o)
 	}
@@ -305,7 +307,7 @@ func (r *runFlags) runLedger(ctx context.Context, c *call) (*ledger.Ledger, erro
 // rerun returns a function that returns the command line for one test. It repeats the flags without secrets.
 func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	fixed := append([]string{"utr", "run"}, c.secrets.texts(r.flags.args(
-		"engine", "engines", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api", "tls", "uri-option",
+		"engine", "engines", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api", "fail-points", "tls", "uri-option",
 		"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri", "single-uri"))...)
 	return func(id result.TestID) []string {
 		args := slices.Clone(fixed)

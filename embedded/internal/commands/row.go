@@ -69,6 +69,9 @@ type Row struct {
 // ReadsShard reports whether a mongos passes the read concern on to a shard, which checks its times.
 func (r *Row) ReadsShard() bool { return r.Run != nil && !r.RoutedReadConcern && !r.Coordinated }
 
+// AcceptsWriteConcern reports whether the command accepts a writeConcern, and waits for it.
+func (r *Row) AcceptsWriteConcern() bool { return r.WriteConcern || r.Write && !r.NoWriteConcern }
+
 // titles are the names of commands in messages about their fields since 5.0, where they differ.
 var titles = map[string]string{"find": "FindCommandRequest", "killSessions": "KillSessionsCmd", "killAllSessions": "KillAllSessionsCmd",
 	"killAllSessionsByPattern": "KillAllSessionsByPatternCmd"}

@@ -40,6 +40,30 @@ type Failure struct {
 // early reports whether the failure has an effect before the command runs.
 func early(f Failure) bool { return f.Block > 0 || f.CloseConnection || f.HasCode }
 
+// viaSince is the wire version from which on the message of an error begins "Failing command via".
+const viaSince = 17
+
+// Error returns the error of a command that the failure affects, on a server of a wire version, or that the server
+// closes the connection instead. It returns neither if the command runs.
+func (f Failure) Error(wire int) (closes bool, _ error) {
+	if f.CloseConnection || f.HasCode && fault.CloseConnection.In(f.Code, wire) {
+		return true, nil
+	}
+	if !f.HasCode {
+		return false, nil
+	}
+	info, err := parseExtraInfo(f.Code, f.ExtraInfo, wire)
+	if err != nil {
+		return false, err
+	}
+	failure := fault.Errorf(f.Code, "Failing command due to 'failCommand' failpoint")
+	if wire >= viaSince {
+		failure.Message = "Failing command via 'failCommand' failpoint"
+	}
+	failure.Extra = info
+	return false, failure
+}
+
 // Names of fail points.
 const (
 	FailCommand                    = "failCommand"

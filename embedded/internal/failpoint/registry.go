@@ -4,6 +4,7 @@ package failpoint
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -21,12 +22,14 @@ type Registry struct {
 	change chan struct{} // closed when a fail point is configured
 }
 
-// NewRegistry creates a registry with all fail points off. random returns numbers in [0, 1) for
+// NewRegistry creates a registry with the named fail points, or all, which are off. random returns numbers in [0, 1) for
 // activationProbability. It is called by one goroutine at a time.
-func NewRegistry(random func() float64) *Registry {
+func NewRegistry(random func() float64, names ...string) *Registry {
 	r := &Registry{points: map[string]*point{}, random: random, change: make(chan struct{})}
 	for _, k := range kinds {
-		r.points[k.name] = &point{effect: effect{kind: k}}
+		if len(names) == 0 || slices.Contains(names, k.name) {
+			r.points[k.name] = &point{effect: effect{kind: k}}
+		}
 	}
 	return r
 }

@@ -21,10 +21,7 @@ type unsatisfied struct {
 	late    bool
 }
 
-// supportsConcern reports whether the command accepts a writeConcern, and waits for it.
-func (x *exchange) supportsConcern() bool {
-	return x.row != nil && (x.row.WriteConcern || x.row.Write && !x.row.NoWriteConcern)
-}
+func (x *exchange) supportsConcern() bool { return x.row != nil && x.row.AcceptsWriteConcern() }
 
 // awaitConcern is the one place that waits for the write concern, after success and after failure.
 func (x *exchange) awaitConcern(fields bson.D, failure *fault.Error) {

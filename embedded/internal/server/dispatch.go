@@ -274,22 +274,11 @@ func (x *exchange) applyFailPoint() error {
 		}
 		x.view = x.conn.server.view() // the server may have stepped down
 	}
-	if f.CloseConnection || f.HasCode && fault.CloseConnection.In(f.Code, x.view.Wire) {
+	closes, err := f.Error(x.view.Wire)
+	if closes {
 		return commands.ErrClose
 	}
-	if !f.HasCode {
-		return nil
-	}
-	info, err := parseExtraInfo(f.Code, f.ExtraInfo, x.view.Wire)
-	if err != nil {
-		return err
-	}
-	failure := fault.Errorf(f.Code, "Failing command due to 'failCommand' failpoint")
-	if x.has(failsVia) {
-		failure.Message = "Failing command via 'failCommand' failpoint"
-	}
-	failure.Extra = info
-	return failure
+	return err
 }
 
 func (x *exchange) forFailPoint() failpoint.Command {
@@ -299,7 +288,7 @@ func (x *exchange) forFailPoint() failpoint.Command {
 // namespace returns the namespace of the command, as logs and fail points see it.
 func (x *exchange) namespace() string {
 	if x.ns == "" {
-		x.ns = namespaceOf(x.request.Body)
+		x.ns = NamespaceOf(x.request.Body)
 	}
 	return x.ns
 }
@@ -492,52 +481,22 @@ func (x *exchange) deadline() error {
 
 // setLabels sets the labels that follow from the codes of the error and of the write concern error, and the labels of
 // the command's own error, unless a fail point has set labels.
-//
-// Retryable Writes, "RetryableWriteError Labels"; Transactions, "Error Labels"; Change Streams, "Resumable Error"; Client
-// Backpressure, "Retryable Overload Error".
 func (x *exchange) setLabels(failure *fault.Error) {
 	if x.labels != nil || failure == nil && x.writeConcernError == nil {
 		return
 	}
-	var labels []string
-	var code int32
-	if failure != nil {
-		code = failure.Code
-	}
-	is := func(c fault.Category, code int32) bool { return c.In(code, x.view.Wire) }
-	retriable := is(fault.Retriable, code) || is(fault.Retriable, x.concern)
-	r, mongos := &x.request, x.view.isMongos()
-	finish := x.endsTransaction()
-	// A transaction that may be rolled back is not repeated.
-	unknown := finish && code == fault.NoSuchTransaction && x.writeConcernError != nil
-	if r.InTransaction && (is(fault.Transient, code) && !unknown || !finish && is(fault.Retriable, code)) {
-		labels = append(labels, "TransientTransactionError")
-	}
-	// A mongos does not add the label: the shard does.
-	if x.has(errorLabels) && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && retriable {
-		labels = append(labels, "RetryableWriteError")
-		// The server cannot know this on a connection without previous writes.
-		if x.has(noWrites) && !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp {
-			labels = append(labels, "NoWritesPerformed")
-		}
-	}
+	r := &x.request
 	stage, _ := r.Body.Lookup("pipeline", "0").DocumentOK()
-	changeStream := r.IsChangeStream || r.Name == "aggregate" && firstKey(stage) == "$changeStream"
-	switch {
-	case !x.has(errorLabels):
-	case changeStream && (is(fault.Resumable, code) || is(fault.Retriable, code)):
-		labels = append(labels, "ResumableChangeStreamError")
-	case is(fault.NonResumable, code):
-		labels = append(labels, "NonResumableChangeStreamError")
-	}
-	if x.has(overload) && (is(fault.SystemOverloaded, code) || is(fault.SystemOverloaded, x.concern)) {
-		labels = append(labels, "SystemOverloadedError")
-		if retriable {
-			labels = append(labels, "RetryableError")
-		}
-	}
+	reply := fault.Reply{Wire: x.view.Wire, Mongos: x.view.isMongos(), HasConcern: x.writeConcernError != nil, ConcernCode: x.concern,
+		HasTxnNumber: r.TxnNumber != nil, InTransaction: r.InTransaction, EndsTransaction: x.endsTransaction(),
+		ChangeStream: r.IsChangeStream || r.Name == "aggregate" && firstKey(stage) == "$changeStream",
+		// The server cannot know this on a connection without previous writes.
+		NoWrites: !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp}
 	if failure != nil {
-		labels = append(labels, failure.Labels...)
+		reply.Code = failure.Code
 	}
-	x.labels = labels
+	x.labels = reply.Labels()
+	if failure != nil {
+		x.labels = append(x.labels, failure.Labels...)
+	}
 }

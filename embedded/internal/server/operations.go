@@ -101,7 +101,7 @@ func (x *exchange) operations(local bool) (out []bson.Raw) {
 	return out
 }
 
-func titleOf(body bson.Raw) string { return firstKey(body) + " " + namespaceOf(body) }
+func titleOf(body bson.Raw) string { return firstKey(body) + " " + NamespaceOf(body) }
 
 func (o *operation) document(host string) bson.Raw {
 	lasts, name := time.Since(o.start), firstKey(o.body)
@@ -135,7 +135,7 @@ var kinds = map[string]string{"find": "query", "getMore": "getmore", "insert": "
 
 // namespace returns the namespace of the operation. That of a command without a collection is virtual.
 func (o *operation) namespace() string {
-	ns := namespaceOf(o.body)
+	ns := NamespaceOf(o.body)
 	switch db, _ := o.body.Lookup("$db").StringValueOK(); {
 	case ns != db:
 		return ns
@@ -145,8 +145,8 @@ func (o *operation) namespace() string {
 	return ns + ".$cmd"
 }
 
-// namespaceOf returns the namespace of a command, or its database if it names no collection.
-func namespaceOf(body bson.Raw) string {
+// NamespaceOf returns the namespace of a command, or its database if it names no collection.
+func NamespaceOf(body bson.Raw) string {
 	db, _ := body.Lookup("$db").StringValueOK()
 	name := firstKey(body)
 	first := body.Lookup(name)

@@ -18,6 +18,23 @@ type entry struct {
 	execute func(*exchange) (bson.D, error)
 }
 
+// Commands returns the commands of all versions and roles, with those of a backend, by their names and aliases.
+func Commands(backend []commands.Row) map[string]*commands.Row {
+	all := map[string]*commands.Row{}
+	add := func(row commands.Row) {
+		for _, name := range append([]string{row.Name}, row.Aliases...) {
+			all[name] = &row
+		}
+	}
+	for _, row := range protocolRows() {
+		add(row.Row)
+	}
+	for _, row := range backend {
+		add(row)
+	}
+	return all
+}
+
 func protocolRows() []entry {
 	rows := []entry{
 		// The handshake.

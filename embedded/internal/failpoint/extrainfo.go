@@ -1,4 +1,4 @@
-package server
+package failpoint
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ type extraInfo struct {
 }
 
 var (
-	noObject = fault.Error{Code: codeNotAnObject, Message: "invalid parameter: expected an object ()"}
+	noObject = fault.Error{Code: 10065, Message: "invalid parameter: expected an object ()"}
 	noString = fault.Error{Code: fault.ExtraInfoMissing, Message: "field not found, expected type string"}
 	noView   = fault.Error{Code: 40248, Message: "command response expected to have a 'resolvedView' field"}
 

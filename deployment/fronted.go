@@ -1,0 +1,128 @@
+package deployment
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/deployment/direct"
+	"github.com/unified-test-runner/utr/embedded/proxy"
+)
+
+// FailPointMode is who executes fail points.
+type FailPointMode string
+
+// The modes. FailPointsAuto, the default, is FailPointsServer if the servers have test commands, and FailPointsProxy
+// otherwise.
+const (
+	FailPointsAuto   FailPointMode = "auto"
+	FailPointsServer FailPointMode = "server"
+	FailPointsProxy  FailPointMode = "proxy"
+)
+
+// proxied returns the description of a deployment behind the proxy for fail points.
+func (d Description) proxied() Description {
+	d.FailPoints = proxy.FailPoints()
+	if d.Parameters != nil { // suites that set this fail point require the parameter
+		elements, _ := d.Parameters.Elements()
+		parameters := bson.D{{Key: "failCommandSequence", Value: true}}
+		for _, e := range elements {
+			if e.Key() != parameters[0].Key {
+				parameters = append(parameters, bson.E{Key: e.Key(), Value: e.Value()})
+			}
+		}
+		d.Parameters, _ = bson.Marshal(parameters) // values that a server has sent
+	}
+	return d
+}
+
+// needsProxy reports whether tests require the proxy on a running deployment. Whether it has test commands is asked for
+// if its parameters are unknown. A user who may not ask gets the server, whose error names the right.
+func (m FailPointMode) needsProxy(ctx context.Context, u uri, d Description) (bool, error) {
+	if m == FailPointsServer || m == FailPointsProxy {
+		return m == FailPointsProxy, nil
+	}
+	enabled := d.TestCommands()
+	if enabled != nil {
+		return !*enabled, nil
+	}
+	err := u.look(ctx, lookTimeout, func(ctx context.Context, run runFunc) error {
+		reply, err := run(ctx, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: testCommands, Value: 1}})
+		enabled = Description{Parameters: reply}.TestCommands()
+		return err
+	})
+	switch {
+	case isUnauthorized(err):
+		return false, nil
+	case err != nil && direct.CodeOf(err) == 0 && ctx.Err() != nil:
+		return false, err
+	}
+	return enabled == nil || !*enabled, nil
+}
+
+const testCommands = "enableTestCommands"
+
+// TestCommands returns the server parameter enableTestCommands, which is a boolean or a number; nil if it is unknown.
+func (d Description) TestCommands() *bool {
+	v, err := d.Parameters.LookupErr(testCommands)
+	if err != nil {
+		return nil
+	}
+	enabled, _ := v.BooleanOK()
+	if n, ok := v.AsInt64OK(); ok && n != 0 {
+		enabled = true
+	}
+	return &enabled
+}
+
+// front starts a proxy in front of each server of a cluster, which tests then see in place of the servers.
+func (c *cluster) front() error {
+	secure := c.all.client("utr").TLSConfig
+	o := proxy.Options{Balanced: c.description.Topology == LoadBalanced,
+		Dial: func(ctx context.Context, address string) (net.Conn, error) {
+			if secure == nil {
+				return new(net.Dialer).DialContext(ctx, "tcp", address)
+			}
+			return (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", address)
+		}}
+	var servers []string
+	for _, host := range slices.Concat(c.all.hosts, c.single.hosts, c.description.Hosts) {
+		servers = append(servers, withPort(host))
+	}
+	p, err := proxy.Start(o, servers...)
+	if err != nil {
+		return err
+	}
+	c.proxy, c.description = p, c.description.proxied()
+	c.cleanUp = append(c.cleanUp, func(context.Context) error { p.Close(); return nil })
+	return nil
+}
+
+// seen returns a connection string as tests get it: through the proxy, if there is one.
+func (c *cluster) seen(u uri) uri {
+	if c.proxy == nil {
+		return u
+	}
+	u = u.at(c.fronts(u.hosts)...).without("compressors", "zlibCompressionLevel")
+	for _, o := range u.options {
+		if key := strings.ToLower(o.key); strings.HasPrefix(key, "tls") || strings.HasPrefix(key, "ssl") {
+			u = u.without(o.key)
+		}
+	}
+	return u
+}
+
+// fronts returns the addresses of the proxy in front of servers, or the servers without a proxy.
+func (c *cluster) fronts(servers []string) (all []string) {
+	if c.proxy == nil {
+		return servers
+	}
+	for _, s := range servers {
+		all = append(all, c.proxy.Address(withPort(s)))
+	}
+	return all
+}

@@ -1,0 +1,77 @@
+package proxy
+
+import (
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// answers are the commands that the proxy answers itself. A nil reply passes the command on.
+var answers = map[string]func(*conn, *pending) bson.Raw{
+	"configureFailPoint": (*conn).configureFailPoint,
+	"getParameter":       (*conn).getParameter,
+}
+
+// registryOf returns the registry of a fail point, nil if the service is not known.
+func (k *conn) registryOf(name string) *failpoint.Registry {
+	if name == failpoint.FailCommandSequence {
+		return k.front.proxy.sequence
+	}
+	return k.registry()
+}
+
+func (k *conn) configureFailPoint(x *pending) bson.Raw {
+	name, _ := x.body.Index(0).Value().StringValueOK()
+	registry := k.registryOf(name)
+	switch {
+	case x.db != "admin":
+		return k.failure(x, fault.Errorf(fault.Unauthorized, "configureFailPoint may only be run against the admin database."), nil)
+	case registry == nil:
+		return k.failure(x, fault.Errorf(fault.FailPointSetFailed, "the connection has not said hello to a service"), nil)
+	}
+	count, err := registry.Configure(x.body)
+	if err != nil {
+		return k.failure(x, err, nil)
+	}
+	return k.success(bson.D{{Key: "count", Value: count}})
+}
+
+func (k *conn) success(fields bson.D) bson.Raw {
+	_, times := k.front.times(k.ctx)
+	return value.Encode(slices.Concat(fields, bson.D{{Key: "ok", Value: 1.0}}, times))
+}
+
+const parameterPrefix = "failpoint."
+
+// getParameter reports fail points. It passes on a command that also asks for something else.
+func (k *conn) getParameter(x *pending) bson.Raw {
+	elements, _ := x.body.Elements()
+	var found bson.D
+	for _, e := range elements[min(1, len(elements)):] {
+		name, is := strings.CutPrefix(e.Key(), parameterPrefix)
+		switch registry := k.registryOf(name); {
+		case is && registry != nil && slices.Contains(FailPoints(), name):
+			found = append(found, bson.E{Key: e.Key(), Value: registry.State(name)})
+		case is, strings.HasPrefix(e.Key(), "$"), e.Key() == "lsid":
+		default:
+			return nil
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return k.success(found)
+}
+
+// listsOperations reports whether an aggregation lists the commands in progress. The server does not know those that the
+// proxy holds, and lists them when they have begun.
+func listsOperations(r *request) bool {
+	stage, _ := r.body.Lookup("pipeline", "0").DocumentOK()
+	_, err := stage.LookupErr("$currentOp")
+	return err == nil
+}

@@ -1,0 +1,284 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/internal/wire"
+)
+
+// conn is a connection of a client, and the one to the server behind it.
+type conn struct {
+	front          *front
+	client, server net.Conn
+	in             *bufio.Reader // of the client
+	peeked         chan struct{} // closed when nothing else reads in
+	ctx            context.Context
+	cancel         context.CancelFunc
+
+	writing sync.Mutex // to the client
+
+	mu         sync.Mutex
+	failPoints *failpoint.Registry // nil until the service behind a load balancer is known
+	appName    string
+	number     int64              // the server's number of the connection
+	lastOp     bson.Timestamp     // after the last write; zero before the first
+	expected   map[int32]*pending // by the id of the message to which the reply responds
+	lastID     int32              // of messages of the proxy
+}
+
+// pending is a command whose reply the proxy changes or needs.
+type pending struct {
+	request
+	row       *commands.Row
+	start     time.Time
+	undecided bool              // no fail point has been evaluated yet, because the service is not known
+	element   failpoint.Failure // of failCommandSequence
+}
+
+func newConn(f *front, client, server net.Conn) *conn {
+	k := &conn{front: f, client: client, server: server, in: bufio.NewReader(client), failPoints: f.failPoints, expected: map[int32]*pending{}}
+	if f.proxy.Balanced {
+		k.failPoints = nil
+	}
+	k.ctx, k.cancel = context.WithCancel(f.proxy.ctx)
+	return k
+}
+
+// errClose means that the connection is closed.
+var errClose = errors.New("close the connection")
+
+func (k *conn) run() {
+	defer k.cancel()
+	var replies sync.WaitGroup
+	replies.Go(func() {
+		defer k.close()
+		k.replies()
+	})
+	half, ok := k.server.(interface{ CloseWrite() error })
+	// When the client closes its end, the server can still execute and answer what was sent before.
+	if err := k.requests(); err != io.EOF || !ok || half.CloseWrite() != nil {
+		k.close()
+	}
+	replies.Wait()
+}
+
+func (k *conn) close() { _, _ = k.client.Close(), k.server.Close() }
+
+// requests passes on the client's messages until its stream ends.
+func (k *conn) requests() error {
+	for {
+		if k.peeked != nil {
+			<-k.peeked
+			k.peeked = nil
+		}
+		message, err := readMessage(k.in)
+		if err == nil {
+			err = k.request(message)
+		} else if len(message) > 0 { // what the proxy does not understand, the server refuses
+			if _, err := k.server.Write(message); err != nil {
+				return err
+			}
+			_, err = io.Copy(k.server, k.in)
+			if err == nil {
+				err = io.EOF
+			}
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// request passes on a message, or answers it.
+func (k *conn) request(message []byte) error {
+	p := k.front.proxy
+	r, ok := parse(message)
+	if !ok {
+		_, err := k.server.Write(message)
+		return err
+	}
+	x := &pending{request: r, row: p.commands[r.name], start: time.Now()}
+	if x.row == nil {
+		x.row = &commands.Row{Name: r.name}
+	}
+	if answer := answers[r.name]; answer != nil {
+		if doc := answer(k, x); doc != nil {
+			return k.answer(x, doc)
+		}
+	}
+	hello := hellos[r.name]
+	if hello {
+		k.noteApplication(&r)
+	}
+	if ids, any := kills(&r); any {
+		p.held.kill(k.front, ids)
+	}
+	if r.name == "aggregate" && listsOperations(&r) {
+		p.held.settled(k.ctx)
+	}
+	x.undecided = k.registry() == nil
+	if !x.undecided {
+		doc, err := k.fail(x, k.block)
+		if err != nil {
+			return err
+		} else if doc != nil {
+			return k.answer(x, doc)
+		}
+	}
+	if (hello || x.undecided || x.row.AcceptsWriteConcern() || x.element.LoseReply) && r.flags&wire.MoreToCome == 0 {
+		k.expect(x)
+	}
+	_, err := k.server.Write(message)
+	return err
+}
+
+// answer sends a reply to a client that expects one.
+func (k *conn) answer(x *pending, doc bson.Raw) error {
+	if x.flags&wire.MoreToCome != 0 {
+		return nil
+	}
+	k.mu.Lock()
+	k.lastID++
+	id := k.lastID
+	k.mu.Unlock()
+	return k.write(x.compose(id, doc))
+}
+
+func (k *conn) write(message []byte) error {
+	k.writing.Lock()
+	defer k.writing.Unlock()
+	_, err := k.client.Write(message)
+	return err
+}
+
+func (k *conn) registry() *failpoint.Registry {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.failPoints
+}
+
+// noteApplication remembers the client's application name. Fail points match that of the first hello, even if it fails.
+func (k *conn) noteApplication(r *request) {
+	name, _ := r.body.Lookup("client", "application", "name").StringValueOK()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.appName == "" {
+		k.appName = name
+	}
+}
+
+// linger is how long a server continues a command after the end of the client's stream: the client may still be waiting
+// for the reply.
+const linger = time.Second
+
+// block blocks a command. It ends early if the client disconnects, unless that expects no reply.
+func (k *conn) block(x *pending, d time.Duration) end {
+	ctx, cancel := context.WithCancel(k.ctx)
+	defer cancel()
+	if x.flags&wire.MoreToCome == 0 && !x.element.LoseReply {
+		k.peeked = make(chan struct{})
+		go func(done chan<- struct{}) {
+			defer close(done)
+			if _, err := k.in.Peek(1); err == io.EOF {
+				time.AfterFunc(linger, cancel)
+			} else if err != nil {
+				cancel()
+			}
+		}(k.peeked)
+	}
+	return k.front.proxy.held.wait(ctx, k.front, &x.request, d)
+}
+
+// blockReply blocks a reply, while the client's messages are read.
+func (k *conn) blockReply(x *pending, d time.Duration) end {
+	return k.front.proxy.held.wait(k.ctx, k.front, &x.request, d)
+}
+
+// replies passes on the server's messages until its stream ends.
+func (k *conn) replies() {
+	defer k.cancel()
+	for in := bufio.NewReader(k.server); ; {
+		message, err := readMessage(in)
+		var next *pending
+		if err == nil {
+			message, next, err = k.reply(message)
+		}
+		if len(message) > 0 && k.write(message) != nil || err != nil || next != nil && !k.stream(next) {
+			return
+		}
+	}
+}
+
+// stream evaluates the fail points for the next reply of a stream, for which the server waits now. It reports whether the
+// connection continues.
+func (k *conn) stream(next *pending) bool {
+	doc, err := k.fail(next, k.blockReply)
+	if doc != nil {
+		_ = k.answer(next, doc) // the connection ends in any case
+	}
+	if err != nil || doc != nil {
+		return false
+	}
+	k.expect(next)
+	return true
+}
+
+// expect makes reply get the reply to a message.
+func (k *conn) expect(x *pending) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.expected[x.RequestID] = x
+}
+
+// reply returns what the client gets in place of a message of the server, and, if it is part of a stream, what stands for
+// the next one. An error closes the connection.
+func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
+	h, _, err := wire.Split(message)
+	if err != nil {
+		return message, nil, err
+	}
+	k.mu.Lock()
+	x := k.expected[h.ResponseTo]
+	delete(k.expected, h.ResponseTo)
+	k.mu.Unlock()
+	if x == nil {
+		return message, nil, nil
+	}
+	r, ok := parseReply(message)
+	switch {
+	case !ok:
+		return message, nil, nil
+	case x.element.LoseReply:
+		return nil, nil, errClose
+	case hellos[x.name]:
+		r.doc = k.hello(r.doc)
+	default:
+		r.doc = k.written(x, r.doc)
+	}
+	if x.undecided {
+		x.undecided = false
+		doc, err := k.fail(x, k.blockReply)
+		if err != nil {
+			return nil, nil, err
+		} else if doc != nil {
+			r.doc, r.flags = doc, r.flags&^wire.MoreToCome
+		}
+	}
+	if r.flags&wire.MoreToCome != 0 && hellos[x.name] {
+		again := *x
+		again.RequestID, again.start = h.RequestID, time.Now()
+		next = &again
+	}
+	return r.with(r.doc), next, nil
+}

@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/internal/relay"
+	"github.com/unified-test-runner/utr/internal/wire"
+)
+
+// front is the proxy in front of one server or load balancer.
+type front struct {
+	proxy      *Proxy
+	server     string // host:port
+	listener   net.Listener
+	failPoints *failpoint.Registry // not of a load balancer
+
+	asking sync.Mutex // guards own
+	own    net.Conn   // for questions of the proxy; nil before the first
+
+	mu    sync.Mutex
+	about about
+}
+
+// about is what a server has said about itself.
+type about struct {
+	wire   int // maxWireVersion; 0 if unknown
+	mongos bool
+	member bool // of a replica set
+}
+
+// askLimit bounds questions to a server.
+const askLimit = 5 * time.Second
+
+func (f *front) accept() {
+	relay.Accept(f.listener, func(client net.Conn) {
+		f.proxy.work.Go(func() {
+			defer f.owns(client)()
+			ctx, cancel := context.WithTimeout(f.proxy.ctx, askLimit)
+			defer cancel()
+			if !f.proxy.Balanced && !f.known(ctx) {
+				return
+			}
+			server, err := f.proxy.Dial(ctx, f.server)
+			if err != nil {
+				return
+			}
+			defer f.owns(server)()
+			newConn(f, client, server).run()
+		})
+	})
+}
+
+// owns closes a connection when the proxy is closed or the returned function is called.
+func (f *front) owns(c net.Conn) (closing func()) {
+	stop := context.AfterFunc(f.proxy.ctx, func() { _ = c.Close() })
+	return func() { stop(); _ = c.Close() }
+}
+
+func (f *front) close() {
+	_ = f.listener.Close()
+	f.asking.Lock()
+	defer f.asking.Unlock()
+	if f.own != nil {
+		_ = f.own.Close()
+	}
+}
+
+// known asks a server about itself unless it has said so. It reports whether it is known.
+func (f *front) known(ctx context.Context) bool {
+	if f.current().wire > 0 {
+		return true
+	}
+	hello, err := f.ask(ctx)
+	f.learn(hello)
+	return err == nil
+}
+
+func (f *front) current() about {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.about
+}
+
+// learn remembers what a reply to hello says.
+func (f *front) learn(hello bson.Raw) {
+	version, ok := hello.Lookup("maxWireVersion").AsInt64OK()
+	if !ok {
+		return
+	}
+	message, _ := hello.Lookup("msg").StringValueOK()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, err := hello.LookupErr("setName")
+	f.about = about{int(version), message == "isdbgrid", err == nil}
+}
+
+// ask sends isMaster, which all versions have, on the proxy's own connection. It tries once more if that was closed.
+func (f *front) ask(ctx context.Context) (reply bson.Raw, err error) {
+	f.asking.Lock()
+	defer f.asking.Unlock()
+	for range 2 {
+		fresh := f.own == nil
+		if fresh {
+			if f.own, err = f.proxy.Dial(ctx, f.server); err != nil {
+				f.own = nil
+				return nil, err
+			}
+		}
+		if reply, err = exchange(ctx, f.own, f.proxy.Balanced); err == nil {
+			return reply, nil
+		}
+		_ = f.own.Close()
+		if f.own = nil; fresh {
+			break
+		}
+	}
+	return nil, err
+}
+
+func exchange(ctx context.Context, server net.Conn, balanced bool) (bson.Raw, error) {
+	const id = 1
+	stop := context.AfterFunc(ctx, func() { _ = server.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	question := value.AddIf(bson.D{{Key: "isMaster", Value: 1}}, balanced, "loadBalanced", true)
+	question = append(question, bson.E{Key: "$db", Value: "admin"})
+	if _, err := server.Write(wire.AppendMsg(nil, id, 0, 0, value.Encode(question))); err != nil {
+		return nil, err
+	}
+	h, body, err := wire.ReadMessage(server)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Response(id, h, body)
+}
+
+// times returns the fields with which a reply of the server ends now, and its topologyVersion.
+func (f *front) times(ctx context.Context) (version, times bson.D) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	hello, err := f.ask(ctx)
+	if err != nil {
+		return nil, nil
+	}
+	add := func(to bson.D, name string) bson.D {
+		v, err := hello.LookupErr(name)
+		return value.AddIf(to, err == nil, name, v)
+	}
+	return add(nil, "topologyVersion"), add(add(nil, "$clusterTime"), "operationTime")
+}

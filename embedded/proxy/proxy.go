@@ -1,0 +1,147 @@
+// Package proxy gives any MongoDB-compatible deployment the fail points of a test build: it stands in front of each
+// server on a loopback address, answers configureFailPoint itself, and fails commands as the server would. The servers
+// never learn of a fail point, so that none is left behind.
+//
+// Replies to hello name the proxy's addresses instead of the servers', so that drivers follow it to all members.
+// Messages that no fail point affects are passed on unchanged. Compression is not offered. Clients connect without
+// TLS.
+//
+// Fail points differ from those of a server in what only a server knows: a command that the server would refuse before
+// it evaluates fail points, because of its fields, is affected, too.
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/server"
+)
+
+// FailPoints returns the names of the fail points that a proxy has.
+func FailPoints() []string { return append(slices.Clone(ofServer), failpoint.FailCommandSequence) }
+
+// ofServer are the fail points of each server. failCommandSequence belongs to the deployment. Others take effect in the
+// middle of a command: onPrimaryTransactionalWrite, maxTimeNeverTimeOut, stopReplProducer.
+var ofServer = []string{failpoint.FailCommand, failpoint.FailGetMoreAfterCursorCheckout, failpoint.MaxTimeAlwaysTimeOut}
+
+// Options describe the deployment.
+type Options struct {
+	// Dial connects to a server, with TLS if it requires that. The default is a plain connection.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Balanced means that the servers are behind load balancers. Fail points then belong to the service that a
+	// connection reaches.
+	Balanced bool
+}
+
+// Proxy stands in front of the servers of a deployment. All methods may be called concurrently.
+type Proxy struct {
+	Options
+	commands map[string]*commands.Row
+	sequence *failpoint.Registry
+	held     held
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
+
+	mu       sync.Mutex
+	fronts   map[string]*front // by the server's address in lower case
+	services map[bson.ObjectID]*failpoint.Registry
+}
+
+// Start listens on a port of the loopback interface for each server, given as host:port. The caller must Close the
+// proxy.
+func Start(o Options, servers ...string) (*Proxy, error) {
+	if o.Dial == nil {
+		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
+	}
+	p := &Proxy{Options: o, commands: server.Commands(commands.New(commands.Options{}).Rows()), fronts: map[string]*front{},
+		sequence: failpoint.NewRegistry(rand.Float64, failpoint.FailCommandSequence), services: map[bson.ObjectID]*failpoint.Registry{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	for _, s := range servers {
+		if _, err := p.front(s); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// Address returns the address of the proxy in front of a server. A server that is not known yet gets one. It returns the
+// server's own address if that is not possible.
+func (p *Proxy) Address(server string) string {
+	f, err := p.front(server)
+	if err != nil {
+		return server
+	}
+	return f.listener.Addr().String()
+}
+
+// Server returns the server behind an address of the proxy, or the address if it is another.
+func (p *Proxy) Server(address string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.fronts {
+		if f.listener.Addr().String() == address {
+			return f.server
+		}
+	}
+	return address
+}
+
+func (p *Proxy) front(server string) (*front, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := strings.ToLower(server)
+	if f := p.fronts[key]; f != nil {
+		return f, nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("the proxy in front of %s: %w", server, err)
+	}
+	if p.ctx.Err() != nil {
+		return nil, fmt.Errorf("the proxy in front of %s: %w", server, l.Close())
+	}
+	f := &front{proxy: p, server: server, listener: l, failPoints: newRegistry()}
+	p.fronts[key] = f
+	p.work.Go(f.accept)
+	return f, nil
+}
+
+// service returns the fail points of a service behind a load balancer.
+func (p *Proxy) service(id bson.ObjectID) *failpoint.Registry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.services[id]
+	if r == nil {
+		r = newRegistry()
+		p.services[id] = r
+	}
+	return r
+}
+
+func newRegistry() *failpoint.Registry { return failpoint.NewRegistry(rand.Float64, ofServer...) }
+
+// Close closes all connections and waits until their goroutines have returned.
+func (p *Proxy) Close() {
+	p.cancel()
+	p.mu.Lock()
+	fronts := slices.Collect(maps.Values(p.fronts))
+	p.mu.Unlock()
+	for _, f := range fronts {
+		f.close()
+	}
+	p.work.Wait()
+}
