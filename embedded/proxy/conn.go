@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -43,6 +44,7 @@ type pending struct {
 	start     time.Time
 	undecided bool              // no fail point has been evaluated yet, because the service is not known
 	element   failpoint.Failure // of failCommandSequence
+	labels    []string          // for an error of the server; nil if no fail point has set them
 }
 
 func newConn(f *front, client, server net.Conn) *conn {
@@ -82,22 +84,22 @@ func (k *conn) requests() error {
 			k.peeked = nil
 		}
 		message, err := readMessage(k.in)
-		if err == nil {
-			err = k.request(message)
-		} else if len(message) > 0 { // what the proxy does not understand, the server refuses
-			if _, err := k.server.Write(message); err != nil {
-				return err
-			}
-			_, err = io.Copy(k.server, k.in)
-			if err == nil {
-				err = io.EOF
-			}
-			return err
-		}
 		if err != nil {
+			return passOn(k.server, message, k.in)
+		}
+		if err := k.request(message); err != nil {
 			return err
 		}
 	}
+}
+
+// passOn passes on what is no message: the receiver refuses it. It returns io.EOF at the end of the stream.
+func passOn(to io.Writer, read []byte, rest io.Reader) error {
+	_, err := to.Write(read)
+	if err == nil {
+		_, err = io.Copy(to, rest)
+	}
+	return cmp.Or(err, io.EOF)
 }
 
 // request passes on a message, or answers it.
@@ -136,7 +138,7 @@ func (k *conn) request(message []byte) error {
 			return k.answer(x, doc)
 		}
 	}
-	if (hello || x.undecided || x.row.AcceptsWriteConcern() || x.element.LoseReply) && r.flags&wire.MoreToCome == 0 {
+	if (hello || x.undecided || x.row.AcceptsWriteConcern() || x.element.LoseReply || x.labels != nil) && r.flags&wire.MoreToCome == 0 {
 		k.expect(x)
 	}
 	_, err := k.server.Write(message)
@@ -210,10 +212,11 @@ func (k *conn) replies() {
 	defer k.cancel()
 	for in := bufio.NewReader(k.server); ; {
 		message, err := readMessage(in)
-		var next *pending
-		if err == nil {
-			message, next, err = k.reply(message)
+		if err != nil {
+			_ = passOn(k.client, message, in)
+			return
 		}
+		message, next, err := k.reply(message)
 		if len(message) > 0 && k.write(message) != nil || err != nil || next != nil && !k.stream(next) {
 			return
 		}
@@ -264,7 +267,7 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 	case hellos[x.name]:
 		r.doc = k.hello(r.doc)
 	default:
-		r.doc = k.written(x, r.doc)
+		r.doc = x.relabeled(k.written(x, r.doc))
 	}
 	if x.undecided {
 		x.undecided = false

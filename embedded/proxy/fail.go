@@ -17,7 +17,9 @@ import (
 // errClose if the connection is closed instead.
 func (k *conn) fail(x *pending, block func(*pending, time.Duration) end) (bson.Raw, error) {
 	p, c, registry := k.front.proxy, k.command(x), k.registry()
-	if registry == nil {
+	about := k.front.current()
+	_, err := x.body.LookupErr("txnNumber")
+	if registry == nil || err == nil && !about.member && !about.mongos { // a standalone refuses the number before
 		return nil, nil
 	}
 	f, hit := registry.Before(c)
@@ -26,12 +28,12 @@ func (k *conn) fail(x *pending, block func(*pending, time.Duration) end) (bson.R
 			f = x.element
 		}
 	}
-	about := k.front.current()
 	if hit {
 		labels := f.Labels
 		if about.wire < fault.LabelsSince {
 			labels = nil
 		}
+		x.labels = labels
 		if f.Err != nil {
 			return k.failure(x, f.Err, labels), nil
 		}
@@ -122,10 +124,10 @@ func (k *conn) failure(x *pending, err error, labels []string) bson.Raw {
 // written adds the write concern error of a fail point to the reply of a command that has run, and remembers whether the
 // command has written.
 func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
-	if !x.row.AcceptsWriteConcern() || k.registry() == nil {
+	code, _ := doc.Lookup("code").AsInt64OK()
+	if !x.row.AcceptsWriteConcern() || k.registry() == nil || slices.Contains(refusals, int32(code)) {
 		return doc
 	}
-	code, _ := doc.Lookup("code").AsInt64OK()
 	facts := k.labels(x, int32(code))
 	facts.NoWrites = !k.noteWrite(x, doc) && facts.NoWrites
 	f, hit := k.registry().After(k.command(x))
@@ -135,13 +137,12 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	if !hit {
 		return doc
 	}
+	x.labels = nil
 	concern, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
 	facts.HasConcern, facts.ConcernCode = true, int32(concern)
 	labels := f.Labels
 	if labels == nil {
-		labels = append(value.Strings(doc.Lookup("errorLabels")), facts.Labels()...)
-		slices.Sort(labels)
-		labels = slices.Compact(labels)
+		labels = facts.Labels()
 	}
 	about := k.front.current()
 	out := value.Must(doc)
@@ -154,6 +155,20 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	}
 	return value.Encode(out)
 }
+
+// relabeled returns the reply to a command that a fail point has not failed: its labels replace those of an error of the
+// server.
+func (x *pending) relabeled(doc bson.Raw) bson.Raw {
+	if ok, _ := doc.Lookup("ok").AsInt64OK(); ok == 1 || x.labels == nil {
+		return doc
+	}
+	return value.Encode(value.AddIf(value.Delete(value.Must(doc), "errorLabels"), len(x.labels) > 0, "errorLabels", x.labels))
+}
+
+// refusals are the errors of commands that a server does not begin, and for which it waits for no write concern.
+var refusals = []int32{fault.BadValue, fault.FailedToParse, fault.Unauthorized, fault.TypeMismatch, fault.IllegalOperation, fault.CommandNotFound,
+	fault.InvalidOptions, fault.InvalidNamespace, fault.OperationNotSupportedInTransaction, fault.NotWritablePrimary, fault.NotPrimaryOrSecondary,
+	fault.APIVersionError, fault.APIStrictError, fault.NotARetryableWriteCommand, fault.IDLFailedToParse, fault.IDLUnknownField}
 
 // noteWrite remembers the time of a write, and reports whether the command has written anything.
 func (k *conn) noteWrite(x *pending, doc bson.Raw) bool {

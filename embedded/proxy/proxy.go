@@ -88,18 +88,6 @@ func (p *Proxy) Address(server string) string {
 	return f.listener.Addr().String()
 }
 
-// Server returns the server behind an address of the proxy, or the address if it is another.
-func (p *Proxy) Server(address string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, f := range p.fronts {
-		if f.listener.Addr().String() == address {
-			return f.server
-		}
-	}
-	return address
-}
-
 func (p *Proxy) front(server string) (*front, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

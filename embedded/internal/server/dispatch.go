@@ -482,7 +482,11 @@ func (x *exchange) deadline() error {
 // setLabels sets the labels that follow from the codes of the error and of the write concern error, and the labels of
 // the command's own error, unless a fail point has set labels.
 func (x *exchange) setLabels(failure *fault.Error) {
-	if x.labels != nil || failure == nil && x.writeConcernError == nil {
+	if failure == nil && x.writeConcernError == nil { // such as after a fail point that only blocks
+		x.labels = nil
+		return
+	}
+	if x.labels != nil {
 		return
 	}
 	r := &x.request
