@@ -70,7 +70,7 @@ func limited(ctx context.Context, d time.Duration, what string) (context.Context
 // points require ("Server Compatibility").
 var errNoTestCommands = errors.New("runs without test commands: suites set fail points, and configureFailPoint exists only on " +
 	"servers started with the parameter enableTestCommands; start each mongod and mongos with --setParameter enableTestCommands=1 " +
-	"(it cannot be set at run time), and do not use a server with data that you want to keep")
+	"(it cannot be set at run time), and do not use a server with data that you want to keep; or let utr execute fail points (--fail-points proxy)")
 
 func noTestCommands(deployment string) error {
 	return fmt.Errorf("the deployment (%s) %w", deployment, errNoTestCommands)

@@ -30,6 +30,9 @@ func (r *request) namespace() string {
 	return server.NamespaceOf(r.body)
 }
 
+// usualMessage is the length up to which memory is allocated by the length in a header.
+const usualMessage = 1 << 16
+
 // readMessage reads a message. With an error it returns the bytes before it, which begin no message that the proxy knows.
 func readMessage(in *bufio.Reader) ([]byte, error) {
 	head := make([]byte, wire.HeaderSize)
@@ -40,9 +43,13 @@ func readMessage(in *bufio.Reader) ([]byte, error) {
 	if length < wire.HeaderSize || length > wire.MaxMessage {
 		return head, wire.ErrLength
 	}
+	if length <= usualMessage {
+		message := append(make([]byte, 0, length), head...)[:length]
+		n, err := io.ReadFull(in, message[wire.HeaderSize:])
+		return message[:wire.HeaderSize+n], err
+	}
 	message := bytes.NewBuffer(head)
-	message.Grow(min(int(length), 1<<16) + bytes.MinRead)
-	_, err := io.CopyN(message, in, int64(length)-wire.HeaderSize)
+	_, err := io.CopyN(message, in, int64(length)-wire.HeaderSize) // memory as bytes arrive
 	return message.Bytes(), err
 }
 

@@ -62,6 +62,7 @@ type deploymentReport struct {
 	Auth           bool     `json:"auth"`
 	AuthMechanisms []string `json:"authMechanisms,omitempty"`
 	TestCommands   *bool    `json:"testCommands,omitempty"` // nil if unknown
+	FailPoints     []string `json:"failPoints,omitempty"`   // of the proxy, if it executes them
 	JavaScript     bool     `json:"javaScript"`
 }
 
@@ -103,7 +104,7 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 func newDeploymentReport(o deployment.Description) deploymentReport {
 	version := fmt.Sprintf("%d.%d.%d", o.Version[0], o.Version[1], o.Version[2])
 	return deploymentReport{o.Name, string(o.Topology), version, o.Hosts, o.Auth, o.AuthMechanisms,
-		o.TestCommands(), !o.NoScripting}
+		o.TestCommands(), o.FailPoints, !o.NoScripting}
 }
 
 func (x *doctorReport) count(skips []*runner.Skip) {
@@ -133,6 +134,8 @@ func (x *doctorReport) text(withTests bool) string {
 			words[1] = "access control " + strings.Join(d.AuthMechanisms, ", ")
 		}
 		switch {
+		case d.FailPoints != nil:
+			words = append(words, "the proxy executes fail points")
 		case d.TestCommands == nil:
 		case *d.TestCommands:
 			words = append(words, "test commands")

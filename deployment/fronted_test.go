@@ -1,0 +1,82 @@
+package deployment
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// The proxy executes fail points in front of every kind of deployment, for a driver that knows only its addresses; the
+// servers never have one.
+func TestFronted(t *testing.T) {
+	without := bson.D{{Key: "enableTestCommands", Value: false}}
+	user := []embedded.User{{Name: "u", Password: "p"}}
+	for _, c := range []struct {
+		name    string
+		o       embedded.Options
+		mode    FailPointMode
+		proxied bool
+	}{
+		{"test commands", embedded.Options{}, FailPointsAuto, false},
+		{"the default mode", embedded.Options{}, "", false},
+		{"no test commands", embedded.Options{Parameters: without}, FailPointsAuto, true},
+		{"no test commands, and none wanted", embedded.Options{Parameters: without}, FailPointsServer, false},
+		{"a standalone", embedded.Options{}, FailPointsProxy, true},
+		{"a replica set", embedded.Options{Topology: embedded.ReplicaSet, Parameters: without}, FailPointsAuto, true},
+		{"a sharded cluster", embedded.Options{Topology: embedded.Sharded, Parameters: without}, FailPointsAuto, true},
+		{"load balanced", embedded.Options{Topology: embedded.LoadBalanced, Parameters: without}, FailPointsAuto, true},
+		{"TLS and SCRAM", embedded.Options{Topology: embedded.ReplicaSet, TLS: true, Users: user}, FailPointsProxy, true},
+		{"load balanced, TLS", embedded.Options{Topology: embedded.LoadBalanced, TLS: true}, FailPointsProxy, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			servers := embedded.StartT(t, c.o)
+			o := ClusterOptions{URI: servers.URI(), SingleURI: servers.SingleURI(), FailPointMode: c.mode}
+			if c.o.TLS {
+				file := filepath.Join(t.TempDir(), "ca.pem")
+				testkit.Check(t, os.WriteFile(file, servers.CA(), 0o600))
+				o.URIOptions = []URIOption{{"tlsCAFile", file}}
+				o.URI, o.SingleURI = o.URI+"&tlsCAFile="+file, o.SingleURI+"&tlsCAFile="+file
+			}
+			source, err := OpenCluster(testkit.Context(t), o)
+			testkit.Check(t, err)
+			d, err := source.Acquire(testkit.Context(t), 0)
+			testkit.Check(t, err)
+			testkit.Equal(t, "the proxy has fail points", d.Description().FailPoints != nil, c.proxied)
+			if !c.proxied {
+				testkit.Equal(t, "the connection string", d.URI(), NormalURI(servers.URI()))
+				testkit.Check(t, source.Close())
+				return
+			}
+			for _, host := range slices.Concat(HostsOf(d.URI()), HostsOf(d.SingleURI()), d.Description().Hosts) {
+				testkit.Equal(t, host+" is the server's", slices.Contains(slices.Concat(servers.Hosts(), HostsOf(servers.URI())), host), false)
+			}
+			client, err := mongo.Connect(options.Client().ApplyURI(d.SingleURI()).SetRetryReads(false))
+			testkit.Check(t, err)
+			admin := client.Database("admin")
+			set := testkit.D("configureFailPoint", "failCommand", "mode", "alwaysOn", "data", testkit.D("failCommands", bson.A{"ping"}, "errorCode", 8))
+			testkit.Check(t, admin.RunCommand(t.Context(), set).Err())
+			ping := admin.RunCommand(t.Context(), testkit.D("ping", 1)).Err()
+			testkit.ErrorContains(t, ping, "'failCommand' failpoint")
+			testkit.Check(t, client.Disconnect(t.Context()))
+			testkit.Check(t, source.Close())
+			direct, err := parseURI(o.URI)
+			testkit.Check(t, err)
+			testkit.Check(t, direct.look(testkit.Context(t), lookTimeout, func(ctx context.Context, run runFunc) error {
+				_, err := run.ask(ctx, "ping", 1)
+				return err
+			}))
+			_, err = net.Dial("tcp", HostsOf(d.URI())[0])
+			testkit.Equal(t, "the proxy is closed", err != nil, true)
+		})
+	}
+}
