@@ -9,7 +9,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/embedded/proxy"
 )
 
@@ -50,15 +49,16 @@ func (m FailPointMode) needsProxy(ctx context.Context, u uri, d Description) (bo
 	if enabled != nil {
 		return !*enabled, nil
 	}
+	unauthorized := false
 	err := u.look(ctx, lookTimeout, func(ctx context.Context, run runFunc) error {
 		reply, err := run(ctx, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: testCommands, Value: 1}})
-		enabled = Description{Parameters: reply}.TestCommands()
+		enabled, unauthorized = Description{Parameters: reply}.TestCommands(), isUnauthorized(err)
 		return err
 	})
 	switch {
-	case isUnauthorized(err):
+	case unauthorized:
 		return false, nil
-	case err != nil && direct.CodeOf(err) == 0 && ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return false, err
 	}
 	return enabled == nil || !*enabled, nil

@@ -186,9 +186,8 @@ func (f *flags) serverAPI(to *string, who string) {
 }
 
 func (f *flags) failPoints(to *deployment.FailPointMode) {
-	*to = deployment.FailPointsAuto
 	choice(f, to, "fail-points", "MODE", "who executes fail points: the server, which then needs test commands, or a proxy "+
-		"of utr in front of each server (auto: the server if it has test commands)",
+		"of utr in front of each server (default auto: the server if it has test commands)",
 		string(deployment.FailPointsAuto), string(deployment.FailPointsServer), string(deployment.FailPointsProxy))
 }
 
