@@ -116,6 +116,9 @@ func (k *conn) failure(x *pending, err error, labels []string) bson.Raw {
 	if len(labels) > 0 {
 		doc = bson.D{{Key: "errorLabels", Value: labels}}
 	}
+	if slices.Contains(labels, "SystemOverloadedError") {
+		doc = append(doc, k.front.baseBackoff(k.ctx)...)
+	}
 	doc = slices.Concat(doc, version, bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: failed.Message}, {Key: "code", Value: failed.Code},
 		{Key: "codeName", Value: fault.NameIn(failed.Code, k.front.current().wire)}}, failed.Extra, times)
 	return value.Encode(doc)

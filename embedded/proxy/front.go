@@ -77,7 +77,7 @@ func (f *front) known(ctx context.Context) bool {
 	if f.current().wire > 0 {
 		return true
 	}
-	hello, err := f.ask(ctx)
+	hello, err := f.hello(ctx)
 	f.learn(hello)
 	return err == nil
 }
@@ -101,8 +101,8 @@ func (f *front) learn(hello bson.Raw) {
 	f.about = about{int(version), message == "isdbgrid", err == nil}
 }
 
-// ask sends isMaster, which all versions have, on the proxy's own connection. It tries once more if that was closed.
-func (f *front) ask(ctx context.Context) (reply bson.Raw, err error) {
+// ask sends a command on the proxy's own connection. It tries once more if that was closed.
+func (f *front) ask(ctx context.Context, question bson.D) (reply bson.Raw, err error) {
 	f.asking.Lock()
 	defer f.asking.Unlock()
 	for range 2 {
@@ -113,7 +113,7 @@ func (f *front) ask(ctx context.Context) (reply bson.Raw, err error) {
 				return nil, err
 			}
 		}
-		if reply, err = exchange(ctx, f.own, f.proxy.Balanced); err == nil {
+		if reply, err = exchange(ctx, f.own, question); err == nil {
 			return reply, nil
 		}
 		_ = f.own.Close()
@@ -124,11 +124,15 @@ func (f *front) ask(ctx context.Context) (reply bson.Raw, err error) {
 	return nil, err
 }
 
-func exchange(ctx context.Context, server net.Conn, balanced bool) (bson.Raw, error) {
+// hello sends isMaster, which all versions have.
+func (f *front) hello(ctx context.Context) (bson.Raw, error) {
+	return f.ask(ctx, value.AddIf(bson.D{{Key: "isMaster", Value: 1}}, f.proxy.Balanced, "loadBalanced", true))
+}
+
+func exchange(ctx context.Context, server net.Conn, question bson.D) (bson.Raw, error) {
 	const id = 1
 	stop := context.AfterFunc(ctx, func() { _ = server.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	question := value.AddIf(bson.D{{Key: "isMaster", Value: 1}}, balanced, "loadBalanced", true)
 	question = append(question, bson.E{Key: "$db", Value: "admin"})
 	if _, err := server.Write(wire.AppendMsg(nil, id, 0, 0, value.Encode(question))); err != nil {
 		return nil, err
@@ -140,11 +144,21 @@ func exchange(ctx context.Context, server net.Conn, balanced bool) (bson.Raw, er
 	return wire.Response(id, h, body)
 }
 
+// baseBackoff returns the field that errors of an overloaded server have (Client Backpressure, "Overload retry policy").
+func (f *front) baseBackoff(ctx context.Context) (field bson.D) {
+	const name = "externalClientBaseBackoffMS"
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	reply, err := f.ask(ctx, bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}})
+	ms, _ := reply.Lookup(name).AsInt64OK()
+	return value.AddIf(nil, err == nil && ms > 0, "baseBackoffMS", ms)
+}
+
 // times returns the fields with which a reply of the server ends now, and its topologyVersion.
 func (f *front) times(ctx context.Context) (version, times bson.D) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	hello, err := f.ask(ctx)
+	hello, err := f.hello(ctx)
 	if err != nil {
 		return nil, nil
 	}
