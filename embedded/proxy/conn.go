@@ -44,7 +44,7 @@ type pending struct {
 	start     time.Time
 	undecided bool              // no fail point has been evaluated yet, because the service is not known
 	element   failpoint.Failure // of failCommandSequence
-	labels    []string          // for an error of the server; nil if no fail point has set them
+	labels    []string          // of a fail point; nil if none has set labels
 }
 
 func newConn(f *front, client, server net.Conn) *conn {

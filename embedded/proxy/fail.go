@@ -159,10 +159,10 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	return value.Encode(out)
 }
 
-// relabeled returns the reply to a command that a fail point has not failed: its labels replace those of an error of the
-// server.
+// relabeled returns the reply to a command that a fail point has not failed: its labels replace those of the server, and
+// are also in a reply without an error.
 func (x *pending) relabeled(doc bson.Raw) bson.Raw {
-	if ok, _ := doc.Lookup("ok").AsInt64OK(); ok == 1 || x.labels == nil {
+	if x.labels == nil {
 		return doc
 	}
 	return value.Encode(value.AddIf(value.Delete(value.Must(doc), "errorLabels"), len(x.labels) > 0, "errorLabels", x.labels))

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -86,6 +87,8 @@ func TestStartingPages(t *testing.T) {
 			}
 			shell := exec.Command("sh", "-c", "exec 2>&1\n"+script+"\n[ -z \"$started\" ] || { kill $started; wait; }")
 			shell.Dir, shell.Env = m.dir, append(env, "PATH="+path)
+			shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			t.Cleanup(func() { _ = syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }) // what a failed test leaves running
 			outputs := strings.Split(place.Launch(shell).End().Out+"\n", mark+"\n")[1:]
 			played := blockOfPage.ReplaceAllStringFunc(page, func(block string) string {
 				if blockOfPage.FindStringSubmatch(block)[2] != "console" {

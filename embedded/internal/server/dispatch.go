@@ -480,13 +480,10 @@ func (x *exchange) deadline() error {
 }
 
 // setLabels sets the labels that follow from the codes of the error and of the write concern error, and the labels of
-// the command's own error, unless a fail point has set labels.
+// the command's own error, unless a fail point has set labels: those are also in a reply without an error, as after a
+// fail point that only blocks.
 func (x *exchange) setLabels(failure *fault.Error) {
-	if failure == nil && x.writeConcernError == nil { // such as after a fail point that only blocks
-		x.labels = nil
-		return
-	}
-	if x.labels != nil {
+	if x.labels != nil || failure == nil && x.writeConcernError == nil {
 		return
 	}
 	r := &x.request
