@@ -267,7 +267,7 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 	case hellos[x.name]:
 		r.doc = k.hello(r.doc)
 	default:
-		r.doc = x.relabeled(k.written(x, r.doc))
+		r.doc = k.written(x, r.doc)
 	}
 	if x.undecided {
 		x.undecided = false
@@ -275,12 +275,14 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 		if err != nil {
 			return nil, nil, err
 		} else if doc != nil {
+			x.labels = nil // the reply has them
 			r.doc, r.flags = doc, r.flags&^wire.MoreToCome
 		}
 	}
+	r.doc = x.relabeled(r.doc)
 	if r.flags&wire.MoreToCome != 0 && hellos[x.name] {
 		again := *x
-		again.RequestID, again.start = h.RequestID, time.Now()
+		again.RequestID, again.start, again.labels = h.RequestID, time.Now(), nil
 		next = &again
 	}
 	return r.with(r.doc), next, nil

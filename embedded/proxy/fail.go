@@ -152,7 +152,7 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	out = value.Delete(value.Delete(out, "writeConcernError"), "errorLabels")
 	out = append(out, bson.E{Key: "writeConcernError", Value: f.WriteConcernError})
 	out = value.AddIf(out, len(labels) > 0, "errorLabels", labels)
-	if about.member && fault.NotPrimary.In(facts.ConcernCode, about.wire) {
+	if about.member && code == 0 && fault.NotPrimary.In(facts.ConcernCode, about.wire) {
 		version, _ := k.front.times(k.ctx)
 		out = append(value.Delete(out, "topologyVersion"), version...)
 	}
