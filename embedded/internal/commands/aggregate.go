@@ -249,7 +249,7 @@ func (g *aggregation) input(p *pipeline.Pipeline) ([]bson.D, error) {
 		return nil, err
 	}
 	records, err := s.recordsOf(s.req.DB, g.name, g.concern.at, 0)
-	docs := store.Documents(covered(c, q.hint, records))
+	docs := store.Documents(covered(q.s.hintedIndex(c, q.hint), records))
 	s.View(func(*store.Tx) { q.index = q.choose(c) })
 	if order := q.scanOrder(); order != nil {
 		docs = slices.Clone(docs)

@@ -128,7 +128,7 @@ func (q *findCommand) bounded(c *store.Collection) error {
 	var p fault.First
 	for _, bound := range []bson.D{q.min, q.max} {
 		if len(bound) > 0 && c != nil {
-			x := c.Index(q.hint)
+			x := q.s.hintedIndex(c, q.hint)
 			p.Refuse(x == nil || !slices.EqualFunc(x.Key, bound, func(a, b bson.E) bool { return a.Key == b.Key }), 51174,
 				"The index chosen is not compatible with min/max")
 		}
@@ -158,7 +158,7 @@ func (q *findCommand) records(c *store.Collection) (out []*store.Record, err err
 		return out, nil
 	}
 	out, err = q.s.recordsOf(q.s.req.DB, q.name, q.concern.at, 0)
-	return covered(c, q.hint, out), err
+	return covered(q.s.hintedIndex(c, q.hint), out), err
 }
 
 // plan returns the matching records in order, after skip.
@@ -177,12 +177,16 @@ func (q *findCommand) plan(records []*store.Record) ([]*store.Record, error) {
 	return hits[min(q.skip, int64(len(hits))):], err
 }
 
-// covered returns the records that a scan of the index of a hint finds: a sparse one lacks documents.
-func covered(c *store.Collection, hint any, records []*store.Record) []*store.Record {
-	if c == nil || hint == nil {
-		return records
+// hintedIndex returns the index that a hint names, or nil.
+func (s *call) hintedIndex(c *store.Collection, hint any) (x *store.Index) {
+	if c != nil && hint != nil {
+		s.View(func(*store.Tx) { x = c.Index(hint) })
 	}
-	x := c.Index(hint)
+	return x
+}
+
+// covered returns the records that a scan of an index finds, or all without one: a sparse one lacks documents.
+func covered(x *store.Index, records []*store.Record) []*store.Record {
 	if x == nil || !x.Sparse {
 		return records
 	}
@@ -361,5 +365,5 @@ func (s *call) documents(name string, hint any, at *bson.Timestamp, f *query.Fil
 	if err != nil {
 		return nil, err
 	}
-	return f.Select(store.Documents(covered(c, hint, records)))
+	return f.Select(store.Documents(covered(s.hintedIndex(c, hint), records)))
 }

@@ -116,7 +116,7 @@ func (w *write) find(c *store.Collection) ([]*store.Record, error) {
 	if err := needsText(c, w.filter); err != nil {
 		return nil, err
 	}
-	hits, err := search(c, covered(c, w.hint, c.Current()), w.filter, w.limit())
+	hits, err := search(c, covered(c.Index(w.hint), c.Current()), w.filter, w.limit())
 	query.Sort(hits, w.order, (*store.Record).Document)
 	if !w.multi && len(hits) > 1 {
 		hits = hits[:1]
