@@ -83,7 +83,7 @@ func (k *conn) requests() error {
 			<-k.peeked
 			k.peeked = nil
 		}
-		message, err := readMessage(k.in)
+		message, err := wire.ReadWhole(k.in)
 		if err != nil {
 			return passOn(k.server, message, k.in)
 		}
@@ -93,7 +93,7 @@ func (k *conn) requests() error {
 	}
 }
 
-// passOn passes on what is no message: the receiver refuses it. It returns io.EOF at the end of the stream.
+// passOn passes on bytes that are not a message: the receiver refuses them. It returns io.EOF at the end of the stream.
 func passOn(to io.Writer, read []byte, rest io.Reader) error {
 	_, err := to.Write(read)
 	if err == nil {
@@ -211,7 +211,7 @@ func (k *conn) blockReply(x *pending, d time.Duration) end {
 func (k *conn) replies() {
 	defer k.cancel()
 	for in := bufio.NewReader(k.server); ; {
-		message, err := readMessage(in)
+		message, err := wire.ReadWhole(in)
 		if err != nil {
 			_ = passOn(k.client, message, in)
 			return

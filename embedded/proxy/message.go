@@ -1,10 +1,7 @@
 package proxy
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/binary"
-	"io"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -28,29 +25,6 @@ func (r *request) namespace() string {
 		return r.db
 	}
 	return server.NamespaceOf(r.body)
-}
-
-// usualMessage is the length up to which memory is allocated by the length in a header.
-const usualMessage = 1 << 16
-
-// readMessage reads a message. With an error it returns the bytes before it, which begin no message that the proxy knows.
-func readMessage(in *bufio.Reader) ([]byte, error) {
-	head := make([]byte, wire.HeaderSize)
-	if n, err := io.ReadFull(in, head); err != nil {
-		return head[:n], err
-	}
-	length := int32(binary.LittleEndian.Uint32(head))
-	if length < wire.HeaderSize || length > wire.MaxMessage {
-		return head, wire.ErrLength
-	}
-	if length <= usualMessage {
-		message := append(make([]byte, 0, length), head...)[:length]
-		n, err := io.ReadFull(in, message[wire.HeaderSize:])
-		return message[:wire.HeaderSize+n], err
-	}
-	message := bytes.NewBuffer(head)
-	_, err := io.CopyN(message, in, int64(length)-wire.HeaderSize) // memory as bytes arrive
-	return message.Bytes(), err
 }
 
 // parse finds the command in a message. It validates nothing: the server does.

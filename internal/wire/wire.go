@@ -58,28 +58,49 @@ const HTTPReply = "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/pl
 	"It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n"
 
 // ReadMessage reads the header and the body of a message. The caller owns the body. ReadMessage returns io.EOF if the
-// stream ends before the first byte, ErrHTTP for an HTTP request, and ErrLength for an invalid length. It allocates
-// memory as bytes arrive, not by the length in the header.
+// stream ends before the first byte, ErrHTTP for an HTTP request, and ErrLength for an invalid length.
 func ReadMessage(r io.Reader) (Header, []byte, error) {
-	var raw [HeaderSize]byte
-	if _, err := io.ReadFull(r, raw[:]); err != nil {
+	message, err := ReadWhole(r)
+	switch {
+	case len(message) < HeaderSize:
 		return Header{}, nil, err
-	}
-	if string(raw[:4]) == "GET " {
+	case string(message[:4]) == "GET ":
 		return Header{}, nil, ErrHTTP
+	case errors.Is(err, ErrLength):
+		return parseHeader(message), nil, err
 	}
-	h := parseHeader(raw[:])
-	if h.Length < HeaderSize || h.Length > MaxMessage {
-		return h, nil, fmt.Errorf("%w of %d bytes", ErrLength, h.Length)
+	return parseHeader(message), message[HeaderSize:], err
+}
+
+// usualMessage is the length up to which memory is allocated by the length in a header.
+const usualMessage = 1 << 16
+
+// ReadWhole reads a message with its header. With an error it returns the bytes that it has read. Its errors are those of
+// ReadMessage, except that an HTTP request has an invalid length. Memory for long messages is allocated as bytes arrive.
+func ReadWhole(r io.Reader) ([]byte, error) {
+	head := make([]byte, HeaderSize)
+	if n, err := io.ReadFull(r, head); err != nil {
+		return head[:n], err
 	}
-	var body bytes.Buffer
-	n := int(h.Length) - HeaderSize
-	body.Grow(min(n, 1<<16) + bytes.MinRead)
-	_, err := io.CopyN(&body, r, int64(n))
+	length := parseHeader(head).Length
+	if length < HeaderSize || length > MaxMessage {
+		return head, fmt.Errorf("%w of %d bytes", ErrLength, length)
+	}
+	message, err := head, error(nil)
+	if length <= usualMessage {
+		var n int
+		message = append(make([]byte, 0, length), head...)[:length]
+		n, err = io.ReadFull(r, message[HeaderSize:])
+		message = message[:HeaderSize+n]
+	} else {
+		long := bytes.NewBuffer(head)
+		_, err = io.CopyN(long, r, int64(length)-HeaderSize)
+		message = long.Bytes()
+	}
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	return h, body.Bytes(), err
+	return message, err
 }
 
 // Split returns the header and the body of a whole message.
