@@ -83,14 +83,9 @@ func Scan(name string, from io.Reader, test func(*result.Verdict)) (*SavedRun, e
 		if err := json.Unmarshal(line, &r); err != nil {
 			return err
 		}
-		if r.Run != nil {
-			p.end(r.Run)
-			return nil
-		}
-		if err := known(r.Status); err != nil {
+		if isTest, err := p.line(r.Run, r.Status, r.Shard); !isTest {
 			return err
 		}
-		p.Shard = cmp.Or(r.Shard, p.Shard)
 		test(&result.Verdict{Status: r.Status, SkipKind: r.SkipKind, Reason: r.Reason, Started: r.Time, Duration: time.Duration(r.DurationMS),
 			Test:  result.TestID{File: r.File, Suite: r.Suite, Description: r.Test, Deployment: r.Deployment, Cell: r.Cell, Iteration: r.Iteration},
 			Rerun: r.Rerun, Evidence: result.Evidence{Mismatches: r.Mismatches}})
@@ -127,29 +122,25 @@ func (p *SavedRun) add(line []byte) error {
 	if err := d.Decode(&r); err != nil {
 		return err
 	}
-	if r.Run != nil {
-		p.end(r.Run)
-		return nil
-	}
-	if err := known(r.Status); err != nil {
+	if isTest, err := p.line(r.Run, r.Status, r.Shard); !isTest {
 		return err
 	}
-	p.Shard = cmp.Or(r.Shard, p.Shard)
 	p.Verdicts = append(p.Verdicts, r.verdict())
 	return nil
 }
 
-// end adds the last line of a report.
-func (p *SavedRun) end(r *PastRun) {
-	p.Shard, p.Cell = r.Shard, r.Cell
-	if !slices.Contains(r.Breaks, unfinished) {
-		p.Run = r
+// line adds what a line says about the run, and reports whether the line is about a test.
+func (p *SavedRun) line(run *PastRun, status result.Status, shard string) (isTest bool, err error) {
+	switch {
+	case run != nil: // the last line
+		p.Shard, p.Cell = run.Shard, run.Cell
+		if !slices.Contains(run.Breaks, unfinished) {
+			p.Run = run
+		}
+		return false, nil
+	case !slices.Contains(result.Statuses(), status):
+		return false, fmt.Errorf("the status is %q", status)
 	}
-}
-
-func known(s result.Status) error {
-	if !slices.Contains(result.Statuses(), s) {
-		return fmt.Errorf("the status is %q", s)
-	}
-	return nil
+	p.Shard = cmp.Or(shard, p.Shard)
+	return true, nil
 }
