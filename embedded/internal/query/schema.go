@@ -323,9 +323,10 @@ func (p *parser) properties(_ bson.D, name string, arg any) rule {
 			if !has {
 				continue
 			}
-			if s := schemas[e.Key]; s.failures(given) != nil {
+			s := schemas[e.Key]
+			if why := s.failures(given); why != nil {
 				one := append(bson.D{{Key: "propertyName", Value: e.Key}}, s.about...)
-				failed = append(failed, append(one, bson.E{Key: "details", Value: s.failures(given)}))
+				failed = append(failed, append(one, bson.E{Key: "details", Value: why}))
 			}
 		}
 		if failed == nil {
@@ -446,8 +447,10 @@ func (p *parser) dependencies(_ bson.D, name string, arg any) rule {
 			if missing := absent(list, doc); missing != nil {
 				failed = append(failed, bson.D{{Key: "conditionalProperty", Value: e.Key}, {Key: "missingProperties", Value: missing}})
 			}
-			if s := schemas[e.Key]; s != nil && s.failures(doc) != nil {
-				failed = append(failed, bson.D{{Key: "conditionalProperty", Value: e.Key}, {Key: "details", Value: s.failures(doc)}})
+			if s := schemas[e.Key]; s != nil {
+				if why := s.failures(doc); why != nil {
+					failed = append(failed, bson.D{{Key: "conditionalProperty", Value: e.Key}, {Key: "details", Value: why}})
+				}
 			}
 		}
 		if failed == nil {

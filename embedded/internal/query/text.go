@@ -16,7 +16,7 @@ import (
 type search struct {
 	terms, excluded, phrases []string
 	exact                    bool   // $caseSensitive
-	plain                    bool   // the language is none: no stems and no stop words
+	plain                    bool   // the language is "none": words are neither stemmed nor left out
 	weights                  bson.D // the fields of the index; nil until OnTextIndex
 }
 
@@ -92,14 +92,15 @@ func (s *search) score(doc bson.D) (total float64) {
 	var texts []string
 	for _, field := range s.weights {
 		each(doc, field.Key, func(text string) {
-			texts = append(texts, s.folded(text))
+			text = s.folded(text)
+			texts = append(texts, text)
 			uses, all := map[string]use{}, 0.0
-			for _, word := range words(s.folded(text)) {
+			for _, word := range words(text) {
 				for _, stem := range s.stems(word) {
 					u := uses[stem]
 					u.frequency += 1 / float64(int(1)<<min(int(u.count), 60))
 					u.count++
-					if u.whole = 1; stem == s.folded(text) {
+					if u.whole = 1; stem == text {
 						u.whole = 1.1
 					}
 					uses[stem], found[stem] = u, true

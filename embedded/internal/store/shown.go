@@ -63,9 +63,9 @@ func (e *Entry) document() bson.D {
 	case DropDatabase:
 		o = bson.D{{Key: "dropDatabase", Value: int32(1)}}
 	default:
-		name := map[Kind]string{Modify: "collMod"}[e.Kind]
-		if name == "" {
-			name = string(e.Kind)
+		name := string(e.Kind)
+		if e.Kind == Modify {
+			name = "collMod"
 		}
 		o = append(bson.D{{Key: name, Value: e.Coll}}, e.Detail...)
 	}
