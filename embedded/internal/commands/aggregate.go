@@ -236,7 +236,8 @@ func (g *aggregation) results(p *pipeline.Pipeline) ([]bson.Raw, error) {
 func (g *aggregation) input(p *pipeline.Pipeline) ([]bson.D, error) {
 	s := g.s
 	q := &findCommand{s: s, hint: g.args.any("hint")}
-	c, err := s.hinted(g.name, q.hint, canonical{})
+	c, hinted, err := s.hinted(g.name, q.hint, canonical{})
+	q.hinted = hinted
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +250,7 @@ func (g *aggregation) input(p *pipeline.Pipeline) ([]bson.D, error) {
 		return nil, err
 	}
 	records, err := s.recordsOf(s.req.DB, g.name, g.concern.at, 0)
-	docs := store.Documents(covered(q.s.hintedIndex(c, q.hint), records))
+	docs := store.Documents(covered(q.hinted, records))
 	s.View(func(*store.Tx) { q.index = q.choose(c) })
 	if order := q.scanOrder(); order != nil {
 		docs = slices.Clone(docs)

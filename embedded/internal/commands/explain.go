@@ -147,14 +147,14 @@ func newExplanation(s *call, a *args, command bson.D) *explanation {
 }
 
 func (x *explanation) run(verbosity string) (bson.D, error) {
-	c, err := x.s.hinted(x.q.name, x.q.hint, x.q.canonical)
+	c, hinted, err := x.s.hinted(x.q.name, x.q.hint, x.q.canonical)
 	if err != nil {
 		return nil, err
 	}
 	if x.q.match.Text() {
 		return nil, fault.Errorf(fault.NotImplemented, "explain of $text is not implemented by the embedded deployment")
 	}
-	x.c = c
+	x.c, x.q.hinted = c, hinted
 	x.s.View(func(tx *store.Tx) { x.q.index = x.q.choose(c) })
 	x.q.blocking = x.q.order != nil && !x.q.sortedBy(x.q.index) && natural(x.q.sort) == 0
 	if err := x.execute(); err != nil {
@@ -176,7 +176,7 @@ func (x *explanation) run(verbosity string) (bson.D, error) {
 	return x.reply(planner, stats), nil
 }
 
-// candidates returns the plans that were compared: none, because a plan has no rival here. 5.0 shows the only one as it was
+// candidates returns the plans that were compared: there is only one here. 5.0 shows it as it was
 // before its execution, according to recordings.
 func (x *explanation) candidates() bson.A {
 	if wire(x.s.req) != wire50 {

@@ -26,6 +26,7 @@ type findCommand struct {
 	match    *query.Filter
 	order    *query.Order // of the results
 	proj     *query.Projection
+	hinted   *store.Index // that the hint names, or nil
 	index    *store.Index // that a server would scan, or nil
 	blocking bool         // the sort has to read everything first
 }
@@ -77,7 +78,8 @@ func newFind(s *call, a *args) *findCommand {
 
 func (q *findCommand) run() (bson.D, error) {
 	now := q.s.d.Now()
-	c, err := q.s.hinted(q.name, q.hint, q.canonical)
+	c, hinted, err := q.s.hinted(q.name, q.hint, q.canonical)
+	q.hinted = hinted
 	switch inside := q.s.InTransaction() && !q.s.old(); {
 	case inside && q.tailable:
 		return nil, fault.Errorf(fault.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
@@ -105,7 +107,7 @@ func (q *findCommand) run() (bson.D, error) {
 		q.order = q.scanOrder()
 	}
 	src := &scan{q: q, c: c, left: q.limit, at: q.concern.time(now)}
-	if c == nil && !mongos(q.s.req) { // a mongod knows without a snapshot that there is nothing to read
+	if c == nil && !mongos(q.s.req) { // a mongod needs no snapshot: there is nothing to read
 		src.at = nil
 	}
 	records, err := q.records(c)
@@ -128,7 +130,7 @@ func (q *findCommand) bounded(c *store.Collection) error {
 	var p fault.First
 	for _, bound := range []bson.D{q.min, q.max} {
 		if len(bound) > 0 && c != nil {
-			x := q.s.hintedIndex(c, q.hint)
+			x := q.hinted
 			p.Refuse(x == nil || !slices.EqualFunc(x.Key, bound, func(a, b bson.E) bool { return a.Key == b.Key }), 51174,
 				"The index chosen is not compatible with min/max")
 		}
@@ -158,7 +160,7 @@ func (q *findCommand) records(c *store.Collection) (out []*store.Record, err err
 		return out, nil
 	}
 	out, err = q.s.recordsOf(q.s.req.DB, q.name, q.concern.at, 0)
-	return covered(q.s.hintedIndex(c, q.hint), out), err
+	return covered(q.hinted, out), err
 }
 
 // plan returns the matching records in order, after skip.
@@ -175,14 +177,6 @@ func (q *findCommand) plan(records []*store.Record) ([]*store.Record, error) {
 	hits, err := search(nil, records, q.match, stop)
 	query.Sort(hits, q.order, (*store.Record).Document)
 	return hits[min(q.skip, int64(len(hits))):], err
-}
-
-// hintedIndex returns the index that a hint names, or nil.
-func (s *call) hintedIndex(c *store.Collection, hint any) (x *store.Index) {
-	if c != nil && hint != nil {
-		s.View(func(*store.Tx) { x = c.Index(hint) })
-	}
-	return x
 }
 
 // covered returns the records that a scan of an index finds, or all without one: a sparse one lacks documents.
@@ -354,7 +348,7 @@ func (s *call) documentsOf(db, name string, at *bson.Timestamp, depth int) ([]bs
 
 // documents returns the documents of a collection or a view that match a filter, or all if it is nil.
 func (s *call) documents(name string, hint any, at *bson.Timestamp, f *query.Filter) ([]bson.D, error) {
-	c, err := s.hinted(name, hint, canonical{})
+	c, hinted, err := s.hinted(name, hint, canonical{})
 	if err == nil {
 		err = needsText(c, f)
 	}
@@ -365,5 +359,5 @@ func (s *call) documents(name string, hint any, at *bson.Timestamp, f *query.Fil
 	if err != nil {
 		return nil, err
 	}
-	return f.Select(store.Documents(covered(s.hintedIndex(c, hint), records)))
+	return f.Select(store.Documents(covered(hinted, records)))
 }

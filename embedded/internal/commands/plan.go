@@ -20,7 +20,7 @@ func (q *findCommand) choose(c *store.Collection) *store.Index {
 		return nil
 	}
 	if q.hint != nil {
-		return c.Index(q.hint)
+		return q.hinted
 	}
 	var filtered, sorted *store.Index
 	for _, x := range c.Indexes {
@@ -151,26 +151,29 @@ func tree(b *strings.Builder, filter bson.D) {
 	}
 }
 
-// hinted returns a collection or view, or nil, and checks the hint. The query is for the message.
-func (s *call) hinted(name string, hint any, q canonical) (c *store.Collection, err error) {
+// hinted returns a collection or view, or nil, and the index that the hint names. The query is for the message.
+func (s *call) hinted(name string, hint any, q canonical) (c *store.Collection, x *store.Index, err error) {
 	s.View(func(tx *store.Tx) {
 		c = tx.Collection(s.req.DB, name)
-		err = hintExists(c, hint, q)
+		x, err = hintedIndex(c, hint, q)
 	})
-	return c, err
+	return c, x, err
 }
 
-// hintExists returns an error if a hint does not name an index.
-func hintExists(c *store.Collection, hint any, q canonical) error {
+// hintedIndex returns the index that a hint names, nil if it asks for none, or an error if there is no such index.
+func hintedIndex(c *store.Collection, hint any, q canonical) (*store.Index, error) {
 	_, isName := hint.(string)
 	key, isKey := hint.(bson.D)
-	switch {
-	case c == nil, hint == nil, isKey && len(key) == 0, natural(hint) != 0, c.Index(hint) != nil:
-		return nil
-	case !isName && !isKey:
-		return fault.Errorf(fault.FailedToParse, "Failed to parse: hint must be a string or an object")
+	if c == nil || hint == nil || isKey && len(key) == 0 || natural(hint) != 0 {
+		return nil, nil
+	}
+	if x := c.Index(hint); x != nil {
+		return x, nil
+	}
+	if !isName && !isKey {
+		return nil, fault.Errorf(fault.FailedToParse, "Failed to parse: hint must be a string or an object")
 	}
 	q.ns = c.NS()
-	return fault.Errorf(fault.BadValue, "error processing query: %s planner returned error :: caused by :: "+
+	return nil, fault.Errorf(fault.BadValue, "error processing query: %s planner returned error :: caused by :: "+
 		"hint provided does not correspond to an existing index", q)
 }

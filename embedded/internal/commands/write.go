@@ -110,13 +110,14 @@ func (w *write) find(c *store.Collection) ([]*store.Record, error) {
 	if c == nil {
 		return nil, nil
 	}
-	if err := hintExists(c, w.hint, canonical{}); err != nil {
+	hinted, err := hintedIndex(c, w.hint, canonical{})
+	if err != nil {
 		return nil, err
 	}
 	if err := needsText(c, w.filter); err != nil {
 		return nil, err
 	}
-	hits, err := search(c, covered(c.Index(w.hint), c.Current()), w.filter, w.limit())
+	hits, err := search(c, covered(hinted, c.Current()), w.filter, w.limit())
 	query.Sort(hits, w.order, (*store.Record).Document)
 	if !w.multi && len(hits) > 1 {
 		hits = hits[:1]
