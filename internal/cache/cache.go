@@ -20,7 +20,7 @@ func Dir(getenv func(string) string) (string, error) {
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("there is no cache folder: set $%s to a folder: %w", EnvDir, err)
+		return "", fmt.Errorf("the cache folder is unknown: set $%s to a folder: %w", EnvDir, err)
 	}
 	return filepath.Join(dir, "utr"), nil
 }

@@ -57,7 +57,7 @@ func TestListForm(t *testing.T) {
 	}
 }
 
-// Every row of docs/seeds cites a mutation that a test of the row detects, or says why there is none; and every
+// Every row of docs/seeds cites a mutation that a test of the row detects, or explains why it cannot; and every
 // mutation with the form of a name is cited. A rule, such as R1, is a mutation, too: without it, a story must change.
 func TestSeedsCiteMutations(t *testing.T) {
 	t.Chdir(testkit.Root(t))

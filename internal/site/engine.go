@@ -47,7 +47,7 @@ func sorted(reports []*Report) []*Report {
 	return slices.SortedStableFunc(slices.Values(reversed), func(a, b *Report) int { return b.Began.Compare(a.Began) })
 }
 
-// find returns the item of a list, after appending a new one if there is none.
+// find returns the first matching item of a list. If no item matches, it appends other and returns that.
 func find[T any](all *[]*T, is func(*T) bool, other T) *T {
 	if i := slices.IndexFunc(*all, is); i >= 0 {
 		return (*all)[i]

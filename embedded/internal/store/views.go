@@ -8,8 +8,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// Definition returns the view on other data that the collection is, nil if it is none. A time series collection is a view
-// on its buckets.
+// Definition returns the options of a view, which name its source and its pipeline, or nil for an ordinary collection. A
+// time series collection is a view on its buckets.
 func (c *Collection) Definition() bson.D {
 	switch {
 	case c.IsView():

@@ -112,7 +112,7 @@ func readsOf2024() specification {
 	return specification{Name: "retryable-reads-2024", Policy: "retryable-reads@2024", Files: []*file{codes, overloads, inside, timed}}
 }
 
-// writes2018 are the differences of writes under the policy of 2018: there is no label, and timeoutMS does not exist
+// writes2018 are the differences of writes under the policy of 2018: servers add no label, and timeoutMS does not exist
 // yet.
 var writes2018 = policy{Database: database2018, Noun: "write", Option: "retryWrites", On: doc("retryWrites", true), Whole: true,
 	Network: "W11", Codes: "W12", Once: "W34", Off: "W30"}
