@@ -50,8 +50,8 @@ func (u *Unexpected) Error() string {
 	return b.String()
 }
 
-// Play runs the script on a server. note, if not nil, is called with a line for each received message. After an
-// unexpected message the server closes the connection of each message.
+// Play runs the script on a server. note, if not nil, is called with a line for each received message, before
+// it is answered. After an unexpected message the server closes the connection of each message.
 func (s *Script) Play(server *Server, note func(line string)) *Play {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Play{server: server, stop: stop, ended: make(chan struct{}), done: make(chan struct{})}
@@ -65,9 +65,11 @@ func (s *Script) Play(server *Server, note func(line string)) *Play {
 			if err != nil {
 				return
 			}
-			if line := p.answer(ctx, m); note != nil {
+			line, reply := p.answer(ctx, m)
+			if note != nil {
 				note(line)
 			}
+			reply()
 		}
 	}()
 	return p
@@ -95,13 +97,13 @@ func (p *Play) End() error {
 	return nil
 }
 
-// answer answers a message and describes the answer.
-func (p *Play) answer(ctx context.Context, m *Message) string {
+// answer describes the answer to a message, and returns what sends it.
+func (p *Play) answer(ctx context.Context, m *Message) (line string, reply func()) {
 	step, failed := p.next(m)
 	if failed != nil {
-		m.HangUp()
-		return failed.Error()
+		return failed.Error(), m.HangUp
 	}
+	line = fmt.Sprintf("%s: %s: %s", step.Expect.Position, m.Name, step.Answer)
 	answer := func() {
 		switch step.Answer {
 		case AnswerReply:
@@ -113,8 +115,9 @@ func (p *Play) answer(ctx context.Context, m *Message) string {
 		}
 	}
 	if step.After == 0 {
-		answer()
-	} else {
+		return line, answer
+	}
+	return line + " after " + step.After.String(), func() {
 		p.late.Go(func() {
 			select {
 			case <-time.After(step.After):
@@ -124,11 +127,6 @@ func (p *Play) answer(ctx context.Context, m *Message) string {
 			}
 		})
 	}
-	line := fmt.Sprintf("%s: %s: %s", step.Expect.Position, m.Name, step.Answer)
-	if step.After > 0 {
-		line += " after " + step.After.String()
-	}
-	return line
 }
 
 // next removes the step for a message from the script and returns it.
