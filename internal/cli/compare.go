@@ -24,6 +24,7 @@ type compareFlags struct {
 	deployment            deploymentFlags
 	config                runner.Config // of both sides, without engine and source
 	engines               []string
+	failPoints            []deployment.FailPointMode
 	backoff               reference.Backoff
 	generate, seed, limit int
 	write, json, known    string
@@ -43,7 +44,8 @@ func compareCommand(c *call) *cobra.Command {
 		Long: `Runs suites on two engines, each with its own embedded deployments, and compares
 verdicts, outcomes of operations, and the commands of every client. What varies from
 run to run (addresses, ids, times) is normalized. An engine may be followed by one of
-its policies, as in reference:retryable-reads@2024.
+its policies, as in reference:retryable-reads@2024. With --fail-points twice, the same
+engine shows how the fail points of the proxy differ from those of a server.
 
 With --generate, utr generates random operations and faults: error codes and labels,
 broken connections, lost or late replies, and write concern errors, on the first to the
@@ -59,7 +61,9 @@ utr compare --engine reference --engine driver retryable-reads
 # a thousand schedules on all four topologies
 utr compare --generate 1000 --seed 7 --topology all
 # two revisions of the specification
-utr compare --engine reference --engine reference:retryable-reads@2024 client-backpressure`,
+utr compare --engine reference --engine reference:retryable-reads@2024 client-backpressure
+# the fail points of a server, and those of the proxy
+utr compare --engine driver --engine driver --fail-points server --fail-points proxy retryable-writes`,
 		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		r := &compareFlags{seed: 1, limit: 20, config: runner.Config{Jobs: 1}}
@@ -68,6 +72,8 @@ utr compare --engine reference --engine reference:retryable-reads@2024 client-ba
 		f.enginesFlag()
 		f.backoff(&r.backoff, "")
 		f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
+		list(f, &r.failPoints, "fail-points", "MODE", executesFailPoints+" (default auto); for both engines, or once for each",
+			oneOf[deployment.FailPointMode](failPointModes()), failPointModes()...)
 		f.group = "Tests"
 		f.filter(&r.config.Filter, "run")
 		f.file(&r.known, "known-failing", "tests that the second engine is expected to fail, one per line: pattern # reason "+
@@ -106,6 +112,11 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	} else if len(r.engines) != 2 {
 		return usage("requires two engines, not %d", len(r.engines))
 	}
+	if n := len(r.failPoints); n > 2 {
+		return usage("--fail-points: one for both engines or one for each, not %d", n)
+	} else if n < 2 {
+		r.failPoints = slices.Repeat(append(r.failPoints, deployment.FailPointsAuto)[:1], 2)
+	}
 	isReference := func(name string) bool { return strings.HasPrefix(name+":", referenceEngine+":") }
 	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, isReference) {
 		return usage("--backoff none is for the engine %s, which is not one of the two", referenceEngine)
@@ -115,7 +126,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 		return err
 	}
 	for i, known := range []string{"", r.known} {
-		side, done, err := r.side(ctx, c, r.engines[i], known)
+		side, done, err := r.side(ctx, c, i, known)
 		if err != nil {
 			return err
 		}
@@ -140,7 +151,8 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	return err
 }
 
-func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (side compare.Side, done func(), err error) {
+func (r *compareFlags) side(ctx context.Context, c *call, i int, known string) (side compare.Side, done func(), err error) {
+	name := r.engines[i]
 	base, policy := name, ""
 	if !strings.HasPrefix(name, engineCommand) && !strings.HasPrefix(name, engineAddress) {
 		base, policy, _ = strings.Cut(name, ":")
@@ -153,6 +165,9 @@ func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (s
 	if base == referenceEngine {
 		options.Backoff = r.backoff
 	}
+	if r.failPoints[0] != r.failPoints[1] {
+		name += " (fail points: " + string(r.failPoints[i]) + ")"
+	}
 	side = compare.Side{Name: name, Config: r.config}
 	side.Config.AllTopologies = r.deployment.topology == topologyAll && r.generate == 0 // schedules name their topology
 	if r.generate == 0 {
@@ -163,7 +178,9 @@ func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (s
 	if side.Config.Engine, err = named.open(options); err != nil {
 		return side, nil, usage("%w", err)
 	}
-	if side.Config.Source, err = c.program.Open(ctx, r.deployment.options()); err != nil {
+	servers := r.deployment.options()
+	servers.FailPointMode = r.failPoints[i]
+	if side.Config.Source, err = c.program.Open(ctx, servers); err != nil {
 		_ = side.Config.Engine.Close()
 		return side, nil, err
 	}

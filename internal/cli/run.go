@@ -186,9 +186,13 @@ func (f *flags) serverAPI(to *string, who string) {
 }
 
 func (f *flags) failPoints(to *deployment.FailPointMode) {
-	choice(f, to, "fail-points", "MODE", "who executes fail points: the server, which then needs test commands, or a proxy "+
-		"of utr in front of each server (default auto: the server if it has test commands)",
-		string(deployment.FailPointsAuto), string(deployment.FailPointsServer), string(deployment.FailPointsProxy))
+	choice(f, to, "fail-points", "MODE", executesFailPoints+" (default auto: the server if it has test commands)", failPointModes()...)
+}
+
+const executesFailPoints = "who executes fail points: the server, which then needs test commands, or a proxy of utr in front of each server"
+
+func failPointModes() []string {
+	return []string{string(deployment.FailPointsAuto), string(deployment.FailPointsServer), string(deployment.FailPointsProxy)}
 }
 
 func (f *flags) backoff(to *reference.Backoff, more string) {

@@ -16,10 +16,16 @@ import (
 // side runs the reference engine with a policy, "" for the current one.
 func side(t *testing.T, policy string) compare.Side {
 	t.Helper()
+	return sideWith(t, policy, deployment.FailPointsAuto)
+}
+
+// sideWith is side with the fail points of a mode.
+func sideWith(t *testing.T, policy string, mode deployment.FailPointMode) compare.Side {
+	t.Helper()
 	// Both sides use the same jitter, which can determine how many attempts fit into timeoutMS (D18).
 	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone, Random: func() float64 { return 0.5 }})
 	testkit.Check(t, err)
-	source, err := deployment.OpenEmbedded(deployment.EmbeddedOptions{})
+	source, err := deployment.OpenEmbedded(deployment.EmbeddedOptions{FailPointMode: mode})
 	testkit.Check(t, err)
 	t.Cleanup(func() {
 		testkit.Check(t, errors.Join(e.Close(), source.Close()))
@@ -27,19 +33,24 @@ func side(t *testing.T, policy string) compare.Side {
 	return compare.Side{Name: "reference " + policy, Config: runner.Config{Engine: e, Source: source}}
 }
 
-// The same engine on both sides behaves the same, except for differences that
-// randomness explains in any engine, and every schedule is a valid suite.
+// The same engine on both sides behaves the same, also if a proxy executes the fail points of one of them, except for
+// differences that randomness explains in any engine, and every schedule is a valid suite.
 func TestSameEngine(t *testing.T) {
-	const n = 3000
-	seed := int64(testkit.Seed(t) >> 1)
-	g := compare.NewGenerator(seed, "replicaset", "sharded", "load-balanced", "single")
-	found, err := compare.Storm(t.Context(), g, n, 5, side(t, ""), side(t, ""), nil)
-	testkit.Check(t, err)
-	for _, f := range append(found.Findings, found.Flaky...) {
-		t.Errorf("%s\n%s", f.Schedule, f.Pair.Describe("one", "other"))
-	}
-	if c := found.Counts; c[compare.Same]+c[compare.Explained] != n || c[compare.Explained] > n/100 {
-		t.Errorf("%s: %v", c, found.Explained)
+	for _, c := range []struct {
+		mode deployment.FailPointMode
+		n    int
+	}{{deployment.FailPointsServer, 3000}, {deployment.FailPointsProxy, 5000}} {
+		t.Run(string(c.mode), func(t *testing.T) {
+			g := compare.NewGenerator(int64(testkit.Seed(t)>>1), "replicaset", "sharded", "load-balanced", "single")
+			found, err := compare.Storm(t.Context(), g, c.n, 5, side(t, ""), sideWith(t, "", c.mode), nil)
+			testkit.Check(t, err)
+			for _, f := range append(found.Findings, found.Flaky...) {
+				t.Errorf("%s\n%s", f.Schedule, f.Pair.Describe("one", "other"))
+			}
+			if counts := found.Counts; counts[compare.Same]+counts[compare.Explained] != c.n || counts[compare.Explained] > c.n/100 {
+				t.Errorf("%s: %v", counts, found.Explained)
+			}
+		})
 	}
 }
 
