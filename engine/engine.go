@@ -61,6 +61,9 @@ type Test interface {
 	// Logs returns the log messages of a client so far, in order, of the components and levels in its
 	// observeLogMessages. Those of a closed client can still be read. Engines without FeatureLogging return none.
 	Logs(ctx context.Context, client string) ([]result.LogMessage, error)
+	// Spans returns the tracing spans of a client so far, for a client with observeTracingMessages, in the order in
+	// which they began. Those of a closed client can still be read. Engines without FeatureTracing return none.
+	Spans(ctx context.Context, client string) ([]result.Span, error)
 	// Close closes one entity: ends the session, kills the cursor, closes the client. Closing twice is not an error.
 	// The events of a closed client can still be read.
 	Close(ctx context.Context, id string) error
@@ -122,6 +125,8 @@ const (
 	FeatureLibmongocrypt = "libmongocrypt "
 	// FeatureLogging means that clients have log messages, for expectLogMessages.
 	FeatureLogging = "logging"
+	// FeatureTracing means that clients have tracing spans, for expectTracingMessages.
+	FeatureTracing = "tracing"
 	// FeatureReducedHeartbeats makes the runner add heartbeatFrequencyMS to uriOptions, and minHeartbeatFrequencyMS
 	// beside uriOptions, for clients through which a test sets fail points (Unified Test Format, "Executing a Test").
 	// Other engines reduce the heartbeat interval themselves, or wait.

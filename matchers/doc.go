@@ -1,5 +1,5 @@
-// Package matchers compares the expectations of a test with actual values, errors, events, log messages and
-// collections (Unified Test Format, "Evaluating Matches"). It does no I/O.
+// Package matchers compares the expectations of a test with actual values, errors, events, log messages, tracing
+// spans and collections (Unified Test Format, "Evaluating Matches"). It does no I/O.
 //
 // A match walks the expected value of the file and the actual BSON together and reports each difference as a
 // result.Mismatch with path, position, both values and, for documents and arrays, a diff. Expected values have been
@@ -21,6 +21,10 @@
 //   - $$lte requires a number other than Decimal128, and never matches NaN.
 //   - $$matchesHexBytes accepts a string or, since bytes need not be UTF-8, a
 //     generic binary.
+//   - $$sessionLsid accepts a string, the text of the session's UUID, because the
+//     attribute db.mongodb.lsid of a span is a string.
+//   - A span without "nested" has no nested spans, unless ignoreExtraSpans allows
+//     them. Attributes are a root-level document.
 //   - $$ keys in the content of an entity are not operators.
 //   - Exact comparisons (the scope of code, the documents of an outcome) require
 //     equal BSON types: an int is not a double. The runner of the Go driver,

@@ -3,6 +3,7 @@ package matchers
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -181,6 +182,55 @@ func TestLogMessages(t *testing.T) {
 		}
 		return New(nil).LogMessages("", yaml(t, wanted.Replace(expected)), got)
 	})
+}
+
+// Cases of testdata/spans.txt name trees of spans; "extra" ignores extra spans.
+func TestSpans(t *testing.T) {
+	wanted := strings.NewReplacer(
+		"FIND", `{name: find db.c, attributes: {n: 1}, nested: [{name: find, attributes: {}}, {name: find, attributes: {}}]}`,
+		"INSERT", `{name: insert db.c, attributes: {}}`)
+	transcript(t, "spans.txt", func(t *testing.T, expected, actual string) []result.Mismatch {
+		expected, extra := strings.CutPrefix(expected, "extra ")
+		spans := yaml(t, fmt.Sprintf("{client: c, ignoreExtraSpans: %t, spans: %s}", extra, wanted.Replace(expected)))
+		return New(testEntities{}).Spans("", spans, spansOf(t, strings.Fields(strings.TrimSuffix(actual, "nothing"))...))
+	})
+}
+
+// spansOf returns spans by name, a find with two attempts.
+func spansOf(t *testing.T, names ...string) (all []result.Span) {
+	add := func(parent, name, attributes string) string {
+		id := fmt.Sprint(len(all) + 1)
+		all = append(all, result.Span{ID: id, Parent: parent, Name: name, Attributes: raw(t, attributes)})
+		return id
+	}
+	for _, name := range names {
+		switch name {
+		case "find":
+			find := add("of the application", "find db.c", `{"n":1,"more":1}`)
+			add(find, "find", `{"text":"{\"find\":\"c\",\"more\":1}","db.response.status_code":"89"}`)
+			add(find, "find", `{}`)
+		case "insert":
+			add("", "insert db.c", `{}`)
+		case "transaction":
+			add("", "transaction", `{"lsid":"30313233-3435-3637-3839-616263646566"}`)
+		case "another":
+			add("", "transaction", `{"lsid":"00000000-3435-3637-3839-616263646566"}`)
+		}
+	}
+	return all
+}
+
+// The list of a mismatch is the tree, aligned.
+func TestSpanTree(t *testing.T) {
+	spans := yaml(t, `{client: c, spans: [{name: insert db.c, attributes: {}}, {name: find db.c, attributes: {}, nested: [
+		{name: find, attributes: {}}]}, {name: find db.c, attributes: {}, nested: [{name: find, attributes: {}}]}]}`)
+	got := New(nil).Spans("", spans, spansOf(t, "find", "transaction"))
+	var rows []string
+	for _, r := range got[0].List.Rows {
+		rows = append(rows, fmt.Sprintf("%t %s|%s", r.Differs, r.Want, r.Got))
+	}
+	testkit.Equal(t, "the rows", rows, []string{"true insert db.c|", "false find db.c|find db.c", "false   find|  find error 89", "true |  find",
+		"true find db.c|", "false   find|", "true |transaction"})
 }
 
 func TestCollection(t *testing.T) {

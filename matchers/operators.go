@@ -41,7 +41,12 @@ func (m *Matcher) operate(operator string, want, argument *source.Value, actual 
 	case "$$type":
 		m.matchType(want, argument, actual)
 	case "$$matchesEntity", "$$sessionLsid":
-		if entity := m.entity(operator, argument); entity != nil {
+		entity := m.entity(operator, argument)
+		switch _, text := actual.StringValueOK(); {
+		case entity == nil:
+		case text && operator == "$$sessionLsid":
+			m.matchSessionText(want, entity, actual)
+		default:
 			m.inEntity = argument
 			inside(entity, actual, shape)
 			m.inEntity = nil

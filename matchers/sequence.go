@@ -18,11 +18,14 @@ type list[T any] struct {
 	want       []*source.Value
 	got        []T
 	allowExtra bool // after the expected ones
+	anywhere   bool // allowExtra, also before and between them
 	match      func(want *source.Value, got T)
 	alike      func(want *source.Value, got T) bool // worth comparing even if they differ
 	describe   func(T) string                       // on one line
 	wanted     func(*source.Value) string           // the same of an expectation, for result.List
 	observed   func(T) string
+	// below compares what is inside a pair, and returns its rows. Without a counterpart, one is nil. It may be nil.
+	below func(want *source.Value, got T) []result.Row
 }
 
 // matchList compares the lists by index. If their lengths do not fit, it aligns
@@ -40,18 +43,25 @@ func pairs[T any](m *Matcher, s list[T]) (rows []result.Row) {
 	if !same {
 		m.say(s.at, "", "", "expected %s%s, got %d", either(s.allowExtra, "at least ", ""), plural.Of(len(s.want), s.what), len(s.got))
 	}
+	var none T
+	below := func(want *source.Value, got T) {
+		if s.below != nil {
+			rows = append(rows, s.below(want, got)...)
+		}
+	}
 	j := 0
 	extra := func(until int) {
 		for ; j < until; j++ {
-			unexpected := !s.allowExtra || until < len(s.got)
+			unexpected := !s.allowExtra || !s.anywhere && until < len(s.got)
 			rows = append(rows, result.Row{Got: s.observed(s.got[j]), Differs: unexpected})
 			if unexpected {
 				m.say(s.at, nothing, s.describe(s.got[j]), "observed %s %d is unexpected", s.what, j)
 			}
+			below(nil, s.got[j])
 		}
 	}
 	partners := byPosition(len(s.want), len(s.got))
-	if !same {
+	if !same || s.anywhere {
 		partners = align(m, s)
 	}
 	for i, partner := range partners {
@@ -61,15 +71,18 @@ func pairs[T any](m *Matcher, s list[T]) (rows []result.Row) {
 		}
 		row, before := result.Row{Want: s.wanted(s.want[i])}, len(m.mismatches)
 		m.atIndex(i, func() {
+			got := none
 			if partner >= 0 {
-				row.Got = s.observed(s.got[partner])
-				s.match(s.want[i], s.got[partner])
+				got = s.got[partner]
+				row.Got = s.observed(got)
+				s.match(s.want[i], got)
 			} else {
 				m.say(s.want[i].Position, abridge(s.want[i].JSON()), nothing, "expected %s %d is missing", s.what, i)
 			}
+			row.Differs = len(m.mismatches) > before
+			rows = append(rows, row)
+			below(s.want[i], got)
 		})
-		row.Differs = len(m.mismatches) > before
-		rows = append(rows, row)
 	}
 	extra(len(s.got))
 	return rows
@@ -106,7 +119,7 @@ func byPosition(wants, gots int) []int {
 // Costs of an alignment. A pair of alike items that differ costs less than a missing and an extra one.
 const (
 	costDiffer = 3
-	costGap    = 2
+	costGaps   = 4 // of a missing and an extra item together
 	costNever  = 1 << 30
 
 	maxAlignment = 40_000 // product of the lengths
@@ -120,23 +133,34 @@ func align[T any](m *Matcher, s list[T]) []int {
 		return byPosition(wants, gots)
 	}
 	partner := slices.Repeat([]int{-1}, wants)
+	costMissing, costExtra := costGaps/2, costGaps/2
+	if s.anywhere {
+		costMissing, costExtra = costGaps, 0
+	}
+	holds := func(want *source.Value, got T) bool {
+		return m.holds(func() {
+			if s.match(want, got); s.below != nil {
+				s.below(want, got)
+			}
+		})
+	}
 	// best[i][j] is the least cost of aligning want[i:] with got[j:], paired[i][j]
 	// that of doing so with want[i] and got[j] as a pair.
 	best, paired := make([][]int, wants+1), make([][]int, wants+1)
 	for i := wants; i >= 0; i-- {
 		best[i], paired[i] = make([]int, gots+1), make([]int, gots+1)
 		for j := gots; j >= 0; j-- {
-			if best[i][j] = (wants - i + gots - j) * costGap; i == wants || j == gots {
+			if best[i][j] = (wants-i)*costMissing + (gots-j)*costExtra; i == wants || j == gots {
 				continue
 			}
 			paired[i][j] = best[i+1][j+1]
-			if !m.holds(func() { s.match(s.want[i], s.got[j]) }) {
+			if !holds(s.want[i], s.got[j]) {
 				paired[i][j] += costDiffer
 				if !s.alike(s.want[i], s.got[j]) {
 					paired[i][j] += costNever
 				}
 			}
-			best[i][j] = min(paired[i][j], costGap+best[i+1][j], costGap+best[i][j+1])
+			best[i][j] = min(paired[i][j], costMissing+best[i+1][j], costExtra+best[i][j+1])
 		}
 	}
 	for i, j := 0, 0; i < wants; {
@@ -144,7 +168,7 @@ func align[T any](m *Matcher, s list[T]) []int {
 		case j < gots && best[i][j] == paired[i][j]:
 			partner[i] = j
 			i, j = i+1, j+1
-		case j < gots && best[i][j] == costGap+best[i][j+1]:
+		case j < gots && best[i][j] == costExtra+best[i][j+1]:
 			j++
 		default:
 			i++

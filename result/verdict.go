@@ -50,7 +50,7 @@ type Mismatch struct {
 	Got      string          `json:"got,omitempty"`  // rendered actual value, "" if not applicable
 	// Diff are lines of Extended JSON: "- " is expected, "+ " actual, two spaces equal. It is "" if it adds nothing.
 	Diff string `json:"diff,omitempty"`
-	List *List  `json:"list,omitempty"` // in the first mismatch of a list of events, log messages or documents
+	List *List  `json:"list,omitempty"` // in the first mismatch of a list of events, log messages, spans or documents
 }
 
 // Excerpt are lines of a suite around the line that a test failed at.

@@ -30,7 +30,7 @@ func Missing(s *specs.Suite, t *specs.Test, about engine.Description) (names []s
 		need(!o.Known || o.Kind == entities.TestRunner || about.Supports(string(o.Kind), o.Name), fmt.Sprintf("%s.%s", o.Kind, o.Name))
 	}
 	need(len(t.ExpectLogMessages) == 0 || slices.Contains(about.Features, engine.FeatureLogging), "log messages")
-	need(len(t.ExpectTracing) == 0, "tracing spans")
+	need(len(t.ExpectTracing) == 0 || slices.Contains(about.Features, engine.FeatureTracing), "tracing spans")
 	for _, m := range monitors(t) {
 		need(about.Logs(m), string(m)+" events")
 	}

@@ -44,6 +44,7 @@ type step struct {
 	Service    *bson.ObjectID
 	Events     []scriptedEvent
 	Logs       []scriptedLog
+	Spans      []scriptedSpan
 	Panics     string
 	Takes      time.Duration
 	Lasts      time.Duration // unless the context ends before
@@ -67,6 +68,11 @@ type scriptedLog struct {
 	Client, Level, Component string
 	Redacted                 *bool
 	Data                     yaml.Node
+}
+
+type scriptedSpan struct {
+	Client, ID, Parent, Name string
+	Attributes               yaml.Node
 }
 
 func (s scriptedEvent) event() result.Event {
@@ -97,7 +103,7 @@ func bsonOf(n yaml.Node) bson.RawValue {
 func (e *fakeEngine) Describe(context.Context) (engine.Description, error) {
 	about := engine.Description{Name: "scripted", Version: "1", SchemaVersion: e.schema, Operations: e.serves, Events: e.logs}
 	if e.serves == nil {
-		about.Features = []string{engine.FeatureLogging, engine.FeatureReducedHeartbeats}
+		about.Features = []string{engine.FeatureLogging, engine.FeatureTracing, engine.FeatureReducedHeartbeats}
 		for _, o := range operations.All() {
 			about.Operations = append(about.Operations, string(o.Kind)+"."+o.Name)
 		}
@@ -111,7 +117,7 @@ func (e *fakeEngine) Begin(context.Context) (engine.Test, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open++
-	return &fakeTest{engine: e, messages: map[string][]result.LogMessage{}}, nil
+	return &fakeTest{engine: e, messages: map[string][]result.LogMessage{}, spans: map[string][]result.Span{}}, nil
 }
 
 // next writes a call to the transcript and returns the next step of the script.
@@ -137,6 +143,7 @@ type fakeTest struct {
 
 	mu       sync.Mutex
 	messages map[string][]result.LogMessage
+	spans    map[string][]result.Span
 }
 
 func (t *fakeTest) log(client string) *enginekit.EventLog {
@@ -157,6 +164,12 @@ func (t *fakeTest) play(ctx context.Context, s step) error {
 		m := result.LogMessage{Level: x.Level, Component: x.Component, Data: bsonOf(x.Data).Document(), FailureRedacted: x.Redacted}
 		t.mu.Lock()
 		t.messages[x.Client] = append(t.messages[x.Client], m)
+		t.mu.Unlock()
+	}
+	for _, x := range s.Spans {
+		span := result.Span{ID: x.ID, Parent: x.Parent, Name: x.Name, Attributes: bsonOf(x.Attributes).Document()}
+		t.mu.Lock()
+		t.spans[x.Client] = append(t.spans[x.Client], span)
 		t.mu.Unlock()
 	}
 	if s.Interrupts {
@@ -222,6 +235,10 @@ func (t *fakeTest) Events(ctx context.Context, client string, after int64, wait 
 
 func (t *fakeTest) Logs(_ context.Context, client string) ([]result.LogMessage, error) {
 	return t.messages[client], nil
+}
+
+func (t *fakeTest) Spans(_ context.Context, client string) ([]result.Span, error) {
+	return t.spans[client], nil
 }
 
 func (t *fakeTest) Close(context.Context, string) error { return nil }

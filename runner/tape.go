@@ -157,6 +157,14 @@ func (r *tapedTest) Logs(ctx context.Context, client string) (logs []result.LogM
 	return logs, err
 }
 
+func (r *tapedTest) Spans(ctx context.Context, client string) (spans []result.Span, err error) {
+	spans, _ = recorded(r.tape, fmt.Sprint("spans", client), func() (spans []result.Span) {
+		spans, err = r.Test.Spans(ctx, client)
+		return spans
+	})
+	return spans, err
+}
+
 // tapedCommands records the runner's own commands on the tape of the current test, or plays them back. It does not
 // record those of at: in a test that passed, they succeeded, and the runner needs no more of their replies.
 type tapedCommands struct {

@@ -161,6 +161,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 		t.add(failed(t.matcher(ctx).Events(path, want, events)))
 	}
 	t.add(t.judgeLogs(ctx))
+	t.add(t.judgeSpans(ctx))
 	return t.judgeOutcome(ctx)
 }
 
@@ -247,6 +248,20 @@ func (t *testRun) judgeLogs(ctx context.Context) *fault {
 			return breakf("%s: %w", path, err)
 		}
 		t.add(failed(t.matcher(ctx).LogMessages(path, want, messages)))
+	}
+	return nil
+}
+
+func (t *testRun) judgeSpans(ctx context.Context) *fault {
+	for i, want := range t.test.ExpectTracing {
+		path, client := fmt.Sprintf("expectTracingMessages[%d]", i), want.Get("client").Text()
+		spans, err := guarded(ctx, "reading the spans of "+client, func(ctx context.Context) ([]result.Span, error) {
+			return t.engine.Spans(ctx, client)
+		})
+		if err != nil {
+			return breakf("%s: %w", path, err)
+		}
+		t.add(failed(t.matcher(ctx).Spans(path, want, spans)))
 	}
 	return nil
 }

@@ -107,7 +107,10 @@ func (i *inspection) checkEntitiesOfOperators(matched place, s scope) {
 // logOf is the prefix of the components of log messages in a set of event types.
 const logOf = "log "
 
-// observed returns the event types and the log components that a client observes.
+// tracing stands for the spans in a set of event types.
+const tracing = "tracing"
+
+// observed returns the event types and the log components that a client observes, and whether it observes spans.
 func observed(client place) map[string]bool {
 	types := map[string]bool{}
 	for _, e := range client.Value.Get("observeEvents").Elements() {
@@ -116,6 +119,7 @@ func observed(client place) map[string]bool {
 	for _, component := range client.get("observeLogMessages").fields() {
 		types[logOf+component.Key] = true
 	}
+	types[tracing] = client.get("observeTracingMessages").exists()
 	return types
 }
 
@@ -152,6 +156,12 @@ func (i *inspection) checkObserved(t place, s scope) {
 			}
 		})
 	})
+	t.get("expectTracingMessages").each(func(e place) {
+		client := e.Value.Get("client").Text()
+		if types, isClient := s.observed[client]; isClient && !types[tracing] {
+			i.report("unobserved-event", e.get("spans"), "client %q does not have observeTracingMessages", client)
+		}
+	})
 }
 
 // observesAny reports whether a client observes any event of an eventType, or any log message (logOf).
@@ -166,7 +176,7 @@ func observesAny(types map[string]bool, eventType string) bool {
 	return false
 }
 
-// test, expectEvents and expectLogMessages: at most one element for each client and event type.
+// test, expectEvents, expectLogMessages and expectTracingMessages: at most one element for each client and event type.
 func (i *inspection) checkRepeatedExpectations(t place) {
 	for _, list := range expectations {
 		seen := map[[2]string]bool{}

@@ -143,6 +143,9 @@ func (t *Test) Close(ctx context.Context, id string) error {
 // Logs implements engine.Test, for engines without FeatureLogging.
 func (*Test) Logs(context.Context, string) ([]result.LogMessage, error) { return nil, nil }
 
+// Spans implements engine.Test, for engines without FeatureTracing.
+func (*Test) Spans(context.Context, string) ([]result.Span, error) { return nil, nil }
+
 // End implements engine.Test.
 func (t *Test) End(ctx context.Context) error {
 	t.Entities.End(func(e any) { t.CloseEntity(ctx, e) })

@@ -105,6 +105,20 @@ func (m logMessage) message() result.LogMessage {
 		Data: bson.Raw(m.Data), FailureRedacted: m.FailureRedacted}
 }
 
+// span is the JSON form of result.Span.
+type span struct {
+	ID         string   `json:"id"`
+	Parent     string   `json:"parent,omitempty"`
+	Name       string   `json:"name"`
+	Attributes document `json:"attributes"`
+}
+
+func spanOf(s result.Span) span { return span{s.ID, s.Parent, s.Name, document(s.Attributes)} }
+
+func (s span) span() result.Span {
+	return result.Span{ID: s.ID, Parent: s.Parent, Name: s.Name, Attributes: bson.Raw(s.Attributes)}
+}
+
 // failure is the JSON form of result.Error, an error of the driver under test.
 type failure struct {
 	Message            string            `json:"message"`

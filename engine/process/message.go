@@ -22,6 +22,7 @@ const (
 	callDo       = "do"
 	callEvents   = "events"
 	callLogs     = "logs"
+	callSpans    = "spans"
 	callClose    = "close"
 	callEnd      = "end"
 	callCallback = "callback"
@@ -140,6 +141,14 @@ type logsParams struct {
 
 type logsResult struct {
 	Messages []logMessage `json:"messages"`
+}
+
+type spansParams struct {
+	Client string `json:"client"`
+}
+
+type spansResult struct {
+	Spans []span `json:"spans"`
 }
 
 type closeParams struct {

@@ -150,7 +150,7 @@ func TestSchemaMembers(t *testing.T) {
 	seen := map[string]bool{"results": true, "document": true, "value": true, "objectID": true}
 	for _, m := range []any{message{}, nothing{}, helloParams{}, helloResult{}, openParams{}, raised{}, doParams{},
 		doResult{}, callbackParams{},
-		callbackResult{}, eventsParams{}, eventsResult{}, logsParams{}, logsResult{}, closeParams{}, cancelParams{}} {
+		callbackResult{}, eventsParams{}, eventsResult{}, logsParams{}, logsResult{}, spansParams{}, spansResult{}, closeParams{}, cancelParams{}} {
 		compareMembers(t, definitions, seen, reflect.TypeOf(m))
 	}
 	for name := range definitions {

@@ -100,7 +100,7 @@ func (s *server) perform(ctx context.Context, id int64, method string, params js
 		return helloResult{Protocol, d}, err
 	case callBegin:
 		return nothing{}, s.begin(ctx)
-	case callOpen, callDo, callEvents, callLogs, callClose, callEnd:
+	case callOpen, callDo, callEvents, callLogs, callSpans, callClose, callEnd:
 		if s.test == nil {
 			return nil, &rpcError{codeBadParams, method + " before begin"}
 		}
@@ -135,6 +135,11 @@ func (s *server) performInTest(ctx context.Context, id int64, method string, par
 		return with(params, func(p logsParams) (any, error) {
 			messages, err := s.test.Logs(ctx, p.Client)
 			return logsResult{mapped(messages, logMessageOf)}, err
+		})
+	case callSpans:
+		return with(params, func(p spansParams) (any, error) {
+			spans, err := s.test.Spans(ctx, p.Client)
+			return spansResult{mapped(spans, spanOf)}, err
 		})
 	case callClose:
 		return with(params, func(p closeParams) (any, error) { return raise(s.test.Close(ctx, p.ID)) })

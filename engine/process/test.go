@@ -116,6 +116,14 @@ func (t *test) Logs(ctx context.Context, client string) ([]result.LogMessage, er
 	return mapped(r.Messages, logMessage.message), nil
 }
 
+func (t *test) Spans(ctx context.Context, client string) ([]result.Span, error) {
+	var r spansResult
+	if _, err := t.c.call(ctx, callSpans, spansParams{client}, &r, "spans of "+client, nil); err != nil {
+		return nil, err
+	}
+	return mapped(r.Spans, span.span), nil
+}
+
 // End implements engine.Test. If it fails, the adapter is not used again.
 func (t *test) End(ctx context.Context) error {
 	defer t.engine.release(t.c)

@@ -76,6 +76,9 @@ func ofTest(test *source.Value, emit emitter) {
 			ofLeaves(fmt.Sprintf("%s[%d]", path, j), m, emit)
 		}
 	}
+	for i, e := range test.Get("expectTracingMessages").Elements() {
+		ofSpans(fmt.Sprintf("expectTracingMessages[%d].spans", i), e.Get("spans"), e.Get("ignoreExtraSpans").IsTrue(), emit)
+	}
 	for i, o := range test.Get("operations").Elements() {
 		ofOperation(fmt.Sprintf("operations[%d]", i), o, emit)
 	}
@@ -174,6 +177,41 @@ func ofEventList(path string, events *source.Value, extra bool, emit emitter) {
 		if command := body.Get("command"); command != nil {
 			emit(at+"."+name+".command", command, "a field that no command has was required",
 				command.With("noSuchField", boolean(command.Position, true)))
+		}
+	}
+}
+
+// ofSpans changes the spans of one level, and those nested in them. No list of spans may be empty.
+func ofSpans(path string, spans *source.Value, extra bool, emit emitter) {
+	n := len(spans.Elements())
+	switch {
+	case n > 0 && extra:
+		emit(path, spans, "ignoreExtraSpans: more spans are allowed", nil)
+	case n > 1:
+		emit(path, spans, "the last span was dropped", list(spans, spans.Items[:n-1]...))
+		emit(path, spans, "the first span was dropped", list(spans, spans.Items[1:]...))
+	}
+	if n > 0 {
+		missing := document(spans.Position, "name", str(spans.Position, "no such span")).
+			With("attributes", &source.Value{Position: spans.Position, Kind: source.Document})
+		emit(path, spans, "a span that does not exist was required", appended(spans, missing))
+	}
+	for i := range n - 1 {
+		if a, b := spans.Items[i], spans.Items[i+1]; !covers(a, b) && !covers(b, a) {
+			swapped := slices.Clone(spans.Items)
+			swapped[i], swapped[i+1] = swapped[i+1], swapped[i]
+			emit(path, spans, fmt.Sprintf("spans %d and %d were swapped", i, i+1), list(spans, swapped...))
+		}
+	}
+	for i, s := range spans.Elements() {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		ofLeaves(at+".name", s.Get("name"), emit)
+		ofLeaves(at+".attributes", s.Get("attributes"), emit)
+		if nested := s.Get("nested"); nested != nil {
+			if !extra {
+				emit(at, s, "the nested spans were dropped", s.With("nested", nil))
+			}
+			ofSpans(at+".nested", nested, extra, emit)
 		}
 	}
 }
