@@ -214,6 +214,13 @@ func (d *discovery) below(p string, in fs.FS, root string, show func(string) str
 		d.fail(p, "is not a suite: the extension must be .yml, .yaml or .json")
 	}
 	slices.Sort(names)
+	has := func(name string) bool { // without a system call for each of thousands of files
+		if named {
+			return exists(in, name)
+		}
+		_, found := slices.BinarySearch(names, name)
+		return found
+	}
 	candidateOf := func(name string) *candidate {
 		return &candidate{name: show(name), ext: path.Ext(name), named: named, read: func() ([]byte, error) { return fs.ReadFile(in, name) }}
 	}
@@ -221,10 +228,10 @@ func (d *discovery) below(p string, in fs.FS, root string, show func(string) str
 		c, stem := candidateOf(name), strings.TrimSuffix(name, path.Ext(name))
 		switch {
 		case c.ext != ".json":
-			if exists(in, stem+".json") {
+			if has(stem + ".json") {
 				c.twin = candidateOf(stem + ".json")
 			}
-		case !named && (exists(in, stem+".yml") || exists(in, stem+".yaml")):
+		case !named && (has(stem+".yml") || has(stem+".yaml")):
 			continue
 		}
 		c.expected = corpusOf(name, in)

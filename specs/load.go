@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,6 +24,8 @@ type Options struct {
 	Stdin io.Reader // for the path "-", which is an error if Stdin is nil
 	// Twins also loads the JSON twin of each YAML file, and rejects the file if they differ.
 	Twins bool
+	// OnlyCheck keeps only File and Warnings of each suite, so that memory does not grow with their sizes.
+	OnlyCheck bool
 	// Official is the folder of the official suites, source of a checkout of mongodb/specifications, for paths such as
 	// official/retryable-reads. It may not exist.
 	Official string
@@ -65,7 +68,8 @@ func (l *Loaded) Summary(names bool) string {
 // and x.json in one folder, only x.yml is loaded.
 //
 // Within a folder, files with other extensions are ignored, and a file that does not look like a suite, such as a
-// report of utr, is one of the others, even if it cannot be parsed. Everything else must be a valid suite: one that
+// report of utr, is one of the others, even if it cannot be parsed. A file is not even parsed if its first key is not
+// one of a suite, and no key that only suites have is anywhere in it. Everything else must be a valid suite: one that
 // cannot be parsed, is empty or was cut off, or has no schemaVersion, is an error, so that no suite is silently
 // skipped.
 //
@@ -167,6 +171,9 @@ func (c *candidate) load(options Options) {
 	default:
 		c.suite.MustFail = c.expected == mustFail
 	}
+	if c.suite != nil && options.OnlyCheck {
+		c.suite = &Suite{File: c.suite.File, Warnings: c.suite.Warnings}
+	}
 }
 
 // toSuite returns the suite of a candidate, or nil for a file of another format.
@@ -188,7 +195,11 @@ func (c *candidate) toSuite(options Options) (*Suite, error) {
 
 // open parses a candidate, or returns nil for a file of another format that the user did not name.
 func (c *candidate) open() (*File, error) {
-	f, err := c.parse()
+	data, err := c.read()
+	if err == nil && !c.named && c.expected == "" && isForeign(data) {
+		return nil, nil
+	}
+	f, err := c.parse(data, err)
 	switch {
 	case err != nil && isReport(f.Data):
 		if c.named {
@@ -209,13 +220,13 @@ func (c *candidate) open() (*File, error) {
 	return nil, nil // a file of another format
 }
 
-func (c *candidate) parse() (*File, error) {
-	f := &File{Name: c.name, MustBeInvalid: c.expected == mustBeInvalid}
+// parse parses a candidate that has been read, or returns the error of reading it.
+func (c *candidate) parse(data []byte, err error) (*File, error) {
+	f := &File{Name: c.name, Data: data, MustBeInvalid: c.expected == mustBeInvalid}
 	if c.twin != nil {
 		f.Twin = c.twin.name
 	}
-	var err error
-	if f.Data, err = c.read(); err != nil {
+	if err != nil {
 		return f, &PathError{Path: c.name, Message: "cannot be read: " + err.Error()}
 	}
 	parse := source.ParseYAML
@@ -225,7 +236,7 @@ func (c *candidate) parse() (*File, error) {
 	case "":
 		parse = source.Parse
 	}
-	if f.Root, err = parse(c.name, f.Data); err != nil {
+	if f.Root, err = parse(c.name, data); err != nil {
 		return f, parseError(c.name, err)
 	}
 	return f, nil
@@ -241,17 +252,37 @@ func isReport(data []byte) bool {
 // mayBeSuite reports whether a file that cannot be parsed may be a suite, whole or cut off: it has nothing but
 // comments, begins with a key of a suite, or has one of ownKeys anywhere.
 func mayBeSuite(data []byte) bool {
-	start := beginning.FindSubmatch(data)
-	return len(start[0]) == len(data) || slices.Contains(sharedKeys, string(start[1])) ||
-		slices.ContainsFunc(ownKeys, func(key string) bool { return bytes.Contains(data, []byte(key)) })
+	start := beginning().FindSubmatch(data)
+	return len(start[0]) == len(data) || slices.Contains(sharedKeys, string(start[1])) || hasOwnKey(data)
 }
 
-// beginning matches what can precede the first key of a YAML or JSON document, and this key.
-var beginning = regexp.MustCompile(`^(?:\x{FEFF}|\s|#.*|---|\{)*(?:["']?(\w+))?`)
+// isForeign reports whether a file certainly has another format: it begins with another key than one of a suite, and
+// has none of ownKeys anywhere.
+func isForeign(data []byte) bool {
+	if hasOwnKey(data) {
+		return false
+	}
+	start := beginning().FindSubmatch(data)
+	return len(start[2]) > 0 && !slices.Contains(sharedKeys, string(start[1]))
+}
+
+// hasOwnKey reports whether one of ownKeys is anywhere in a file.
+func hasOwnKey(data []byte) bool {
+	return slices.ContainsFunc(ownKeys, func(key string) bool { return bytes.Contains(data, []byte(key)) })
+}
+
+// beginning matches what can precede the first key of a YAML or JSON document, this key, and the colon after it.
+var beginning = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:\x{FEFF}|\s|#.*|---|\{)*(?:["']?([\w$]+)(["']?\s*:)?)?`)
+})
 
 // compareTwin adds the problems of the JSON twin to err, the error of the YAML file or nil.
 func (c *candidate) compareTwin(root *source.Value, err error) error {
-	twin, twinErr := c.twin.parse()
+	data, readErr := c.twin.read()
+	if readErr == nil && root.IsTwin(data) {
+		return err
+	}
+	twin, twinErr := c.twin.parse(data, readErr)
 	var found, broken *InvalidError
 	var problems []Problem
 	if errors.As(err, &found) {

@@ -123,6 +123,35 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
+// A file of another format is not parsed: that would allocate each of its values.
+func TestOtherFormatIsNotParsed(t *testing.T) {
+	for name, content := range map[string]string{
+		"schema.json": `{"$schema": "x", "description": "d", "values": [` + strings.Repeat("1, ", 50_000) + "2]}",
+		"flow.yml":    "# a comment\n---\n'functions' :\n" + strings.Repeat("  - run\n", 50_000),
+	} {
+		dir := write(t, map[string]string{name: content})
+		allocated := testing.AllocsPerRun(1, func() {
+			loaded, err := specs.Load([]string{dir}, specs.Options{})
+			if err == nil || loaded.Others[0] != filepath.Join(dir, name) {
+				t.Errorf("%s: %v, %v", name, loaded.Others, err)
+			}
+		})
+		if allocated > 500 {
+			t.Errorf("%s: %v allocations", name, allocated)
+		}
+	}
+}
+
+// A check of thousands of files keeps none of them.
+func TestOnlyCheck(t *testing.T) {
+	dir := write(t, map[string]string{"a.yml": yamlSuite, "a.json": jsonSuite})
+	loaded, err := specs.Load([]string{dir}, specs.Options{Twins: true, OnlyCheck: true})
+	testkit.Check(t, err)
+	if s := loaded.Suites[0]; s.Root != nil || s.Tests != nil || s.File == "" || len(s.Warnings) == 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // Loading in parallel keeps the order.
 func TestOrder(t *testing.T) {
 	files := map[string]string{}

@@ -83,7 +83,7 @@ func (v *validation) act(ctx context.Context, c *call) error {
 		v.format = formatJSON
 	}
 	defer shortLived()()
-	loaded, err := c.load(ctx, specs.Options{Twins: true})
+	loaded, err := c.load(ctx, specs.Options{Twins: true, OnlyCheck: true})
 	if exitOf(err) != nil || errors.Is(err, context.Canceled) {
 		return err
 	}

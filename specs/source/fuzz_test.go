@@ -160,6 +160,9 @@ func FuzzTwin(f *testing.F) {
 		if err != nil || !bytes.Equal(reparsed.JSONTwin(), twin) {
 			t.Fatalf("the twin is not JSON, or not its own twin: %v\n%s", err, twin)
 		}
+		if path, _, differ := Difference(v, reparsed); v.IsTwin(twin) && differ {
+			t.Fatalf("IsTwin overlooks the difference at %q\n%s", path, twin)
+		}
 	})
 }
 

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -55,6 +56,9 @@ func (l limits) text(file string, data []byte) ([]byte, error) {
 		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, "the file is larger than the limit of %d bytes", l.bytes)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if utf8.Valid(data) {
+		return data, nil
+	}
 	for at, r := range string(data) {
 		if r == utf8.RuneError && !bytes.HasPrefix(data[at:], []byte("\ufffd")) {
 			return nil, errorAt(positionAt(file, data, at), "byte 0x%02X is not valid UTF-8", data[at])
@@ -64,29 +68,27 @@ func (l limits) text(file string, data []byte) ([]byte, error) {
 }
 
 func positionAt(file string, data []byte, offset int) Position {
-	c := cursor{data: data}
+	c := cursor{text: string(data)}
 	return c.position(file, offset)
 }
 
 // cursor converts increasing byte offsets to positions in one pass.
 type cursor struct {
-	data   []byte
+	text   string
 	offset int // of line and column
 	line   int // from 0
 	column int // from 0, in characters
 }
 
 func (c *cursor) position(file string, offset int) Position {
-	offset = min(offset, len(c.data))
-	for c.offset < offset {
-		r, n := utf8.DecodeRune(c.data[c.offset:])
-		c.offset += n
-		if r == '\n' {
-			c.line++
-			c.column = 0
-		} else {
-			c.column++
+	if offset = min(offset, len(c.text)); c.offset < offset {
+		passed := c.text[c.offset:offset]
+		if start := strings.LastIndexByte(passed, '\n') + 1; start > 0 {
+			c.line += strings.Count(passed, "\n")
+			c.column, passed = 0, passed[start:]
 		}
+		c.column += utf8.RuneCountInString(passed)
+		c.offset = offset
 	}
 	return Position{File: file, Line: c.line + 1, Column: c.column + 1}
 }

@@ -15,7 +15,7 @@ type parser struct {
 	at       int    // an offset in text
 	line     int    // the offset of the line of at
 	cursor   cursor
-	nodes    int
+	nodes    chunks[node]
 	depth    int
 	anchors  map[string]*node
 	comments []comment
@@ -32,8 +32,11 @@ func yamlNodes(l limits, file string, data []byte) (*node, error) {
 var lineFeeds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 func newParser(l limits, file string, data []byte) *parser {
-	text := lineFeeds.Replace(string(data))
-	return &parser{limits: l, file: file, text: text, cursor: cursor{data: []byte(text)}, anchors: map[string]*node{}}
+	text := string(data)
+	if strings.IndexByte(text, '\r') >= 0 {
+		text = lineFeeds.Replace(text)
+	}
+	return &parser{limits: l, file: file, text: text, cursor: cursor{text: text}, anchors: map[string]*node{}}
 }
 
 // refuse keeps the first error and moves to the end of the text.
@@ -64,7 +67,7 @@ func (p *parser) rune() rune {
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == 0 }
-func isFlow(c byte) bool  { return c != 0 && strings.IndexByte(",[]{}", c) >= 0 }
+func isFlow(c byte) bool  { return c == ',' || c == '[' || c == ']' || c == '{' || c == '}' }
 
 // indicates reports whether the next character is an indicator of block style: -, ? or : before a blank.
 func (p *parser) indicates(c byte) bool { return p.char(0) == c && isBlank(p.char(1)) }
@@ -110,10 +113,12 @@ func (p *parser) blanks() {
 }
 
 func (p *parser) node(at int) *node {
-	if p.nodes++; p.nodes > p.limits.nodes {
+	n := p.nodes.next()
+	if p.nodes.count > p.limits.nodes {
 		p.refuse(at, "the file has more than %d values", p.limits.nodes)
 	}
-	return &node{position: p.cursor.position(p.file, at), begin: at, start: at, end: at}
+	n.position, n.begin, n.start, n.end = p.cursor.position(p.file, at), at, at, at
+	return n
 }
 
 var yamlVersion1 = regexp.MustCompile(`^%YAML[ \t]+1\.[0-9]+([ \t]+#.*|[ \t]*)$`)

@@ -59,6 +59,9 @@ scan:
 
 // fold joins the lines of a scalar: one line break is a space, each other one a line feed (6.5).
 func fold(s string) string {
+	if strings.IndexByte(s, '\n') < 0 {
+		return s
+	}
 	lines := strings.Split(s, "\n")
 	var b strings.Builder
 	empty := 0

@@ -30,6 +30,8 @@ func TestTwin(t *testing.T) {
 			v, err := ParseYAML("a.yml", []byte(row.yaml))
 			testkit.Check(t, err)
 			testkit.Equal(t, "JSON", string(v.JSONTwin()), row.want)
+			rounded := row.reason == "numbers are doubles"
+			testkit.Equal(t, "whether it is the twin", v.IsTwin([]byte(row.want)), !rounded)
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,16 +12,34 @@ import (
 // reader builds values from nodes.
 type reader struct {
 	limits limits
-	nodes  int
+	values chunks[Value]
+	name   Value // of the key that is read
+}
+
+// chunks allocates the values of a file together. They are released together.
+type chunks[T any] struct {
+	free  []T
+	count int
+}
+
+func (c *chunks[T]) next() *T {
+	if len(c.free) == 0 {
+		c.free = make([]T, min(max(c.count, 8), 128))
+	}
+	one := &c.free[0]
+	c.free = c.free[1:]
+	c.count++
+	return one
 }
 
 // value reads a node. Each use of an alias is expanded, so that recursive and exponential aliases exceed the limits.
 func (r *reader) value(n *node, depth int) (*Value, error) {
-	v := &Value{Position: n.position}
+	v := r.values.next()
+	v.Position = n.position
 	if n.kind == aliasNode {
 		n = n.target
 	}
-	if r.nodes++; r.nodes > r.limits.nodes {
+	if r.values.count > r.limits.nodes {
 		return nil, errorAt(v.Position, "the file has more than %d values once its aliases are expanded", r.limits.nodes)
 	}
 	if depth > r.limits.depth {
@@ -40,6 +59,9 @@ func (r *reader) value(n *node, depth int) (*Value, error) {
 		return v, nil
 	case sequenceNode:
 		v.Kind = Array
+		if len(n.content) > 0 {
+			v.Items = make([]*Value, 0, len(n.content))
+		}
 		for _, c := range n.content {
 			item, err := r.value(c, depth+1)
 			if err != nil {
@@ -55,8 +77,8 @@ func (r *reader) value(n *node, depth int) (*Value, error) {
 }
 
 func (r *reader) document(v *Value, n *node, depth int) error {
-	seen := map[string]Position{} // keys of this document, without merged ones
-	index := map[string]int{}     // of keys in Fields
+	d := fields{Value: v}
+	d.Fields = make([]Field, 0, len(n.content)/2)
 	for i := 0; i+1 < len(n.content); i += 2 {
 		k := n.content[i]
 		content, err := r.value(n.content[i+1], depth+1)
@@ -69,46 +91,87 @@ func (r *reader) document(v *Value, n *node, depth int) error {
 				return err
 			}
 		}
-		if first, duplicate := seen[key]; duplicate {
-			return errorAt(k.position, "duplicate key %q; it is first defined on line %d", key, first.Line)
-		}
-		seen[key] = k.position
-		if merges {
-			if err := v.merge(content, index); err != nil {
+		at, exists := d.find(key)
+		switch {
+		case exists && !d.merged[key]:
+			return duplicateKey(k, key, d.Fields[at].KeyPosition)
+		case key == "<<" && !d.merge.IsZero():
+			return duplicateKey(k, key, d.merge)
+		case merges:
+			d.merge = k.position
+			if err := d.mergeWith(content); err != nil {
 				return err
 			}
 			continue
-		}
-		// A key overrides a merged one in place, as in the tools that write the official JSON twins.
-		if _, merged := index[key]; !merged {
-			index[key] = len(v.Fields)
-			v.Fields = append(v.Fields, Field{})
 		}
 		written := k
 		if k.kind == aliasNode {
 			written = k.target
 		}
-		v.Fields[index[key]] = Field{key, k.position, content, written.value}
+		f := Field{key, k.position, content, written.value}
+		if exists { // A key overrides a merged one in place, as in the tools that write the official JSON twins.
+			d.Fields[at] = f
+			delete(d.merged, key)
+		} else {
+			d.add(f)
+		}
 	}
 	return nil
 }
 
+func duplicateKey(k *node, key string, first Position) error {
+	return errorAt(k.position, "duplicate key %q; it is first defined on line %d", key, first.Line)
+}
+
 func isMerge(k *node) bool { return k.kind == scalarNode && k.value == "<<" && k.style == 0 }
 
-// merge adds the fields of a document or a list of documents. Existing fields win (YAML 1.1 type "merge").
-func (v *Value) merge(from *Value, index map[string]int) error {
+// fields is a document while its fields are read.
+type fields struct {
+	*Value
+	index  map[string]int  // of the keys, once there are many
+	merged map[string]bool // the keys that are merged and not overridden
+	merge  Position        // of the key <<
+}
+
+// find returns the index of a key.
+func (d *fields) find(key string) (at int, exists bool) {
+	const many = 16
+	if len(d.Fields) < many {
+		at = slices.IndexFunc(d.Fields, func(f Field) bool { return f.Key == key })
+		return at, at >= 0
+	}
+	if d.index == nil {
+		d.index = map[string]int{}
+		for i, f := range d.Fields {
+			d.index[f.Key] = i
+		}
+	}
+	at, exists = d.index[key]
+	return at, exists
+}
+
+func (d *fields) add(f Field) {
+	if d.index != nil {
+		d.index[f.Key] = len(d.Fields)
+	}
+	d.Fields = append(d.Fields, f)
+}
+
+// mergeWith adds the fields of a document or a list of documents. Existing fields win (YAML 1.1 type "merge").
+func (d *fields) mergeWith(from *Value) error {
 	documents := []*Value{from}
 	if from.Kind == Array {
 		documents = from.Items
 	}
-	for _, d := range documents {
-		if d.Kind != Document {
-			return errorAt(d.Position, "only documents can be merged with <<, got a value of type %s", d.Kind)
+	d.merged = map[string]bool{}
+	for _, each := range documents {
+		if each.Kind != Document {
+			return errorAt(each.Position, "only documents can be merged with <<, got a value of type %s", each.Kind)
 		}
-		for _, f := range d.Fields {
-			if _, exists := index[f.Key]; !exists {
-				index[f.Key] = len(v.Fields)
-				v.Fields = append(v.Fields, f)
+		for _, f := range each.Fields {
+			if _, exists := d.find(f.Key); !exists {
+				d.add(f)
+				d.merged[f.Key] = true
 			}
 		}
 	}
@@ -126,7 +189,8 @@ func (r *reader) key(k *node) (string, error) {
 		kind := map[nodeKind]Kind{sequenceNode: Array, mappingNode: Document}[scalar.kind]
 		return "", errorAt(k.position, "a key must be a string or another scalar, got a value of type %s", kind)
 	}
-	v := &Value{Position: k.position}
+	v := &r.name
+	*v = Value{Position: k.position}
 	if err := v.setScalar(scalar); err != nil {
 		return "", err
 	}
