@@ -36,7 +36,7 @@ func TestRandomFaults(t *testing.T) {
 			}
 		})
 	}
-	if retried < schedules/5 {
+	if retried < schedules/10 { // a quarter is usual, with a standard deviation of 8 schedules
 		t.Errorf("%d schedules of %d had a retry", retried, schedules)
 	}
 }
