@@ -38,6 +38,7 @@ type Description struct {
 	Parameters       bson.Raw // the server parameters (getParameter: '*')
 	Hosts            []string
 	FailPoints       []string // names of those that tests can set; nil if the servers decide
+	LackingFields    []string // fields of the data of fail points that tests cannot set
 }
 
 // named sets the name.

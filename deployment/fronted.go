@@ -25,7 +25,7 @@ const (
 
 // proxied returns the description of a deployment behind the proxy for fail points.
 func (d Description) proxied() Description {
-	d.FailPoints = proxy.FailPoints()
+	d.FailPoints, d.LackingFields = proxy.FailPoints(), proxy.LackingFields()
 	if d.Parameters != nil { // suites that set this fail point require the parameter
 		elements, _ := d.Parameters.Elements()
 		parameters := bson.D{{Key: "failCommandSequence", Value: true}}

@@ -113,19 +113,23 @@ func hasScript(v *source.Value) bool {
 func FailPoints(suites []*specs.Suite) (names []string) {
 	for _, s := range suites {
 		for _, t := range s.Tests {
-			names = append(names, failPointsOf(t)...)
+			for _, point := range failPointsOf(t) {
+				names = append(names, point.Get("configureFailPoint").Text())
+			}
 		}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-func failPointsOf(t *specs.Test) (names []string) {
+// failPointsOf returns the fail points that a test sets, as documents.
+func failPointsOf(t *specs.Test) (points []*source.Value) {
 	for _, step := range t.Steps {
-		if name := step.Arguments.Get("failPoint").Get("configureFailPoint").Text(); step.Kind == entities.TestRunner && name != "" {
-			names = append(names, name)
+		point := step.Arguments.Get("failPoint")
+		if step.Kind == entities.TestRunner && point.Get("configureFailPoint").Text() != "" {
+			points = append(points, point)
 		}
 	}
-	return names
+	return points
 }
 
 // commandEffects maps commands of runCommand and its cursors to their effects. Other commands can change anything.

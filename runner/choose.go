@@ -157,11 +157,17 @@ func lacksMongoses(t *specs.Test, d deployment.Description) string {
 	return needs("several mongoses (useMultipleMongoses)", "one")
 }
 
-// lacksFailPoint returns the name of a fail point that a test sets and the deployment does not have, or "".
+// lacksFailPoint returns the fail point that a test sets and the deployment does not have, or a field of its data, or "".
 func lacksFailPoint(t *specs.Test, d deployment.Description) string {
-	for _, name := range failPointsOf(t) {
+	for _, point := range failPointsOf(t) {
+		name := point.Get("configureFailPoint").Text()
 		if d.FailPoints != nil && !slices.Contains(d.FailPoints, name) {
 			return name
+		}
+		for _, field := range d.LackingFields {
+			if point.Get("data").Get(field) != nil {
+				return name + " with " + field
+			}
 		}
 	}
 	return ""

@@ -182,6 +182,27 @@ func TestFailPointsAndScripts(t *testing.T) {
 	})
 }
 
+// A test that sets a fail point, or a field of its data, that the proxy cannot execute is skipped.
+func TestProxiedFailPoints(t *testing.T) {
+	const server, proxy = "single 8.0", "single 8.1"
+	offers := []deployment.Description{{Name: proxy, FailPoints: []string{"failCommand", "onWrite"}, LackingFields: []string{"failBefore"}}}
+	for _, c := range []struct{ reason, failPoint, lacks string }{
+		{"a fail point that the proxy has", "configureFailPoint: failCommand, mode: alwaysOn, data: {errorCode: 1}", ""},
+		{"one that it has, without data", "configureFailPoint: onWrite, mode: alwaysOn", ""},
+		{"one that it lacks", "configureFailPoint: hangInside, mode: alwaysOn", "hangInside"},
+		{"a field that it lacks", "configureFailPoint: onWrite, mode: alwaysOn, data: {failBefore: 1}", "onWrite with failBefore"},
+	} {
+		suite := oneTest(t, "operations: [{name: failPoint, object: testRunner, arguments: {client: c, failPoint: {"+c.failPoint+"}}}]")
+		want := "a on " + proxy
+		if c.lacks != "" {
+			want = "a: needs the fail point " + c.lacks + ", which takes effect inside a server: the proxy cannot execute it"
+		}
+		testkit.Equal(t, c.reason, strings.Join(chosen(&Config{}, offers, suite), " "), want)
+		withServer := append([]deployment.Description{{Name: server}}, offers...)
+		testkit.Equal(t, c.reason+", with a server that has all", strings.Join(chosen(&Config{}, withServer, suite), " "), "a on "+server)
+	}
+}
+
 func TestRequirements(t *testing.T) {
 	set := world{deployment: deployment.Description{
 		Name: "replicaset 4.0", Topology: deployment.ReplicaSet, Version: [3]int{4, 0, 10}, AuthMechanisms: []string{"SCRAM-SHA-256"},

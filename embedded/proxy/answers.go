@@ -34,6 +34,11 @@ func (k *conn) configureFailPoint(x *pending) bson.Raw {
 	case registry == nil:
 		return k.failure(x, fault.Errorf(fault.FailPointSetFailed, "the connection has not said hello to a service"), nil)
 	}
+	for _, field := range LackingFields() {
+		if _, err := x.body.LookupErr("data", field); err == nil {
+			return k.failure(x, fault.Errorf(fault.FailPointSetFailed, "%s takes effect inside a server: the proxy cannot execute it", field), nil)
+		}
+	}
 	count, err := registry.Configure(x.body)
 	if err != nil {
 		return k.failure(x, err, nil)

@@ -262,7 +262,7 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 	switch {
 	case !ok:
 		return message, nil, nil
-	case x.element.LoseReply:
+	case k.commits(x, r.doc), x.element.LoseReply:
 		return nil, nil, errClose
 	case hellos[x.name]:
 		r.doc = k.hello(r.doc)

@@ -13,10 +13,11 @@ import (
 // request is a command of a client.
 type request struct {
 	wire.Header
-	flags wire.Flags
-	body  bson.Raw // without document sequences
-	name  string
-	db    string
+	message []byte
+	flags   wire.Flags
+	body    bson.Raw // without document sequences
+	name    string
+	db      string
 }
 
 // namespace returns the namespace of the command, as fail points see it.
@@ -33,7 +34,7 @@ func parse(message []byte) (r request, ok bool) {
 	if err != nil {
 		return r, false
 	}
-	r.Header = h
+	r.Header, r.message = h, message
 	switch h.OpCode {
 	case wire.OpMsg:
 		r.flags, r.body, ok = bodyOf(body)

@@ -31,8 +31,9 @@ import (
 func FailPoints() []string { return append(slices.Clone(ofServer), failpoint.FailCommandSequence) }
 
 // ofServer are the fail points of each server. failCommandSequence belongs to the deployment. Others take effect in the
-// middle of a command: onPrimaryTransactionalWrite, maxTimeNeverTimeOut, stopReplProducer.
-var ofServer = []string{failpoint.FailCommand, failpoint.FailGetMoreAfterCursorCheckout, failpoint.MaxTimeAlwaysTimeOut}
+// middle of a command: maxTimeNeverTimeOut, stopReplProducer.
+var ofServer = []string{failpoint.FailCommand, failpoint.OnPrimaryTransactionalWrite, failpoint.FailGetMoreAfterCursorCheckout,
+	failpoint.MaxTimeAlwaysTimeOut}
 
 // Options describe the deployment.
 type Options struct {
@@ -49,6 +50,7 @@ type Proxy struct {
 	commands map[string]*commands.Row
 	sequence *failpoint.Registry
 	held     held
+	numbers  numbers
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	work     sync.WaitGroup

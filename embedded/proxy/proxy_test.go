@@ -58,7 +58,7 @@ func gist(t *testing.T, text string) string {
 	if labels, err := reply.LookupErr("errorLabels"); err == nil {
 		out += " " + labels.String()
 	}
-	for _, field := range []string{"failpoint.failCommand", "shardId"} {
+	for _, field := range []string{"failpoint.failCommand", "failpoint.onPrimaryTransactionalWrite", "shardId"} {
 		if v, err := reply.LookupErr(field); err == nil {
 			out += " " + v.String()
 		}

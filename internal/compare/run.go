@@ -132,13 +132,21 @@ func pairs(engines [2]string, left, right []*result.Verdict, everywhere bool, th
 		return p
 	}
 	others := map[result.TestID]*result.Verdict{}
+	places := map[result.TestID]result.TestID{} // by the test without its deployment
+	nowhere := func(id result.TestID) result.TestID { id.Deployment = ""; return id }
 	for _, v := range right {
-		others[v.Test] = v
+		others[v.Test], places[nowhere(v.Test)] = v, v.Test
 	}
 	var out []Pair
 	for _, v := range left {
-		out = append(out, pair(v, others[v.Test]))
-		delete(others, v.Test)
+		id := v.Test
+		for _, other := range []result.TestID{nowhere(id), places[id]} { // a skipped test may have no deployment
+			if others[id] == nil {
+				id = other
+			}
+		}
+		out = append(out, pair(v, others[id]))
+		delete(others, id)
 	}
 	for _, v := range right {
 		if others[v.Test] != nil {

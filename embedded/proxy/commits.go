@@ -1,0 +1,114 @@
+package proxy
+
+import (
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/internal/wire"
+)
+
+// LackingFields returns the fields of the data of fail points that a proxy refuses, because they take effect inside a
+// server: the write must not be reflected.
+func LackingFields() []string { return []string{"failBeforeCommitExceptionCode"} }
+
+// commits evaluates onPrimaryTransactionalWrite for each commit of a retryable write, and reports whether the connection is
+// closed. The command has run: a server, too, continues a command whose connection it closes.
+func (k *conn) commits(x *pending, reply bson.Raw) (closes bool) {
+	registry := k.registry()
+	_, err := x.body.LookupErr("autocommit")
+	number, numbered := x.body.Lookup("txnNumber").AsInt64OK()
+	if registry == nil || err == nil || !numbered {
+		return false
+	}
+	if on, _ := registry.On(failpoint.OnPrimaryTransactionalWrite); !on {
+		return false
+	}
+	n := commitsOf(&x.request, reply)
+	if n > 0 && !k.front.proxy.numbers.next(x.body.Lookup("lsid", "id"), number) {
+		return false
+	}
+	for range n {
+		f, hit := registry.During(failpoint.OnPrimaryTransactionalWrite, k.command(x))
+		closes = closes || hit && f.CloseConnection
+	}
+	return closes
+}
+
+// commitsOf returns how often a retryable write has committed: once for each update and delete that changes something,
+// and once for documents that are inserted together.
+func commitsOf(r *request, reply bson.Raw) int {
+	number := func(from bson.Raw, path ...string) int {
+		n, _ := from.Lookup(path...).AsInt64OK()
+		return int(n)
+	}
+	_, err := reply.LookupErr("writeErrors")
+	switch r.name {
+	case "insert":
+		return together(number(reply, "n"), 1, err == nil)
+	case "update":
+		return number(reply, "nModified") + len(value.Elements(reply.Lookup("upserted")))
+	case "delete":
+		return number(reply, "n")
+	case "findAndModify", "findandmodify":
+		return number(reply, "lastErrorObject", "n")
+	case "bulkWrite":
+		others := number(reply, "nModified") + number(reply, "nUpserted") + number(reply, "nDeleted")
+		return others + together(number(reply, "nInserted"), r.inserts(), number(reply, "nErrors") > 0)
+	}
+	return 0
+}
+
+// together returns how often n inserted documents have committed. If a statement has failed, a server commits them one by
+// one.
+func together(n, batches int, failed bool) int {
+	if failed {
+		return n
+	}
+	return min(n, batches)
+}
+
+// inserts returns the number of batches of a bulkWrite command: of consecutive inserts into a collection.
+func (r *request) inserts() (batches int) {
+	h, body, err := wire.Split(r.message)
+	if err != nil {
+		return 0
+	}
+	m, err := wire.ParseMsg(h, body)
+	if err != nil {
+		return 0
+	}
+	before := bson.RawValue{}
+	for _, v := range value.Elements(m.Document().Lookup("ops")) {
+		op, _ := v.DocumentOK()
+		into, _ := op.LookupErr("insert")
+		if !into.IsZero() && !into.Equal(before) {
+			batches++
+		}
+		before = into
+	}
+	return batches
+}
+
+// numbers are the transaction numbers of the writes that have run: a server answers a repeated one from its records.
+type numbers struct {
+	mu  sync.Mutex
+	all map[string]int64 // by session
+}
+
+// next notes a number, and reports whether it is new.
+func (n *numbers) next(session bson.RawValue, number int64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	last, known := n.all[string(session.Value)]
+	if known && number <= last {
+		return false
+	}
+	if n.all == nil {
+		n.all = map[string]int64{}
+	}
+	n.all[string(session.Value)] = number
+	return true
+}
