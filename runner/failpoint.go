@@ -107,10 +107,7 @@ func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
 		return c.failf("%s", err)
 	}
 	outcome, f := t.query(ctx, c.path, c.op.Position, c.text("client"), engine.OpConfigureFailPoint, arguments)
-	if outcome.Err == nil || outcome.Err.Client {
-		// After a network error, it may be set.
-		t.recordFailPoint(name, c.text("client"), outcome)
-	}
+	t.recordFailPoint(name, c.text("client"), outcome)
 	if f == nil && outcome.Err != nil {
 		f = c.breakf("the fail point %s could not be set: %s", name, outcome.Err.Message)
 	}

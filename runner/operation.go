@@ -183,7 +183,12 @@ func (t *testRun) track(op specs.Operation, request engine.Operation, outcome re
 	}
 }
 
+// recordFailPoint records a fail point for the clean-up, unless the server has refused it. After a network error, it may
+// be set.
 func (t *testRun) recordFailPoint(name, object string, outcome result.Outcome) {
+	if outcome.Err != nil && !outcome.Err.Client {
+		return
+	}
 	f := failPoint{name: name, address: outcome.Server, service: outcome.ServiceID}
 	if f.address == "" && outcome.Err != nil {
 		f.address = outcome.Err.Server

@@ -3,6 +3,7 @@ package specs
 import "embed"
 
 //go:generate go run ./internal/generate .
+//go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestRequirementsPage$ ./internal/generate
 
 // FS holds the suites of this project, a folder for each specification and, below dated, for each earlier
 // policy, so that an installed binary can run them.

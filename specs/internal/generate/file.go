@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,6 +52,7 @@ type test struct {
 	Outcome     []outcome
 
 	Says, Today string // as in its story
+	Steps       []step // of a demand
 }
 
 // expected are the events of one client.
@@ -116,7 +118,7 @@ const header = `# SPDX-License-Identifier: Apache-2.0
 func (f *file) text(s specification, version string) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(header)
-	for _, line := range append(slices.Clone(f.About), "R numbers are rules of the retry core; `utr explain` prints them.") {
+	for _, line := range append(slices.Clone(f.About), cmp.Or(s.Numbers, "R numbers are rules of the retry core; `utr explain` prints them.")) {
 		fmt.Fprintf(&b, "# %s\n", line)
 	}
 	text, err := printed(f.value(s, version))

@@ -3,8 +3,8 @@
 // A story is a scenario of one operation: the attempts that fail, the error raised, the events and the outcome. Each
 // story of each operation becomes a test. A policy has the differences between the stories of reads and of writes.
 // The files reads.go, writes*.go, backpressure*.go and preferences.go have the tables and stories of a specification,
-// dated.go those of earlier policies. The description of a test ends with the rule of the retry core that it checks.
-// Suites are values, which the YAML library prints.
+// dated.go those of earlier policies, and server*.go the demands on a server. The description of a test ends with the
+// rule that it checks: of the retry core, or of servers. Suites are values, which the YAML library prints.
 //
 // The suites are for any driver and any deployment since server 4.2. Anything else that a test requires
 // is in its runOnRequirements, and each file declares the lowest possible schemaVersion.
@@ -23,9 +23,10 @@ import (
 
 // specification is a folder of suites.
 type specification struct {
-	Name   string // of the folder
-	Policy string // an earlier policy, and the folder is below dated; "" for the current one
-	Files  []*file
+	Name    string // of the folder
+	Policy  string // an earlier policy, and the folder is below dated; "" for the current one
+	Numbers string // says what the numbers at the end of descriptions are; "" for rules of the retry core
+	Files   []*file
 }
 
 // folder is the folder of the suites, relative to package specs.
@@ -46,7 +47,7 @@ func (s specification) title() string {
 func (s specification) database() string { return "utr-" + s.Name }
 
 func all() []specification {
-	return []specification{readSuites(), writeSuites(), overloadSuites(), preferenceSuites(),
+	return []specification{readSuites(), writeSuites(), overloadSuites(), preferenceSuites(), serverSuites(),
 		readsOf2024(), writesOf2018(), overloadOf2025(), preferencesOf2014()}
 }
 

@@ -29,7 +29,10 @@ func TestSuites(t *testing.T) {
 	for _, r := range slices.Concat(pinning.Rules(), pinning.PassingRules()) {
 		rules[r.ID] = true
 	}
-	rule := regexp.MustCompile(`\(([RWBTP]\d+b?)\)$`)
+	for i := range serverRules() {
+		rules[fmt.Sprintf("S%d", i+1)] = true
+	}
+	rule := regexp.MustCompile(`\(([RWBTPS]\d+b?)\)$`)
 	page := testkit.Read(t, filepath.Join("..", "..", "..", "docs", "suite", "suites.md"))
 	for _, s := range all() {
 		t.Run(s.Name, func(t *testing.T) {
@@ -50,7 +53,7 @@ func TestSuites(t *testing.T) {
 					case seen[x.Description]:
 						t.Errorf("%s: duplicate %q", name, x.Description)
 					case m == nil || !rules[m[1]]:
-						t.Errorf("%s: %q does not name a rule of the retry core", name, x.Description)
+						t.Errorf("%s: %q does not name a rule", name, x.Description)
 					}
 					seen[x.Description] = true
 				}

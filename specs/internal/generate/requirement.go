@@ -7,6 +7,7 @@ type requirement struct {
 	topologies topologies
 	sequences  bool // the fail point of func sequence
 	backoff    bool // the server parameter of func baseBackoff
+	commands   bool // test commands: fail points of the server itself
 }
 
 // topologies is a set of topologies, 0 for any.
@@ -46,6 +47,9 @@ func (r requirement) value() value {
 	}
 	if r.sequences {
 		v = merge(v, doc("serverParameters", doc("failCommandSequence", true)))
+	}
+	if r.commands {
+		v = merge(v, doc("serverParameters", doc("enableTestCommands", true)))
 	}
 	if r.backoff {
 		v = merge(v, doc("serverParameters", doc(baseBackoffParameter, 0)))
