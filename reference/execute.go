@@ -141,7 +141,7 @@ func (tr *trace) decided(d retry.Decision, server string, bucket *retry.Bucket) 
 // DecisionOf converts a decision of the retry core for reports. The bucket is nil without client backpressure.
 func DecisionOf(d retry.Decision, server string, bucket *retry.Bucket) result.Decision {
 	decision := result.Decision{
-		Attempt: d.Attempt, Action: d.Action.String(), Rules: d.Rules, Server: server,
+		Attempt: d.Attempt, Action: d.Action.String(), Rules: d.Rules.IDs(), Server: server,
 		Deprioritized: d.Deprioritized, DelayMS: milliseconds(d.Delay), Reason: d.Reason,
 	}
 	if bucket != nil {

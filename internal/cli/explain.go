@@ -321,7 +321,7 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 		in.Tokens, in.Jitter, in.Left = tokens, e.jitter, e.left
 		state, d = retry.Next(state, in)
 		out.add(reference.DecisionOf(d, "", policy.Bucket()), "attempt %d: %s%s [%s] %s\n", d.Attempt, d.Action,
-			detail(d, tokens), strings.Join(d.Rules, " "), d.Reason)
+			detail(d, tokens), d.Rules, d.Reason)
 		tokens = d.Tokens
 		switch d.Action {
 		case retry.Select:

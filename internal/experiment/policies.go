@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -32,7 +31,7 @@ func Policies() []Policy {
 	before := named("retryable-reads@2026")
 	hasty := *current
 	hasty.Name = "current without backoff"
-	hasty.Rules = slices.DeleteFunc(slices.Clone(current.Rules), func(id string) bool { return id == "B5" || id == "B6" })
+	hasty.Rules = current.Rules.Without("B5", "B6")
 	return []Policy{
 		{Name: "none", What: "no retry: retryReads and retryWrites are false", rules: current, set: settings(false, true)},
 		{Name: "once", What: "one retry at once: drivers before client backpressure, without timeoutMS", rules: before,

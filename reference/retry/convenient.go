@@ -108,6 +108,8 @@ var transactionTable = []transactionRow{
 // expiry is the rule that turns an error into a timeout.
 const expiry = "T11"
 
+var byExpiry = ruleOf(expiry)
+
 func commitAgain(_ TransactionState, in TransactionInput) bool {
 	return in.has(LabelUnknownCommit) && in.Code != maxTimeExpired
 }
@@ -131,8 +133,10 @@ func TransactionRules() []Rule {
 // timeout error that keeps the labels (Convenient API for Transactions, "Timeout Error propagation"). Raise is not
 // set: the error of this input is raised.
 func NextTransaction(s TransactionState, in TransactionInput) (TransactionState, Decision) {
-	for _, r := range transactionTable {
-		if !slices.Contains(r.on, in.Kind) || r.when != nil && !r.when(s, in) || !s.Policy.has(r.ID) {
+	for i := range transactionTable {
+		r := &transactionTable[i]
+		fired := RuleSet{transactions: 1 << i}
+		if !slices.Contains(r.on, in.Kind) || r.when != nil && !r.when(s, in) || !s.Policy.Rules.all(fired) {
 			continue
 		}
 		d := r.then
@@ -142,9 +146,9 @@ func NextTransaction(s TransactionState, in TransactionInput) (TransactionState,
 		case BackOff:
 			d.Delay = transactionBackoff(s, in)
 		}
-		d.Attempt, d.Rules, d.Reason = s.Attempt, []string{r.ID}, r.Reason
-		if d.Expired = d.Expired && s.Policy.has(expiry); d.Expired {
-			d.Rules = append(d.Rules, expiry)
+		d.Attempt, d.Rules, d.Reason = s.Attempt, fired, r.Reason
+		if d.Expired = d.Expired && s.Policy.Rules.all(byExpiry); d.Expired {
+			d.Rules.transactions |= byExpiry.transactions
 		}
 		return s, d
 	}

@@ -83,7 +83,7 @@ func policyRows() string {
 	return rows("| policy | follows | without | constants |", Policies(), func(p *Policy) []string {
 		var without []string
 		for _, r := range slices.Concat(Rules(), TransactionRules()) {
-			if !p.has(r.ID) {
+			if !p.Rules.Has(r.ID) {
 				without = append(without, r.ID)
 			}
 		}

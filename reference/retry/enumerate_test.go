@@ -332,13 +332,13 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 			if c.policy.Bucket() != nil {
 				left = min(10_000, tokens+testkit.Either[Tokens](attempt == 1, 1, 11))
 			}
-			check(d.Action == ReturnResult && len(d.Rules) > 0 && d.Tokens == left, "success", d)
+			check(d.Action == ReturnResult && d.Rules != RuleSet{} && d.Tokens == left, "success", d)
 			continue
 		}
 		next, d := Next(s, Input{Kind: Failed, Failure: o.f, Left: c.leftAt(attempt), Jitter: 0.5, Tokens: tokens})
 		hh := append(slices.Clone(h), f)
 		w := want(c, hh)
-		check(len(d.Rules) > 0 && d.Reason != "", "a decision has rules and a reason", d)
+		check(d.Rules != RuleSet{} && d.Reason != "", "a decision has rules and a reason", d)
 		check(d.Tokens == w.tokens && d.Tokens >= 0, "tokens", d.Tokens, w.tokens)
 		raises := func(expired bool) {
 			want := hh[w.raise]

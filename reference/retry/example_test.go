@@ -24,7 +24,7 @@ func ExampleNext() {
 	} {
 		var d retry.Decision
 		state, d = retry.Next(state, input)
-		fmt.Println(d.Attempt, d.Action, d.Deprioritized, d.Rules, d.Reason)
+		fmt.Println(d.Attempt, d.Action, d.Deprioritized, d.Rules.IDs(), d.Reason)
 	}
 	// Output:
 	// 1 select [] [R1] first attempt

@@ -17,7 +17,7 @@ type Policy struct {
 	Name    string   // selects the policy in options and flags
 	Sources []string // specifications and their revisions
 	Date    string   // of the newest revision: see Since
-	Rules   []string // IDs of the rules in force, including those of withTransaction
+	Rules   RuleSet  // the rules in force, including those of withTransaction
 	// Wording overrides fields of rules that had another wording or date in this revision. Empty fields are ignored.
 	Wording   map[string]Rule
 	ReadCodes []int32 // server error codes that make a read retryable
@@ -50,8 +50,6 @@ type Overload struct {
 	Bucket     *Bucket // or nil
 	Handshake  any     // value of the field backpressure in handshakes, a string or a bool
 }
-
-func (p *Policy) has(id string) bool { return slices.Contains(p.Rules, id) }
 
 // What the loop does apart from the rules, as dates for Since: those of the changelogs.
 const (
@@ -87,7 +85,7 @@ func (p *Policy) Numbers(o Operation, at Chosen) bool {
 func (p *Policy) RulesInForce() []Rule {
 	var out []Rule
 	for _, r := range slices.Concat(Rules(), TransactionRules()) {
-		if !p.has(r.ID) {
+		if !p.Rules.Has(r.ID) {
 			continue
 		}
 		then := p.Wording[r.ID]
@@ -129,7 +127,7 @@ func (p *Policy) Constants() []string {
 		}
 		add(true, "handshakes have `backpressure` %#v", o.Handshake)
 	}
-	add(p.has("T9"), "withTransaction backs off %v · %v^exponent, at most %v, the exponent is the number of the attempt%s",
+	add(p.Rules.Has("T9"), "withTransaction backs off %v · %v^exponent, at most %v, the exponent is the number of the attempt%s",
 		transactionBase, transactionGrowth, transactionCap, less[p.TransactionExponent])
 	return out
 }
@@ -189,7 +187,6 @@ const (
 
 // Policies lists the policies, the current one first. The caller may modify them.
 func Policies() []*Policy {
-	rules := func(sets ...string) []string { return strings.Fields(strings.Join(sets, " ")) }
 	// T9 until 2026-07-08.
 	oldTransactionBackoff := Rule{Revision: "2025-11-20",
 		Statement: "Before retrying the transaction, wait jitter · min(500 ms, 5 ms · 1.5^(attempt − 1))."}
@@ -198,7 +195,7 @@ func Policies() []*Policy {
 			Name: "current", Date: "2026-07-08",
 			Sources: []string{"retryable-reads@2026-06-17", "retryable-writes@2026-06-17",
 				"client-backpressure@2026-07-08"},
-			Rules:     rules(shared, reads, writes, labels, backpressure, "B3 R40 R41", transactions, backedOff, "T11"),
+			Rules:     ruleSet(shared, reads, writes, labels, backpressure, "B3 R40 R41", transactions, backedOff, "T11"),
 			ReadCodes: readCodes(), RetargetOption: true,
 			Overload: &Overload{MaxRetries: 2, BaseBackoff: 100 * time.Millisecond,
 				MaxBackoff: 10 * time.Second, Growth: 2, ServerBase: true, Handshake: "2"},
@@ -206,20 +203,20 @@ func Policies() []*Policy {
 		{
 			Name: "retryable-reads@2026", Date: "2026-06-17",
 			Sources:   []string{"retryable-reads@2026-06-17", "retryable-writes@2026-06-17"},
-			Rules:     rules(shared, reads, writes, labels, "R40 R41", transactions, backedOff, "T11"),
+			Rules:     ruleSet(shared, reads, writes, labels, "R40 R41", transactions, backedOff, "T11"),
 			Wording:   map[string]Rule{"T9": oldTransactionBackoff},
 			ReadCodes: readCodes(), TransactionExponent: -1,
 		},
 		{
 			Name: "retryable-reads@2024", Date: "2024-05-08",
 			Sources:   []string{"retryable-reads@2024-04-30", "retryable-writes@2024-05-08"},
-			Rules:     rules(shared, reads, oldReads, writes, labels, "R40", transactions, atOnce),
+			Rules:     ruleSet(shared, reads, oldReads, writes, labels, "R40", transactions, atOnce),
 			ReadCodes: readCodes(), MinWireVersion: 6, DeprioritizeLastOnly: true,
 		},
 		{
 			Name: "client-backpressure@2025-12", Date: "2025-12-08",
 			Sources: []string{"retryable-reads@2025-12-08", "retryable-writes@2025-12-08", "client-backpressure, the proposal of 2025-12"},
-			Rules:   rules(shared, reads, oldReads, writes, labels, backpressure, bucketRules, "R42", transactions, backedOff),
+			Rules:   ruleSet(shared, reads, oldReads, writes, labels, backpressure, bucketRules, "R42", transactions, backedOff),
 			Wording: map[string]Rule{
 				"B1": {Revision: "2025-12"}, "B2": {Revision: "2025-12"}, "B4": {Revision: "2025-12"}, "B5": {Revision: "2025-12"},
 				"B7":  {Revision: "2025-12"},
@@ -236,18 +233,18 @@ func Policies() []*Policy {
 			Sources: []string{"retryable-writes@2018-03-14"},
 			// W31 and withTransaction are newer than the revision, which has no transactions. The engine has them, and
 			// must not retry writes in them.
-			Rules: rules(shared, writes, byCode, transactions, atOnce), Wording: writesWording(shared),
+			Rules: ruleSet(shared, writes, byCode, transactions, atOnce), Wording: writesWording(shared),
 			WriteCodes: writeCodes(), WriteMessages: []string{"not master", "node is recovering"},
 			WriteCommands: []string{"delete", "findAndModify", "insert", "update"}, WholeBulks: true, RetryWritesOff: true,
 			MinWireVersion: 6,
 		},
 		{
 			Name: "read-preferences@2014-02-14", Date: "2014-02-14", Sources: []string{"read-preferences@2014-02-14"},
-			Rules: rules(shared, transactions, atOnce), Pinning: "read-preferences@2014-02-14", RetryWritesOff: true,
+			Rules: ruleSet(shared, transactions, atOnce), Pinning: "read-preferences@2014-02-14", RetryWritesOff: true,
 		},
 		{
 			Name: "read-preferences@2012-08", Date: "2012-08", Sources: []string{"read-preferences of 2.2, in a note of 2014-02-14"},
-			Rules: rules(shared, transactions, atOnce), Pinning: "read-preferences@2012-08", RetryWritesOff: true,
+			Rules: ruleSet(shared, transactions, atOnce), Pinning: "read-preferences@2012-08", RetryWritesOff: true,
 		},
 	}
 }

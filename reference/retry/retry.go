@@ -9,7 +9,9 @@
 package retry
 
 import (
+	"math/bits"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -139,20 +141,47 @@ type Decision struct {
 	Raise         Failure       // of ReturnError
 	Expired       bool          // the error is returned because no time is left for another attempt
 	Tokens        Tokens        // new number of tokens in the client's bucket
-	Rules         []string      // that fired, in order
+	Rules         RuleSet       // that fired
 	Reason        string        // explains the decision to a person
 }
 
 // Start returns the state before the first attempt.
 func Start(p *Policy, s Settings) State { return State{Policy: p, Settings: s} }
 
+// steps keeps the memory of calls of Next, which then allocate nothing.
+var steps = sync.Pool{New: func() any { return new(step) }}
+
+// byLabel is the rule by which labels determine the kind of an error of a write.
+var byLabel = ruleOf("W10")
+
+// byInput has the rules of table for each kind of input.
+var byInput = func() (out [BackedOff + 1]uint64) {
+	for i := range table {
+		out[table[i].on] |= 1 << i
+	}
+	return out
+}()
+
+// rulesFor returns the rules for a kind of input, which may be unknown.
+func rulesFor(kind InputKind) uint64 {
+	if int(kind) < len(byInput) {
+		return byInput[kind]
+	}
+	return 0
+}
+
 // Next returns the next state and decision. It never modifies its arguments. An unexpected input ends the operation
 // with a client error, so that a faulty caller cannot loop.
 func Next(s State, in Input) (State, Decision) {
-	st := &step{in: in, State: s, tokens: in.Tokens}
 	if s.Done {
 		return s, Decision{Action: ReturnError, Attempt: s.Attempt, Raise: s.Raise, Tokens: in.Tokens, Reason: "the operation has already ended"}
 	}
+	st := steps.Get().(*step)
+	defer func() {
+		*st = step{}
+		steps.Put(st)
+	}()
+	st.in, st.State, st.tokens, st.labels = in, s, in.Tokens, s.Policy.Rules.all(byLabel)
 	if in.Kind == Failed {
 		st.f = in.Failure
 		st.f.Attempt = max(s.Attempt, 1)
@@ -160,13 +189,10 @@ func Next(s State, in Input) (State, Decision) {
 			st.f.Server = s.Chosen.Address
 		}
 	}
-	for _, r := range table {
-		if st.done {
-			break
-		}
-		// The policy is checked last, because that costs more than most conditions.
-		if r.on == in.Kind && r.when(st) && s.Policy.has(r.ID) {
-			st.fired = append(st.fired, r.ID)
+	for rest := s.Policy.Rules.retries & rulesFor(in.Kind); rest != 0 && !st.done; rest &= rest - 1 {
+		i := bits.TrailingZeros64(rest)
+		if r := &table[i]; r.when(st) {
+			st.fired.retries |= 1 << i
 			if r.Reason != "" {
 				st.reason = r.Reason
 			}

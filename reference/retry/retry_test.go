@@ -14,7 +14,7 @@ func TestRulesAreNumberedOnce(t *testing.T) {
 		named, err := Named(p.Name)
 		testkit.Check(t, err)
 		testkit.Equal(t, "the name of a policy", named.Name, p.Name)
-		for _, id := range p.Rules {
+		for _, id := range p.Rules.IDs() {
 			used[id] = true
 		}
 	}
@@ -23,10 +23,9 @@ func TestRulesAreNumberedOnce(t *testing.T) {
 			t.Errorf("rule %+v is a duplicate, is in no policy, or lacks a statement, section or revision", r)
 		}
 		seen[r.ID] = true
-		delete(used, r.ID)
 	}
-	if len(used) > 0 {
-		t.Errorf("%v are rules of policies, but not in a table", used)
+	if len(table) > 64 || len(transactionTable) > 64 {
+		t.Error("a RuleSet has too few bits")
 	}
 	p, err := Named("")
 	testkit.Check(t, err)

@@ -28,8 +28,7 @@ func Rules() []Rule {
 	return out
 }
 
-// row is a rule for one kind of input. It applies if when returns true. when must not modify the step, because it is
-// also called for rules that are not in the policy.
+// row is a rule for one kind of input. It applies if when, which does not modify the step, returns true.
 type row struct {
 	Rule
 	on   InputKind
@@ -44,7 +43,7 @@ type step struct {
 	f      Failure // the failure of this input
 	d      Decision
 	tokens Tokens // in the client's bucket
-	fired  []string
+	fired  RuleSet
 	reason string
 	done   bool
 
@@ -53,6 +52,7 @@ type step struct {
 	overload bool // the failure is a retryable overload error
 	gated    bool // the client's options do not allow an overload retry
 	silent   bool // the failure has the label NoWritesPerformed
+	labels   bool // labels determine the kind of an error of a write
 }
 
 func (st *step) finish(d Decision) {
@@ -106,7 +106,7 @@ func (st *step) reads() bool { return st.Class != Write }
 // writeError reports whether the failure is a retryable write error, or would be labelled as one if the write were
 // retried.
 func (st *step) writeError() bool {
-	return st.write || !st.reads() && st.Policy.has("W10") && labelled(st.f)
+	return st.write || !st.reads() && st.labels && labelled(st.f)
 }
 
 // supported is writeError for supported write operations.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,7 +109,7 @@ func playStory(text string, decide func(event) (Decision, error)) (transcript st
 			transcript += fmt.Sprintf(", %v tokens left", d.Tokens)
 		}
 		tokens = d.Tokens
-		transcript += fmt.Sprintf(": %s (%s)\n", d.Reason, strings.Join(d.Rules, " "))
+		transcript += fmt.Sprintf(": %s (%s)\n", d.Reason, d.Rules)
 	}
 	return transcript, nil
 }
@@ -174,7 +173,7 @@ func play(text string, change func(*Policy)) (string, error) {
 
 // without removes a rule from a policy.
 func without(id string) func(*Policy) {
-	return func(p *Policy) { p.Rules = slices.DeleteFunc(p.Rules, func(r string) bool { return r == id }) }
+	return func(p *Policy) { p.Rules = p.Rules.Without(id) }
 }
 
 // witness returns the first story that changes under a changed policy. deeply ignores reasons and rules.
