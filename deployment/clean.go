@@ -71,7 +71,7 @@ func (u uri) unblock(ctx context.Context) (off []leftFailPoint, err error) {
 		if err != nil || len(found) == 0 || !failsHandshake(found[0].Data) {
 			continue
 		}
-		store := &lock.Document{Run: func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
+		store := &lock.Document{Clock: "serverStatus", Run: func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
 			secondary := bson.E{Key: "$readPreference", Value: bson.D{{Key: "mode", Value: "secondaryPreferred"}}}
 			return run(ctx, database, append(command, secondary))
 		}}

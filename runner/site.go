@@ -118,12 +118,13 @@ const (
 	codeUnauthorized      = 13 // SERVER-54216
 	codeNamespaceNotFound = 26
 	codeNamespaceExists   = 48
+	codeCommandNotFound   = 59
 	codeInterrupted       = 11601 // SERVER-38335
 )
 
-// killAllSessions terminates open transactions ("Terminating Open Transactions").
+// killAllSessions terminates open transactions ("Terminating Open Transactions"). A server without the command has none.
 func (s *site) killAllSessions(ctx context.Context) error {
-	return s.everywhere(ctx, "admin", bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codeInterrupted, codeUnauthorized)
+	return s.everywhere(ctx, "admin", bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codeInterrupted, codeUnauthorized, codeCommandNotFound)
 }
 
 // everywhere runs a command on the primary, or on each mongos. It retries it after

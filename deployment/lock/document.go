@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,10 +37,12 @@ type Store interface {
 	Close()
 }
 
-// Document implements Store with the commands of a deployment.
+// Document implements Store with commands that any server has: no pipelines, no expressions.
 type Document struct {
 	// Run runs a command on the deployment.
-	Run    func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
+	Run func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
+	// Clock is a command whose reply has the server's localTime. All servers have isMaster, the default.
+	Clock  string
 	client *mongo.Client
 }
 
@@ -92,80 +95,64 @@ func (m minority) Unwrap() error { return m.cause }
 var majority = bson.E{Key: "writeConcern",
 	Value: bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: (lockTry / 2).Milliseconds()}}}
 
-// leased returns the fields that a renewal sets, by the server's clock.
-func leased(lease time.Duration) bson.D {
-	return bson.D{
-		{Key: "renewed", Value: "$$NOW"},
-		{Key: "expires", Value: bson.D{{Key: "$add", Value: bson.A{"$$NOW", lease.Milliseconds()}}}},
+// now returns the server's time. It is earlier than that of a command that is sent afterward.
+func (d *Document) now(ctx context.Context) (time.Time, error) {
+	clock := cmp.Or(d.Clock, "isMaster")
+	reply, err := d.run(ctx, "admin", bson.D{{Key: clock, Value: 1}})
+	now, ok := reply.Lookup("localTime").TimeOK()
+	if err == nil && !ok {
+		err = fmt.Errorf("the reply to %s has no localTime", clock)
 	}
+	return now, err
 }
 
-// modify applies a pipeline stage to the lock document that query matches, and returns the document afterward or nil.
-func (d *Document) modify(ctx context.Context, query, stage bson.D, upsert bool) (bson.Raw, error) {
+// modify updates the lock document that query matches, and reports whether it exists afterward.
+func (d *Document) modify(ctx context.Context, query bson.D, update any, upsert bool) (bool, error) {
 	reply, err := d.run(ctx, Database, bson.D{
 		{Key: "findAndModify", Value: Collection},
 		{Key: "query", Value: query},
-		{Key: "update", Value: bson.A{stage}},
+		{Key: "update", Value: update},
 		{Key: "upsert", Value: upsert},
 		{Key: "new", Value: true},
 		majority,
 	})
-	if err != nil {
-		return nil, err
-	}
-	now, _ := reply.Lookup("value").DocumentOK()
-	return now, nil
+	_, exists := reply.Lookup("value").DocumentOK()
+	return err == nil && exists, err
 }
 
-// Take is atomic: it leaves the document unchanged if another run holds the lock, and reads the result. The query
-// cannot test whether the lock is free, because an upsert does not allow $expr. Of two concurrent inserts, the
-// unique index on _id rejects one.
+// Take is atomic: the query matches only a lock that is ours or free, and if it matches none, the document is inserted,
+// which the unique index on _id rejects if another run holds the lock.
 func (d *Document) Take(ctx context.Context, h Holder, lease time.Duration) (bool, error) {
-	operator := func(name string, args ...any) bson.D { return bson.D{{Key: name, Value: bson.A(args)}} }
-	literal := func(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
-	free := operator("$or",
-		operator("$eq", "$run", literal(h.Run)),
-		operator("$lte", operator("$ifNull", "$expires", time.Unix(0, 0)), "$$NOW"))
-	mine := append(bson.D{
-		{Key: "_id", Value: lockID},
-		{Key: "run", Value: literal(h.Run)},
-		{Key: "host", Value: literal(h.Host)},
-		{Key: "pid", Value: literal(int64(h.PID))},
-		{Key: "place", Value: literal(h.Place)},
-		{Key: "began", Value: literal(h.Began)},
-		{Key: "name", Value: literal(h.Name)},
-		{Key: "started", Value: "$$NOW"},
-	}, leased(lease)...)
-	now, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}},
-		bson.D{{Key: "$replaceWith", Value: operator("$cond", free, mine, "$$ROOT")}}, true)
+	now, err := d.now(ctx)
+	if err != nil {
+		return false, err
+	}
+	h.Started, h.Renewed, h.Expires = now, now, now.Add(lease)
+	ours := bson.D{{Key: "run", Value: h.Run}}
+	free := bson.D{{Key: "expires", Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$gt", Value: now}}}}}} // or is absent
+	taken, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}, {Key: "$or", Value: bson.A{ours, free}}}, h, true)
 	if direct.CodeOf(err) == codeDuplicateKey {
 		return false, nil
 	}
-	run, _ := now.Lookup("run").StringValueOK()
-	return err == nil && run == h.Run, err
+	return taken, err
 }
 
 func (d *Document) Renew(ctx context.Context, run string, lease time.Duration) (bool, error) {
-	fields := leased(lease)
-	expired := bson.D{{Key: "$lte", Value: bson.A{"$expires", "$$NOW"}}}
-	fields[1].Value = bson.D{{Key: "$cond", Value: bson.A{expired, "$expires", fields[1].Value}}}
-	now, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}, {Key: "run", Value: run}}, bson.D{{Key: "$set", Value: fields}}, false)
-	var h Holder
-	if err == nil && now != nil {
-		err = bson.Unmarshal(now, &h)
+	now, err := d.now(ctx)
+	if err != nil {
+		return false, err
 	}
-	return h.Expires.After(h.Renewed), err
+	return d.modify(ctx, bson.D{{Key: "_id", Value: lockID}, {Key: "run", Value: run}, {Key: "expires", Value: bson.D{{Key: "$gt", Value: now}}}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "renewed", Value: now}, {Key: "expires", Value: now.Add(lease)}}}}, false)
 }
 
 func (d *Document) Read(ctx context.Context) (*Holder, error) {
-	reply, err := d.run(ctx, Database, bson.D{
-		{Key: "aggregate", Value: Collection},
-		{Key: "pipeline", Value: bson.A{
-			bson.D{{Key: "$match", Value: bson.D{{Key: "_id", Value: lockID}}}},
-			bson.D{{Key: "$addFields", Value: bson.D{{Key: "now", Value: "$$NOW"}}}},
-		}},
-		{Key: "cursor", Value: bson.D{}},
-	})
+	now, err := d.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := d.run(ctx, Database, bson.D{{Key: "find", Value: Collection},
+		{Key: "filter", Value: bson.D{{Key: "_id", Value: lockID}}}, {Key: "limit", Value: 1}})
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +160,7 @@ func (d *Document) Read(ctx context.Context) (*Holder, error) {
 	if !ok {
 		return nil, nil
 	}
-	var h Holder
+	h := Holder{Now: now}
 	if err := bson.Unmarshal(found, &h); err != nil {
 		return nil, fmt.Errorf("invalid lock document: %w", err)
 	}

@@ -24,7 +24,7 @@ type Holder struct {
 	Started time.Time `bson:"started"`
 	Renewed time.Time `bson:"renewed"`
 	Expires time.Time `bson:"expires"`
-	Now     time.Time `bson:"now,omitempty"`
+	Now     time.Time `bson:"-"`
 }
 
 // Stale reports whether the lease has expired: the run has ended or cannot reach the deployment.

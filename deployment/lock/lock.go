@@ -16,8 +16,8 @@ import (
 )
 
 // The lock of a deployment is one document. Only the run that wrote it may run suites: concurrent runs would drop
-// each other's collections and be affected by each other's fail points. All times in it are the server's ($$NOW), so
-// that client clocks do not matter.
+// each other's collections and be affected by each other's fail points. All times in it are the server's, so that
+// client clocks do not matter.
 const (
 	Database   = "utr"
 	Collection = "lock"
