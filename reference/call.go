@@ -71,11 +71,15 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 		return result.Outcome{Err: failed}
 	}
 	c := &call{Call: request, ctx: ctx, base: ctx, namespace: request.Entity.(entity).ns()}
-	if failed := c.prepare(); failed != nil {
+	failed = c.prepare()
+	c.startSpan()
+	if failed != nil {
+		c.trace.span.end(failed)
 		return result.Outcome{Err: failed}
 	}
 	defer c.deadline()()
 	value, failure := c.Row.run(c)
+	c.trace.span.end(failure)
 	if c.session != nil && c.session.implicit && !c.kept {
 		c.session.end()
 	}

@@ -27,6 +27,7 @@ type client struct {
 	api      *options.ServerAPIOptions // nil: not declared
 	log      *enginekit.EventLog
 	messages *messageLog // nil: not observed
+	tracing  *tracing    // nil: no spans
 	topology *topology.Topology
 	//lint:ignore SA1019 the topology accepts no other clock
 	clock     session.ClusterClock // the highest seen cluster time, including handshakes
@@ -51,6 +52,9 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	c := &client{driver: d, settings: s, tokens: newTokenBucket(d.policy),
 		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(d.options.dial)}
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {
+		return nil, err
+	}
+	if c.tracing, err = d.options.Tracing.newTracing(d.policy.Name, entity.Lookup("observeTracingMessages")); err != nil {
 		return nil, err
 	}
 	o.SetPoolMonitor(c.poolMonitor()).

@@ -43,7 +43,7 @@ func withTransaction(c *call) *result.Error {
 		switch d.Action {
 		case retry.StartTransaction:
 			unknown = nil
-			if err := s.start(o); err != nil {
+			if err := s.start(c.ctx, o); err != nil {
 				return err
 			}
 			err := c.Operation.Callback(c.ctx)

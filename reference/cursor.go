@@ -85,7 +85,7 @@ func (k *cursor) take(r reply, field string) *result.Error {
 	return nil
 }
 
-func (k *cursor) ns() namespace { return namespace{client: k.client} }
+func (k *cursor) ns() namespace { return namespace{client: k.client, db: k.db, coll: k.coll} }
 
 // release releases the connection and the session of an exhausted or closed cursor.
 func (k *cursor) release() {

@@ -29,6 +29,9 @@ type Options struct {
 	// concurrently.
 	Random func() float64
 
+	// Tracing configures spans.
+	Tracing Tracing
+
 	// dial makes connections; nil is a net.Dialer. Tests connect in memory.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -77,7 +80,7 @@ func New(o Options) (engine.Engine, error) {
 	}
 	d := &driver{options: o.withDefaults(), policy: policy, table: enginekit.NewTable(rows())}
 	d.NewTest = func() engine.Test {
-		return &test{driver: d, Test: enginekit.Test{ClientFields: []string{"observeLogMessages"}, Unsupported: unsupported,
+		return &test{driver: d, Test: enginekit.Test{ClientFields: []string{"observeLogMessages", "observeTracingMessages"}, Unsupported: unsupported,
 			Make: d.make, CloseEntity: closeEntity}}
 	}
 	d.Description = engine.Description{
@@ -85,7 +88,7 @@ func New(o Options) (engine.Engine, error) {
 		Version:       policy.Name,
 		SchemaVersion: enginekit.SchemaVersion,
 		Operations:    d.table.Names(),
-		Features: []string{"client backpressure", "csot", engine.FeatureLogging, "retryable reads", "retryable writes",
+		Features: []string{"client backpressure", "csot", engine.FeatureLogging, engine.FeatureTracing, "retryable reads", "retryable writes",
 			"sessions", "transactions"},
 	}
 	return d, nil

@@ -57,11 +57,13 @@ func (a *attempt) json(doc bson.Raw) string {
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (a *attempt) started(body bson.Raw) {
+	a.startSpan(body)
 	a.write(result.Event{Type: result.CommandStarted, Body: a.redact(body)}, "Command started", nil,
 		func() bson.D { return document("command", a.json(body)) })
 }
 
 func (a *attempt) succeeded(doc bson.Raw) {
+	a.endSpan(doc, nil)
 	duration := time.Since(a.begun)
 	e := result.Event{Type: result.CommandSucceeded, Duration: result.Duration(duration), Body: a.redact(doc)}
 	a.write(e, "Command succeeded", nil,
@@ -69,6 +71,7 @@ func (a *attempt) succeeded(doc bson.Raw) {
 }
 
 func (a *attempt) failed(err *result.Error) {
+	a.endSpan(nil, err)
 	duration := time.Since(a.begun)
 	shown := *err
 	shown.Response = a.redact(bson.Raw(shown.Response))

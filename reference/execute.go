@@ -23,6 +23,8 @@ type trace struct {
 	decisions []result.Decision
 	server    string
 	service   *bson.ObjectID
+	span      *span        // of the operation, nil if it has none
+	later     func() *span // starts span before the first command; may be nil
 }
 
 // reply is the reply to a command.
@@ -50,6 +52,9 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 	cmd.session.leaveTransaction(cmd)
 	if err := cmd.session.permits(cmd); err != nil {
 		return reply{}, err
+	}
+	if tr.later != nil {
+		tr.span, tr.later = tr.later(), nil
 	}
 	if c.pins(ctx, cmd) {
 		return c.readPinned(ctx, cmd, tr)
@@ -169,6 +174,7 @@ type attempt struct {
 
 	id     int64 // of the request
 	secret bool  // the command is sensitive
+	span   *span
 	begun  time.Time
 }
 

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"slices"
 	"sync"
@@ -119,6 +120,7 @@ type clientSession struct {
 	committed   bool           // commit was called before
 	callback    *time.Duration // timeoutMS of withTransaction during its callback, or nil
 	deadline    time.Time      // of withTransaction, or zero
+	span        *span          // of the transaction, nil if not traced
 	thread      pinning.Thread // only for policies with pinning
 }
 
@@ -143,6 +145,7 @@ func (s *clientSession) end() {
 		return
 	}
 	s.ended = true
+	s.span.end(nil)
 	s.unpin()
 	if s.server != nil {
 		s.client.releaseSession(s.server)
@@ -232,7 +235,7 @@ func timestampOf(reply bson.Raw, keys ...string) *bson.Timestamp {
 }
 
 // start starts a transaction.
-func (s *clientSession) start(o transactionOptions) *result.Error {
+func (s *clientSession) start(ctx context.Context, o transactionOptions) *result.Error {
 	switch {
 	case s.ended:
 		return argument("the session has ended")
@@ -246,6 +249,10 @@ func (s *clientSession) start(o transactionOptions) *result.Error {
 	s.unpin()
 	s.options, s.state, s.recovery, s.emptyCommit, s.committed = o, txnStarting, nil, false, false
 	s.acquired().txn++
+	if t := s.client.tracing; t != nil {
+		s.span.end(nil)
+		s.span = t.start(ctx, "transaction")
+	}
 	return nil
 }
 

@@ -98,7 +98,9 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 	return nil
 }
 
-func (s *changeStream) ns() namespace { return namespace{client: s.call.client} }
+func (s *changeStream) ns() namespace {
+	return namespace{client: s.call.client, db: s.call.db, coll: s.call.coll}
+}
 
 // next implements iterator.
 func (s *changeStream) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *result.Error) {

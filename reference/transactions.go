@@ -38,7 +38,7 @@ func sessionRows() []row {
 			if err != nil {
 				return err
 			}
-			return c.Entity.(*clientSession).start(o)
+			return c.Entity.(*clientSession).start(c.ctx, o)
 		}),
 		noResult(on, "withTransaction", "", withTransaction),
 		{on, "$dirty", "", given(func(s *clientSession) any { return !s.ended && s.acquired().dirty })},
@@ -90,7 +90,9 @@ func majority(writeConcern bson.D) bson.D {
 	return out
 }
 
-func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *result.Error {
+func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) (err *result.Error) {
+	end := s.traced(ctx, "commitTransaction", tr)
+	defer func() { end(err) }()
 	switch s.state {
 	case txnNone:
 		return argument("no transaction started")
@@ -117,7 +119,7 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 		}
 		return nil, nil
 	}
-	_, err := s.client.execute(ctx, cmd, tr)
+	_, err = s.client.execute(ctx, cmd, tr)
 	return err
 }
 
@@ -126,7 +128,9 @@ func withoutTimeout(writeConcern bson.D) bson.D {
 }
 
 // abort aborts the transaction. It ignores errors of the command.
-func (s *clientSession) abort(ctx context.Context, timeout bool, tr *trace) *result.Error {
+func (s *clientSession) abort(ctx context.Context, timeout bool, tr *trace) (err *result.Error) {
+	end := s.traced(ctx, "abortTransaction", tr)
+	defer func() { end(err) }()
 	switch s.state {
 	case txnNone:
 		return argument("no transaction started")
