@@ -34,12 +34,22 @@ type Description struct {
 	ReplicaSetShards bool   // whether all shards are replica sets
 	Auth             bool
 	AuthMechanisms   []string
-	NoScripting      bool     // whether the servers do not execute JavaScript
+	Lacks            []Feature
 	Parameters       bson.Raw // the server parameters (getParameter: '*')
 	Hosts            []string
 	FailPoints       []string // names of those that tests can set; nil if the servers decide
 	LackingFields    []string // fields of the data of fail points that tests cannot set
 }
+
+// Feature is what servers have by default, and what some tests need: an option may disable it, and servers of other
+// vendors may lack it, whatever version they report.
+type Feature string
+
+const (
+	JavaScript   Feature = "server-side JavaScript"
+	Sessions     Feature = "sessions"
+	Transactions Feature = "transactions"
+)
 
 // named sets the name.
 func (d Description) named() Description {

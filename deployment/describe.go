@@ -71,6 +71,9 @@ func greet(ctx context.Context, run runFunc, u uri) (d Description, err error) {
 		return d, err
 	}
 	d.Hosts = u.hosts
+	if hello.Sessions == nil { // Driver Sessions, "How to Check Whether a Deployment Supports Sessions"
+		d.Lacks = append(d.Lacks, Sessions)
+	}
 	switch {
 	case strings.EqualFold(u.get("loadBalanced"), "true"):
 		d.Topology = LoadBalanced
@@ -99,7 +102,13 @@ func describe(ctx context.Context, run runFunc, u uri, d *Description) error {
 	}
 	copy(d.Version[:], info.VersionArray)
 	started, _ := run.ask(ctx, "getCmdLineOpts", 1) // requires a privilege
-	d.NoScripting = noScripting(build, started)
+	listed, _ := run.ask(ctx, "listCommands", 1)
+	if noScripting(build, started) || lacksCommand(listed, "mapReduce") {
+		d.Lacks = append(d.Lacks, JavaScript)
+	}
+	if lacksCommand(listed, "commitTransaction") {
+		d.Lacks = append(d.Lacks, Transactions)
+	}
 	// If a server refuses to list its parameters, requirements of parameters are not met.
 	parameters, err := run.ask(ctx, "getParameter", "*")
 	if err == nil {
@@ -117,6 +126,14 @@ func describe(ctx context.Context, run runFunc, u uri, d *Description) error {
 func (d *Description) setParameters(parameters bson.Raw) {
 	d.Parameters = parameters
 	_ = parameters.Lookup("authenticationMechanisms").Unmarshal(&d.AuthMechanisms) // nil if it is not a list of strings
+}
+
+// lacksCommand reports whether a reply to listCommands has no such command. A server that does not list its commands is
+// assumed to have all.
+func lacksCommand(listed bson.Raw, name string) bool {
+	all, ok := listed.Lookup("commands").DocumentOK()
+	_, err := all.LookupErr(name)
+	return ok && err != nil
 }
 
 // noScripting reports whether a server was built without JavaScript or started with --noscripting, by its replies to

@@ -210,7 +210,7 @@ func (s *orchestrated) open(ctx context.Context) error {
 // undescribed describes a cluster that could not be created, by its configuration and by another one of the service.
 func (s *orchestrated) undescribed(c OrchestratedCluster, other Description) Description {
 	about := Description{Topology: c.topology(), Version: other.Version, Parameters: other.Parameters, AuthMechanisms: other.AuthMechanisms,
-		NoScripting: other.NoScripting, Auth: c.Configuration.Auth}
+		Lacks: other.Lacks, Auth: c.Configuration.Auth}
 	about.ReplicaSetShards = about.Topology == Sharded || about.Topology == LoadBalanced
 	return about.named()
 }

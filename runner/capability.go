@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
@@ -93,6 +94,19 @@ func needsDistinct(t *specs.Test) bool {
 		return slices.ContainsFunc(t.Steps, func(s specs.Step) bool { return slices.Contains(names, s.Name) })
 	}
 	return calls("distinct") && calls("startTransaction", "withTransaction")
+}
+
+// needsFeature reports whether a test requires a feature of the servers.
+func needsFeature(t *specs.Test, f deployment.Feature) bool {
+	switch f {
+	case deployment.JavaScript:
+		return needsScripts(t)
+	case deployment.Sessions:
+		return slices.ContainsFunc(t.Entities, func(e specs.Entity) bool { return entities.Kind(e.Kind) == entities.Session })
+	case deployment.Transactions:
+		return slices.ContainsFunc(t.Steps, func(s specs.Step) bool { return s.Name == "startTransaction" || s.Name == "withTransaction" })
+	}
+	return false
 }
 
 // needsScripts reports whether a test requires server-side JavaScript, except for a

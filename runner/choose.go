@@ -134,8 +134,10 @@ func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
 			return why, lacks
 		}
 	}
-	if w.deployment.NoScripting && needsScripts(t) {
-		return needs("server-side JavaScript", "none"), 1
+	for _, f := range w.deployment.Lacks {
+		if needsFeature(t, f) {
+			return needs(string(f), "none"), 1
+		}
 	}
 	if name := lacksFailPoint(t, w.deployment); name != "" {
 		return "needs the fail point " + name + ", which takes effect inside a server: the proxy cannot execute it", 1

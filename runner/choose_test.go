@@ -163,8 +163,8 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// The fail points that a suite sets, and whether it requires server-side JavaScript.
-func TestFailPointsAndScripts(t *testing.T) {
+// The fail points that a suite sets, and the features that it requires.
+func TestFailPointsAndFeatures(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/operations.txt", func(t *testing.T, in string) string {
 		suite := oneTest(t, "operations: ["+in+"]")
 		var facts []string
@@ -174,9 +174,11 @@ func TestFailPointsAndScripts(t *testing.T) {
 		runs := func(on deployment.Description) string {
 			return strings.Join(chosen(&Config{}, []deployment.Description{on}, suite), " ")
 		}
-		testkit.Equal(t, "with JavaScript", runs(deployment.Description{Name: "single 4.9"}), "a on single 4.9")
-		if without := runs(deployment.Description{Name: "single 4.9", NoScripting: true}); without != "a on single 4.9" {
-			facts = append(facts, strings.TrimSuffix(strings.TrimPrefix(without, "a: "), ", the deployment has none"))
+		testkit.Equal(t, "with all features", runs(deployment.Description{Name: "single 4.9"}), "a on single 4.9")
+		for _, f := range []deployment.Feature{deployment.JavaScript, deployment.Sessions, deployment.Transactions} {
+			if without := runs(deployment.Description{Name: "single 4.9", Lacks: []deployment.Feature{f}}); without != "a on single 4.9" {
+				facts = append(facts, strings.TrimSuffix(strings.TrimPrefix(without, "a: "), ", the deployment has none"))
+			}
 		}
 		return cmp.Or(strings.Join(facts, ", "), "nothing")
 	})

@@ -66,6 +66,7 @@ type Hello struct {
 	Hosts     []string // of its replica set, as are the following
 	Passives  []string
 	Arbiters  []string
+	Sessions  *int32 `bson:"logicalSessionTimeoutMinutes"` // nil without sessions
 }
 
 // ReadHello decodes the result of a command.

@@ -63,7 +63,7 @@ type deploymentReport struct {
 	AuthMechanisms []string `json:"authMechanisms,omitempty"`
 	TestCommands   *bool    `json:"testCommands,omitempty"` // nil if unknown
 	FailPoints     []string `json:"failPoints,omitempty"`   // of the proxy, if it executes them
-	JavaScript     bool     `json:"javaScript"`
+	Lacks          []string `json:"lacks,omitempty"`
 }
 
 type skipReason struct {
@@ -104,7 +104,7 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 func newDeploymentReport(o deployment.Description) deploymentReport {
 	version := fmt.Sprintf("%d.%d.%d", o.Version[0], o.Version[1], o.Version[2])
 	return deploymentReport{o.Name, string(o.Topology), version, o.Hosts, o.Auth, o.AuthMechanisms,
-		o.TestCommands(), o.FailPoints, !o.NoScripting}
+		o.TestCommands(), o.FailPoints, mapSlice(o.Lacks, func(f deployment.Feature) string { return string(f) })}
 }
 
 func (x *doctorReport) count(skips []*runner.Skip) {
@@ -142,8 +142,8 @@ func (x *doctorReport) text(withTests bool) string {
 		default:
 			words = append(words, "no test commands: fail points cannot be set")
 		}
-		if !d.JavaScript {
-			words = append(words, "no JavaScript")
+		for _, feature := range d.Lacks {
+			words = append(words, "no "+feature)
 		}
 		words = append(words, d.Hosts...)
 		fmt.Fprintf(&b, "%s: %s\n", d.Name, strings.Join(words, "; "))
