@@ -138,7 +138,8 @@ func (k *conn) request(message []byte) error {
 			return k.answer(x, doc)
 		}
 	}
-	if (hello || x.undecided || x.row.AcceptsWriteConcern() || x.element.LoseReply || x.labels != nil) && r.flags&wire.MoreToCome == 0 {
+	exhaust := r.flags&wire.ExhaustAllowed != 0
+	if (hello || exhaust || x.undecided || x.row.AcceptsWriteConcern() || x.element.LoseReply || x.labels != nil) && r.flags&wire.MoreToCome == 0 {
 		k.expect(x)
 	}
 	_, err := k.server.Write(message)
@@ -223,8 +224,8 @@ func (k *conn) replies() {
 	}
 }
 
-// stream evaluates the fail points for the next reply of a stream, for which the server waits now. It reports whether the
-// connection continues.
+// stream evaluates the fail points for the next reply of a stream, which is like that to another command. It reports
+// whether the connection continues.
 func (k *conn) stream(next *pending) bool {
 	doc, err := k.fail(next, k.blockReply)
 	if doc != nil {
@@ -279,8 +280,8 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 			r.doc, r.flags = doc, r.flags&^wire.MoreToCome
 		}
 	}
-	r.doc = x.relabeled(r.doc)
-	if r.flags&wire.MoreToCome != 0 && hellos[x.name] {
+	r.doc = k.relabeled(x, r.doc)
+	if r.flags&wire.MoreToCome != 0 {
 		again := *x
 		again.RequestID, again.start, again.labels = h.RequestID, time.Now(), nil
 		next = &again

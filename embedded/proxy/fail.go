@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
@@ -19,8 +20,8 @@ func (k *conn) fail(x *pending, block func(*pending, time.Duration) end) (bson.R
 	p, c, registry := k.front.proxy, k.command(x), k.registry()
 	about := k.front.current()
 	_, err := x.body.LookupErr("txnNumber")
-	if registry == nil || err == nil && !about.member && !about.mongos { // a standalone refuses the number before
-		return nil, nil
+	if registry == nil || err == nil && about.role() == commands.Standalone || !x.row.Exists(about.wire, about.role()) {
+		return nil, nil // a standalone refuses the number before, and any server a command that it does not have
 	}
 	f, hit := registry.Before(c)
 	if !hit {
@@ -112,14 +113,7 @@ func (k *conn) failure(x *pending, err error, labels []string) bson.Raw {
 	if about := k.front.current(); !about.member || !fault.NotPrimary.In(failed.Code, about.wire) {
 		version = nil
 	}
-	var doc bson.D
-	if len(labels) > 0 {
-		doc = bson.D{{Key: "errorLabels", Value: labels}}
-	}
-	if slices.Contains(labels, "SystemOverloadedError") {
-		doc = append(doc, k.front.baseBackoff(k.ctx)...)
-	}
-	doc = slices.Concat(doc, version, bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: failed.Message}, {Key: "code", Value: failed.Code},
+	doc := slices.Concat(k.labeled(labels), version, bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: failed.Message}, {Key: "code", Value: failed.Code},
 		{Key: "codeName", Value: fault.NameIn(failed.Code, k.front.current().wire)}}, failed.Extra, times)
 	return value.Encode(doc)
 }
@@ -149,9 +143,9 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	}
 	about := k.front.current()
 	out := value.Must(doc)
-	out = value.Delete(value.Delete(out, "writeConcernError"), "errorLabels")
+	out = unlabeled(value.Delete(out, "writeConcernError"))
 	out = append(out, bson.E{Key: "writeConcernError", Value: f.WriteConcernError})
-	out = value.AddIf(out, len(labels) > 0, "errorLabels", labels)
+	out = append(out, k.labeled(labels)...)
 	if about.member && code == 0 && fault.NotPrimary.In(facts.ConcernCode, about.wire) {
 		version, _ := k.front.times(k.ctx)
 		out = append(value.Delete(out, "topologyVersion"), version...)
@@ -161,12 +155,27 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 
 // relabeled returns the reply to a command that a fail point has not failed: its labels replace those of the server, and
 // are also in a reply without an error.
-func (x *pending) relabeled(doc bson.Raw) bson.Raw {
+func (k *conn) relabeled(x *pending, doc bson.Raw) bson.Raw {
 	if x.labels == nil {
 		return doc
 	}
-	return value.Encode(value.AddIf(value.Delete(value.Must(doc), "errorLabels"), len(x.labels) > 0, "errorLabels", x.labels))
+	return value.Encode(append(unlabeled(value.Must(doc)), k.labeled(x.labels)...))
 }
+
+// labeled returns the fields of a reply with labels: an overloaded server adds its base backoff.
+func (k *conn) labeled(labels []string) bson.D {
+	if len(labels) == 0 {
+		return nil
+	}
+	fields := bson.D{{Key: "errorLabels", Value: labels}}
+	if slices.Contains(labels, "SystemOverloadedError") {
+		fields = append(fields, k.front.baseBackoff(k.ctx)...)
+	}
+	return fields
+}
+
+// unlabeled removes these fields.
+func unlabeled(reply bson.D) bson.D { return value.Delete(value.Delete(reply, "errorLabels"), "baseBackoffMS") }
 
 // refusals are the errors of commands that a server does not begin, and for which it waits for no write concern.
 var refusals = []int32{fault.BadValue, fault.FailedToParse, fault.Unauthorized, fault.TypeMismatch, fault.IllegalOperation, fault.CommandNotFound,

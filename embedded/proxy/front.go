@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/relay"
@@ -33,6 +34,17 @@ type about struct {
 	wire   int // maxWireVersion; 0 if unknown
 	mongos bool
 	member bool // of a replica set
+}
+
+// role returns the role of the server. All members of a replica set have the same commands.
+func (a about) role() commands.Role {
+	switch {
+	case a.mongos:
+		return commands.Mongos
+	case a.member:
+		return commands.Secondary
+	}
+	return commands.Standalone
 }
 
 // askLimit bounds questions to a server.

@@ -148,34 +148,38 @@ func TestHelloIsRewritten(t *testing.T) {
 	}
 }
 
-// A fail point ends the wait of a streaming hello that begins after it, and not the one before.
+// A fail point is evaluated for each reply of a stream, as for a command of its own, and ends the stream with an error.
 func TestStreamFails(t *testing.T) {
-	_, client, server := connected(t, primary)
-	_, err := client.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, testkit.Raw(t, testkit.D("hello", 1, "$db", "admin"))))
-	testkit.Check(t, err)
-	_, _, err = wire.ReadMessage(server)
-	testkit.Check(t, err)
-	stream := func(id, to int32) {
-		_, err = server.Write(wire.AppendMsg(nil, id, to, wire.MoreToCome, testkit.Raw(t, primary)))
-		testkit.Check(t, err)
+	for command, begin := range map[string]bson.D{
+		"hello":   testkit.D("hello", 1, "$db", "admin"),
+		"getMore": testkit.D("getMore", int64(1), "collection", "c", "$db", "d"),
+	} {
+		t.Run(command, func(t *testing.T) {
+			_, client, server := connected(t, primary)
+			admin := &clientOf{t: t, address: client.RemoteAddr().String()}
+			admin.configure(`{"configureFailPoint": "failCommand", "mode": {"skip": 2}, "data": {"failCommands": ["` + command + `"], "errorCode": 91}, "$db": "admin"}`)
+			_, err := client.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, testkit.Raw(t, begin)))
+			testkit.Check(t, err)
+			_, _, err = wire.ReadMessage(server)
+			testkit.Check(t, err)
+			in, to := bufio.NewReader(client), int32(1)
+			for id := int32(100); id < 102; id++ { // those that the fail point skips
+				_, err = server.Write(wire.AppendMsg(nil, id, to, wire.MoreToCome, testkit.Raw(t, primary)))
+				testkit.Check(t, err)
+				_, body, err := wire.ReadMessage(in)
+				testkit.Check(t, err)
+				testkit.Equal(t, "an error in a reply that the fail point skips", bytes.Contains(body, []byte("errmsg")), false)
+				to = id
+			}
+			h, body, err := wire.ReadMessage(in)
+			testkit.Check(t, err)
+			doc, err := wire.Response(101, h, body)
+			testkit.Check(t, err)
+			testkit.Equal(t, "the code", doc.Lookup("code").AsInt64(), int64(91))
+			_, err = in.ReadByte()
+			testkit.Equal(t, "the stream", err, io.EOF)
+		})
 	}
-	in := bufio.NewReader(client)
-	stream(100, 1)
-	_, _, err = wire.ReadMessage(in)
-	testkit.Check(t, err)
-	admin := &clientOf{t: t, address: client.RemoteAddr().String()}
-	admin.configure(`{"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": ["hello"], "errorCode": 91}, "$db": "admin"}`)
-	stream(101, 100)
-	_, body, err := wire.ReadMessage(in)
-	testkit.Check(t, err)
-	testkit.Equal(t, "the wait before the fail point", bytes.Contains(body, []byte("errmsg")), false)
-	h, body, err := wire.ReadMessage(in)
-	testkit.Check(t, err)
-	doc, err := wire.Response(101, h, body)
-	testkit.Check(t, err)
-	testkit.Equal(t, "the code", doc.Lookup("code").AsInt64(), int64(91))
-	_, err = in.ReadByte()
-	testkit.Equal(t, "the stream", err, io.EOF)
 }
 
 // clientOf sends commands of the proxy's own, without a handshake.

@@ -18,31 +18,39 @@ import (
 
 // pair is two equal deployments: one with its own fail points, one behind a proxy.
 type pair struct {
-	own, proxied string // addresses of a primary, a mongos or a load balancer
+	own, proxied string // addresses of a server or a load balancer
+	balanced     bool
+	hello        string // the name of the handshake, which 4.2 lacks
 }
 
-func newPair(t testing.TB, o embedded.Options) pair {
+func newPair(t testing.TB, o embedded.Options) pair { return newPairAt(t, o, 0) }
+
+// newPairAt is newPair with the n-th server.
+func newPairAt(t testing.TB, o embedded.Options, n int) pair {
 	t.Helper()
 	own, behind := embedded.StartT(t, o), embedded.StartT(t, o)
 	target := func(d *embedded.Deployment) string {
 		hosts, _, _ := strings.Cut(strings.TrimPrefix(d.SingleURI(), "mongodb://"), "/")
-		first, _, _ := strings.Cut(hosts, ",")
-		return first
+		return strings.Split(hosts, ",")[n]
 	}
 	p, err := proxy.Start(proxy.Options{Balanced: o.Topology == embedded.LoadBalanced}, target(behind))
 	testkit.Check(t, err)
 	t.Cleanup(p.Close)
-	return pair{own: target(own), proxied: p.Address(target(behind))}
+	hello := "hello"
+	if o.Version == "4.2" {
+		hello = "isMaster"
+	}
+	return pair{own: target(own), proxied: p.Address(target(behind)), balanced: o.Topology == embedded.LoadBalanced, hello: hello}
 }
 
 // client is a connection that says hello before its first command, again after it was closed.
 type client struct {
-	t        testing.TB
-	address  string
-	balanced bool
-	app      string
-	conn     net.Conn
-	id       int32
+	t       testing.TB
+	address string
+	pair    pair
+	app     string
+	conn    net.Conn
+	id      int32
 }
 
 func (c *client) close() {
@@ -58,12 +66,12 @@ func (c *client) run(command bson.Raw) string {
 		conn, err := net.Dial("tcp", c.address)
 		testkit.Check(c.t, err)
 		c.conn = conn
-		hello := testkit.D("hello", 1, "$db", "admin", "helloOk", true, "client", testkit.D("application", testkit.D("name", c.app),
+		hello := testkit.D(c.pair.hello, 1, "$db", "admin", "helloOk", true, "client", testkit.D("application", testkit.D("name", c.app),
 			"driver", testkit.D("name", "test", "version", "1"), "os", testkit.D("type", "test")))
-		if c.balanced {
+		if c.pair.balanced {
 			hello = append(hello, testkit.D("loadBalanced", true)...)
 		}
-		if text := c.exchange(testkit.Raw(c.t, hello)); !strings.Contains(text, "isWritablePrimary") {
+		if text := c.exchange(testkit.Raw(c.t, hello)); !strings.Contains(text, "maxWireVersion") {
 			c.close() // as a driver does
 			return "hello: " + text
 		}
@@ -126,12 +134,12 @@ func rendered(t testing.TB, reply bson.Raw) string {
 }
 
 // play runs commands on both deployments, and returns the replies, which must be the same.
-func (p pair) play(t testing.TB, balanced bool, commands []bson.Raw) string {
+func (p pair) play(t testing.TB, commands []bson.Raw) string {
 	t.Helper()
 	var got [2]string
 	for i, address := range []string{p.own, p.proxied} {
-		c := &client{t: t, address: address, balanced: balanced, app: "app"}
-		admin := &client{t: t, address: address, balanced: balanced}
+		c := &client{t: t, address: address, pair: p, app: "app"}
+		admin := &client{t: t, address: address, pair: p}
 		for _, command := range commands {
 			who := c
 			if command.Index(0).Key() == "configureFailPoint" {

@@ -13,30 +13,48 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Each field of failCommand and each mode, on a primary with its own fail points and on one behind the proxy: the replies
-// are the same. A case is the fail point and the commands after it, separated by bars.
+// Each field of failCommand and each mode, each error for which a server waits for no write concern, and what depends on
+// the server, on one with its own fail points and on one behind the proxy: the replies are the same. A case is the fail
+// point and the commands after it, separated by bars.
 func TestFields(t *testing.T) {
-	p := newPair(t, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
-	testkit.PlayCases(t, "testdata/fields.txt", func(t *testing.T, in string) string {
-		var commands []bson.Raw
-		for i, part := range strings.Split(in, " | ") {
-			if i == 0 {
-				part = `{"configureFailPoint": "failCommand", "$db": "admin", ` + part + `}`
-				if strings.Contains(in, `"configureFailPoint"`) {
-					part = in[:strings.Index(in+" | ", " | ")]
-				}
-			}
-			commands = append(commands, testkit.Extended[bson.Raw](t, part))
+	for _, c := range []struct {
+		file   string
+		server int
+		o      embedded.Options
+	}{
+		{"fields", 0, embedded.Options{Topology: embedded.ReplicaSet, Members: 1}},
+		{"refusals", 0, embedded.Options{Topology: embedded.ReplicaSet, Members: 1}},
+		{"secondary", 1, embedded.Options{Topology: embedded.ReplicaSet, Members: 2}},
+		{"standalone", 0, embedded.Options{}},
+		{"mongos", 0, embedded.Options{Topology: embedded.Sharded, Mongoses: 1}},
+		{"balanced", 0, embedded.Options{Topology: embedded.LoadBalanced, Mongoses: 1}},
+		{"before-labels", 0, embedded.Options{Topology: embedded.ReplicaSet, Members: 1, Version: "4.2"}},
+		{"overload", 0, embedded.Options{Topology: embedded.ReplicaSet, Members: 1, Version: "9.0",
+			Parameters: bson.D{{Key: "externalClientBaseBackoffMS", Value: 20}}}},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			p := newPairAt(t, c.o, c.server)
+			testkit.PlayCases(t, "testdata/"+c.file+".txt", p.fields)
+		})
+	}
+}
+
+func (p pair) fields(t *testing.T, in string) string {
+	var commands []bson.Raw
+	for i, part := range strings.Split(in, " | ") {
+		if i == 0 && !strings.Contains(part, `"configureFailPoint"`) {
+			part = `{"configureFailPoint": "failCommand", "$db": "admin", ` + part + `}`
 		}
-		got := strings.Split(strings.TrimSpace(p.play(t, false, commands)), "\n")
-		name, _ := commands[0].Index(0).Value().StringValueOK()
-		p.play(t, false, []bson.Raw{testkit.Extended[bson.Raw](t, fmt.Sprintf(`{"configureFailPoint": %q, "mode": "off", "$db": "admin"}`, name))})
-		var short []string
-		for _, text := range got[1:] {
-			short = append(short, gist(t, text))
-		}
-		return strings.Join(short, " | ")
-	})
+		commands = append(commands, testkit.Extended[bson.Raw](t, part))
+	}
+	got := strings.Split(strings.TrimSpace(p.play(t, commands)), "\n")
+	name, _ := commands[0].Index(0).Value().StringValueOK()
+	p.play(t, []bson.Raw{testkit.Extended[bson.Raw](t, fmt.Sprintf(`{"configureFailPoint": %q, "mode": "off", "$db": "admin"}`, name))})
+	var short []string
+	for _, text := range got[1:] {
+		short = append(short, gist(t, text))
+	}
+	return strings.Join(short, " | ")
 }
 
 // gist shortens a reply.
@@ -58,7 +76,7 @@ func gist(t *testing.T, text string) string {
 	if labels, err := reply.LookupErr("errorLabels"); err == nil {
 		out += " " + labels.String()
 	}
-	for _, field := range []string{"failpoint.failCommand", "failpoint.onPrimaryTransactionalWrite", "shardId"} {
+	for _, field := range []string{"failpoint.failCommand", "failpoint.onPrimaryTransactionalWrite", "shardId", "baseBackoffMS"} {
 		if v, err := reply.LookupErr(field); err == nil {
 			out += " " + v.String()
 		}
@@ -79,7 +97,7 @@ func TestSchedules(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %s", topology, version), func(t *testing.T) {
 				p := newPair(t, o)
 				for range testkit.Either(os.Getenv("UTR_SOAK") != "", 200, 5) {
-					p.play(t, topology == embedded.LoadBalanced, schedule(t, random))
+					p.play(t, schedule(t, random))
 				}
 			})
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -68,6 +69,11 @@ type Row struct {
 
 // ReadsShard reports whether a mongos passes the read concern on to a shard, which checks its times.
 func (r *Row) ReadsShard() bool { return r.Run != nil && !r.RoutedReadConcern && !r.Coordinated }
+
+// Exists reports whether servers of a wire version and role have the command.
+func (r *Row) Exists(wire int, role Role) bool {
+	return wire >= r.MinWire && (r.MaxWire == 0 || wire <= r.MaxWire) && (len(r.Topologies) == 0 || slices.Contains(r.Topologies, role))
+}
 
 // AcceptsWriteConcern reports whether the command accepts a writeConcern, and waits for it.
 func (r *Row) AcceptsWriteConcern() bool { return r.WriteConcern || r.Write && !r.NoWriteConcern }

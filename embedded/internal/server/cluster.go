@@ -125,14 +125,11 @@ func (c *Cluster) Close() error {
 
 // find returns the row of a command for a role, nil if the command does not exist there.
 func (c *Cluster) find(name string, role commands.Role) *entry {
-	row := c.commands[name]
-	if row == nil || c.Profile.Wire < row.MinWire || row.MaxWire > 0 && c.Profile.Wire > row.MaxWire {
-		return nil
-	}
 	if role == commands.Uninitiated {
 		role = commands.Secondary // it has the commands of a member
 	}
-	if len(row.Topologies) > 0 && !slices.Contains(row.Topologies, role) {
+	row := c.commands[name]
+	if row == nil || !row.Exists(c.Profile.Wire, role) {
 		return nil
 	}
 	return row
