@@ -29,6 +29,7 @@ var adapters = []struct {
 		return process.Options{Command: []string{node, "node/adapter.js"}, Environment: environment}
 	}},
 	{"java", func(t *testing.T) process.Options { return process.Options{Command: testkit.Java(t)} }},
+	{"rust", func(t *testing.T) process.Options { return process.Options{Command: []string{testkit.Rust(t)}} }},
 }
 
 func start(t *testing.T, options process.Options) *process.Engine {

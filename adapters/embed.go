@@ -11,5 +11,5 @@ const EnginesFile = "engines.yml"
 // names them, so that an installed binary can run them.
 //
 //go:embed engines.yml pymongo/*.py pymongo/*.txt node/*.js node/package.json node/*.txt
-//go:embed java/pom.xml java/src java/*.txt minimal-ruby
+//go:embed java/pom.xml java/src java/*.txt minimal-ruby rust/Cargo.toml rust/Cargo.lock rust/src rust/*.txt
 var FS embed.FS

@@ -16,6 +16,9 @@ func TestVersions(t *testing.T) {
 	testkit.Check(t, json.Unmarshal([]byte(testkit.Read(t, "node/package.json")), &node))
 	testkit.Contains(t, testkit.Read(t, EnginesFile), `"`+pymongo+`"`, " mongodb@"+node.Dependencies.MongoDB+"'")
 	_, version, _ := strings.Cut(pymongo, "==")
+	_, rust, _ := strings.Cut(testkit.Read(t, "rust/Cargo.toml"), `mongodb = { version = "=`)
+	rust, _, _ = strings.Cut(rust, `"`)
+	testkit.Contains(t, testkit.Read(t, "rust/Cargo.lock"), "name = \"mongodb\"\nversion = \""+rust+"\"\n")
 	testkit.Contains(t, testkit.Read(t, filepath.Join(testkit.Root(t), ".ci", "run")), "pymongo="+version+"\n", "node_driver="+node.Dependencies.MongoDB+"\n")
 	testkit.Contains(t, testkit.Read(t, filepath.Join(testkit.Root(t), ".github", "workflows", "ci.yml")), "pymongo=="+version, "mongodb@"+node.Dependencies.MongoDB)
 }

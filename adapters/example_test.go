@@ -18,5 +18,6 @@ func Example() {
 	// java/known-failing.txt
 	// node/known-failing.txt
 	// pymongo/known-failing.txt
+	// rust/known-failing.txt
 	// <nil>
 }

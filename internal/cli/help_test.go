@@ -47,8 +47,8 @@ func TestCompletion(t *testing.T) {
 	write(t, "other.yml", "other: {command: a}\n")
 	for line, want := range map[string]string{
 		"run --topology ''":                   "auto all single replicaset sharded load-balanced",
-		"run --engine ''":                     "driver java mine node pymongo reference ruby",
-		"run --engines other.yml --engine ''": "driver java node other pymongo reference ruby",
+		"run --engine ''":                     "driver java mine node pymongo reference ruby rust",
+		"run --engines other.yml --engine ''": "driver java node other pymongo reference ruby rust",
 		"compare --engine ''":                 "driver java mine node",
 		"engine init mine ":                   "",
 		"new nig":                             "nightly",

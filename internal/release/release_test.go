@@ -173,6 +173,7 @@ func TestEnginesInEmptyFolder(t *testing.T) {
 		for engine, requires := range map[string]string{"pymongo": "pip install", "node": "npm install", "ruby": "gem install", "java": "mvn "} {
 			m.run(3, "run --engine "+engine+" smoke", "executable file not found in $PATH", requires)
 		}
+		m.run(3, "run --engine rust smoke", "rust/bin/adapter: no such file or directory", "cargo install")
 	})
 	t.Run("pymongo", func(t *testing.T) {
 		m := newMachine(t)

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,6 +106,17 @@ func Java(t testing.TB) []string {
 	}
 	java := program(t, "Java", "", []string{"java"}, nil, "-version")
 	return []string{java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", jar}
+}
+
+// Rust returns the adapter for the Rust driver: UTR_RUST_ADAPTER, or the program that cargo install builds. Without it,
+// it skips the test, also in CI: distributions have no Rust that is new enough for the driver.
+func Rust(t testing.TB) string {
+	t.Helper()
+	program := cmp.Or(os.Getenv("UTR_RUST_ADAPTER"), filepath.Join(Root(t), "adapters", "rust", "bin", "adapter"))
+	if _, err := os.Stat(program); err != nil {
+		t.Skip("not verified: the Rust adapter is missing: ", err)
+	}
+	return program
 }
 
 // Ruby returns a Ruby interpreter with the MongoDB driver.
