@@ -163,7 +163,7 @@ func dialedFor() (monitor, pooled bool) {
 }
 
 // rttDelay is longer than most tests take, and shorter than heartbeatFrequencyMS can be.
-const rttDelay = 100 * time.Millisecond
+const rttDelay = 400 * time.Millisecond
 
 // delayFirstRTT delays the first connection that measures the round trip times of a server. The handshake of the
 // monitor is the first measurement, and the next one is due after heartbeatFrequencyMS (Server Monitoring, "Measuring

@@ -82,6 +82,7 @@ func (t *testRun) logWaiting(ctx context.Context, client string, after int64, wa
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// Another thread may have read the same events.
+	t.logs[client] = slices.Grow(t.logs[client], len(events))
 	for _, e := range events {
 		if e.Sequence > lastSequence(t.logs[client]) {
 			t.logs[client] = append(t.logs[client], e)
