@@ -37,6 +37,7 @@ type TestFinished struct{ Verdict *Verdict }
 // CellFinished follows the tests of each cell of a matrix, even if it has none.
 type CellFinished struct {
 	Cell     string
+	Engine   string    // name and version that the cell found; "" if unknown
 	Summary  Summary   // of this cell alone
 	Broken   string    // why the cell is incomplete, such as a dead process; "" if complete
 	KeptFrom time.Time // start of the earlier run that the result is kept from; zero for this run

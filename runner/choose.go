@@ -261,10 +261,10 @@ func anyTest(suites []*specs.Suite, holds func(subject string) bool) bool {
 	})
 }
 
-// known returns the first known failure of a test that has not expired, or else the first.
-func known(list []KnownFailure, subject string, now time.Time) (found *KnownFailure) {
+// known returns the first known failure of a test in a version of the engine that has not expired, or else the first.
+func known(list []KnownFailure, subject, version string, now time.Time) (found *KnownFailure) {
 	for _, k := range list {
-		if k.Pattern.MatchString(subject) && (found == nil || found.Expired(now) && !k.Expired(now)) {
+		if k.Holds(version) && k.Pattern.MatchString(subject) && (found == nil || found.Expired(now) && !k.Expired(now)) {
 			found = &k
 		}
 	}

@@ -249,7 +249,11 @@ func TestParseKnownFailing(t *testing.T) {
 		if !list[0].Until.IsZero() {
 			until = list[0].Until.Format(time.DateOnly)
 		}
-		return fmt.Sprintf("%s %q %q %q %t", list[0].Position, list[0].Pattern, list[0].Reason, until, list[0].Sometimes)
+		text = fmt.Sprintf("%s %q %q %q %t", list[0].Position, list[0].Pattern, list[0].Reason, until, list[0].Sometimes)
+		if list[0].Since+list[0].Before != "" {
+			text += fmt.Sprintf(" from %q to before %q", list[0].Since, list[0].Before)
+		}
+		return text
 	})
 }
 
@@ -261,6 +265,28 @@ func TestKnownFailureExpires(t *testing.T) {
 		testkit.Equal(t, now, k.Expired(at), want)
 	}
 	testkit.Equal(t, "without a day", (&KnownFailure{}).Expired(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)), false)
+}
+
+// A failure holds from the version Since, up to and without the version Before.
+func TestKnownFailureHolds(t *testing.T) {
+	for _, r := range []struct {
+		reason, since, before, in string
+		holds                     bool
+	}{
+		{"no limits", "", "", "4.20.0", true},
+		{"the first version", "4.18", "", "4.18.0", true},
+		{"an earlier one", "4.18", "", "4.9.2", false},
+		{"a later one, by number", "4.9", "", "4.18.0", true},
+		{"the version of the fix", "", "4.20.0", "4.20.0", false},
+		{"the one before it", "", "4.20.0", "4.19.9", true},
+		{"a candidate of the version of the fix", "", "4.20.0", "4.20.0-rc1", true},
+		{"between both", "4.18", "4.20.0", "4.19.0", true},
+		{"after both", "4.18", "4.20.0", "4.21.0", false},
+		{"a build from source is newer than any", "4.18", "", "main", true},
+		{"a build from source has the fix", "", "4.20.0", "", false},
+	} {
+		testkit.Equal(t, r.reason, (&KnownFailure{Since: r.since, Before: r.before}).Holds(r.in), r.holds)
+	}
 }
 
 func FuzzParseKnownFailing(f *testing.F) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/source"
 )
@@ -25,6 +27,9 @@ type KnownFailure struct {
 	// Until is the last day (UTC) of the failure; zero means no end. Afterward, the
 	// tests must pass, and the entry is a Problem of the Summary.
 	Until time.Time
+	// Since and Before are the first version of the engine with the failure, and the
+	// first one without it; "" means no limit. The entry applies to no other version.
+	Since, Before string
 	// Sometimes means that the tests fail at random and may pass.
 	Sometimes bool
 }
@@ -42,8 +47,8 @@ func failing(suites []*specs.Suite) (list []KnownFailure) {
 
 // ParseKnownFailing parses a list of known failures. Each line is a regular expression over "file: description",
 // blanks, #, blanks and a reason. Empty lines and lines that start with # are comments. The pattern ends at the first
-// # after a blank: escape one as \x23. "until 2027-01-31:" at the start of a reason sets Until, then "sometimes:"
-// sets Sometimes. A line "[for REGEXP]" sets Suites for the following lines; "[for all]" resets it.
+// # after a blank: escape one as \x23. At the start of a reason, "until 2027-01-31:" sets Until, "since 4.18:" sets
+// Since, "until 4.20.0:" Before, and "since 4.18 until 4.20.0:" both; then "sometimes:" sets Sometimes. A line "[for REGEXP]" sets Suites for the following lines; "[for all]" resets it.
 func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 	var list []KnownFailure
 	var suites *regexp.Regexp
@@ -83,27 +88,50 @@ func parseSuites(text string) (*regexp.Regexp, error) {
 	return regexp.Compile(text)
 }
 
-// knownForm matches the pattern, the reason, the day at the start of the reason,
-// and the rest. "until" without a digit is part of the reason.
-var knownForm = regexp.MustCompile(`^(.*?)[ \t]+#\s*((?:until[ \t]+(\d[^:]*)(?::\s*|$))?(.*))$`)
+// knownForm matches the pattern, the reason, the first version and the end at the
+// start of the reason, and the rest. "since" and "until" without a digit are part of
+// the reason.
+var knownForm = regexp.MustCompile(`^(.*?)[ \t]+#\s*((?:(?:since[ \t]+(\d[^: \t]*)[ \t]*)?(?:until[ \t]+(\d[^:]*))?(?::\s*|$))?(.*))$`)
 
 func parseKnown(line string) (k KnownFailure, err error) {
 	parts := knownForm.FindStringSubmatch(line)
 	if parts == nil || parts[2] == "" {
 		return k, errors.New("a known failure needs a reason: pattern # reason")
 	}
-	day, rest := strings.TrimSpace(parts[3]), parts[4]
+	since, until, rest := parts[3], strings.TrimSpace(parts[4]), parts[5]
 	k.Reason, k.Sometimes = parts[2], strings.HasPrefix(rest, "sometimes:")
-	if k.Pattern, err = regexp.Compile(parts[1]); err != nil || day == "" {
+	if k.Pattern, err = regexp.Compile(parts[1]); err != nil {
 		return k, err
 	}
 	if rest == "" {
-		return k, errors.New("a known failure needs a reason after its date: pattern # until 2027-01-31: reason")
+		return k, errors.New("a known failure needs a reason after its limits: pattern # until 2027-01-31: reason")
 	}
-	if k.Until, err = time.Parse(time.DateOnly, day); err != nil {
-		return k, fmt.Errorf("%q is not a date such as 2027-01-31", day)
+	if k.Since = since; since != "" && !isVersion(since) {
+		return k, fmt.Errorf("%q is not a version such as 4.20.0", since)
+	}
+	day, noDay := time.Parse(time.DateOnly, until)
+	switch {
+	case until == "":
+	case noDay == nil:
+		k.Until = day
+	case isVersion(until):
+		k.Before = until
+	default:
+		return k, fmt.Errorf("%q is neither a date such as 2027-01-31 nor a version such as 4.20.0", until)
 	}
 	return k, nil
+}
+
+func isVersion(text string) bool { return semver.IsValid("v" + text) }
+
+// Holds reports whether a version of the engine is between Since and Before. One that is not a number, such as that of
+// a build from source, counts as newer than all.
+func (k *KnownFailure) Holds(version string) bool {
+	if !isVersion(version) {
+		return k.Before == ""
+	}
+	older := func(than string) bool { return semver.Compare("v"+version, "v"+than) < 0 }
+	return (k.Since == "" || !older(k.Since)) && (k.Before == "" || older(k.Before))
 }
 
 // Expired reports whether the day Until has passed.

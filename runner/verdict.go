@@ -133,7 +133,7 @@ func excerpt(s *specs.Suite, v *result.Verdict) *result.Excerpt {
 
 // expectFailure applies the list of known failures.
 func (r *run) expectFailure(v *result.Verdict, subject string) {
-	k := known(r.cfg.KnownFailing, subject, r.day)
+	k := known(r.cfg.KnownFailing, subject, r.about.Version, r.day)
 	switch {
 	case k == nil:
 	case k.Expired(r.day):

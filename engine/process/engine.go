@@ -27,6 +27,9 @@ type Options struct {
 	Command []string
 	// Environment is the environment of the program, as NAME=VALUE.
 	Environment []string
+	// Install, which may be nil, is called before the first start of the program, and until it succeeds. It returns the
+	// Command and the Environment to use.
+	Install func(ctx context.Context) (command, environment []string, err error)
 	// Dir is the working directory of the program, "" for the current one.
 	Dir string
 	// Address is the host:port of a running adapter.
@@ -52,6 +55,8 @@ const DefaultStartLimit = 30 * time.Second
 type Engine struct {
 	options Options
 	log     *transcript
+
+	installing sync.Mutex // guards Install, Command and Environment of options
 
 	mu    sync.Mutex
 	about *engine.Description    // from the first hello
@@ -202,7 +207,11 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 	case e.options.Engine != nil:
 		return e.serve(), nil
 	case e.options.Address == "":
-		c, err := start(e.options.Command, e.options.Environment, e.options.Dir)
+		command, environment, err := e.program(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c, err := start(command, environment, e.options.Dir)
 		if err != nil {
 			return nil, err
 		}
@@ -214,6 +223,20 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 		return nil, fmt.Errorf("no adapter listens at %s: %w", e.options.Address, err)
 	}
 	return e.converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }), nil
+}
+
+// program returns the installed program.
+func (e *Engine) program(ctx context.Context) (command, environment []string, err error) {
+	e.installing.Lock()
+	defer e.installing.Unlock()
+	o := &e.options
+	if o.Install != nil {
+		if command, environment, err = o.Install(ctx); err != nil {
+			return nil, nil, err
+		}
+		o.Command, o.Environment, o.Install = command, environment, nil
+	}
+	return o.Command, o.Environment, nil
 }
 
 // serve starts a conversation with an adapter in this process.

@@ -69,12 +69,20 @@ func (c *call) unpackAdapters() ([]matrix.Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot unpack the adapters: %w", err)
 	}
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
 	return builtInAdapters(folder, func(name string) string {
 		switch name {
 		case cache.EnvDir:
 			return dir
 		case "UTR_ADAPTERS":
 			return folder
+		case "UTR_SOURCE":
+			return cmp.Or(c.env(name), here)
+		case "UTR_VERSION":
+			return c.program.Version
 		}
 		return fromHere(c.env(name))
 	})
@@ -91,32 +99,54 @@ func fromHere(name string) string {
 	return name
 }
 
+// withBuiltIn adds the built-in adapters, which are not unpacked: only their names and versions are known.
+func withBuiltIn(own []matrix.Adapter) []matrix.Adapter {
+	built, _ := builtInAdapters("", func(string) string { return "x" }) // the file is valid
+	return slices.Concat(own, built)
+}
+
 // engineNames returns the names of all engines. Those in the engines file come before built-in adapters.
 func (c *call) engineNames(own []matrix.Adapter) []string {
-	built, _ := builtInAdapters("", func(string) string { return "x" }) // the file is valid
 	names := slices.Collect(maps.Keys(c.program.Engines))
-	for _, a := range slices.Concat(own, built) {
+	for _, a := range withBuiltIn(own) {
 		names = append(names, a.Name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
+// versions returns the versions that an engine's entry names.
+func (c *call) versions(engine string) []string {
+	own, _ := c.adapters() // running a cell reports the error
+	all := withBuiltIn(own)
+	if i := slices.IndexFunc(all, func(a matrix.Adapter) bool { return a.Name == engine }); i >= 0 {
+		return all[i].Versions
+	}
+	return nil
+}
+
 func (c *call) completeEngines() []string {
 	own, _ := c.adapters() // a shell cannot show errors
-	return c.engineNames(own)
+	names := c.engineNames(own)
+	for _, name := range names {
+		for _, version := range c.versions(name) {
+			names = append(names, name+"@"+version)
+		}
+	}
+	return names
 }
 
 type namedEngine struct {
 	open    NewEngine
 	adapter matrix.Adapter // of an engine in this process, only KnownFailing
+	install string         // the command that installs its version, or ""
 }
 
 // engineNamed finds an engine: one in this process, an adapter given by command or address, one of the engines file, or
-// a built-in adapter, which it unpacks.
+// a built-in adapter, which it unpacks. NAME@VERSION is an adapter at a version that utr installs.
 func (c *call) engineNamed(name string) (namedEngine, error) {
 	if known, found := c.program.Engines[name]; found {
-		return namedEngine{known, matrix.Adapter{KnownFailing: map[string]string{"driver": driverList}[name]}}, nil
+		return namedEngine{open: known, adapter: matrix.Adapter{KnownFailing: listOf(name)}}, nil
 	}
 	if command, ok := strings.CutPrefix(name, engineCommand); ok {
 		return c.viaAdapter(matrix.Adapter{Name: name, Command: strings.Fields(command)}, ""), nil
@@ -128,12 +158,19 @@ func (c *call) engineNamed(name string) (namedEngine, error) {
 	if err != nil {
 		return namedEngine{}, err
 	}
-	isNamed := func(a matrix.Adapter) bool { return a.Name == name }
-	if i := slices.IndexFunc(own, isNamed); i >= 0 {
-		return c.viaAdapter(own[i], ""), nil
+	base, version, versioned := strings.Cut(name, "@")
+	at := func(a matrix.Adapter) (namedEngine, error) {
+		if versioned {
+			return c.viaVersion(a, version)
+		}
+		return c.viaAdapter(a, ""), nil
 	}
-	if names := c.engineNames(own); !slices.Contains(names, name) {
-		hint := meant.Hint(name, names)
+	isNamed := func(a matrix.Adapter) bool { return a.Name == base }
+	if i := slices.IndexFunc(own, isNamed); i >= 0 {
+		return at(own[i])
+	}
+	if names := c.engineNames(own); !slices.Contains(names, base) {
+		hint := meant.Hint(base, names)
 		if len(own) == 0 {
 			names = append(names, "an engine of "+cmp.Or(c.engines, enginesFile))
 		}
@@ -144,18 +181,27 @@ func (c *call) engineNamed(name string) (namedEngine, error) {
 	if err != nil {
 		return namedEngine{}, err
 	}
-	return c.viaAdapter(built[slices.IndexFunc(built, isNamed)], ""), nil
+	if i := slices.IndexFunc(built, isNamed); i >= 0 {
+		named, err := at(built[i])
+		named.adapter.KnownFailing = cmp.Or(listOf(base), named.adapter.KnownFailing)
+		return named, err
+	}
+	return namedEngine{}, usage("the engine %s is part of utr and has no other version", base)
 }
 
 func (c *call) viaAdapter(a matrix.Adapter, address string) namedEngine {
-	o := process.Options{Command: a.Command, Address: address, Dir: a.Directory, StartLimit: a.StartTimeout, Requires: requirements(a),
+	return c.viaProcess(a, process.Options{Address: address})
+}
+
+func (c *call) viaProcess(a matrix.Adapter, o process.Options) namedEngine {
+	o = process.Options{Install: o.Install, Command: a.Command, Address: o.Address, Dir: a.Directory, StartLimit: a.StartTimeout, Requires: requirements(a),
 		Environment: slices.Concat(childEnvironment(os.Environ()), a.Environment), Runner: c.runner(), Transcript: c.transcript}
-	return namedEngine{withoutOptions(a.Name, func() (engine.Engine, error) {
+	return namedEngine{open: withoutOptions(a.Name, func() (engine.Engine, error) {
 		if _, err := os.Stat(o.Dir); o.Dir != "" && err != nil { // starting would report the program as missing
 			return nil, fmt.Errorf("%s: directory: %w", a.Position, err)
 		}
 		return process.New(o)
-	}), a}
+	}), adapter: a}
 }
 
 // requirements says how to install what an adapter requires.
@@ -187,6 +233,14 @@ func (e namedEngine) knownFailing(flag string) ([]runner.KnownFailure, error) {
 // driverList lists the known failures of the engine driver.
 const driverList = "engine/driver/known-failing.txt"
 
+// listOf returns the list of an engine that is part of utr, or "".
+func listOf(engine string) string {
+	if engine == "driver" {
+		return driverList
+	}
+	return ""
+}
+
 // readList reads a list of known failures: a file, or else one of this project's, by its path in the repository.
 func readList(name string) ([]byte, error) {
 	text, err := os.ReadFile(name)
@@ -206,5 +260,5 @@ func readList(name string) ([]byte, error) {
 // definition returns what decides how the adapter starts.
 func (e namedEngine) definition() []string {
 	a := e.adapter
-	return slices.Concat(a.Command, a.Environment, []string{a.Directory, a.StartTimeout.String()})
+	return slices.Concat(a.Command, a.Environment, []string{a.Directory, a.StartTimeout.String(), a.Name, e.install})
 }

@@ -172,6 +172,7 @@ func environmentTable() string {
 		{"UTR_RUBY", "Ruby of the engine ruby (default ruby)"},
 		{"UTR_JAVA_ADAPTER", "program of the engine java, a jar"},
 		{"UTR_RUST_ADAPTER", "program of the engine rust"},
+		{"UTR_SOURCE", "checkout of utr, to build driver@VERSION (default the working directory)"},
 		{standin.EnvVersion, "version that utr mongod and utr mongos emulate"},
 		{ledger.EnvDir, "folder of the ledger that utr clean reads"},
 		{ledger.EnvParent, "parent of that folder, if " + ledger.EnvDir + " is not set"},

@@ -137,7 +137,8 @@ func TestWrittenCommandLines(t *testing.T) {
 					if !strings.HasPrefix(text, "clusters:") {
 						text += "\nclusters: [{name: replicaset-8.0, embedded: replicaset}]\nsuites: [smoke]\n"
 					}
-					_, err := matrix.Parse(name, []byte(text), nil, func(string) string { return "mongodb://h/" })
+					_, err := matrix.Parse(name, []byte(text), nil, func(string) string { return "mongodb://h/" },
+						func(string) []string { return []string{"1.2.3"} })
 					testkit.Equal(t, text, err, nil)
 				}
 			}

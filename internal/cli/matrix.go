@@ -125,7 +125,7 @@ func (m *matrixRun) read(c *call) (file *matrix.File, cells []*cellRun, err erro
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err = matrix.Parse(c.paths[0], data, m.set, c.env)
+	file, err = matrix.Parse(c.paths[0], data, m.set, c.env, c.versions)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -33,7 +33,6 @@ type cellRun struct {
 
 	// From its report.
 	tests, files int
-	engineName   string
 	notRun       []*result.Verdict // tests that are not in its report
 }
 
@@ -373,7 +372,7 @@ func (c *cellRun) addReport(p *report.SavedRun) {
 	c.tests += len(p.Verdicts)
 	c.files = len(files)
 	if p.Run != nil {
-		c.engineName = p.Run.Engine
+		c.end.Engine = p.Run.Engine
 		s.Duration, s.Interrupted, s.Problems = time.Duration(p.Run.Duration), p.Run.Interrupted, p.Run.Problems
 	}
 }
@@ -475,8 +474,8 @@ func (m *matrixRun) start() result.RunStarted {
 	for _, c := range m.cells {
 		started.Total += c.tests
 		started.Files = max(started.Files, c.files)
-		if c.engineName != "" && !slices.Contains(engines, c.engineName) {
-			engines = append(engines, c.engineName)
+		if c.end.Engine != "" && !slices.Contains(engines, c.end.Engine) {
+			engines = append(engines, c.end.Engine)
 		}
 	}
 	started.Engine = strings.Join(engines, " and ")

@@ -12,7 +12,9 @@ import (
 type Deviation struct {
 	ID      string   // D1, D2, …
 	Engines []string // names of the engines that deviate; nil for any
-	Title   string   // what they do
+	// Fixed has the versions since which engines do not deviate any more.
+	Fixed map[string]string
+	Title string // what they do
 	// Section is the specification and section that the engines violate, or that permits the difference.
 	Section   string
 	Permitted bool

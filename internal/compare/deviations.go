@@ -22,8 +22,8 @@ const (
 // Conditions ignore versions, since some engines do not know theirs.
 func tested() []struct{ name, driver string } {
 	return []struct{ name, driver string }{
-		{goDriver, "mongo-driver/v2 2.9.3"},
-		{pyMongo, "PyMongo 4.20.0"},
+		{goDriver, "mongo-driver/v2 2.10.0"},
+		{pyMongo, "PyMongo 4.20.1"},
 		{nodeJS, "Node driver 7.9.0"},
 		{java, "Java driver 5.14.0"},
 	}
@@ -222,7 +222,8 @@ func Deviations() []Deviation {
 			})),
 		},
 		{
-			ID: "D23", Engines: by(pyMongo), Title: "does not retry getMore behind a load balancer",
+			ID: "D23", Engines: by(pyMongo), Fixed: map[string]string{pyMongo: "4.20.1"},
+			Title:    "does not retry getMore behind a load balancer",
 			Section:  "Client Backpressure, Driver mechanisms subject to the retry policy",
 			Suite:    "getmore-behind-a-load-balancer.yml",
 			example:  Schedule{Operation: "getMore", Topology: "load-balanced", Faults: []Fault{overloaded()}},

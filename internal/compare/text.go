@@ -131,6 +131,9 @@ chance, the format cannot express them, or another driver differs there in anoth
 			if d.of(e.name) {
 				differs = "differs"
 			}
+			if version := d.Fixed[e.name]; version != "" {
+				differs = "fixed in " + version
+			}
 			fmt.Fprintf(&b, " %s |", differs)
 		}
 		b.WriteString("\n")

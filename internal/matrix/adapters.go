@@ -19,6 +19,38 @@ type Adapter struct {
 	KnownFailing string          // file with the engine's known failures, or ""
 	StartTimeout time.Duration   // 0 for the caller's default
 	Requires     []Requirement   // in the order of the file
+	Versions     []string        // that a matrix runs for NAME@*; may have Latest
+	versioned    *Adapter        // of a version that utr installs, with ${version} and ${folder}; nil without install
+	install      Installation    // of versioned
+}
+
+// Installation is how utr installs a version of an engine.
+type Installation struct {
+	Command string        // for a shell; "" if utr installs nothing
+	Latest  string        // prints the newest version; may be ""
+	Limit   time.Duration // 0 for the caller's default
+}
+
+// Latest is the version that the command Latest of an Installation prints.
+const Latest = "latest"
+
+// Installs reports whether At can be called.
+func (a Adapter) Installs() bool { return a.versioned != nil }
+
+// At returns how a version is installed into a folder, and the adapter that then runs it.
+func (a Adapter) At(version, folder string) (Installation, Adapter) {
+	known := strings.NewReplacer("${version}", version, "${folder}", folder)
+	filled := func(all []string) (out []string) {
+		for _, one := range all {
+			out = append(out, known.Replace(one))
+		}
+		return out
+	}
+	at, how := *a.versioned, a.versioned.install
+	at.Name, at.Position, at.Requires = a.Name+"@"+version, a.Position, nil
+	at.Command, at.Environment = filled(at.Command), filled(at.Environment)
+	how.Command = known.Replace(how.Command)
+	return how, at
 }
 
 // Requirement is something that must be installed before an adapter can start.
@@ -36,11 +68,14 @@ func ParseAdapters(name string, data []byte, getenv func(string) string, taken [
 		return nil, err
 	}
 	r := &reader{variables: variables{getenv: getenv, used: map[string]bool{}}}
-	if root = r.replace(root.AsWritten()); root.Kind != source.Document {
+	if root = root.AsWritten(); root.Kind != source.Document {
 		r.add(root.Position, "an engines file must be a document with a name and a document for each engine")
 	}
 	for _, f := range root.Fields {
 		r.name(&source.Value{Kind: source.String, String: f.Key, Position: f.KeyPosition}, "an engine")
+		if strings.Contains(f.Key, "@") {
+			r.add(f.KeyPosition, "the name %q contains @, which separates an engine from its version", f.Key)
+		}
 		if slices.Contains(taken, f.Key) {
 			r.add(f.KeyPosition, "%s is the name of a built-in engine: choose another name", f.Key)
 		}
@@ -51,11 +86,67 @@ func ParseAdapters(name string, data []byte, getenv func(string) string, taken [
 	return all, r.err()
 }
 
+var (
+	adapterKeys = []string{"command", "environment", "directory", "known-failing", "start-timeout", "requires"}
+	installKeys = []string{"install", "installed", "versions", "latest", "install-timeout"}
+)
+
+// adapter reads an engine as it is, and again as one whose versions utr installs, if it has install: there, the
+// variables under installed win over those of the environment, and the adapter gets them as well.
 func (r *reader) adapter(v *source.Value, folder string) Adapter {
-	a := Adapter{Directory: folder}
-	if !r.document(v, "an engine", []string{"command", "environment", "directory", "known-failing", "start-timeout", "requires"}) {
+	if !r.document(v, "an engine", slices.Concat(adapterKeys, installKeys)) {
+		return Adapter{}
+	}
+	plain := *v
+	plain.Fields = slices.DeleteFunc(slices.Clone(v.Fields), func(f source.Field) bool { return slices.Contains(installKeys, f.Key) })
+	a := r.process(r.replace(&plain), folder)
+	if v.Get("install") == nil {
+		for _, f := range v.Fields {
+			if slices.Contains(installKeys, f.Key) {
+				r.add(f.KeyPosition, "%s requires install", f.Key)
+			}
+		}
 		return a
 	}
+	r.set = map[string]string{"version": "${version}", "folder": "${folder}"}
+	defer func() { r.set = nil }()
+	installed := v.Get("installed")
+	if installed != nil {
+		installed = r.replace(installed)
+	}
+	own := r.pairs(installed, "installed", `{PYTHONPATH: "${folder}"}`)
+	for _, pair := range own {
+		name, value, _ := strings.Cut(pair, "=")
+		r.set[name] = value
+	}
+	with := r.replace(v)
+	at := r.process(with, folder)
+	at.Environment = append(at.Environment, own...)
+	at.install.Command, _ = r.text(with.Get("install"), "install")
+	at.install.Latest, _ = r.text(with.Get("latest"), "latest")
+	if text, ok := r.text(with.Get("install-timeout"), "install-timeout"); ok {
+		at.install.Limit = r.duration(with.Get("install-timeout").Position, "install-timeout", text)
+	}
+	if !strings.Contains(at.install.Command, "${version}") || !strings.Contains(at.install.Command, "${folder}") {
+		r.add(with.Get("install").Position, "install must be a command that contains ${version} and ${folder}")
+	}
+	a.versioned = &at
+	for _, one := range r.list(with.Get("versions"), "versions") {
+		version, _ := r.text(one, "versions")
+		if !ValidName(version) {
+			r.add(one.Position, "the version %q cannot be part of a file name", version)
+		}
+		if version == Latest && at.install.Latest == "" {
+			r.add(one.Position, "the version latest requires latest, a command that prints the newest version")
+		}
+		a.Versions = append(a.Versions, version)
+	}
+	return a
+}
+
+// process reads how the process of an adapter starts.
+func (r *reader) process(v *source.Value, folder string) Adapter {
+	a := Adapter{Directory: folder}
 	switch c := v.Get("command"); {
 	case c == nil:
 		r.add(v.Position, "an engine needs a command")

@@ -33,14 +33,15 @@ type File struct {
 type Excluded struct{ Cell, Reason string }
 
 // Parse parses a matrix file. Variables in set take precedence over the environment and the file; an unused one is
-// a problem. The error lists all problems in the order of the file, one a line. Parse is safe for concurrent use.
-func Parse(name string, data []byte, set map[string]string, getenv func(string) string) (*File, error) {
+// a problem. versions returns the versions of an engine that NAME@PATTERN can match. The error lists all problems in
+// the order of the file, one a line. Parse is safe for concurrent use.
+func Parse(name string, data []byte, set map[string]string, getenv func(string) string, versions func(engine string) []string) (*File, error) {
 	root, err := source.ParseYAML(name, data)
 	if err != nil {
 		return nil, err
 	}
 	root = root.AsWritten()
-	r := &reader{variables: variables{set: set, getenv: getenv, file: map[string]string{}, used: map[string]bool{}}}
+	r := &reader{variables: variables{set: set, getenv: getenv, file: map[string]string{}, used: map[string]bool{}}, versions: versions}
 	if !r.document(root, "a matrix file", append(axisNames[:], "description", "variables", "defaults", "include", "exclude")) {
 		return nil, r.err()
 	}
@@ -75,6 +76,7 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 type reader struct {
 	problems
 	variables
+	versions func(engine string) []string
 	defaults []setting
 	top      [axisCount][]part // the axes of the file
 }
@@ -175,10 +177,10 @@ func (r *reader) name(v *source.Value, what string) string {
 	return s
 }
 
-// ValidName reports whether a text can be the name of an engine in a matrix.
-func ValidName(s string) bool { return s != "" && safe(s) == s }
+// ValidName reports whether a text can be the name of an engine, to which a matrix may add @ and a version.
+func ValidName(s string) bool { return s != "" && safe(s) == s && !strings.Contains(s, "@") }
 
-var unfit = regexp.MustCompile(`[^a-zA-Z0-9.+-]`)
+var unfit = regexp.MustCompile(`[^a-zA-Z0-9.+@-]`)
 
 // safe replaces characters that the name of a cell cannot have.
 func safe(s string) string { return strings.Trim(unfit.ReplaceAllString(s, "-"), ".+-") }
@@ -300,6 +302,9 @@ func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
 
 func (r *reader) oneEngine(v *source.Value) []part {
 	if v.Kind != source.Document {
+		if all := r.matching("", v.String, v.Position, nil); v.Kind == source.String && all != nil {
+			return all
+		}
 		name := r.name(v, "an engine")
 		return r.engine(name, name, v.Position, nil)
 	}
@@ -308,7 +313,29 @@ func (r *reader) oneEngine(v *source.Value) []part {
 	if p.name == "" && engine == "" {
 		r.add(v.Position, "an engine must have a name")
 	}
+	if all := r.matching(p.name, engine, v.Position, p.settings); all != nil {
+		return all
+	}
 	return r.engine(cmp.Or(p.name, safe(engine)), cmp.Or(engine, p.name), v.Position, p.settings)
+}
+
+// matching returns the versions of an engine that ENGINE@PATTERN matches, or nil for another text.
+func (r *reader) matching(name, text string, at source.Position, own []setting) (all []part) {
+	engine, pattern, _ := strings.Cut(text, "@")
+	if !ValidName(engine) || !strings.ContainsAny(pattern, "*?[") {
+		return nil
+	}
+	versions := r.versions(engine)
+	for _, version := range versions {
+		if matches(pattern, version) {
+			all = append(all, r.engine(cmp.Or(name, engine)+"@"+version, engine+"@"+version, at, own)...)
+		}
+	}
+	if len(all) == 0 {
+		r.add(at, "%s matches none of the versions of %s: %s", text, engine, cmp.Or(strings.Join(versions, ", "), "the engines file names none"))
+		return []part{}
+	}
+	return all
 }
 
 func (r *reader) engine(name, engine string, at source.Position, own []setting) []part {

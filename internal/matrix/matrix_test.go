@@ -37,7 +37,7 @@ func TestTranscripts(t *testing.T) {
 				set = map[string]string{"SET": "s"}
 			}
 			for i := range 20 { // the order of maps has no effect
-				f, err := Parse("m.yml", []byte(file+"\n"), set, getenv)
+				f, err := Parse("m.yml", []byte(file+"\n"), set, getenv, versions)
 				got := fmt.Sprint(err)
 				if err == nil {
 					got = show(f)
@@ -60,10 +60,10 @@ func TestProblemsAreInOrder(t *testing.T) {
 	want := `m.yml:1:1: --set WOH: the file does not use ${WOH}; did you mean WHO?
 m.yml:3:1: a matrix file has no key "bad"; it has clusters, engines, suites, options, description, variables, defaults, include, exclude
 m.yml:4:21: tls is set here and at m.yml:1:54, for the same cell`
-	_, err := Parse("m.yml", []byte(file), map[string]string{"WHO": "a", "WOH": "b"}, empty)
+	_, err := Parse("m.yml", []byte(file), map[string]string{"WHO": "a", "WOH": "b"}, empty, versions)
 	testkit.Equal(t, "the error", err, want)
 	many := strings.Repeat("v, ", 71)
-	_, err = Parse("m.yml", []byte("clusters: [{embedded: {topology: ["+many+"], server-version: ["+many+"]}}]\nsuites: [a]\n"), nil, empty)
+	_, err = Parse("m.yml", []byte("clusters: [{embedded: {topology: ["+many+"], server-version: ["+many+"]}}]\nsuites: [a]\n"), nil, empty, versions)
 	testkit.ErrorContains(t, err, "the matrix has more than 5000 cells")
 }
 
@@ -74,7 +74,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := Parse("f", data, nil, empty)
+		file, err := Parse("f", data, nil, empty, versions)
 		if err != nil {
 			testkit.Equal(t, "the error is empty", err.Error() == "", false)
 			return
@@ -94,7 +94,7 @@ func FuzzParse(f *testing.F) {
 func TestNightly(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "examples", "nightly.yml"))
 	testkit.Check(t, err)
-	f, err := Parse("nightly.yml", data, nil, empty)
+	f, err := Parse("nightly.yml", data, nil, empty, versions)
 	testkit.Check(t, err)
 	want := []string{"--engine reference", "--engine driver", "--tls", "--auth on", "compressors=", "--server-api"}
 	for _, topology := range []string{"single", "replicaset", "sharded", "load-balanced"} {
@@ -132,7 +132,20 @@ func TestAdapters(t *testing.T) {
 				fmt.Fprintf(&b, ", requires %s: %s", r.Name, r.Install)
 			}
 			b.WriteByte('\n')
+			if a.Installs() {
+				how, at := a.At("1.2", "/cache/1.2")
+				fmt.Fprintf(&b, "  versions %q, installed with %q, the newest is that of %q", a.Versions, how.Command, how.Latest)
+				if how.Limit > 0 {
+					fmt.Fprintf(&b, ", within %s", how.Limit)
+				}
+				fmt.Fprintf(&b, "\n  %s: %q in %s with %q\n", at.Name, at.Command, at.Directory, at.Environment)
+			}
 		}
 		return b.String()
 	})
+}
+
+// versions are those of the engine py.
+func versions(engine string) []string {
+	return map[string][]string{"py": {"latest", "4.20.1", "4.18.3", "4.18.0"}}[engine]
 }

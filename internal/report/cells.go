@@ -164,12 +164,16 @@ func (c *cellSums) add(v *result.Verdict) {
 
 // addRun adds the run of a report. p.Run is not nil.
 func (c *cellSums) addRun(p *SavedRun) {
+	for name, engine := range p.Run.Engines {
+		c.cell(name).Engine = engine
+	}
 	for name, began := range p.Run.Kept {
 		if sum := c.cell(name); sum.KeptFrom.IsZero() || began.Before(sum.KeptFrom) {
 			sum.KeptFrom = began
 		}
 	}
 	if p.Cell != "" {
+		c.cell(p.Cell).Engine = p.Run.Engine
 		s := &c.cell(p.Cell).Summary
 		s.Duration += time.Duration(p.Run.Duration)
 		s.Interrupted = s.Interrupted || p.Run.Interrupted
@@ -189,7 +193,7 @@ func (c *cellSums) notes() (notes []result.Note) {
 // CellLine summarizes a cell in one line.
 func CellLine(c result.CellFinished) string {
 	line := fmt.Sprintf("%s %s: %s in %s", sign(c), c.Cell, headline(c.Summary), round(c.Summary.Duration))
-	if why := remark(c); why != "" {
+	if why := strings.Trim(c.Engine+"; "+remark(c), "; "); why != "" {
 		line += " (" + oneLine(why) + ")"
 	}
 	return strings.Map(visible, line)

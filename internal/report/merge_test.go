@@ -185,8 +185,8 @@ func TestCellsAreReadAgain(t *testing.T) {
 	cells, problems := merged(past("a", result.Passed), past("b", result.Failed))
 	testkit.Equal(t, "problems of the run", problems, "[p]")
 	testkit.Same(t, "cells", cells, []result.CellFinished{
-		{Cell: "a", Summary: result.Summary{Passed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
-		{Cell: "b", Summary: result.Summary{Failed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
+		{Cell: "a", Engine: "e", Summary: result.Summary{Passed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
+		{Cell: "b", Engine: "e", Summary: result.Summary{Failed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
 	})
 	cut, twin := past("a", result.Passed), past("a", result.Passed)
 	cut.Run, twin.Name = nil, "another file"
@@ -194,6 +194,18 @@ func TestCellsAreReadAgain(t *testing.T) {
 	testkit.Equal(t, "the duration of a truncated cell is that of its tests", cells[0].Summary.Duration, time.Second)
 	_, problems = merged(past("a", result.Passed), twin)
 	testkit.Contains(t, strings.Join(problems, "\n"), "1 test in common")
+}
+
+// A report has the engine that each cell found, also after it was read and merged.
+func TestEnginesOfCells(t *testing.T) {
+	saved := read(t, generate(report.JSON(), []result.Note{result.RunStarted{},
+		result.CellFinished{Cell: "a", Engine: "py 4.20.1"}, result.RunFinished{}}))
+	testkit.Same(t, "the report", saved.Run.Engines, map[string]string{"a": "py 4.20.1"})
+	for _, n := range report.Merge([]*report.SavedRun{saved}) {
+		if c, ok := n.(result.CellFinished); ok {
+			testkit.Equal(t, "the merged report", c.Engine, "py 4.20.1")
+		}
+	}
 }
 
 // Reports name kept cells and their time, also after they were read and merged.

@@ -39,8 +39,9 @@ type PastRun struct {
 	Files       int                  `json:"files"`
 	Shard       string               `json:"shard,omitempty"`
 	Cell        string               `json:"cell,omitempty"`
-	Commit      string               `json:"commit,omitempty"` // of the repository that CI tested
-	Kept        map[string]time.Time `json:"kept,omitempty"`   // cells of an earlier run → their start
+	Commit      string               `json:"commit,omitempty"`  // of the repository that CI tested
+	Engines     map[string]string    `json:"engines,omitempty"` // cells → their engines, with versions
+	Kept        map[string]time.Time `json:"kept,omitempty"`    // cells of an earlier run → their start
 	Duration    result.Duration      `json:"durationMS"`
 	Interrupted bool                 `json:"interrupted,omitempty"`
 	Breaks      []result.Break       `json:"breaks,omitempty"`

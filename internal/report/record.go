@@ -14,7 +14,7 @@ import (
 // documents are in relaxed Extended JSON. The last line is about the run; by it, Read knows that the report is
 // complete.
 func JSON() Generator {
-	r := &records{kept: map[string]time.Time{}}
+	r := &records{engines: map[string]string{}, kept: map[string]time.Time{}}
 	r.lines = json.NewEncoder(&r.out)
 	r.lines.SetEscapeHTML(false)
 	return hooks{start: func(n result.RunStarted) { r.started = n }, test: r.test, cell: r.cell, finish: r.finish}.generator(&r.out)
@@ -24,6 +24,7 @@ type records struct {
 	out     bytes.Buffer
 	lines   *json.Encoder // to out
 	started result.RunStarted
+	engines map[string]string
 	kept    map[string]time.Time
 }
 
@@ -37,6 +38,9 @@ func (r *records) test(v *result.Verdict) {
 }
 
 func (r *records) cell(n result.CellFinished) {
+	if n.Engine != "" {
+		r.engines[n.Cell] = n.Engine
+	}
 	if !n.KeptFrom.IsZero() {
 		r.kept[n.Cell] = n.KeptFrom
 	}
@@ -46,7 +50,7 @@ func (r *records) finish(s result.Summary) {
 	at := r.started
 	_ = r.lines.Encode(map[string]PastRun{"run": { // no field can fail to encode
 		Started: at.Time, Engine: at.Engine, Servers: at.Servers, Files: at.Files, Shard: at.Shard, Cell: at.Cell,
-		Commit: at.Commit, Kept: r.kept,
+		Commit: at.Commit, Engines: r.engines, Kept: r.kept,
 		Duration: result.Duration(s.Duration), Interrupted: s.Interrupted, Breaks: s.Breaks, Problems: s.Problems,
 	}})
 }

@@ -116,7 +116,7 @@ func folderOf(file string) string {
 func (g *Group) add(v *result.Verdict) {
 	g.Add(v)
 	g.causes.Add(v)
-	switch version, why := splitVersion(v.Reason); {
+	switch {
 	case v.SkipKind == result.SkipNotRun:
 		g.NotRun++
 	case v.SkipKind == result.SkipCapability:
@@ -125,11 +125,10 @@ func (g *Group) add(v *result.Verdict) {
 	case g.Suites == deviations:
 		name := strings.TrimSuffix(path.Base(v.Test.File), path.Ext(v.Test.File))
 		if g.Departs[name].Word == "" || v.Status == result.KnownFailing {
-			g.Departs[name] = departure{word(v.Status, why), why}
+			g.Departs[name] = departure{word(v.Status, why(v.Reason)), why(v.Reason)}
 		}
 	case v.Status == result.KnownFailing:
-		g.Version = cmp.Or(g.Version, version)
-		g.Differs[why]++
+		g.Differs[why(v.Reason)]++
 	}
 }
 
@@ -146,18 +145,11 @@ func word(s result.Status, why string) string {
 	return "same"
 }
 
-// versioned matches what a reason begins with: whether the failure depends on timing, the version of the driver, a
-// ticket.
-var versioned = regexp.MustCompile(`^(?:sometimes: )?(\d[\w.]*)((?: \([^)]*\))?): `)
+// limits match what a reason begins with: the versions or the day of the failure, and whether it depends on timing.
+var limits = regexp.MustCompile(`^(?:since \d[^: ]* ?)?(?:until \d[^:]*)?(?:: )?(?:sometimes: )?`)
 
-// splitVersion splits off the version of the driver at the start of a reason.
-func splitVersion(reason string) (version, why string) {
-	m := versioned.FindStringSubmatch(reason)
-	if m == nil {
-		return "", reason
-	}
-	return m[1], reason[len(m[0]):] + m[2]
-}
+// why returns what a driver does differently, from the reason of a known failure.
+func why(reason string) string { return reason[len(limits.FindString(reason)):] }
 
 // end adds what the end of the report says: engines with their versions, and what is wrong with the run.
 func (r *Report) end(run *report.PastRun) {
@@ -174,6 +166,11 @@ func (r *Report) end(run *report.PastRun) {
 			cell = ""
 		}
 		r.blame(cell, result.Summary{Problems: []string{p}})
+	}
+	for cell, engine := range run.Engines {
+		if _, _, ok := cellOf(cell); ok {
+			_, r.groupOf(cell, "").Version = cutLast(engine)
+		}
 	}
 	for _, g := range r.Groups {
 		if g.NotRun > 0 && g.ExitCode() == 0 {

@@ -49,7 +49,7 @@ func plain(file, ends string) (all []*result.Verdict) {
 		case 'f':
 			all = append(all, verdict("", file, result.Failed, "", "it differs"))
 		case 'k':
-			all = append(all, verdict("", file, result.KnownFailing, "", `4.1: sends it twice; CRUD, "Error Handling"`))
+			all = append(all, verdict("", file, result.KnownFailing, "", `since 4.0: sends it twice; CRUD, "Error Handling"`))
 		case 's':
 			all = append(all, verdict("", file, result.Skipped, result.SkipCapability, "the engine does not support collection.count"))
 		case 'n':

@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/engine/process"
+	"github.com/unified-test-runner/utr/internal/cache"
+	"github.com/unified-test-runner/utr/internal/matrix"
+	"github.com/unified-test-runner/utr/internal/processgroup"
+	"github.com/unified-test-runner/utr/internal/report"
+)
+
+const (
+	// installLimit is enough to build a driver on a busy machine.
+	installLimit = 15 * time.Minute
+	// installWords is how many bytes of an installer's output are kept.
+	installWords = 4 << 10
+	// installPoll is how often a run looks whether another one has installed what it needs.
+	installPoll = 200 * time.Millisecond
+)
+
+// viaVersion returns an adapter at a version, which it installs before the first start.
+func (c *call) viaVersion(a matrix.Adapter, version string) (namedEngine, error) {
+	if !a.Installs() {
+		return namedEngine{}, usage("the engine %s has no install in the engines file, so it has no versions", a.Name)
+	}
+	if !matrix.ValidName(version) {
+		return namedEngine{}, usage("%q is not a version of %s, such as 4.20.1%s", version, a.Name, example(a.Versions))
+	}
+	how, at := a.At(version, "")
+	named := c.viaProcess(at, process.Options{Install: func(ctx context.Context) (command, environment []string, err error) {
+		installed, err := c.install(ctx, a, version)
+		return installed.Command, slices.Concat(childEnvironment(os.Environ()), installed.Environment), err
+	}})
+	named.install = how.Command
+	return named, nil
+}
+
+func example(versions []string) string {
+	if len(versions) == 0 {
+		return ""
+	}
+	return ": its entry names " + strings.Join(versions, ", ")
+}
+
+// install installs a version of an adapter into a folder of its own in the cache, unless it is there, and returns the
+// adapter with that folder. The folder appears when the installation is complete; runs that need the same one wait.
+func (c *call) install(ctx context.Context, a matrix.Adapter, version string) (_ matrix.Adapter, err error) {
+	how, at := a.At(version, "")
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot install %s: %w", at.Name, err)
+		}
+	}()
+	limit := cmp.Or(how.Limit, installLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
+	defer cancel()
+	if version == matrix.Latest {
+		if version, err = newest(ctx, how.Latest, at); err != nil {
+			return at, err
+		}
+		how, at = a.At(version, "")
+	}
+	dir, err := cache.Dir(c.env)
+	if err != nil {
+		return at, err
+	}
+	sum := sha256.Sum256([]byte(how.Command)) // another command may install something else
+	folder := filepath.Join(dir, "versions", fmt.Sprintf("%s-%x", at.Name, sum[:4]))
+	_, installed := a.At(version, folder)
+	if present(folder) {
+		return installed, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return at, err
+	}
+	lock, err := c.lockInstall(ctx, folder+".lock", at.Name)
+	if err != nil {
+		return at, err
+	}
+	defer func() { _ = lock.Close() }() // nil without flock
+	if present(folder) {
+		return installed, nil
+	}
+	c.note("installing " + at.Name)
+	return installed, c.installInto(ctx, a, version, folder)
+}
+
+func present(folder string) bool {
+	_, err := os.Stat(folder)
+	return err == nil
+}
+
+// installInto runs the command for a folder that gets its name when the command has succeeded.
+func (c *call) installInto(ctx context.Context, a matrix.Adapter, version, folder string) error {
+	half := folder + ".new"
+	if err := errors.Join(os.RemoveAll(half), os.Mkdir(half, 0o755)); err != nil { // of a run that was killed
+		return err
+	}
+	how, at := a.At(version, half)
+	said := &lastWords{}
+	stop := c.showInstallation(at.Name, said)
+	err := shell(ctx, how.Command, at, said, said)
+	stop()
+	if err == nil {
+		err = os.Rename(half, folder)
+	}
+	if err != nil {
+		_ = os.RemoveAll(half)
+		err = said.after(err)
+	}
+	return err
+}
+
+// newest returns the version that the command latest prints in its last line.
+func newest(ctx context.Context, latest string, at matrix.Adapter) (string, error) {
+	if latest == "" {
+		return "", errors.New("its entry has no command latest, which prints the newest version")
+	}
+	out, said := &lastWords{}, &lastWords{}
+	if err := shell(ctx, latest, at, out, said); err != nil {
+		return "", said.after(fmt.Errorf("the command latest: %w", err))
+	}
+	if version := out.line(); matrix.ValidName(version) && version != matrix.Latest {
+		return version, nil
+	}
+	return "", said.after(fmt.Errorf("the command latest printed %q, which is not a version", out.line()))
+}
+
+func (c *call) lockInstall(ctx context.Context, name, engine string) (*os.File, error) {
+	for waits := false; ; waits = true {
+		lock, err := lockFile(name)
+		if !errors.Is(err, errLocked) {
+			return lock, err
+		}
+		if !waits {
+			c.note(fmt.Sprintf("waiting for another run that is installing %s", engine))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(installPoll):
+		}
+	}
+}
+
+// showInstallation shows the time and the last line of an installation on a terminal, until stop is called.
+func (c *call) showInstallation(name string, said *lastWords) (stop func()) {
+	if c.columns() == 0 {
+		return func() {}
+	}
+	done, ended, began := make(chan struct{}), make(chan struct{}), time.Now()
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(drawInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				_ = c.print(report.Wipe)
+				return
+			case <-tick.C:
+				line := []rune(fmt.Sprintf("installing %s: %s %s", name, time.Since(began).Round(time.Second), said.line()))
+				_ = c.print(report.Wipe + string(line[:min(len(line), c.columns()-1)]))
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// shell runs a command for an adapter. When it or ctx ends, so do all processes that it started.
+func shell(ctx context.Context, command string, at matrix.Adapter, out, said io.Writer) error {
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Dir, cmd.Env = at.Directory, slices.Concat(childEnvironment(os.Environ()), at.Environment)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, said, time.Second
+	started, ended := make(chan error, 1), make(chan error, 1)
+	processgroup.Start(cmd, func(err error) {
+		started <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
+	})
+	if err := <-started; err != nil {
+		return err
+	}
+	defer func() { _ = processgroup.Kill(cmd.Process) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		_ = processgroup.Kill(cmd.Process)
+		<-ended
+		return context.Cause(ctx)
+	}
+}
+
+// lastWords keeps the end of a command's output. Its methods may be called concurrently.
+type lastWords struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (w *lastWords) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text = append(w.text, p...)
+	w.text = w.text[max(0, len(w.text)-installWords):]
+	return len(p), nil
+}
+
+func (w *lastWords) all() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.TrimSpace(string(w.text))
+}
+
+// after adds the words to an error.
+func (w *lastWords) after(err error) error {
+	if words := w.all(); words != "" {
+		err = fmt.Errorf("%w; its last output:\n%s", err, words)
+	}
+	return err
+}
+
+// line is the last line.
+func (w *lastWords) line() string {
+	all := w.all()
+	return all[strings.LastIndexAny(all, "\r\n")+1:]
+}
