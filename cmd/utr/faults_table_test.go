@@ -141,6 +141,35 @@ func (s *faultScene) onBlocked(topology string) *utrtest.Server {
 	return server
 }
 
+// behind starts a run whose second test waits for a command that the proxy of the run blocks in front of a deployment.
+func (s *faultScene) behind(uri string) {
+	s.Helper()
+	marked := strings.Replace(blocked, "blockTimeMS: 90000}\n", "blockTimeMS: 90000}\n"+
+		"      - {name: runCommand, object: database, arguments: {commandName: insert, command: {insert: marks, documents: [{}]}}}\n", 1)
+	s.start(marked, "--fail-points", "proxy", "--uri", uri)
+	s.run.Line("passed blocked: first")
+	w := newWitness(s.T, uri)
+	testkit.Until(s.T, "the command after the fail point has run", func() bool {
+		n, err := w.Database("db").Collection("marks").CountDocuments(testkit.Context(s.T), bson.D{})
+		return err == nil && n > 0
+	})
+	s.end = func() {
+		w.free()
+		w.untouched()
+	}
+}
+
+// untouched checks that no server of a replica set has ever had a fail point.
+func (w witness) untouched() {
+	w.t.Helper()
+	for _, host := range utrtest.Hosts(w.uri) {
+		reply, err := newWitness(w.t, "mongodb://"+host+"/?directConnection=true").run(bson.D{{Key: "configureFailPoint", Value: "failCommand"},
+			{Key: "mode", Value: "off"}})
+		testkit.Check(w.t, err)
+		testkit.Equal(w.t, "how often the fail point of "+host+" had an effect", reply.Lookup("count").AsInt64(), 0)
+	}
+}
+
 // listens matches the log line with a server's port.
 var listens = regexp.MustCompile(`"Waiting for connections".*"port":(\d+)`)
 
@@ -180,10 +209,35 @@ var faults = []fault{
 				s.Empty()
 			}
 		}},
+	{"`utr` gets SIGINT while its proxy executes a fail point", "the lock is removed; the servers never had the fail point", 10 * time.Second, 3,
+		"passed skipped skipped", "interrupted", func(s *faultScene) {
+			s.behind(s.Serve("--topology", "replicaset").URI)
+			s.run.Signal(syscall.SIGINT)
+		}},
+	{"`utr` gets SIGKILL while its proxy executes a fail point", "the next run takes over the lock; the servers never had the fail point",
+		10 * time.Second, -1, "", "", func(s *faultScene) {
+			server := s.Serve("--topology", "replicaset")
+			s.behind(server.URI)
+			s.run.Signal(syscall.SIGKILL)
+			untouched := s.end
+			s.end = func() {
+				next := s.Place.Run("run", "--uri", server.URI, suiteFile(s.T, reads)).Want(0, "took over the lock")
+				testkit.Equal(s.T, "a fail point was turned off", strings.Contains(next.All(), "turned off"), false)
+				untouched()
+				s.Empty()
+			}
+		}},
 	{"`--deadline` is over", "as after a signal", 10 * time.Second, 3, "passed skipped skipped", "the run took longer than --deadline",
 		func(s *faultScene) { s.onSet("--deadline", "5s") }},
 	{"the only server is killed", "the test is broken; the rest does not run", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
 		func(s *faultScene) { s.onBlocked("single").Signal(syscall.SIGKILL) }},
+	{"the only server behind the proxy is killed", "the same", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
+		func(s *faultScene) {
+			server := s.Serve("--topology", "single")
+			s.behind(server.URI)
+			server.Signal(syscall.SIGKILL)
+			s.end = func() {}
+		}},
 	{"all members of a replica set are killed", "the same", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
 		func(s *faultScene) { s.onBlocked("replicaset").Signal(syscall.SIGKILL) }},
 	{"all routers of a cluster are killed", "the same", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
@@ -210,6 +264,13 @@ var faults = []fault{
 	{"the same, and the driver does not retry", "the test is broken; the rest runs on the others", 25 * time.Second, 3, "passed broken passed", "stopped answering",
 		func(s *faultScene) {
 			s.during(blocked, embedded.ReplicaSet, func(d *embedded.Deployment) error { return d.Kill(d.Primary()) }, "--uri-option", "retryReads=false")
+		}},
+	{"the primary of a replica set behind the proxy is killed, and the driver retries", "nothing: the test passes, and its fail point ended with the member", 25 * time.Second, 0, "passed passed passed", "",
+		func(s *faultScene) {
+			d := s.embedded(embedded.Options{Topology: embedded.ReplicaSet})
+			s.behind(d.URI())
+			testkit.Check(s.T, d.Kill(d.Primary()))
+			s.end = func() {}
 		}},
 	{"another member becomes primary, and the driver retries", "nothing: the test passes", 25 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
 		s.during(delayed, embedded.ReplicaSet, (*embedded.Deployment).StepDown)

@@ -48,30 +48,44 @@ type pending struct {
 }
 
 func newConn(f *front, client, server net.Conn) *conn {
-	k := &conn{front: f, client: client, server: server, in: bufio.NewReader(client), failPoints: f.failPoints, expected: map[int32]*pending{}}
-	if f.proxy.Balanced {
-		k.failPoints = nil
+	k := &conn{front: f, client: client, server: server, in: bufio.NewReader(client), expected: map[int32]*pending{}}
+	if !f.proxy.Balanced {
+		f.mu.Lock()
+		k.failPoints = f.failPoints
+		f.mu.Unlock()
 	}
 	k.ctx, k.cancel = context.WithCancel(f.proxy.ctx)
 	return k
 }
 
-// errClose means that the connection is closed.
-var errClose = errors.New("close the connection")
+var (
+	errClose = errors.New("close the connection")
+	errLost  = errors.New("the server has closed the connection")
+)
 
-func (k *conn) run() {
+// run serves the connection until it ends. It returns errLost if the server has ended it.
+func (k *conn) run() (ended error) {
 	defer k.cancel()
+	left := make(chan struct{}) // closed when the client has ended the connection
 	var replies sync.WaitGroup
 	replies.Go(func() {
 		defer k.close()
-		k.replies()
+		ended = k.replies()
+		select {
+		case <-left:
+			ended = nil
+		default:
+		}
 	})
 	half, ok := k.server.(interface{ CloseWrite() error })
+	err := k.requests()
+	close(left)
 	// When the client closes its end, the server can still execute and answer what was sent before.
-	if err := k.requests(); err != io.EOF || !ok || half.CloseWrite() != nil {
+	if err != io.EOF || !ok || half.CloseWrite() != nil {
 		k.close()
 	}
 	replies.Wait()
+	return ended
 }
 
 func (k *conn) close() { _, _ = k.client.Close(), k.server.Close() }
@@ -208,18 +222,18 @@ func (k *conn) blockReply(x *pending, d time.Duration) end {
 	return k.front.proxy.held.wait(k.ctx, k.front, &x.request, d)
 }
 
-// replies passes on the server's messages until its stream ends.
-func (k *conn) replies() {
+// replies passes on the server's messages until its stream ends, which it returns as errLost.
+func (k *conn) replies() error {
 	defer k.cancel()
 	for in := bufio.NewReader(k.server); ; {
 		message, err := wire.ReadWhole(in)
 		if err != nil {
 			_ = passOn(k.client, message, in)
-			return
+			return errLost
 		}
 		message, next, err := k.reply(message)
 		if len(message) > 0 && k.write(message) != nil || err != nil || next != nil && !k.stream(next) {
-			return
+			return errClose
 		}
 	}
 }

@@ -175,7 +175,9 @@ func (k *conn) labeled(labels []string) bson.D {
 }
 
 // unlabeled removes these fields.
-func unlabeled(reply bson.D) bson.D { return value.Delete(value.Delete(reply, "errorLabels"), "baseBackoffMS") }
+func unlabeled(reply bson.D) bson.D {
+	return value.Delete(value.Delete(reply, "errorLabels"), "baseBackoffMS")
+}
 
 // refusals are the errors of commands that a server does not begin, and for which it waits for no write concern.
 var refusals = []int32{fault.BadValue, fault.FailedToParse, fault.Unauthorized, fault.TypeMismatch, fault.IllegalOperation, fault.CommandNotFound,

@@ -2,14 +2,17 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/relay"
 	"github.com/unified-test-runner/utr/internal/wire"
@@ -17,16 +20,17 @@ import (
 
 // front is the proxy in front of one server or load balancer.
 type front struct {
-	proxy      *Proxy
-	server     string // host:port
-	listener   net.Listener
-	failPoints *failpoint.Registry // not of a load balancer
+	proxy   *Proxy
+	server  string // host:port
+	address string // of the proxy
 
 	asking sync.Mutex // guards own
 	own    net.Conn   // for questions of the proxy; nil before the first
 
-	mu    sync.Mutex
-	about about
+	mu         sync.Mutex
+	listener   net.Listener        // closed while the server refuses connections
+	failPoints *failpoint.Registry // not of a load balancer
+	about      about
 }
 
 // about is what a server has said about itself.
@@ -50,23 +54,84 @@ func (a about) role() commands.Role {
 // askLimit bounds questions to a server.
 const askLimit = 5 * time.Second
 
+// accept serves clients until the proxy is closed.
 func (f *front) accept() {
-	relay.Accept(f.listener, func(client net.Conn) {
-		f.proxy.work.Go(func() {
-			defer f.owns(client)()
-			ctx, cancel := context.WithTimeout(f.proxy.ctx, askLimit)
-			defer cancel()
-			if !f.proxy.Balanced && !f.known(ctx) {
-				return
-			}
-			server, err := f.proxy.Dial(ctx, f.server)
-			if err != nil {
-				return
-			}
-			defer f.owns(server)()
-			newConn(f, client, server).run()
+	for {
+		f.mu.Lock()
+		listener := f.listener
+		f.mu.Unlock()
+		relay.Accept(listener, func(client net.Conn) {
+			f.proxy.work.Go(func() { f.serve(client) })
 		})
-	})
+		if !f.revive() {
+			return
+		}
+	}
+}
+
+func (f *front) serve(client net.Conn) {
+	defer f.owns(client)()
+	ctx, cancel := context.WithTimeout(f.proxy.ctx, askLimit)
+	defer cancel()
+	if !f.proxy.Balanced && !f.known(ctx) {
+		return
+	}
+	behind, err := f.dial(ctx)
+	if err != nil {
+		return
+	}
+	defer f.owns(behind)()
+	if newConn(f, client, behind).run() == errLost { // perhaps its process has ended
+		if probe, err := f.dial(f.proxy.ctx); err == nil {
+			_ = probe.Close()
+		}
+	}
+}
+
+// dial connects to the server. If it refuses the connection, so does the proxy from now on, and its fail points end:
+// those of a server end with its process.
+func (f *front) dial(ctx context.Context) (net.Conn, error) {
+	c, err := f.proxy.Dial(ctx, f.server)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		_ = f.listener.Close()
+		f.failPoints = newRegistry()
+	}
+	return c, err
+}
+
+// reviveEvery is how often the proxy tries to connect to a server that refuses connections.
+const reviveEvery = 20 * time.Millisecond
+
+// revive waits until the server accepts connections again, and listens. It returns false when the proxy is closed.
+func (f *front) revive() bool {
+	for f.proxy.ctx.Err() == nil {
+		release := server.ReservePort(f.address)
+		for accepts := false; !accepts; {
+			select {
+			case <-f.proxy.ctx.Done():
+				release()
+				return false
+			case <-time.After(reviveEvery):
+			}
+			c, err := f.proxy.Dial(f.proxy.ctx, f.server)
+			if accepts = err == nil; accepts {
+				_ = c.Close()
+			}
+		}
+		release()
+		if l, err := net.Listen("tcp", f.address); err == nil {
+			f.mu.Lock()
+			f.listener = l
+			f.mu.Unlock()
+			if f.proxy.ctx.Err() != nil { // close may have seen the old one
+				_ = l.Close()
+			}
+			return true
+		}
+	}
+	return false
 }
 
 // owns closes a connection when the proxy is closed or the returned function is called.
@@ -76,7 +141,9 @@ func (f *front) owns(c net.Conn) (closing func()) {
 }
 
 func (f *front) close() {
+	f.mu.Lock()
 	_ = f.listener.Close()
+	f.mu.Unlock()
 	f.asking.Lock()
 	defer f.asking.Unlock()
 	if f.own != nil {
@@ -120,7 +187,7 @@ func (f *front) ask(ctx context.Context, question bson.D) (reply bson.Raw, err e
 	for range 2 {
 		fresh := f.own == nil
 		if fresh {
-			if f.own, err = f.proxy.Dial(ctx, f.server); err != nil {
+			if f.own, err = f.dial(ctx); err != nil {
 				f.own = nil
 				return nil, err
 			}
@@ -141,15 +208,15 @@ func (f *front) hello(ctx context.Context) (bson.Raw, error) {
 	return f.ask(ctx, value.AddIf(bson.D{{Key: "isMaster", Value: 1}}, f.proxy.Balanced, "loadBalanced", true))
 }
 
-func exchange(ctx context.Context, server net.Conn, question bson.D) (bson.Raw, error) {
+func exchange(ctx context.Context, behind net.Conn, question bson.D) (bson.Raw, error) {
 	const id = 1
-	stop := context.AfterFunc(ctx, func() { _ = server.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = behind.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	question = append(question, bson.E{Key: "$db", Value: "admin"})
-	if _, err := server.Write(wire.AppendMsg(nil, id, 0, 0, value.Encode(question))); err != nil {
+	if _, err := behind.Write(wire.AppendMsg(nil, id, 0, 0, value.Encode(question))); err != nil {
 		return nil, err
 	}
-	h, body, err := wire.ReadMessage(server)
+	h, body, err := wire.ReadMessage(behind)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@
 // Messages that no fail point affects are passed on unchanged. Compression is not offered. Clients connect without
 // TLS.
 //
+// While a server refuses connections, so does the proxy.
+//
 // Fail points differ from those of a server in what only a server knows: a command that the server would refuse before
 // it evaluates fail points, because of its fields, is affected, too.
 package proxy
@@ -87,7 +89,7 @@ func (p *Proxy) Address(server string) string {
 	if err != nil {
 		return server
 	}
-	return f.listener.Addr().String()
+	return f.address
 }
 
 func (p *Proxy) front(server string) (*front, error) {
@@ -104,7 +106,7 @@ func (p *Proxy) front(server string) (*front, error) {
 	if p.ctx.Err() != nil {
 		return nil, fmt.Errorf("the proxy in front of %s: %w", server, l.Close())
 	}
-	f := &front{proxy: p, server: server, listener: l, failPoints: newRegistry()}
+	f := &front{proxy: p, server: server, address: l.Addr().String(), listener: l, failPoints: newRegistry()}
 	p.fronts[key] = f
 	p.work.Go(f.accept)
 	return f, nil

@@ -193,7 +193,7 @@ func (c *Cluster) Kill(s *Server) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.process.Listener != nil && s.release == nil && c.ctx.Err() == nil {
-		s.release = reservePort(s.address)
+		s.release = ReservePort(s.address)
 	}
 	if c.primary == s {
 		c.depose()

@@ -2,5 +2,5 @@
 
 package server
 
-// reservePort has no effect on this system: the port of a killed server is free.
-func reservePort(string) (release func()) { return func() {} }
+// ReservePort has no effect on this system: the port of a killed server is free.
+func ReservePort(string) (release func()) { return func() {} }

@@ -21,7 +21,7 @@ func TestReservePort(t *testing.T) {
 	testkit.Check(t, closed.Close())
 	from := net.Dialer{LocalAddr: closed.Addr()} // uses the port
 
-	release := reservePort(address)
+	release := ReservePort(address)
 	if c, err := from.Dial("tcp", l.Addr().String()); err == nil {
 		_ = c.Close()
 		t.Error("another socket can use the port")

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// reservePort reserves the port of a killed server without listening, so that clients do not mistake another process
+// ReservePort reserves the port of a killed server without listening, so that clients do not mistake another process
 // for it. If that fails, the port stays free.
-func reservePort(address string) (release func()) {
+func ReservePort(address string) (release func()) {
 	release = func() {}
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
