@@ -137,6 +137,12 @@ func MongoOrchestration(t testing.TB) string {
 	return program(t, "mongo-orchestration", "UTR_MONGO_ORCHESTRATION", []string{"mongo-orchestration"}, nil, "--version")
 }
 
+// FerretDB returns a server of another vendor, which .ci/run builds.
+func FerretDB(t testing.TB) string {
+	t.Helper()
+	return program(t, "FerretDB", "UTR_FERRETDB", []string{"ferretdb"}, nil, "--version")
+}
+
 // PreCommit returns the program pre-commit.
 func PreCommit(t testing.TB) string {
 	t.Helper()
