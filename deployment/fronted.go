@@ -3,6 +3,7 @@ package deployment
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"slices"
 	"strings"
@@ -79,8 +80,14 @@ func (d Description) TestCommands() *bool {
 	return &enabled
 }
 
+var errX509 = errors.New("the proxy for fail points cannot be used with authMechanism=MONGODB-X509: drivers connect to it without TLS, " +
+	"and have no certificate there; use a user with a password, or --fail-points server")
+
 // front starts a proxy in front of each server of a cluster, which tests then see in place of the servers.
 func (c *cluster) front() error {
+	if c.all.get("authMechanism") == "MONGODB-X509" {
+		return errX509
+	}
 	secure := c.all.client("utr").TLSConfig
 	o := proxy.Options{Balanced: c.description.Topology == LoadBalanced,
 		Dial: func(ctx context.Context, address string) (net.Conn, error) {

@@ -80,3 +80,10 @@ func TestFronted(t *testing.T) {
 		})
 	}
 }
+
+// A user with a certificate is refused before a driver fails to authenticate.
+func TestFrontedCertificate(t *testing.T) {
+	u, err := parseURI("mongodb://h:1/?tls=true&authMechanism=MONGODB-X509")
+	testkit.Check(t, err)
+	testkit.ErrorContains(t, (&cluster{all: u}).front(), "cannot be used with authMechanism=MONGODB-X509")
+}
