@@ -9,10 +9,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/embedded/proxy"
 	"github.com/unified-test-runner/utr/internal/relay"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 )
 
 // BenchmarkProxy sends one command through the proxy for fail points, which none of them affects, and to the same server
@@ -31,6 +33,17 @@ func BenchmarkProxy(b *testing.B) {
 			for b.Loop() {
 				testkit.Check(b, client.Database("db").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err())
 			}
+		})
+	}
+}
+
+// BenchmarkProxyRun runs the official suites of retryable reads with the fail points of the servers, and with those of the
+// proxy.
+func BenchmarkProxyRun(b *testing.B) {
+	suites := suitetest.Load(b, testkit.Official(b, "retryable-reads"))
+	for _, mode := range []deployment.FailPointMode{deployment.FailPointsServer, deployment.FailPointsProxy} {
+		b.Run("fail-points="+string(mode), func(b *testing.B) {
+			runAll(b, suites, 1, "reference", deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}, FailPointMode: mode})
 		})
 	}
 }

@@ -41,7 +41,7 @@ func BenchmarkRun(b *testing.B) {
 					if row.origin == "official" {
 						path = testkit.Official(b, row.suites)
 					}
-					runAll(b, suitetest.Load(b, path), jobs, row.who, topology)
+					runAll(b, suitetest.Load(b, path), jobs, row.who, deployment.EmbeddedOptions{Topologies: []deployment.Topology{topology}})
 				})
 			}
 		}
@@ -52,13 +52,13 @@ func BenchmarkRun(b *testing.B) {
 func BenchmarkRunGrowth(b *testing.B) {
 	suites := suitetest.Load(b, filepath.Join(corpus(b), "retryable-reads"))
 	measure(b, "reference", "files", []int{len(suites) / 16, len(suites) / 4, len(suites)}, func(b *testing.B, n int) {
-		runAll(b, every(suites, n), 1, "reference", deployment.ReplicaSet)
+		runAll(b, every(suites, n), 1, "reference", deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}})
 	})
 }
 
 // runAll runs suites with an engine on new deployments, and reports the time per test, in
 // total, in the server, and in the runner and engine.
-func runAll(b *testing.B, suites []*specs.Suite, jobs int, who string, topology deployment.Topology) {
+func runAll(b *testing.B, suites []*specs.Suite, jobs int, who string, on deployment.EmbeddedOptions) {
 	b.Helper()
 	var e engine.Engine = driver.New()
 	config := runner.Config{Jobs: jobs}
@@ -74,7 +74,7 @@ func runAll(b *testing.B, suites []*specs.Suite, jobs int, who string, topology 
 	var last result.Summary
 	for b.Loop() {
 		var err error
-		config.Source, err = deployment.OpenEmbedded(deployment.EmbeddedOptions{Topologies: []deployment.Topology{topology}})
+		config.Source, err = deployment.OpenEmbedded(on)
 		testkit.Check(b, err)
 		last, err = runner.Run(context.Background(), suites, config)
 		testkit.Check(b, err)
