@@ -173,8 +173,14 @@ async fn client(uri: &str, mut options: Document, log: &Arc<Log>) -> Result<Clie
     if !uri.contains('?') {
         uri += if uri.matches('/').count() > 2 { "?" } else { "/?" };
     }
-    let given = options.remove("uriOptions").and_then(|given| given.as_document().cloned()).unwrap_or_default();
+    let given: Document = options.remove("uriOptions").and_then(|given| given.as_document().cloned()).unwrap_or_default();
     let names: Vec<String> = given.keys().cloned().collect();
+    if let Some((hosts, query)) = uri.clone().split_once('?') {
+        // The driver rejects options that occur twice.
+        let name = |option: &str| option.split('=').next().unwrap_or_default().to_lowercase();
+        let kept = query.split('&').filter(|option| names.iter().all(|given| given.to_lowercase() != name(option)));
+        uri = format!("{hosts}?{}", kept.collect::<Vec<_>>().join("&"));
+    }
     for (name, value) in given {
         if IGNORED.contains(&name.to_lowercase().as_str()) {
             return Err(Failure::lacks(format!("ClientOptions.{name}")));

@@ -8,7 +8,7 @@ mod log;
 mod operations;
 mod results;
 
-use bson::{Bson, Document};
+use bson::Document;
 use entities::Test;
 use failures::Failure;
 use log::{Current, CURRENT};
@@ -33,14 +33,15 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         while let Some(line) = received.recv().await {
-            adapter.clone().receive(serde_json::from_str(&line).unwrap_or_default());
+            adapter.clone().receive(line);
         }
     });
     std::process::exit(0); // without waiting for the driver's tasks
 }
 
 impl Adapter {
-    fn receive(self: Arc<Self>, message: Value) {
+    fn receive(self: Arc<Self>, line: String) {
+        let message: Value = serde_json::from_str(&line).unwrap_or_default();
         let id = message["id"].as_i64().unwrap_or_default();
         match message["method"].as_str().map(String::from) {
             None => drop(self.callbacks.lock().unwrap().remove(&(id as usize)).map(|reply| reply.send(message))),
@@ -49,7 +50,7 @@ impl Adapter {
                 let _ = call.map(|cancel| cancel.send(()));
             }
             Some(method) => drop(tokio::spawn(async move {
-                send(match self.answer(id, &method, &message["params"]).await {
+                send(match self.answer(id, &method, &message["params"], &line).await {
                     Ok(result) => json!({"id": id, "result": result}),
                     Err(failure) => json!({"id": id, "error": {"code": -32603, "message": failure.to_string()}}),
                 });
@@ -57,12 +58,13 @@ impl Adapter {
         }
     }
 
-    async fn answer(self: &Arc<Self>, id: i64, method: &str, params: &Value) -> Result<Value, Failure> {
+    async fn answer(self: &Arc<Self>, id: i64, method: &str, params: &Value, line: &str) -> Result<Value, Failure> {
         let test = self.test.lock().unwrap().clone();
-        let document = |name: &str| match Bson::try_from(params[name].clone()) {
-            Ok(Bson::Document(document)) => Ok(document),
-            Ok(_) => Ok(Document::new()),
-            Err(error) => Err(Failure::invalid(error)),
+        let document = |name: &str| -> Result<Document, Failure> {
+            // A Value would not keep the order of the fields.
+            let message: Document = serde_json::from_str(line).map_err(Failure::invalid)?;
+            let document = message.get_document("params").and_then(|params| params.get_document(name));
+            Ok(document.cloned().unwrap_or_default())
         };
         let text = |name: &str| params[name].as_str().unwrap_or_default();
         match method {

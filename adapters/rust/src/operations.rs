@@ -356,9 +356,22 @@ pub async fn perform(
         Some(cell) if !["session.withTransaction", "session.$lsid"].contains(&name.as_str()) => Some(lock(cell).await?),
         _ => None,
     };
+    let alone = match (on.object.kind(), text("name")) {
+        ("session", "startTransaction" | "withTransaction") => None,
+        ("session" | "cursor", _) => arguments.keys().next().map(String::as_str),
+        ("bucket", _) => cell.as_ref().map(|_| "session"),
+        _ => None,
+    };
+    if let Some(argument) = alone {
+        return Err(Failure::lacks(format!("argument {argument} of {name}")));
+    }
     let save_as = operation["saveAs"].as_str().map(String::from);
     let mut call = Call { test, on, arguments, cell, session, save_as, callback };
-    Ok(Box::pin(dispatch(&name, &mut call)).await?.map(json))
+    let result = Box::pin(dispatch(&name, &mut call)).await;
+    if result.is_err() {
+        call.on.log.settle().await; // the driver has dropped its cursor
+    }
+    Ok(result?.map(json))
 }
 
 async fn lock(cell: &Session) -> Result<OwnedMappedMutexGuard<Option<ClientSession>, ClientSession>, Failure> {
