@@ -38,6 +38,7 @@ func TestMutantsFail(t *testing.T) {
 		{"own writes", own("specs", "retryable-writes"), 4, 64, ""},
 		{"own backpressure", own("specs", "client-backpressure"), 4, 16, ""},
 		{"own preferences", own("specs", "read-preferences"), 3, 9, ""},
+		{"own spans", own("specs", "open-telemetry"), 3, 32, ""},
 		{"writes of 2018", own("specs", "dated", "retryable-writes-2018"), 6, 36, "retryable-writes@2018-03-14"},
 		{"reads of 2024", own("specs", "dated", "retryable-reads-2024"), 4, 16, "retryable-reads@2024"},
 		{"backpressure of 2025", own("specs", "dated", "client-backpressure-2025-12"), 4, 16, "client-backpressure@2025-12"},

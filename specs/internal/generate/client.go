@@ -9,6 +9,7 @@ type client struct {
 	Options value // uriOptions
 	Many    bool  // useMultipleMongoses
 	Observe []string
+	Traced  value    // observeTracingMessages; such a client observes no events
 	Ignore  []string // ignoreCommandMonitoringEvents; nil for killCursors and abortTransaction
 }
 
@@ -16,6 +17,9 @@ func (c client) value() value {
 	v := doc("id", c.ID, "useMultipleMongoses", c.Many)
 	if c.Options != nil && len(c.Options.Content) > 0 {
 		v = merge(v, doc("uriOptions", c.Options))
+	}
+	if c.Traced != nil {
+		return block(doc("client", block(merge(v, doc("observeTracingMessages", c.Traced)))))
 	}
 	ignore := c.Ignore
 	if ignore == nil {

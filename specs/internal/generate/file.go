@@ -49,6 +49,9 @@ type test struct {
 	Require     requirement
 	Operations  []value
 	Events      []expected
+	Client      string  // of Spans
+	Spans       []value // expected; nil for no expectTracingMessages
+	ExtraSpans  bool    // ignoreExtraSpans
 	Outcome     []outcome
 
 	Says, Today string // as in its story
@@ -203,6 +206,9 @@ func (f *file) test(t test, database string) value {
 	v = merge(v, doc("operations", block(list(append(operations, t.Operations...)...))))
 	if len(t.Events) > 0 {
 		v = merge(v, doc("expectEvents", lines(t.Events, expected.value)))
+	}
+	if t.Spans != nil {
+		v = merge(v, doc("expectTracingMessages", t.spans()))
 	}
 	if len(t.Outcome) > 0 {
 		v = merge(v, doc("outcome", lines(t.Outcome, func(o outcome) value {

@@ -2,7 +2,7 @@
 //
 // A story is a scenario of one operation: the attempts that fail, the error raised, the events and the outcome. Each
 // story of each operation becomes a test. A policy has the differences between the stories of reads and of writes.
-// The files reads.go, writes*.go, backpressure*.go and preferences.go have the tables and stories of a specification,
+// The files reads.go, writes*.go, backpressure*.go, preferences.go and tracing.go have the tables and stories of a specification,
 // dated.go those of earlier policies, and server*.go the demands on a server. The description of a test ends with the
 // rule that it checks: of the retry core, or of servers. Suites are values, which the YAML library prints.
 //
@@ -47,7 +47,7 @@ func (s specification) title() string {
 func (s specification) database() string { return "utr-" + s.Name }
 
 func all() []specification {
-	return []specification{readSuites(), writeSuites(), overloadSuites(), preferenceSuites(), serverSuites(),
+	return []specification{readSuites(), writeSuites(), overloadSuites(), preferenceSuites(), serverSuites(), tracingSuites(),
 		readsOf2024(), writesOf2018(), overloadOf2025(), preferencesOf2014()}
 }
 
