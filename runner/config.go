@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"regexp"
 	"time"
 
@@ -37,11 +38,14 @@ type Config struct {
 	// ServerAPI is the version of the Stable API that clients without serverApi and
 	// the runner's own clients declare, or "".
 	ServerAPI  string
-	Cell       string                       // of a matrix, or ""
-	KeepEvents bool                         // keep events and operations of passed tests in verdicts
-	Now        func() time.Time             // for durations; nil means time.Now
-	Untrimmed  bool                         // verdicts exceed result.DefaultLimits
-	Rerun      func(result.TestID) []string // returns the argument vector that runs a test again; may be nil
+	Cell       string           // of a matrix, or ""
+	KeepEvents bool             // keep events and operations of passed tests in verdicts
+	Now        func() time.Time // for durations; nil means time.Now
+	Untrimmed  bool             // verdicts exceed result.DefaultLimits
+	// Around is called before each attempt of a test. It returns the context of everything in the test, and a function to
+	// call with the verdict. It may be nil.
+	Around func(context.Context, result.TestID) (context.Context, func(*result.Verdict))
+	Rerun  func(result.TestID) []string // returns the argument vector that runs a test again; may be nil
 }
 
 // DefaultTimeout is the default of Config.Timeout.

@@ -42,6 +42,11 @@ type testRun struct {
 // another test.
 func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, lost error, reusable bool) {
 	started := r.cfg.Now()
+	if r.cfg.Around != nil {
+		var done func(*result.Verdict)
+		ctx, done = r.cfg.Around(ctx, j.id)
+		defer func() { done(v) }()
+	}
 	t := &testRun{
 		job: j, run: r, site: s, window: [2]time.Time{time.Now()},
 		observations: make(map[string]*observation),

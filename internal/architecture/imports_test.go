@@ -27,7 +27,7 @@ func inWords() rules {
 			"adapters", "deployment", "deployment/lock", "deployment/orchestration", "docs/examples", "embedded", "embedded/blackpipe",
 			"embedded/standin", "engine", "engine/driver", "engine/enginetest", "engine/process", "internal/cache", "internal/compare",
 			"internal/coverage", "internal/experiment", "internal/experiment/counter", "internal/ledger",
-			"internal/matrix", "internal/meant", "internal/audit", "internal/official", "internal/plural", "internal/processgroup", "internal/prose",
+			"internal/matrix", "internal/meant", "internal/audit", "internal/official", "internal/otlp", "internal/plural", "internal/processgroup", "internal/prose",
 			"internal/report", "internal/secret", "internal/site", "internal/starter", "reference", "reference/pinning", "reference/retry",
 			"reference/selection", "result", "runner", "specs", "specs/",
 		},

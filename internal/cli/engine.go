@@ -227,6 +227,8 @@ func withoutOptions(name string, open func() (engine.Engine, error)) NewEngine {
 		switch {
 		case o.Policy != "":
 			return nil, fmt.Errorf("policies are for the engine %s, not for %s", referenceEngine, name)
+		case o.Tracing.Enabled:
+			return nil, fmt.Errorf("--otlp is for the engine %s, not for %s", referenceEngine, name)
 		case o.Backoff == reference.BackoffNone:
 			return nil, fmt.Errorf("--backoff none is for the engine %s, not for %s", referenceEngine, name)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/otlp"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
@@ -43,8 +45,9 @@ type runFlags struct {
 	lock          *lock.Options // nil means no lock
 	local         deployment.LocalOptions
 	orchestration orchestrationFlags
-	durations     string // name of a file
-	knownFailing  string // name of a file
+	durations     string   // name of a file
+	otlp          *url.URL // of a collector; nil sends no spans
+	knownFailing  string   // name of a file
 	dryRun        bool
 	overwrite     bool // documents that no run wrote
 	reports       reportFlags
@@ -116,6 +119,8 @@ func declareRun(f *flags) *runFlags {
 	f.group = "How to run them"
 	r.declareEngine(f)
 	f.backoff(&r.engine.Backoff, ", which reports always show")
+	set(f, &r.otlp, "otlp", "URL", "send the spans of the reference engine to an OpenTelemetry collector, such as "+
+		"http://localhost:4318, as one trace for each test", otlp.Parse)
 	r.config.Jobs = 0
 	f.number(&r.config.Jobs, "jobs", "N", 1, "tests to run concurrently, each on its own deployment; reports keep the "+
 		"order of the tests (default what the machine allows; with --orchestration one for each cluster, with --uri 1)")
@@ -259,6 +264,15 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 		return nil
 	}
+	if r.otlp != nil {
+		spans, failed := otlp.Open(ctx, r.otlp, c.program.Version)
+		if failed != nil {
+			return failed
+		}
+		r.engine.Tracing = reference.Tracing{Provider: spans.Provider(), Enabled: true}
+		r.config.Around = spans.Around
+		defer func() { err = c.flush(ctx, spans, err) }()
+	}
 	// Reports are opened before the deployment, which may take long.
 	out, err := r.reports.open(c, "suite", filesOf(suites))
 	if err != nil {
@@ -334,6 +348,21 @@ func overwritable(err error) error {
 		return fmt.Errorf("%w\nnothing was changed; --overwrite allows utr to replace them, from now on", err)
 	}
 	return err
+}
+
+// flush sends the last spans of a command that ended with err. If both fail, it prints the error of sending.
+func (c *call) flush(ctx context.Context, spans *otlp.Exporter, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runner.InterruptedEnd)
+	defer cancel()
+	switch sending := spans.Close(ctx); {
+	case sending == nil:
+		return err
+	case err == nil:
+		return &exitError{code: ExitBroken, err: sending}
+	default:
+		c.note(sending.Error())
+		return err
+	}
 }
 
 // stop closes the deployment of a command that ended with err. If both fail, it prints the error of closing.
