@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+
 	"github.com/unified-test-runner/utr/internal/experiment"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -51,6 +53,34 @@ func BenchmarkDecide(b *testing.B) {
 			perUnit(b, n, "attempt")
 		})
 	}
+}
+
+// BenchmarkRetryable decides whether an error is retryable, which is a part of a decision: the whole decision of the
+// retry core, and the function of the Go driver, which looks for labels and codes only.
+func BenchmarkRetryable(b *testing.B) {
+	policy, err := retry.Named("")
+	testkit.Check(b, err)
+	state := retry.Start(policy, retry.Settings{Operation: retry.Lookup("find"), RetryReads: true, RetryWrites: true})
+	state.Attempt, state.Chosen = 1, retry.Chosen{Address: "server:27017", Wire: 25, RetryableWrites: true}
+	labels := []string{"RetryableWriteError"}
+	in := retry.Input{Kind: retry.Failed, Failure: retry.Failure{Kind: retry.Server, Code: 91, Labels: labels}}
+	b.Run("who=utr", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, d := retry.Next(state, in); d.Action != retry.Select {
+				b.Fatal(d.Action)
+			}
+		}
+	})
+	failure := driver.Error{Code: 91, Labels: labels}
+	b.Run("who=go-driver", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if !failure.RetryableRead() {
+				b.Fatal("not retryable")
+			}
+		}
+	})
 }
 
 // decideUntil lets all attempts before the nth fail, and returns the last decision.

@@ -10,35 +10,49 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// peer is a program of Node.js with the packages with which the specifications
-// repository checks and converts suites: js-yaml, which must have version 5, and ajv.
+// peer is a program of Node.js with the packages with which the specifications repository checks and converts suites:
+// js-yaml, which must have version 5, and ajv. It validates files and folders as `utr validate` does: it reads the JSON
+// twin of each YAML file, compares them, and validates both.
 const peer = `
-const fs = require("fs"), yaml = require("js-yaml"), Ajv = require("ajv").default;
+const fs = require("fs"), path = require("path"), {isDeepStrictEqual} = require("util");
+const yaml = require("js-yaml"), Ajv = require("ajv").default;
 const options = {schema: yaml.CORE_SCHEMA.withTags(yaml.mergeTag)};
-const [task, schemas, ...files] = process.argv.slice(1);
+const [task, schemas, ...paths] = process.argv.slice(1);
 const ajv = new Ajv({strict: false}), compiled = {};
-let valid = 0;
-for (const file of files) {
+const text = file => fs.readFileSync(file, "utf8");
+const filesOf = p => !fs.statSync(p).isDirectory() ? [p] :
+	fs.readdirSync(p).filter(name => name[0] != ".").flatMap(name => filesOf(path.join(p, name)));
+function isValid(suite) {
+	const version = suite?.schemaVersion?.split(".").slice(0, 2).join(".");
+	if (!version) return false;
+	compiled[version] ??= ajv.compile(JSON.parse(text(schemas + "/schema-" + version + ".json")));
+	return compiled[version](suite);
+}
+let valid = 0, twins = 0;
+for (const file of paths.flatMap(filesOf)) {
 	try {
-		const suite = yaml.load(fs.readFileSync(file, "utf8"), options);
+		const stem = file.replace(/\.(yml|yaml|json)$/, ""), isYAML = /\.ya?ml$/.test(file);
+		if (!isYAML && (!file.endsWith(".json") || fs.existsSync(stem + ".yml"))) continue;
+		const suite = isYAML ? yaml.load(text(file), options) : JSON.parse(text(file));
 		if (task === "convert") {
-			fs.writeFileSync(file.replace(/yml$/, "json"), JSON.stringify(suite, null, 2) + "\n");
-		} else {
-			const version = suite.schemaVersion.split(".").slice(0, 2).join(".");
-			compiled[version] ??= ajv.compile(JSON.parse(fs.readFileSync(schemas + "/schema-" + version + ".json", "utf8")));
-			if (!compiled[version](suite)) continue;
+			fs.writeFileSync(stem + ".json", JSON.stringify(suite, null, 2) + "\n");
+		} else if (isYAML && fs.existsSync(stem + ".json")) {
+			const twin = JSON.parse(text(stem + ".json"));
+			if (isDeepStrictEqual(suite, twin)) twins++;
+			if (!isValid(twin)) continue;
 		}
+		if (task === "validate" && !isValid(suite)) continue;
 		valid++;
 	} catch (error) {
 		if (process.env.PEER_DEBUG) console.error(file, error.message);
 	}
 }
-console.log(valid);
+console.log(valid, twins);
 `
 
 // BenchmarkAuthors measures whole processes, from start to exit: the commands for
 // authors of suites, and Node.js with js-yaml and ajv, which has neither positions nor
-// semantic checks. The files are those of BenchmarkLoad.
+// semantic checks. Both validate the same folder with its twins; the files that they convert are those of BenchmarkLoad.
 func BenchmarkAuthors(b *testing.B) {
 	dir := corpus(b)
 	schemas := filepath.Dir(testkit.OfficialSchema(b, "1.0"))
@@ -62,30 +76,32 @@ func BenchmarkAuthors(b *testing.B) {
 	run := func(name string, units int, unit string, env []string, command ...string) {
 		b.Run(name, func(b *testing.B) {
 			var out []byte
+			var busy float64
 			for b.Loop() {
 				c := exec.Command(command[0], command[1:]...)
 				c.Env = env
 				if out, err = c.CombinedOutput(); err != nil {
 					b.Fatalf("%s: %s", err, out)
 				}
+				busy += float64((c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Nanoseconds())
 			}
 			b.Logf("%s", out[max(0, len(out)-100):])
 			perUnit(b, units, unit)
+			b.ReportMetric(busy/float64(b.N), "cpu-ns/op")
 		})
 	}
 	reads := filepath.Join(testkit.Root(b), "specs", "retryable-reads")
 	run("validate/files=1/who=utr", 1, "suite", os.Environ(), utr, "validate", files[0])
-	run("validate/who=utr", len(files), "suite", os.Environ(), utr, "validate", folder)
+	run("validate/who=utr", len(files), "suite", os.Environ(), utr, "validate", dir)
 	run("convert/who=utr", len(files), "suite", os.Environ(), "sh", "-c", "rm -f "+folder+"/*.json; exec "+utr+" convert "+folder)
 	run("audit/tests=100/who=utr", 100, "test", os.Environ(), utr, "audit", filepath.Join(reads, "collection-aggregate.yml"))
-	node, env := testkit.Node(b)
-	probe := exec.Command(node, "-e", "require('js-yaml'); require('ajv')")
+	env := append(os.Environ(), "NODE_PATH="+os.Getenv("UTR_NODE_PATH"))
+	probe := exec.Command("node", "-e", "require('js-yaml'); require('ajv')")
 	if probe.Env = env; probe.Run() != nil {
-		b.Skip("not verified: Node.js lacks js-yaml or ajv")
+		b.Skip("not verified: Node.js lacks js-yaml or ajv: npm install --prefix DIR js-yaml@5 ajv@8, UTR_NODE_PATH=DIR/node_modules")
 	}
-	for _, task := range []string{"validate", "convert"} {
-		script := "rm -f " + folder + `/*.json; exec "$@"`
-		command := []string{"sh", "-c", script, "sh", node, "-e", peer, "--", task, schemas}
-		run(task+"/who=node", len(files), "suite", env, append(command, files...)...)
-	}
+	run("validate/files=1/who=node", 1, "suite", env, "node", "-e", peer, "--", "validate", schemas, files[0])
+	run("validate/who=node", len(files), "suite", env, "node", "-e", peer, "--", "validate", schemas, dir)
+	run("convert/who=node", len(files), "suite", env, "sh", "-c", "rm -f "+folder+`/*.json; exec "$@"`, "sh",
+		"node", "-e", peer, "--", "convert", schemas, folder)
 }
