@@ -71,7 +71,7 @@ func greet(ctx context.Context, run runFunc, u uri) (d Description, err error) {
 		return d, err
 	}
 	d.Hosts = u.hosts
-	if hello.Sessions == nil { // Driver Sessions, "How to Check Whether a Deployment Supports Sessions"
+	if hello.Sessions == nil { // Driver Sessions, "How to Tell Whether a Connection Supports Sessions"
 		d.Lacks = append(d.Lacks, Sessions)
 	}
 	switch {

@@ -58,5 +58,5 @@ func codeFiles() []*file {
 		"and negative numbers have these codes is shown by recordings of 5.0."}, demands)
 	f.Entities = append(f.Entities, block(doc("database", doc("id", "nosuch", "client", "client", "databaseName", "utr-server-nosuch"))))
 	return []*file{f, serverFile("codes-standalone", "error codes of a standalone", servers("4.2", single), []string{
-		"What a standalone has not."}, standalone)}
+		"What a standalone does not have."}, standalone)}
 }
