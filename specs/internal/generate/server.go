@@ -179,12 +179,15 @@ func replied(name string, reply value) value {
 	return doc("commandSucceededEvent", doc("commandName", name, "reply", flexible(reply)))
 }
 
-// serverFile returns a suite of demands. Its client observes replies, and has two sessions.
+// serverFile returns a suite of demands. Its client observes replies, and has two sessions. They are not causally
+// consistent, because some drivers would add a read concern to commands.
 func serverFile(name, description string, require requirement, about []string, demands []demand) *file {
 	f := newFile(name, description, require, about...)
 	f.Clients = []client{{ID: "client", Observe: []string{"commandSucceededEvent", "commandFailedEvent"}, Ignore: []string{"abortTransaction"}}}
-	f.Objects, f.Sessions = []string{"admin", "database", "collection"}, true
-	f.Entities = []value{block(doc("session", doc("id", "another", "client", "client")))}
+	f.Objects = []string{"admin", "database", "collection"}
+	for _, id := range []string{"session", "another"} {
+		f.Entities = append(f.Entities, block(doc("session", doc("id", id, "client", "client", "sessionOptions", doc("causalConsistency", false)))))
+	}
 	for _, d := range demands {
 		t := test{Description: d.Says, Require: d.Require, Outcome: d.Outcome, Steps: d.Steps}
 		var events []value

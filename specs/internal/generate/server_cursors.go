@@ -62,7 +62,7 @@ func cursorFiles() []*file {
 		"The life of a cursor (Find, getMore and killCursors Commands). Codes for which recordings of 5.0 are the only proof require it."}, demands)
 
 	opens := func(reply string) value {
-		return flow("{ cursor: { id: { $$type: long }, firstBatch: [ " + reply + " ] } }")
+		return flow("{ cursor: { id: { $$type: [ int, long ] }, firstBatch: [ " + reply + " ] } }")
 	}
 	more := func(id, reply string) value {
 		return replied("getMore", flow("{ cursor: { id: "+id+", "+ns("documents")+", nextBatch: [ "+reply+" ] } }"))
@@ -86,12 +86,12 @@ func cursorFiles() []*file {
 		live.seen(c.name+" with batchSize 0 returns no documents, and getMore returns them: the cursor has begun (S55)", requirement{},
 			iterate(c.plain+c.empty, 0), replied(c.name, opens("")), more(zero, one+", "+two+", "+three))
 		live.seen("getMore of "+c.name+" returns a batch of its own batchSize: the id stays until the last one (S55)", requirement{},
-			iterate(c.plain+c.empty, 2), replied(c.name, opens("")), more("{ $$type: long }", one+", "+two), more(zero, three))
+			iterate(c.plain+c.empty, 2), replied(c.name, opens("")), more("{ $$type: [ int, long ] }", one+", "+two), more(zero, three))
 	}
 	const cursor = "cursor"
 	open := block(doc("name", "createFindCursor", "object", "collection", "arguments", flow("{ filter: {}, sort: { _id: 1 }, batchSize: 2 }"), "saveResultAsEntity", cursor))
 	live.seen("killCursors ends a cursor and lists it: the driver has closed it (S53)", requirement{}, []value{open, doc("name", "close", "object", cursor)},
-		replied("find", opens(one+", "+two)), replied("killCursors", flow("{ cursorsKilled: [ { $$type: long } ], cursorsNotFound: [], cursorsAlive: [], cursorsUnknown: [] }")))
+		replied("find", opens(one+", "+two)), replied("killCursors", flow("{ cursorsKilled: [ { $$type: [ int, long ] } ], cursorsNotFound: [], cursorsAlive: [], cursorsUnknown: [] }")))
 
 	tail := func(name string) value { return doc("name", name, "object", cursor) }
 	tailed := block(doc("name", "createFindCursor", "object", "capped", "arguments", flow("{ filter: {}, cursorType: tailable }"), "saveResultAsEntity", cursor))
@@ -103,7 +103,7 @@ func cursorFiles() []*file {
 		return doc("name", "insertOne", "object", "capped", "arguments", doc("document", doc("_id", id)))
 	}
 	created, inserted := replied("create", doc("ok", 1)), replied("insert", doc("ok", 1, "n", 1))
-	empty := replied("getMore", flow("{ cursor: { id: { $$type: long }, nextBatch: [] } }"))
+	empty := replied("getMore", flow("{ cursor: { id: { $$type: [ int, long ] }, nextBatch: [] } }"))
 	tailing := serverFile("cursors-tailable", "tailable cursors", servers("4.2", monitored), []string{
 		"A tailable cursor outlives its last document (Find, getMore and killCursors Commands)."}, nil)
 	tailing.Clients[0].Ignore = []string{"drop"} // it fails if there is no such collection
@@ -111,8 +111,8 @@ func cursorFiles() []*file {
 	tailing.seen("a tailable cursor lives on at the end, and returns documents that are inserted later: it follows the collection (S56)", requirement{},
 		made(put(1), tailed, merge(tail("iterateUntilDocumentOrError"), doc("expectResult", doc("_id", 1))), tail("iterateOnce"), put(2),
 			merge(tail("iterateUntilDocumentOrError"), doc("expectResult", doc("_id", 2)))),
-		created, inserted, replied("find", flow("{ cursor: { id: { $$type: long }, firstBatch: [ { _id: 1 } ] } }")), empty, inserted,
-		replied("getMore", flow("{ cursor: { id: { $$type: long }, nextBatch: [ { _id: 2 } ] } }")))
+		created, inserted, replied("find", flow("{ cursor: { id: { $$type: [ int, long ] }, firstBatch: [ { _id: 1 } ] } }")), empty, inserted,
+		replied("getMore", flow("{ cursor: { id: { $$type: [ int, long ] }, nextBatch: [ { _id: 2 } ] } }")))
 	tailing.seen("a tailable cursor on an empty collection has id 0: there is no document whose place it could keep (S56)", servers("5.0", monitored),
 		made(tailed), created, replied("find", flow("{ cursor: { id: "+zero+", firstBatch: [] } }")))
 	return []*file{f, live, tailing}

@@ -26,7 +26,7 @@ var helloFacts = []fact{
 		"connectionId: { $$type: [ int, long, double ] }", "", "S4"},
 	{"states localTime as a date", "drivers compute the staleness of secondaries from such times", "localTime: { $$type: date }", "", "S4"},
 	{"states topologyVersion", "drivers ignore replies that are older than what they know",
-		"topologyVersion: { processId: { $$type: objectId }, counter: { $$type: long } }", "4.4", "S5"},
+		"topologyVersion: { processId: { $$type: objectId }, counter: { $$type: [ int, long ] } }", "4.4", "S5"},
 }
 
 // stateFacts are the fields by kind of server, of a primary in a replica set.
@@ -65,7 +65,7 @@ var stateFacts = []struct {
 	}},
 	{clusters, []fact{
 		{"states $clusterTime with its signature", "drivers send it with later commands, to every server",
-			"$clusterTime: { clusterTime: { $$type: timestamp }, signature: { hash: { $$type: binData }, keyId: { $$type: long } } }", "", "S9"},
+			"$clusterTime: { clusterTime: { $$type: timestamp }, signature: { hash: { $$type: binData }, keyId: { $$type: [ int, long ] } } }", "", "S9"},
 		{"states operationTime", "sessions with causal consistency read no earlier state", "operationTime: { $$type: timestamp }", "", "S9"},
 	}},
 }
@@ -120,7 +120,7 @@ func helloFiles() []*file {
 	awaited := []demand{
 		{"hello answers at once if the topologyVersion is of another process: the server has restarted (S11)", requirement{},
 			[]step{send("hello: 1, " + stale + ", maxAwaitTimeMS: { $numberLong: \"60000\" }").
-				gets("isWritablePrimary: true, topologyVersion: { processId: { $$type: objectId }, counter: { $$type: long } }")}, nil},
+				gets("isWritablePrimary: true, topologyVersion: { processId: { $$type: objectId }, counter: { $$type: [ int, long ] } }")}, nil},
 		{"hello refuses a topologyVersion without maxAwaitTimeMS: a driver would wait forever (S11)", servers("4.4", single|sets),
 			[]step{send("hello: 1, " + stale).fails(code{31368, ""})}, nil},
 		{"hello refuses maxAwaitTimeMS without a topologyVersion: there is nothing to wait for (S11)", servers("4.4", single|sets),

@@ -93,41 +93,48 @@ func serverRules() []serverRule {
 // requirementsPage is the page of the rules, relative to package specs.
 const requirementsPage = "../docs/server/requirements.md"
 
-// requirements returns the text of the page, whose table says which rule has how many tests in which suites.
-func requirements(s specification) string {
-	var b strings.Builder
-	b.WriteString(`# What a server must do
+// introduction begins the page of the rules. A tilde stands for a backquote.
+const introduction = `# What a server must do
 
 This page is for those who make or choose a server that speaks MongoDB's protocol: what drivers rely on, as rules with
-numbers. The suites of ` + "`specs/server`" + ` judge a server by them:
+numbers. The suites of ~specs/server~ judge a server by them:
 
-` + "```" + `
+~~~
 $ utr run --uri 'mongodb://localhost:27017/?replicaSet=rs0' server
-` + "```" + `
+~~~
 
 The suites send commands as they are, so that a failure points at the server and not at a driver. Most tests use
-` + "`runCommand`" + `: fields of hello, error codes, labels, and retryable writes and transactions with numbers of their own. Batches
-of cursors are seen in the events of a driver that iterates them. A description says what the server does, why drivers
-need it, and the number of the rule.
+~runCommand~: fields of hello, error codes, labels, and retryable writes and transactions with numbers of their own.
+Batches of cursors are seen in the events of a driver that iterates them. A description says what the server does, why
+drivers need it, and the number of the rule. The reference engine, which is the default, sends what the suites say.
+Other drivers pass most tests; some change commands that they recognize, such as the transaction number of a commit.
 
 **Where the rules come from.** Each expectation was first seen in the reply of a real server, MongoDB 4.9 or 5.0: a
-test of this repository looks it up in recordings, which are not part of it. The table names the scenarios, and the
-section of the specifications that drivers follow. A rule with a condition has it in ` + "`runOnRequirements`" + `, and the comment of
-the suite names its source: a version from which a specification has the rule, or the oldest recorded version with it.
-What nobody recorded, such as messages, is not expected.
+test of this repository looks it up in recordings, which are not part of it. Only the wire versions of other releases,
+and that servers before 4.4 add no labels, come from the specifications. The table names the scenarios, and the
+section of the specifications that drivers follow. A rule with a condition has it in ~runOnRequirements~, and the
+comment of the suite names its source: a version from which a specification has the rule, or the oldest recorded
+version with it. What nobody recorded, such as messages, is not expected.
 
-**Which tests run.** A standalone, a replica set, a mongos and a load balancer each have tests of their own; ` + "`utr doctor`" + `
-says which would run. ` + "`labels*` and `fail-points*`" + ` require a server with test commands (` + "`enableTestCommands`" + `), because with
-` + "`--fail-points proxy`" + ` they would judge the proxy. ` + "`secondary`" + ` requires a secondary, which no requirement can express.
+**Which tests run.** A standalone, a replica set, a mongos and a load balancer each have tests of their own; ~utr
+doctor~ says which would run. ~labels*~ and ~fail-points*~ require a server with test commands (~enableTestCommands~),
+because with ~--fail-points proxy~ they would judge the proxy. ~secondary~ requires a secondary, which no requirement
+can express.
 
-**The embedded deployment** passes all of them on every topology at every version that it offers. Servers that depart in
-known ways have a list with a reason for each ([known failures](../start/running.md#known-failures-and-flaky-tests)).
+**The embedded deployment** passes all of them on every topology at every version that it offers. Servers that depart
+in known ways have a list with a reason for each ([known
+failures](../start/running.md#known-failures-and-flaky-tests)).
 
 <!-- This page is made by go generate ./specs. -->
 
 | rule | what a server does | specification | recordings | suites | tests |
 |---|---|---|---|---|---|
-`)
+`
+
+// requirements returns the text of the page, whose table says which rule has how many tests in which suites.
+func requirements(s specification) string {
+	var b strings.Builder
+	b.WriteString(strings.ReplaceAll(introduction, "~", "`"))
 	for i, r := range serverRules() {
 		id, tests := fmt.Sprintf("S%d", i+1), 0
 		var suites []string
