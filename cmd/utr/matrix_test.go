@@ -130,8 +130,8 @@ func TestNightNamesWhatIsLeft(t *testing.T) {
 	})
 	n.replace("embedded: single", "orchestration: {url: '"+s.URL+"', cluster: single}")
 	for end, signal := range map[string]func(*utrtest.Process){
-		"(interrupted; ":                      func(u *utrtest.Process) { u.Signal(syscall.SIGTERM) },
-		"(its process died: signal: killed; ": func(u *utrtest.Process) { testkit.Check(t, syscall.Kill(child(t, u), syscall.SIGKILL)) },
+		"interrupted; ":                      func(u *utrtest.Process) { u.Signal(syscall.SIGTERM) },
+		"its process died: signal: killed; ": func(u *utrtest.Process) { testkit.Check(t, syscall.Kill(child(t, u), syscall.SIGKILL)) },
 	} {
 		_ = os.RemoveAll(n.results) // otherwise begin would find the earlier report
 		u := n.begin("--only", "slow")

@@ -52,7 +52,7 @@ func TestCommandsOfALock(t *testing.T) {
 	testkit.Equal(t, "removed", h == nil, true)
 	for _, command := range sent {
 		name, _, _ := strings.Cut(strings.TrimPrefix(command, `{"`), `"`)
-		if !strings.Contains(" isMaster findAndModify find delete ", " "+name+" ") || strings.Contains(command, "$$") ||
+		if !strings.Contains(" isMaster findAndModify aggregate delete ", " "+name+" ") || strings.Contains(command, "$$") ||
 			strings.Contains(command, `"update": [`) || strings.Contains(command, "$expr") {
 			t.Errorf("not every server has what this command needs: %s", command)
 		}

@@ -37,7 +37,7 @@ type Store interface {
 	Close()
 }
 
-// Document implements Store with commands that any server has: no pipelines, no expressions.
+// Document implements Store with commands that any server has: no updates by pipelines, no expressions.
 type Document struct {
 	// Run runs a command on the deployment.
 	Run func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
@@ -151,8 +151,9 @@ func (d *Document) Read(ctx context.Context) (*Holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	reply, err := d.run(ctx, Database, bson.D{{Key: "find", Value: Collection},
-		{Key: "filter", Value: bson.D{{Key: "_id", Value: lockID}}}, {Key: "limit", Value: 1}})
+	// A fail point that an earlier run left is more often one of find.
+	reply, err := d.run(ctx, Database, bson.D{{Key: "aggregate", Value: Collection}, {Key: "cursor", Value: bson.D{}},
+		{Key: "pipeline", Value: bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "_id", Value: lockID}}}}}}})
 	if err != nil {
 		return nil, err
 	}

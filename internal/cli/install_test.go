@@ -18,8 +18,9 @@ func TestInstallAtTheSameTime(t *testing.T) {
 	b := newBench(t)
 	all, err := matrix.ParseAdapters("engines.yml", []byte(`py: {command: "${folder:-.}/py", install: "echo ${version} >> installed; echo half > ${folder}/py; sleep 0.3; echo whole > ${folder}/py"}`), b.Getenv, nil)
 	testkit.Check(t, err)
+	errors := &whole{new(sync.Mutex), &b.err}
 	install := func() string {
-		c := &call{program: &b.Program, errors: &whole{new(sync.Mutex), &b.err}}
+		c := &call{program: &b.Program, errors: errors}
 		at, err := c.install(t.Context(), all[0], "1.2")
 		if err != nil {
 			return err.Error()

@@ -131,9 +131,6 @@ func (x *exchange) speculative() (bson.D, error) {
 	return reply, nil
 }
 
-// saslname decodes the name of a user in a message (RFC 5802, 5.1).
-var saslname = strings.NewReplacer("=2C", ",", "=3D", "=")
-
 func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	k.sasl = nil
 	name, _ := body.Lookup("mechanism").StringValueOK()
@@ -143,7 +140,7 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	}
 	c := &conversation{}
 	server, err := m.hash.NewServer(func(user string) (scram.StoredCredentials, error) {
-		if c.user = k.server.cluster.Users.find(db, saslname.Replace(user)); c.user == nil {
+		if c.user = k.server.cluster.Users.find(db, user); c.user == nil {
 			return scram.StoredCredentials{}, errAuthentication
 		}
 		credentials, ok := c.user.credentials[name]
