@@ -64,7 +64,7 @@ func table(output string) string {
 		if ours == nil || peer == nil {
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.1f | %s |\n", c.work, duration(ours["ns/op"]), c.name, duration(peer["ns/op"]),
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.2g | %s |\n", c.work, duration(ours["ns/op"]), c.name, duration(peer["ns/op"]),
 			peer["ns/op"]/ours["ns/op"], busy(ours, peer))
 	}
 	return b.String()

@@ -27,7 +27,7 @@ PASS
 | work | `+"`utr`"+` | peer | the peer takes | times as long | CPU time |
 |---|---|---|---|---|---|
 | validate the specifications repository, twins compared | 500ms | Node.js: js-yaml 5, JSON.parse, ajv 8 | 2.15s | 4.3 | 800ms, 2.6s |
-| decide after a failed read | 150ns | Go driver: `+"`Error.RetryableRead`"+`, a part of it | 20ns | 0.1 |  |
+| decide after a failed read | 150ns | Go driver: `+"`Error.RetryableRead`"+`, a part of it | 20ns | 0.14 |  |
 <!-- end -->
 below
 `)
