@@ -185,25 +185,7 @@ func shell(ctx context.Context, command string, at matrix.Adapter, out, said io.
 	cmd := exec.Command("sh", "-c", command)
 	cmd.Dir, cmd.Env = at.Directory, slices.Concat(childEnvironment(os.Environ()), at.Environment)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, said, time.Second
-	started, ended := make(chan error, 1), make(chan error, 1)
-	processgroup.Start(cmd, func(err error) {
-		started <- err
-		if err == nil {
-			ended <- cmd.Wait()
-		}
-	})
-	if err := <-started; err != nil {
-		return err
-	}
-	defer func() { _ = processgroup.Kill(cmd.Process) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-		_ = processgroup.Kill(cmd.Process)
-		<-ended
-		return context.Cause(ctx)
-	}
+	return processgroup.Run(ctx, cmd)
 }
 
 // lastWords keeps the end of a command's output. Its methods may be called concurrently.

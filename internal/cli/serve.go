@@ -364,30 +364,15 @@ func (p *pipe) runApplication(ctx context.Context, c *call, uri string, play *bl
 	command.Env = append(os.Environ(), "MONGODB_URI="+uri)
 	command.Stdin, command.Stdout, command.Stderr = c.program.Stdin, c.program.Stdout, c.errors
 	command.WaitDelay = time.Second // for children that keep its output open
-	started, ended := make(chan struct{}), make(chan error, 1)
-	processgroup.Start(command, func(err error) {
-		close(started)
-		if err == nil {
-			err = command.Wait()
-			_ = processgroup.Kill(command.Process)
-		}
-		ended <- err
-	})
-	select {
-	case err := <-ended:
-		if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
-			return &exitError{code: ExitFailed, err: fmt.Errorf("%s: %w", c.paths[1], err)}
-		}
-		if errors.Is(err, exec.ErrWaitDelay) { // the command succeeded
-			return nil
-		}
-		return err
-	case <-ctx.Done():
-		<-started
-		if command.Process != nil {
-			_ = processgroup.Kill(command.Process)
-		}
-		<-ended
+	err := processgroup.Run(ctx, command)
+	failed := (*exec.ExitError)(nil)
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return &exitError{code: ExitFailed, err: fmt.Errorf("%s did not end within %s", c.paths[1], p.timeout)}
+	case errors.As(err, &failed):
+		return &exitError{code: ExitFailed, err: fmt.Errorf("%s: %w", c.paths[1], err)}
+	case errors.Is(err, exec.ErrWaitDelay): // the command succeeded
+		return nil
 	}
+	return err
 }

@@ -3,6 +3,7 @@
 package processgroup
 
 import (
+	"context"
 	"os/exec"
 	"runtime"
 )
@@ -17,4 +18,29 @@ func Start(c *exec.Cmd, attend func(err error)) {
 		defer runtime.UnlockOSThread()
 		attend(c.Start())
 	}()
+}
+
+// Run starts a command in a group of its own, and waits for it as exec.Cmd.Run does. When it or ctx ends, so do all
+// processes of its group. The error is that of the command, or the cause of ctx.
+func Run(ctx context.Context, cmd *exec.Cmd) error {
+	started, ended := make(chan struct{}), make(chan error, 1)
+	Start(cmd, func(err error) {
+		close(started)
+		if err == nil {
+			err = cmd.Wait()
+			_ = Kill(cmd.Process)
+		}
+		ended <- err
+	})
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		<-started
+		if cmd.Process != nil {
+			_ = Kill(cmd.Process)
+		}
+		<-ended
+		return context.Cause(ctx)
+	}
 }
