@@ -56,8 +56,8 @@ func spanList(m *Matcher, what string, want *source.Value, got []*spanTree, extr
 	}
 }
 
-// nestedSpans compares the spans inside two that are paired, and returns their rows. If there are no two alike spans,
-// that is the difference: those inside are only listed.
+// nestedSpans compares the spans inside two that are paired, and returns their rows. If one is
+// missing or their names differ, that is the difference, and the spans inside are only listed.
 func (m *Matcher) nestedSpans(want *source.Value, got *spanTree, extra bool, indent string) (rows []result.Row) {
 	if want != nil && got != nil && alikeSpans(want, got) {
 		inside := want.Get("nested")

@@ -128,7 +128,7 @@ func TestTracingOptions(t *testing.T) {
 		spans           int
 		text            string // of a find
 	}{
-		{"the default is no tracing", "", "", Tracing{}, `{}`, 0, ""},
+		{"spans are not made by default", "", "", Tracing{}, `{}`, 0, ""},
 		{"disabled by the environment", "false", "", Tracing{}, `{}`, 0, ""},
 		{"enabled by the environment", "true", "", Tracing{}, `{}`, 2, ""},
 		{"another way to enable it", "1", "", Tracing{}, `{}`, 2, ""},

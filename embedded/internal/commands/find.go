@@ -107,7 +107,7 @@ func (q *findCommand) run() (bson.D, error) {
 		q.order = q.scanOrder()
 	}
 	src := &scan{q: q, c: c, left: q.limit, at: q.concern.time(now)}
-	if c == nil && !mongos(q.s.req) { // a mongod needs no snapshot: there is nothing to read
+	if c == nil && !mongos(q.s.req) { // a mongod does not take a snapshot of a missing collection
 		src.at = nil
 	}
 	records, err := q.records(c)

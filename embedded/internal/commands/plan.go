@@ -160,7 +160,8 @@ func (s *call) hinted(name string, hint any, q canonical) (c *store.Collection, 
 	return c, x, err
 }
 
-// hintedIndex returns the index that a hint names, nil if it asks for none, or an error if there is no such index.
+// hintedIndex returns the index that a hint names. It returns nil without a hint for an index, and an error if the index
+// does not exist.
 func hintedIndex(c *store.Collection, hint any, q canonical) (*store.Index, error) {
 	_, isName := hint.(string)
 	key, isKey := hint.(bson.D)

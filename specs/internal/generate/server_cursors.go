@@ -51,7 +51,7 @@ func cursorFiles() []*file {
 			[]step{send("killCursors: documents, cursors: [ { $numberLong: \"12345\" } ]").
 				gets("cursorsKilled: [], cursorsNotFound: [ { $numberLong: \"12345\" } ], cursorsAlive: [], cursorsUnknown: []")}, nil},
 		refusal("find with a negative batchSize is refused: no driver sends it (S54)", servers("5.0", 0), send("find: documents, batchSize: -1").fails(code{51024, ""})),
-		refusal("find with awaitData but not tailable is FailedToParse: there is nothing to wait for (S54)", requirement{},
+		refusal("find with awaitData but not tailable is FailedToParse: only a tailable cursor can wait (S54)", requirement{},
 			send("find: documents, awaitData: true").fails(failedToParse)),
 		refusal("find with tailable on a plain collection is BadValue: only capped collections keep the order of inserts (S54)", requirement{},
 			send("find: documents, tailable: true").fails(badValue)),
