@@ -11,6 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/deployment/lock"
+	"github.com/unified-test-runner/utr/internal/owntime"
 )
 
 // Clean removes what a run that has ended left on a deployment: its lock and the fail points that suites set. It
@@ -110,7 +111,7 @@ func (u uri) bare(host string) runFunc {
 		if u.api != "" {
 			command = append(command, bson.E{Key: "apiVersion", Value: u.api})
 		}
-		ctx, cancel := context.WithTimeoutCause(ctx, bareLimit, fmt.Errorf("%s did not answer within %s", host, bareLimit))
+		ctx, cancel := owntime.Limit(ctx, bareLimit, fmt.Errorf("%s did not answer within %s", host, bareLimit))
 		defer cancel()
 		return direct.Run(ctx, withPort(host), secure, database, command)
 	}

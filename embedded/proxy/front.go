@@ -51,9 +51,6 @@ func (a about) role() commands.Role {
 	return commands.Standalone
 }
 
-// askLimit bounds questions to a server.
-const askLimit = 5 * time.Second
-
 // accept serves clients until the proxy is closed.
 func (f *front) accept() {
 	for {
@@ -71,12 +68,10 @@ func (f *front) accept() {
 
 func (f *front) serve(client net.Conn) {
 	defer f.owns(client)()
-	ctx, cancel := context.WithTimeout(f.proxy.ctx, askLimit)
-	defer cancel()
-	if !f.proxy.Balanced && !f.known(ctx) {
+	if !f.proxy.Balanced && !f.known(f.proxy.ctx) {
 		return
 	}
-	behind, err := f.dial(ctx)
+	behind, err := f.dial(f.proxy.ctx)
 	if err != nil {
 		return
 	}
@@ -180,7 +175,8 @@ func (f *front) learn(hello bson.Raw) {
 	f.about = about{int(version), message == "isdbgrid", err == nil}
 }
 
-// ask sends a command on the proxy's own connection. It tries once more if that was closed.
+// ask sends a command on the proxy's own connection. It tries once more if that was closed. A server that does not answer
+// makes the client wait, as it would without the proxy.
 func (f *front) ask(ctx context.Context, question bson.D) (reply bson.Raw, err error) {
 	f.asking.Lock()
 	defer f.asking.Unlock()
@@ -226,8 +222,6 @@ func exchange(ctx context.Context, behind net.Conn, question bson.D) (bson.Raw, 
 // baseBackoff returns the field that errors of an overloaded server have (Client Backpressure, "Overload retry policy").
 func (f *front) baseBackoff(ctx context.Context) (field bson.D) {
 	const name = "externalClientBaseBackoffMS"
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
 	reply, err := f.ask(ctx, bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}})
 	ms, _ := reply.Lookup(name).AsInt64OK()
 	return value.AddIf(nil, err == nil && ms > 0, "baseBackoffMS", ms)
@@ -235,8 +229,6 @@ func (f *front) baseBackoff(ctx context.Context) (field bson.D) {
 
 // times returns the fields with which a reply of the server ends now, and its topologyVersion.
 func (f *front) times(ctx context.Context) (version, times bson.D) {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
 	hello, err := f.hello(ctx)
 	if err != nil {
 		return nil, nil
