@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +53,7 @@ func writeSite(c *call, dir string, names []string) error {
 	if !slices.ContainsFunc(reports, func(r *site.Report) bool { return r.Tests() > 0 }) {
 		return usage("no report has a test")
 	}
-	pages := site.New(reports, knownDeviations())
+	pages := site.New(reports, compare.BySuite())
 	files := pages.Files(func(to io.Writer, r *site.Report, earlier []*site.Report) error {
 		return writeDetail(to, r.Name, earlier)
 	})
@@ -74,15 +73,6 @@ func writeSite(c *call, dir string, names []string) error {
 		}
 	}
 	return c.print(fmt.Sprintf("%s: %s\n", filepath.Join(dir, "index.html"), pages))
-}
-
-// knownDeviations describes the deviations of drivers, by suite of specs/deviations.
-func knownDeviations() map[string]string {
-	known := map[string]string{}
-	for _, d := range compare.Deviations() {
-		known[strings.TrimSuffix(d.Suite, ".yml")] = d.ID + ": " + d.Title + "; " + d.Section
-	}
-	return known
 }
 
 // writeDetail writes the HTML report of a run.

@@ -28,6 +28,17 @@ type Deviation struct {
 	example        Schedule // the schedule of the suite
 }
 
+// BySuite says what each suite of specs/deviations is about, by its name.
+func BySuite() map[string]string {
+	known := map[string]string{}
+	for _, d := range Deviations() {
+		if d.Suite != "" {
+			known[strings.TrimSuffix(d.Suite, ".yml")] = d.ID + ": " + d.Title + "; " + d.Section
+		}
+	}
+	return known
+}
+
 func by(engines ...string) []string { return engines }
 
 // of reports whether an engine has the deviation.

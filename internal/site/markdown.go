@@ -16,21 +16,13 @@ import (
 //go:embed head.md
 var head string
 
-// Markdown returns docs/drivers.md. It explains every failure, so a red test is an error, and so is one that did not
-// run.
+// Markdown returns docs/drivers.md, which shows the newest release of each driver. It explains every failure, so a red
+// test is an error, and so is one that did not run.
 func Markdown(r *Report) (string, error) {
-	if len(r.Groups) == 0 {
-		return "", errors.New("no tests")
+	if err := r.explained(); err != nil {
+		return "", err
 	}
-	for _, g := range r.Groups {
-		if red := g.causes.List(); len(red) > 0 {
-			return "", fmt.Errorf("%s: %s", red[0].Status, red[0].Test)
-		}
-		if g.ExitCode() != 0 {
-			return "", fmt.Errorf("%s, %s: %s", g.Engine, g.Suites, report.Faults(g.Summary)[0])
-		}
-	}
-	engines := Engines([]*Report{r})
+	engines := newest(Engines([]*Report{r}))
 	var b strings.Builder
 	b.WriteString(head)
 	for _, e := range engines {
@@ -50,6 +42,22 @@ func Markdown(r *Report) (string, error) {
 		table(&b, "does not support", missing)
 	}
 	return b.String(), nil
+}
+
+// explained returns an error if a test of the report is red or did not run.
+func (r *Report) explained() error {
+	if len(r.Groups) == 0 {
+		return errors.New("no tests")
+	}
+	for _, g := range r.Groups {
+		if red := g.causes.List(); len(red) > 0 {
+			return fmt.Errorf("%s: %s", red[0].Status, red[0].Test)
+		}
+		if g.ExitCode() != 0 {
+			return fmt.Errorf("%s, %s: %s", g.Engine, g.Suites, report.Faults(g.Summary)[0])
+		}
+	}
+	return nil
 }
 
 func table(b *strings.Builder, title string, rows []Count) {

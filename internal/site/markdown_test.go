@@ -18,14 +18,22 @@ func verdict(cell, file string, status result.Status, kind result.SkipKind, reas
 // saved is the report of a run with verdicts.
 func saved(t *testing.T, started result.RunStarted, sum result.Summary, verdicts ...*result.Verdict) *Report {
 	t.Helper()
+	return parse(t, written(started, sum, nil, verdicts...))
+}
+
+// written is the JSON report of a run, which has the engines of cells.
+func written(started result.RunStarted, sum result.Summary, cells []result.CellFinished, verdicts ...*result.Verdict) *bytes.Buffer {
 	var text bytes.Buffer
 	r := report.New("memory", report.JSON(), &text)
 	r.Note(started)
 	for _, v := range verdicts {
 		r.Note(result.TestFinished{Verdict: v})
 	}
+	for _, c := range cells {
+		r.Note(c)
+	}
 	r.Note(result.RunFinished{Summary: sum})
-	return parse(t, &text)
+	return &text
 }
 
 func parse(t *testing.T, from io.Reader) *Report {

@@ -1,5 +1,5 @@
 // Package site turns JSON reports into static pages: an index of engines and suites, a page for each engine with its
-// deviations and its history, and badges. docs/drivers.md shows the same results as Markdown.
+// deviations and its history, and badges. docs/drivers.md and docs/driver/releases.md show the same results as Markdown.
 package site
 
 import (
@@ -48,8 +48,16 @@ const deviations = "deviations"
 
 // Read reads a JSON report. If the report has no time, the run has the time written.
 func Read(name string, from io.Reader, written time.Time) (*Report, error) {
+	return read(name, from, written, func(*result.Verdict) {})
+}
+
+// read is Read that also calls a function for each verdict.
+func read(name string, from io.Reader, written time.Time, also func(*result.Verdict)) (*Report, error) {
 	r := &Report{Name: name, Began: written}
-	p, err := report.Scan(name, from, func(v *result.Verdict) { r.groupOf(v.Test.Cell, v.Test.File).add(v) })
+	p, err := report.Scan(name, from, func(v *result.Verdict) {
+		r.groupOf(v.Test.Cell, v.Test.File).add(v)
+		also(v)
+	})
 	switch {
 	case err != nil:
 		return nil, err
@@ -146,7 +154,7 @@ func word(s result.Status, why string) string {
 }
 
 // limits match what a reason begins with: the versions or the day of the failure, and whether it depends on timing.
-var limits = regexp.MustCompile(`^(?:since \d[^: ]* ?)?(?:until \d[^:]*)?(?:: )?(?:sometimes: )?`)
+var limits = regexp.MustCompile(`^(?:since (?P<since>\d[^: ]*) ?)?(?:until (?P<until>\d[^:]*))?(?:: )?(?P<sometimes>sometimes: )?`)
 
 // why returns what a driver does differently, from the reason of a known failure.
 func why(reason string) string { return reason[len(limits.FindString(reason)):] }
