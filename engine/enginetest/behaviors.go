@@ -359,29 +359,41 @@ func completesWrites(k *bench) {
 
 func logsCanceled(k *bench) {
 	k.check(k.entity("database", "admin", `{"client": "client", "databaseName": "admin"}`))
-	k.failPoint(`{"times": 1}`, `{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 200}`)
-	last := k.now()
+	inserted := 0
+	for block := 200 * time.Millisecond; ; block *= 2 { // on a busy machine, the insert may end before it is canceled
+		k.failIf(block > 2*time.Second, "a canceled operation returned no error")
+		k.failPoint(`{"times": 1}`,
+			fmt.Sprintf(`{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": %d}`, block.Milliseconds()))
+		last := k.now()
+		err := k.cancelInsert()
+		other := func(e result.Event) bool { return e.CommandName != "insert" }
+		sent := slices.DeleteFunc(k.seen(last, result.CommandStarted), other)
+		k.failIf(len(sent) != 1, "the log has %s, want the canceled one", plural.Of(len(sent), "insert"))
+		for inserted++; k.count() != inserted; { // wait for the server, before the next behavior
+			k.check(k.ctx.Err())
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// cancelInsert cancels an insert when it has triggered a fail point with times: 1, and returns its error.
+func (k *bench) cancelInsert() *result.Error {
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
 	canceled := make(chan result.Outcome, 1)
-	go func() {
-		canceled <- k.doIn(ctx, "collection", "insertOne", `{"document": {"_id": 1}}`)
-	}()
-	for triggered := false; !triggered; { // by the insert
-		v := k.must("admin", "runCommand", `{"commandName": "getParameter", "command": {"getParameter": 1, "failpoint.failCommand": 1}}`)
+	go func() { canceled <- k.doIn(ctx, "collection", "insertOne", `{"document": {}}`) }()
+	for triggered := false; !triggered; {
+		v := k.must("admin", "runCommand",
+			`{"commandName": "getParameter", "command": {"getParameter": 1, "failpoint.failCommand": 1}}`)
 		doc, _ := v.Value.DocumentOK()
 		mode, ok := doc.Lookup("failpoint.failCommand", "mode").AsInt64OK()
 		k.failIf(!ok, "getParameter returns no mode of failCommand: %v", doc)
 		triggered = mode == 0
 	}
 	cancel()
-	k.failIf((<-canceled).Err == nil, "a canceled operation returned no error")
-	other := func(e result.Event) bool { return e.CommandName != "insert" }
-	sent := slices.DeleteFunc(k.seen(last, result.CommandStarted), other)
-	k.failIf(len(sent) != 1, "the log has %s, want the canceled one", plural.Of(len(sent), "insert"))
-	for k.count() != 1 { // wait for the server, before the next behavior
-		k.check(k.ctx.Err())
-	}
+	return (<-canceled).Err
 }
 
 // logsMessages also checks that engines without log messages reject observeLogMessages.
