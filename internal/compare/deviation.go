@@ -22,6 +22,9 @@ type Deviation struct {
 	// chance or the format cannot express it.
 	Suite string
 
+	// Code is the place in the code of the tested version of a driver, by engine, as far as it is known.
+	Code map[string]string
+
 	// test and schedule are the conditions under which it explains the differences of
 	// a test and of a schedule. Nil never holds.
 	test, schedule condition

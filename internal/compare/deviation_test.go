@@ -6,16 +6,19 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/internal/matrix"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// update rewrites docs/driver/deviations.md and specs/deviations: go generate.
+// update rewrites docs/driver/deviations.md, docs/driver/deviations and specs/deviations: go generate.
 var update = os.Getenv("UTR_UPDATE") != ""
 
 // golden compares a generated file with its expected text, or writes it.
@@ -25,7 +28,7 @@ func golden(t *testing.T, path, text string) {
 		testkit.Check(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	if written, err := os.ReadFile(path); err != nil || string(written) != text {
-		t.Errorf("%s is stale: go generate ./compare: %v", path, err)
+		t.Errorf("%s is stale: go generate ./internal/compare: %v", path, err)
 	}
 }
 
@@ -61,14 +64,19 @@ func TestDeviationsTable(t *testing.T) {
 	}
 }
 
+// list is the list of known failures of an engine.
+func list(engine string) string {
+	if engine == goDriver {
+		return "engine/driver/known-failing.txt"
+	}
+	return "adapters/" + engine + "/known-failing.txt"
+}
+
 // A list of known failures calls a driver's difference permitted if the table does.
 func TestDeviationsAreKnown(t *testing.T) {
 	permitted, seen := regexp.MustCompile(`^(since .*: |until .*: )?(sometimes: )?permitted: `), 0
 	for _, of := range tested() {
-		name := "adapters/" + of.name + "/known-failing.txt"
-		if of.name == "driver" {
-			name = "engine/driver/known-failing.txt"
-		}
+		name := list(of.name)
 		text := testkit.Read(t, filepath.Join(testkit.Root(t), name))
 		for _, d := range Deviations() {
 			if d.Suite == "" || !d.of(of.name) {
@@ -155,4 +163,65 @@ func TestExplanations(t *testing.T) {
 		}
 		return retold(s, by...)
 	})
+}
+
+// drivers returns the tested drivers with the releases that adapters/engines.yml names, and their lists of known failures.
+func drivers(t *testing.T) (all []Driver) {
+	t.Helper()
+	root := testkit.Root(t)
+	name := filepath.Join(root, "adapters", "engines.yml")
+	adapters, err := matrix.ParseAdapters(name, []byte(testkit.Read(t, name)), func(string) string { return "x" }, nil)
+	testkit.Check(t, err)
+	for _, of := range tested() {
+		d := Driver{Engine: of.name, Releases: []string{of.driver[strings.LastIndex(of.driver, " ")+1:]}}
+		known := filepath.Join(root, list(of.name))
+		d.Known, err = runner.ParseKnownFailing(known, strings.NewReader(testkit.Read(t, known)))
+		testkit.Check(t, err)
+		for _, a := range adapters {
+			if a.Name == of.name && len(a.Versions) > 0 {
+				testkit.Equal(t, "the newest version of "+a.Name, a.Versions[0], d.Releases[0])
+				d.Releases = a.Versions
+			}
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// Each deviation with a suite has a page, and no other page exists. A place in the code is that of a driver that deviates.
+func TestDeviationPages(t *testing.T) {
+	const folder = "../../docs/driver/deviations"
+	of, pages := drivers(t), map[string]bool{}
+	for _, d := range Deviations() {
+		for engine := range d.Code {
+			testkit.Equal(t, d.ID+" is a deviation of "+engine, slices.Contains(d.Engines, engine) && d.Suite != "", true)
+		}
+		if d.Suite != "" {
+			page := filepath.Join(folder, strings.TrimSuffix(d.Suite, ".yml")+".md")
+			golden(t, page, d.Page(of))
+			pages[page] = true
+		}
+	}
+	files, err := filepath.Glob(folder + "/*")
+	testkit.Check(t, err)
+	for _, f := range files {
+		testkit.Equal(t, f+" belongs to a deviation", pages[f], true)
+	}
+}
+
+// A page says for each release what the list of known failures says about it.
+func TestReleasesOfDeviation(t *testing.T) {
+	list := `(^|/)deviations/x\.yml  # until 1.1: differs
+(^|/)deviations/x\.yml  # since 2.0 until 2.1: sometimes: differs
+(^|/)deviations/y\.yml  # another`
+	known, err := runner.ParseKnownFailing("known.txt", strings.NewReader(list))
+	testkit.Check(t, err)
+	d := Deviation{ID: "D1", Suite: "x.yml", Engines: by("mine"), Title: "does not end", Section: "CRUD", Code: map[string]string{"mine": "main (main.c)"},
+		example: Schedule{Operation: "find", Topology: plainest}}
+	page := d.Page([]Driver{{"mine", []string{"2.1", "2.0", "1.1", "1.0"}, known}, {"same", []string{"1.0"}, nil}, {"other", []string{"1.0"}, known}})
+	testkit.Contains(t, page, "\n# D1: x\n\nWhat the drivers in the table do:\n\n> The driver does not end.\n\nIt departs from the specification:\n\n> CRUD.\n",
+		"\nutr run --engine reference --topology replicaset deviations/x.yml\n"+
+			"utr run --engine mine@2.0 --topology replicaset --known-failing /dev/null deviations/x.yml\n"+
+			"utr run --engine other --topology replicaset --known-failing /dev/null deviations/x.yml\n```\n",
+		"\n| mine | 2.0 (sometimes), 1.0 | 2.1, 1.1 | main (main.c) |\n| other | 1.0 |  | differs in another way |\n")
 }

@@ -1,4 +1,4 @@
-//go:generate env UTR_UPDATE=1 go test -count 1 -run "^(TestDeviationsPage|TestDeviationSuites)$" .
+//go:generate env UTR_UPDATE=1 go test -count 1 -run "^(TestDeviationsPage|TestDeviationPages|TestDeviationSuites)$" .
 
 package compare
 
@@ -16,6 +16,7 @@ const (
 	pyMongo  = "pymongo"
 	nodeJS   = "node"
 	java     = "java"
+	rust     = "rust"
 )
 
 // tested lists the engines of the table with the tested driver and version.
@@ -26,6 +27,7 @@ func tested() []struct{ name, driver string } {
 		{pyMongo, "PyMongo 4.20.1"},
 		{nodeJS, "Node driver 7.9.0"},
 		{java, "Java driver 5.14.0"},
+		{rust, "Rust driver 3.9.1"},
 	}
 }
 
@@ -36,14 +38,21 @@ func Deviations() []Deviation {
 			ID: "D1", Engines: by(goDriver), Title: "continues an unordered bulk write after a command that failed as a whole",
 			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or " +
 				"not, as a retryable error does without retries; Bulk Write, Top-Level Errors: all such errors do",
-			Suite:    "unordered-bulk-write-continues.yml",
+			Suite: "unordered-bulk-write-continues.yml",
+			Code: map[string]string{
+				goDriver: "bulkWrite.execute (mongo/bulk_write.go): continueOnError is also true after an error of a command",
+			},
 			example:  Schedule{Operation: "bulkWriteUnordered", Topology: plainest, Faults: []Fault{{Code: 8000}}},
 			schedule: allOf(calls("bulkWriteUnordered"), events(shorter)),
 		},
 		{
 			ID: "D2", Engines: by(goDriver, nodeJS), Title: "ends an ordered bulk write at a write concern error",
 			Section: "CRUD, Error Handling, does not say whether a bulk write continues; Bulk Write, Write Concern Errors: client bulk writes do", Permitted: true,
-			Suite:    "ordered-bulk-write-ends-at-write-concern-error.yml",
+			Suite: "ordered-bulk-write-ends-at-write-concern-error.yml",
+			Code: map[string]string{
+				goDriver: "bulkWrite.execute (mongo/bulk_write.go): a WriteConcernError counts as writeErrorOccurred",
+				nodeJS:   "executeCommands and handleWriteError (src/bulk/common.ts)",
+			},
 			example:  Schedule{Operation: "bulkWrite", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: allOf(calls("bulkWrite"), fault(Fault.ofWriteConcern), events(longer)),
 		},
@@ -51,14 +60,22 @@ func Deviations() []Deviation {
 			ID: "D3", Engines: by(goDriver), Title: "does not retry error 50 that has the label RetryableWriteError",
 			Section: "Retryable Writes, Determining Retryable Write Errors",
 			Suite:   "error-50-with-label-is-retried.yml",
+			Code: map[string]string{
+				goDriver: "ExtractErrorFromServerResponse (x/mongo/driver/errors.go) makes error 50 a context.DeadlineExceeded, which ends the loop of Operation.Execute (x/mongo/driver/operation.go)",
+			},
 			example: Schedule{Operation: "insertOne", Topology: plainest,
 				Faults: []Fault{{Code: 50, Labels: []string{"RetryableWriteError"}}}},
 			schedule: fault(func(f Fault) bool { return f.Code == codes.MaxTimeMSExpired && f.labelled("RetryableWriteError") }),
 		},
 		{
-			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the previous error of a read when the last one has the label NoWritesPerformed",
+			ID: "D4", Engines: by(goDriver, nodeJS, rust), Title: "raises the previous error of a read when the last one has the label NoWritesPerformed",
 			Section: "Retryable Reads, If a retry attempt fails (the label belongs to Retryable Writes)",
 			Suite:   "no-writes-performed-of-a-read.yml",
+			Code: map[string]string{
+				goDriver: "Operation.Execute (x/mongo/driver/operation.go): prevIndefiniteErr also replaces the error of a read",
+				nodeJS:   "executeOperationWithRetries (src/operations/execute_operation.ts): the label keeps the previous error of any operation",
+				rust:     "Retry::handle_failure (src/client/executor/retry.rs): indicates_writes_performed also decides for reads",
+			},
 			example: Schedule{Operation: "find", Topology: plainest,
 				Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: allOf(shown.reads, labelled("NoWritesPerformed")),
@@ -70,6 +87,9 @@ func Deviations() []Deviation {
 			Section: "Retryable Writes, Executing Retryable Write Commands: the label only selects the error to raise; Client " +
 				"Backpressure, Interaction with Other Retry Policies",
 			Suite: "last-error-decides.yml",
+			Code: map[string]string{
+				goDriver: `Operation.Execute (x/mongo/driver/operation.go): prevIndefiniteErr replaces the error, and "goto checkError" decides again`,
+			},
 			example: Schedule{Operation: "deleteMany", Topology: plainest,
 				Faults: []Fault{overloaded(), {Code: 2, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: allOf(shown.writes, labelled("NoWritesPerformed"), events(func(l, r []string) bool { return len(r) > 0 }),
@@ -86,6 +106,9 @@ func Deviations() []Deviation {
 			ID: "D7", Engines: by(goDriver), Title: "does not apply a client's timeoutMS to getMore",
 			Section: "Client Side Operations Timeout, Cursors: the default timeoutMode of cursors that are not tailable is cursorLifetime",
 			Suite:   "timeout-of-a-cursor.yml",
+			Code: map[string]string{
+				goDriver: "Cursor.All (mongo/cursor.go) does not apply clientTimeout, which Cursor.next does",
+			},
 			example: Schedule{Operation: "getMore", Topology: plainest, Options: Options{"timeoutMS": someTimeMS},
 				Faults: []Fault{{BlockMS: blockedMS}}},
 			schedule: allOf(calls("getMore"), shown.timed, fault(func(f Fault) bool { return f.BlockMS > someTimeMS })),
@@ -109,7 +132,10 @@ func Deviations() []Deviation {
 			ID: "D10", Engines: by(goDriver), Title: "labels the network errors of writes to a standalone with RetryableWriteError",
 			Section: "Retryable Writes, RetryableWriteError Labels: any server version that supports retryable writes, which a " +
 				"standalone of that version does not", Permitted: true,
-			Suite:    "network-error-of-a-standalone.yml",
+			Suite: "network-error-of-a-standalone.yml",
+			Code: map[string]string{
+				goDriver: "Operation.Execute (x/mongo/driver/operation.go): the label needs retryEnabled, but not retrySupported",
+			},
 			example:  Schedule{Operation: "insertOne", Topology: "single", Faults: []Fault{{Close: true}}},
 			schedule: allOf(topology("single"), outcomesOnly(), right("RetryableWriteError")),
 			test: allOf(topology("single"), outcomes(func(l, r string) bool {
@@ -118,8 +144,11 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D11", Engines: by(goDriver), Title: "raises the write concern error of an aggregate with $out as an error without a public type",
-			Section:  "Read and Write Concern, Errors",
-			Suite:    "write-concern-error-of-out.yml",
+			Section: "Read and Write Concern, Errors",
+			Suite:   "write-concern-error-of-out.yml",
+			Code: map[string]string{
+				goDriver: "wrapErrors (mongo/errors.go), which Collection.Aggregate calls, has no case for driver.WriteCommandError",
+			},
 			example:  Schedule{Operation: "aggregateOut", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: allOf(calls("aggregateOut"), fault(Fault.ofWriteConcern), outcomesOnly()),
 		},
@@ -127,6 +156,9 @@ func Deviations() []Deviation {
 			ID: "D12", Engines: by(goDriver), Title: "counts other errors after an overload error against limits other than maxAdaptiveRetries",
 			Section: "Client Backpressure, Overload retry policy: the limit applies to all retry attempts, also under timeoutMS",
 			Suite:   "limit-after-overload.yml",
+			Code: map[string]string{
+				goDriver: "Operation.Execute (x/mongo/driver/operation.go): nextBudget is reset to defaultBudget after each attempt",
+			},
 			example: Schedule{Operation: "find", Topology: plainest, Options: Options{"maxAdaptiveRetries": 3},
 				Faults: []Fault{overloaded(), {Close: true}, {Close: true}}},
 			schedule: allOf(anyOf(func(s shown) bool { return s.Options["maxAdaptiveRetries"] != nil }, shown.timed),
@@ -139,10 +171,17 @@ func Deviations() []Deviation {
 			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered"), outcomesOnly(), left("write concern error:")),
 		},
 		{
-			ID: "D14", Engines: by(goDriver, pyMongo, nodeJS, java),
+			ID: "D14", Engines: by(goDriver, pyMongo, nodeJS, java, rust),
 			Title:   "leaves a server's TransientTransactionError on the error of a commit whose outcome is not known",
 			Section: "Transactions, Error Labels: the two labels exclude each other", Permitted: true,
 			Suite: "labels-of-an-unknown-commit.yml",
+			Code: map[string]string{
+				goDriver: "Operation.Execute (x/mongo/driver/operation.go) adds a label and removes none",
+				pyMongo:  "ClientSession.commit_transaction (client_session.py) removes the label only from a ConnectionFailure",
+				nodeJS:   "shouldAddUnknownTransactionCommitResultLabel (src/sessions.ts), whose callers remove no label",
+				java:     "ClientSessionImpl.commitTransaction",
+				rust:     "Error::should_add_unknown_transaction_commit_result_label (src/error.rs) is false if the error has the other label, which stays",
+			},
 			example: Schedule{Operation: "commitTransaction", Topology: plainest,
 				Faults: []Fault{{Code: 50, Labels: []string{"TransientTransactionError"}}}},
 			schedule: allOf(labelled("TransientTransactionError"), outcomesOnly(), left("UnknownTransactionCommitResult")),
@@ -152,6 +191,10 @@ func Deviations() []Deviation {
 			Section: "Retryable Writes, Executing Retryable Write Commands: the newest error that indicates an attempt, which " +
 				"may be a network error or a write concern error; Client Backpressure, Overload retry policy",
 			Suite: "error-of-several.yml",
+			Code: map[string]string{
+				goDriver: "resetForRetry in Operation.Execute (x/mongo/driver/operation.go): prevIndefiniteErr is never a network error or a write concern error",
+				pyMongo:  "_ClientConnectionRetryable.run (mongo_client.py)",
+			},
 			example: Schedule{Operation: "insertOne", Topology: plainest,
 				Faults: []Fault{overloaded(), {Close: true},
 					{Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
@@ -164,6 +207,9 @@ func Deviations() []Deviation {
 			Title:   "retries commitTransaction and abortTransaction behind a load balancer based on the error code, without the label RetryableWriteError",
 			Section: "Retryable Writes, Determining Retryable Write Errors: from 4.4 on the server's label alone decides",
 			Suite:   "commit-behind-a-load-balancer.yml",
+			Code: map[string]string{
+				goDriver: "Error.RetryableWrite (x/mongo/driver/errors.go)",
+			},
 			example: Schedule{Operation: "commitTransaction", Topology: "load-balanced",
 				Faults: []Fault{{Code: 6, Labels: []string{"TransientTransactionError"}}}},
 			schedule: allOf(topology("load-balanced"),
@@ -203,6 +249,9 @@ func Deviations() []Deviation {
 			ID: "D21", Engines: by(pyMongo), Title: "publishes a command failed event for a reply that has ok: 1 and a write concern error",
 			Section: "Command Logging and Monitoring, Succeeded or Failed",
 			Suite:   "command-that-succeeds.yml",
+			Code: map[string]string{
+				pyMongo: "_run_command (command_runner.py): _check_command_response raises a write concern error before the event is published",
+			},
 			example: Schedule{Operation: "findOneAndUpdate", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: each(func(one Difference) bool {
 				return one.Aspect == "events" &&
@@ -214,7 +263,10 @@ func Deviations() []Deviation {
 			Title: "reports UnknownTransactionCommitResult based on the error code, whether it has the label RetryableWriteError or not",
 			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, " +
 				"Determining Retryable Write Errors: from 4.4 on the server's label alone decides", Permitted: true,
-			Suite:   "label-of-a-commit-by-its-code.yml",
+			Suite: "label-of-a-commit-by-its-code.yml",
+			Code: map[string]string{
+				pyMongo: "ClientSession.commit_transaction (client_session.py): _UNKNOWN_COMMIT_ERROR_CODES",
+			},
 			example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 6, Labels: []string{}}}},
 			schedule: anyOf(allOf(calls("withTransaction"), events(commitsAgain)), outcomes(func(l, r string) bool {
 				const label = ", UnknownTransactionCommitResult"
@@ -223,9 +275,12 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D23", Engines: by(pyMongo), Fixed: map[string]string{pyMongo: "4.20.1"},
-			Title:    "does not retry getMore behind a load balancer",
-			Section:  "Client Backpressure, Driver mechanisms subject to the retry policy",
-			Suite:    "getmore-behind-a-load-balancer.yml",
+			Title:   "does not retry getMore behind a load balancer",
+			Section: "Client Backpressure, Driver mechanisms subject to the retry policy",
+			Suite:   "getmore-behind-a-load-balancer.yml",
+			Code: map[string]string{
+				pyMongo: "MongoClient._run_operation (mongo_client.py)",
+			},
 			example:  Schedule{Operation: "getMore", Topology: "load-balanced", Faults: []Fault{overloaded()}},
 			schedule: allOf(calls("getMore"), topology("load-balanced"), events(longer)),
 		},
@@ -233,7 +288,11 @@ func Deviations() []Deviation {
 			ID: "D24", Engines: by(pyMongo, nodeJS),
 			Title:   "ends a bulk write, ordered or not, at a write concern error whose code is that of a retryable error",
 			Section: "CRUD, Error Handling, does not say whether a bulk write continues after a write concern error", Permitted: true,
-			Suite:    "bulk-write-ends-at-retryable-write-concern-error.yml",
+			Suite: "bulk-write-ends-at-retryable-write-concern-error.yml",
+			Code: map[string]string{
+				pyMongo: "_Bulk._execute_command (bulk.py): _RETRYABLE_ERROR_CODES",
+				nodeJS:  "executeCommands (src/bulk/common.ts) throws after any MongoWriteConcernError",
+			},
 			example:  Schedule{Operation: "bulkWriteUnordered", Topology: "single", Faults: []Fault{{WriteConcernError: 6}}},
 			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered"), fault(Fault.ofWriteConcern), events(longer)),
 		},
@@ -251,8 +310,11 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D27", Engines: by(pyMongo), Title: "retries an aggregate that writes only if both retryReads and retryWrites are true",
-			Section:  "Client Backpressure, Overload retry policy",
-			Suite:    "aggregate-that-writes.yml",
+			Section: "Client Backpressure, Overload retry policy",
+			Suite:   "aggregate-that-writes.yml",
+			Code: map[string]string{
+				pyMongo: "_ClientConnectionRetryable.run (mongo_client.py): retry_writes is required by _is_aggregate_write, and retry_reads by _is_read",
+			},
 			example:  Schedule{Operation: "aggregateOut", Topology: plainest, Options: Options{"retryReads": false}, Faults: []Fault{overloaded()}},
 			schedule: allOf(calls("aggregateOut"), off("retryReads"), events(longer)),
 		},
@@ -261,8 +323,11 @@ func Deviations() []Deviation {
 			Section:   "Retryable Writes, RetryableWriteError Labels: read literally, any network error of a client with retryWrites true",
 			Permitted: true,
 			Suite:     "network-error-of-a-read.yml",
-			example:   Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Close: true}, {Close: true}}},
-			schedule:  outcomes(func(l, r string) bool { return r == l+", RetryableWriteError" }),
+			Code: map[string]string{
+				nodeJS: "Server.decorateCommandError (src/sdam/server.ts)",
+			},
+			example:  Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Close: true}, {Close: true}}},
+			schedule: outcomes(func(l, r string) bool { return r == l+", RetryableWriteError" }),
 		},
 		{
 			ID: "D29", Engines: by(nodeJS), Title: "clears the pool twice for one network error behind a load balancer, or not at all",
@@ -271,9 +336,12 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D30", Engines: by(nodeJS),
-			Title:    "raises the write concern error of an insertMany without its labels, and in place of a write error",
-			Section:  "CRUD, Error Handling; Retryable Writes, RetryableWriteError Labels",
-			Suite:    "write-errors-beside-write-concern-error.yml",
+			Title:   "raises the write concern error of an insertMany without its labels, and in place of a write error",
+			Section: "CRUD, Error Handling; Retryable Writes, RetryableWriteError Labels",
+			Suite:   "write-errors-beside-write-concern-error.yml",
+			Code: map[string]string{
+				nodeJS: "executeCommands (src/bulk/common.ts) makes a MongoBulkWriteError of the code and the message of a MongoWriteConcernError",
+			},
 			example:  Schedule{Operation: "insertManyUnordered", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: allOf(calls("insertMany", "insertManyUnordered"), outcomesOnly(), fault(Fault.ofWriteConcern)),
 		},
@@ -288,6 +356,9 @@ func Deviations() []Deviation {
 			Title:   "sends neither abortTransaction nor commitTransaction if the first command has failed with the label RetryableError, without SystemOverloadedError",
 			Section: "Transactions, ClientSession changes: sending a command begins the transaction, whatever its result",
 			Suite:   "abort-after-a-failed-command.yml",
+			Code: map[string]string{
+				nodeJS: "updateSessionFromResponse (src/sessions.ts): isRetryableError keeps the state STARTING_TRANSACTION",
+			},
 			example: Schedule{Operation: "withTransaction", Topology: plainest,
 				Faults: []Fault{{Code: 211, Labels: []string{"RetryableError"}}}},
 			schedule: allOf(events(longer), labelled("RetryableError"),
@@ -354,9 +425,15 @@ func Deviations() []Deviation {
 					left("raised server error"), right("raised server error")))),
 		},
 		{
-			ID: "D40", Engines: by(goDriver, pyMongo, nodeJS), Title: "reads error labels inside a write concern error",
+			ID: "D40", Engines: by(goDriver, pyMongo, nodeJS, rust), Title: "reads error labels inside a write concern error",
 			Section: "Retryable Writes, Determining Retryable Write Errors: a label is in the top-level errorLabels of the reply",
 			Suite:   "labels-inside-a-write-concern-error.yml",
+			Code: map[string]string{
+				goDriver: "ExtractErrorFromServerResponse (x/mongo/driver/errors.go): the case writeConcernError",
+				pyMongo:  "_get_wce_doc (helpers_shared.py) and PyMongoError (errors.py), which reads errorLabels of the write concern error",
+				nodeJS:   "MongoWriteConcernError (src/error.ts) has the fields of writeConcernError, with errorLabels",
+				rust:     "Error::new (src/error.rs) adds the labels of the write concern error",
+			},
 			example: Schedule{Operation: "insertOne", Topology: plainest,
 				Faults: []Fault{{WriteConcernError: 64, Inner: []string{"RetryableWriteError"}}}},
 			schedule: fault(func(f Fault) bool { return f.Inner != nil }),

@@ -105,14 +105,16 @@ func Markdown() string {
 This page lists the known differences between the reference engine and drivers, as ` + "`utr compare`" + ` found them,
 and the decision by the text of the specifications. "Permitted" means that the text leaves the choice to drivers,
 or can be read either way; all other differences depart from it. The reference engine passes the suites named here,
-and drivers that differ do not: ` + "`utr run --engine driver specs/deviations`" + `. Differences without a suite depend on
-chance, the format cannot express them, or another driver differs there in another way.
+and drivers that differ do not: ` + "`utr run --engine driver deviations`" + `. Each suite has a page that can be filed with
+a driver as one report: how to reproduce the difference, which releases have it, and where in the code it is. Differences
+without a suite depend on chance, the format cannot express them, or another driver differs there in another way. The Rust
+driver was only run on the suites.
 
 ` + "`go generate ./internal/compare`" + ` writes this page from the table in internal/compare/deviations.go.
 
 `)
 	engines := tested()
-	b.WriteString("| | what the driver does | specification, section | | suite |")
+	b.WriteString("| | what the driver does | specification, section | | suite and report |")
 	for _, e := range engines {
 		fmt.Fprintf(&b, " %s |", e.driver)
 	}
@@ -123,7 +125,8 @@ chance, the format cannot express them, or another driver differs there in anoth
 			verdict = "permitted"
 		}
 		if d.Suite != "" {
-			suite = fmt.Sprintf("[%s](../../specs/deviations/%s)", strings.TrimSuffix(d.Suite, ".yml"), d.Suite)
+			name := strings.TrimSuffix(d.Suite, ".yml")
+			suite = fmt.Sprintf("[%s](deviations/%s.md)", name, name)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", d.ID, d.Title, d.Section, verdict, suite)
 		for _, e := range engines {

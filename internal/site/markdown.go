@@ -84,7 +84,7 @@ func deviationTable(engines []*Engine) string {
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(engines)) + "\n")
 	for _, name := range suites {
-		fmt.Fprintf(&b, "| %s |", name)
+		fmt.Fprintf(&b, "| [%s](driver/deviations/%s.md) |", name, name)
 		for _, e := range engines {
 			fmt.Fprintf(&b, " %s |", e.word(name))
 		}

@@ -219,7 +219,7 @@ func suitesByRelease(all []*driver) string {
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(all)) + "\n")
 	for _, suite := range rows {
-		fmt.Fprintf(&b, "| %s |", suite)
+		fmt.Fprintf(&b, "| [%s](deviations/%s.md) |", suite, suite)
 		for _, d := range all {
 			fmt.Fprintf(&b, " %s |", d.differing(suite))
 		}
