@@ -29,6 +29,9 @@ type Description struct {
 	SchemaVersion string `json:"schemaVersion"`
 	// Operations are the supported operations as "kind.name", such as "collection.find".
 	Operations []string `json:"operations"`
+	// Lacks says of operations that are not supported why the driver cannot perform them, such as "PyMongo 4.0 removed
+	// Collection.count", for the reason of a skip.
+	Lacks map[string]string `json:"lacks,omitempty"`
 	// Features are optional capabilities, such as "retryable reads", "csot", "logging", "tracing", "csfle".
 	Features []string `json:"features,omitempty"`
 	// Events are the kinds of events in the logs of clients: command, and possibly cmap and sdam. Nil means all three.

@@ -15,7 +15,7 @@ import (
 )
 
 // Missing returns what a test requires and the engine does not support: a newer schema version, with which the test
-// fails, operations such as "collection.find", and features.
+// fails, operations such as "collection.find", with what the driver lacks for them, and features.
 func Missing(s *specs.Suite, t *specs.Test, about engine.Description) (names []string) {
 	need := func(met bool, name string) {
 		if !met && !slices.Contains(names, name) {
@@ -28,7 +28,11 @@ func Missing(s *specs.Suite, t *specs.Test, about engine.Description) (names []s
 			"clientEncryption entities")
 	}
 	for _, o := range t.Steps {
-		need(!o.Known || o.Kind == entities.TestRunner || about.Supports(string(o.Kind), o.Name), fmt.Sprintf("%s.%s", o.Kind, o.Name))
+		name := fmt.Sprintf("%s.%s", o.Kind, o.Name)
+		if why := about.Lacks[name]; why != "" {
+			name += ": " + why
+		}
+		need(!o.Known || o.Kind == entities.TestRunner || about.Supports(string(o.Kind), o.Name), name)
 	}
 	need(len(t.ExpectLogMessages) == 0 || slices.Contains(about.Features, engine.FeatureLogging), "log messages")
 	need(len(t.ExpectTracing) == 0 || slices.Contains(about.Features, engine.FeatureTracing), "tracing spans")

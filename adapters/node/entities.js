@@ -59,6 +59,8 @@ const TABLE = {
     listCollectionNames: ['filter', CURSOR + ' authorizedCollections', (database, filter, options) =>
       database.listCollections(filter, { ...options, nameOnly: true }).map(collection => collection.name)],
     listCollections: ['filter', CURSOR + ' authorizedCollections nameOnly'],
+    listCollectionObjects: ['', CURSOR + ' authorizedCollections', async (database, options) =>
+      (await database.collections(options)).map(({ collectionName: name }) => ({ name }))],
     modifyCollection: ['collection', COLLMOD + ' index', (database, collMod, { session, ...options }) =>
       database.command({ collMod, ...options }, { session })]
   },
@@ -173,7 +175,7 @@ const DEFAULTS = { // README.md explains them
 };
 const OPEN = {
   async client({ uri, options: { uriOptions = {}, serverApi, observeLogMessages } }, call) {
-    if ('timeoutMS' in uriOptions) throw lacks('option timeoutMS of a client'); // which the driver ignores
+    if ('timeoutMS' in uriOptions) throw lacks('timeoutMS of a client, which the Node driver ignores since 7.9');
     const given = { ...plain(uriOptions), ...(serverApi && { serverApi }) };
     const messages = [];
     const logging = observeLogMessages && logOptions(observeLogMessages, messages);
@@ -261,6 +263,12 @@ class Test {
 }
 
 const operations = Object.keys(TABLE).flatMap(kind => Object.keys(TABLE[kind]).map(name => `${kind}.${name}`)).sort();
-const description = { protocol: 1, name: 'node', version, schemaVersion: '1.28', operations, features: ['logging'] };
+const lacking = {
+  'client.listDatabaseObjects': 'the Node driver has no method that returns the databases as Db objects',
+  'collection.mapReduce': 'the Node driver 5.0 removed Collection.mapReduce'
+};
+const description = {
+  protocol: 1, name: 'node', version, schemaVersion: '1.28', operations, lacks: lacking, features: ['logging']
+};
 
 module.exports = { Test, description };

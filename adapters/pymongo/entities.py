@@ -53,7 +53,12 @@ TABLE = {
     "cursor": {"close": (), "iterateOnce": (), "iterateUntilDocumentOrError": ("next",)},
 }
 DESCRIPTION = {"name": "pymongo", "version": pymongo.version, "schemaVersion": "1.28",
-               "operations": sorted(f"{kind}.{name}" for kind, rows in TABLE.items() for name in rows)}
+               "operations": sorted(f"{kind}.{name}" for kind, rows in TABLE.items() for name in rows),
+               "lacks": {
+                   "client.listDatabaseObjects": "PyMongo has no method that returns the databases as Database objects",
+                   "collection.count": "PyMongo 4.0 removed Collection.count, and estimated_document_count has no filter",
+                   "collection.mapReduce": "PyMongo 4.0 removed Collection.map_reduce",
+                   "database.listCollectionObjects": "PyMongo has no method that returns the collections as Collection objects"}}
 NOTHING = re.compile("append|close|drop|rename|updateSearch|delete(ByName)?$|uploadWith|(abort|commit|start|with)Trans|end|createColl")
 RENAMED = {"fieldName": "key", "to": "new_name", "id": "file_id", "database": "name_or_database", "driverInfoOptions": "driver_info",
            "collection": "name_or_collection name", "name": "index_or_name"}
@@ -183,6 +188,8 @@ class Test:
     def call(self, kind, entity, name, arguments, callback, log):
         """Calls a method of PyMongo. Arguments are parameters of the method, **kwargs, or options of the object."""
         method, more = (*TABLE[kind][name], "", "")[:2]
+        if name == "listDatabaseNames" and "filter" in arguments:  # which list_database_names lacks
+            method, more, arguments = "list_databases", "filter nameOnly", {**arguments, "nameOnly": True}
         method = method or snake(name)
         known = inspect.signature(Cursor.__init__ if method in ("find", "find_one") else getattr(entity, method)).parameters
         keywords, options, batch_size = {"callback": callback} if name == "withTransaction" else {}, {}, None
@@ -228,4 +235,6 @@ class Test:
         if isinstance(value, results._WriteResult):
             upserted = {"upsertedCount": int(value.did_upsert)} if isinstance(value, results.UpdateResult) and value.acknowledged else {}
             return {**written(value), **upserted}
-        return [index["name"] for index in value] if name == "listIndexNames" else value
+        if name in ("listIndexNames", "listDatabaseNames"):
+            return [one["name"] if isinstance(one, dict) else one for one in value]
+        return value

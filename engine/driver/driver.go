@@ -31,6 +31,12 @@ func New(change ...func(*options.ClientOptions)) engine.Engine {
 		Version:       version.Driver,
 		SchemaVersion: enginekit.SchemaVersion,
 		Operations:    d.table.Names(),
+		Lacks: map[string]string{
+			"client.listDatabaseObjects":     "the Go driver has no method that returns the databases as *mongo.Database",
+			"collection.count":               "the Go driver has no Collection.Count, and EstimatedDocumentCount has no filter",
+			"collection.mapReduce":           "the Go driver has no Collection.MapReduce",
+			"database.listCollectionObjects": "the Go driver has no method that returns the collections as *mongo.Collection",
+		},
 		Features:      []string{"client backpressure", "csot", "retryable reads", "retryable writes", "sessions", "transactions"},
 	}
 	return d

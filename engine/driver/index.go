@@ -13,7 +13,6 @@ import (
 const indexArguments = "name expireAfterSeconds sparse storageEngine unique version default_language language_override " +
 	"textIndexVersion weights 2dsphereIndexVersion bits max min bucketSize partialFilterExpression collation wildcardProjection hidden"
 
-// indexRows lacks listIndexNames, which the driver does not have.
 func indexRows() []row {
 	const on = entities.Collection
 	type creating = *filled[options.CreateIndexesOptions]
@@ -35,6 +34,14 @@ func indexRows() []row {
 		}),
 		with(on, "listIndexes", "", func(c *call, o *filled[options.ListIndexesOptions]) (any, error) {
 			return c.result(c.coll().Indexes().List(c.ctx, o))
+		}),
+		with(on, "listIndexNames", "", func(c *call, o *filled[options.ListIndexesOptions]) (any, error) {
+			indexes, err := c.coll().Indexes().ListSpecifications(c.ctx, o)
+			names := make([]string, len(indexes))
+			for i, index := range indexes {
+				names[i] = index.Name
+			}
+			return c.result(names, err)
 		}),
 		plainly(on, "createSearchIndex", "model", func(c *call) (any, error) {
 			doc, _ := c.Arg("model").DocumentOK()

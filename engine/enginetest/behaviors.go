@@ -50,6 +50,9 @@ func describes(k *bench) {
 		kind, name, _ := strings.Cut(o, ".")
 		k.failIf(kind == "" || name == "", "the operation %q is not kind.name", o)
 	}
+	for o := range d.Lacks {
+		k.failIf(slices.Contains(d.Operations, o), "it supports %s, and lacks it", o)
+	}
 	for _, m := range d.Events {
 		k.failIf(result.EventTypes(m) == nil, "the kind of events %q is unknown", m)
 	}

@@ -87,7 +87,7 @@ public final class Adapter {
             case "hello":
                 return Map.of("protocol", 1, "name", "java", "version", MongoDriverVersion.VERSION,
                         "schemaVersion", "1.28", "operations", List.copyOf(Operations.TABLE.keySet()),
-                        "features", List.of("reduced heartbeats"));
+                        "lacks", Operations.LACKS, "features", List.of("reduced heartbeats"));
             case "begin":
                 this.test = new Entities();
                 raised = new ConcurrentHashMap<>();

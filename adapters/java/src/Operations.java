@@ -5,6 +5,7 @@ import com.mongodb.TransactionOptions;
 import com.mongodb.client.AggregateIterable;
 import com.mongodb.client.ChangeStreamIterable;
 import com.mongodb.client.ClientSession;
+import com.mongodb.client.ListDatabasesIterable;
 import com.mongodb.client.MapReduceIterable;
 import com.mongodb.client.MongoClient;
 import com.mongodb.client.MongoCluster;
@@ -133,7 +134,9 @@ final class Operations {
     }
 
     static {
-        row("client.listDatabaseNames", "listDatabaseNames", null);
+        row("client.listDatabaseNames", c -> c.arguments.containsKey("filter") // which listDatabaseNames lacks
+                ? c.options((ListDatabasesIterable<?>) c.call(c.object, "listDatabases", BsonDocument.class)).nameOnly(true)
+                : c.options(c.call(c.object, "listDatabaseNames")));
         row("client.listDatabases", "listDatabases *", null);
         row("client.createChangeStream", "watch pipeline *", null);
         row("client.clientBulkWrite", Operations::clientBulkWrite);
@@ -228,6 +231,16 @@ final class Operations {
         return (ClientSession) c.object;
     }
 
+    /** What the driver lacks for operations that are not in the table. */
+    static final Map<String, String> LACKS = Map.of(
+            "client.listDatabaseObjects", "the Java driver has no method that returns the databases as MongoDatabase",
+            "collection.count",
+            "the Java driver 4.0 removed MongoCollection.count, and estimatedDocumentCount has no filter",
+            "database.createCommandCursor", "the Java driver has no MongoDatabase.runCursorCommand",
+            "database.listCollectionObjects",
+            "the Java driver has no method that returns the collections as MongoCollection",
+            "database.runCursorCommand", "the Java driver has no MongoDatabase.runCursorCommand");
+
     /** Performs an aggregate. One that writes must not be iterated, because that would also read the collection. */
     private static Object aggregate(Call c, Object... type) {
         BsonArray pipeline = c.take("pipeline").asArray();
@@ -276,8 +289,8 @@ final class Operations {
             return call.test.save(call.operation, "cursor", found.cursor(), call.on.log());
         } else if (name.equals("collection.findOne")) {
             return found.first();
-        } else if (name.equals("collection.listIndexNames")) {
-            return found.map(index -> ((BsonDocument) index).get("name"));
+        } else if (name.matches(".*\\.list(Index|Database)Names")) {
+            return found.map(one -> one instanceof BsonDocument document ? document.get("name") : one);
         }
         return found;
     }

@@ -12,6 +12,7 @@ use bson::Document;
 use entities::Test;
 use failures::Failure;
 use log::{Current, CURRENT};
+use serde::Deserialize;
 use serde_json::{json, Value};
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -50,7 +51,7 @@ impl Adapter {
                 let _ = call.map(|cancel| cancel.send(()));
             }
             Some(method) => drop(tokio::spawn(async move {
-                send(match self.answer(id, &method, &message["params"], &line).await {
+                send(match self.answer(id, &method, &message["params"]).await {
                     Ok(result) => json!({"id": id, "result": result}),
                     Err(failure) => json!({"id": id, "error": {"code": -32603, "message": failure.to_string()}}),
                 });
@@ -58,20 +59,19 @@ impl Adapter {
         }
     }
 
-    async fn answer(self: &Arc<Self>, id: i64, method: &str, params: &Value, line: &str) -> Result<Value, Failure> {
+    async fn answer(self: &Arc<Self>, id: i64, method: &str, params: &Value) -> Result<Value, Failure> {
         let test = self.test.lock().unwrap().clone();
-        let document = |name: &str| -> Result<Document, Failure> {
-            // A Value would not keep the order of the fields.
-            let message: Document = serde_json::from_str(line).map_err(Failure::invalid)?;
-            let document = message.get_document("params").and_then(|params| params.get_document(name));
-            Ok(document.cloned().unwrap_or_default())
+        let document = |name: &str| match params.get(name) {
+            Some(given) => Document::deserialize(given).map_err(Failure::invalid),
+            None => Ok(Document::new()),
         };
         let text = |name: &str| params[name].as_str().unwrap_or_default();
         match method {
             "hello" => {
                 let driver = include_str!("../Cargo.lock").split("name = \"mongodb\"\nversion = \"").nth(1);
                 Ok(json!({"protocol": 1, "name": "rust", "version": driver.and_then(|rest| rest.split('"').next()),
-                    "schemaVersion": "1.28", "operations": operations::names(), "features": []}))
+                    "schemaVersion": "1.28", "operations": operations::names(),
+                    "lacks": HashMap::from(operations::LACKS)}))
             }
             "begin" => {
                 *self.test.lock().unwrap() = Arc::default();
