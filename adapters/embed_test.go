@@ -25,7 +25,7 @@ func TestVersions(t *testing.T) {
 	java, _, _ = strings.Cut(java, "<")
 	_, golang, _ := strings.Cut(testkit.Read(t, filepath.Join(testkit.Root(t), "go.mod")), "go.mongodb.org/mongo-driver/v2 v")
 	golang, _, _ = strings.Cut(golang, "\n")
-	for _, newest := range []string{golang, version, node.Dependencies.MongoDB, java} {
+	for _, newest := range []string{golang, version, node.Dependencies.MongoDB, java, rust} {
 		testkit.Contains(t, testkit.Read(t, EnginesFile), "  versions: ["+newest+", ")
 	}
 }

@@ -32,6 +32,9 @@ func installed(t *testing.T, from string) {
 	case "java":
 		command := testkit.Java(t)
 		testkit.Check(t, os.Symlink(filepath.Dir(command[len(command)-1]), "target"))
+	case "rust":
+		testkit.Check(t, os.Mkdir("bin", 0o755))
+		testkit.Check(t, os.Symlink(testkit.Rust(t), filepath.Join("bin", "adapter")))
 	case "ruby":
 		link(testkit.Ruby(t), "ruby")
 	}

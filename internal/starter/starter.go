@@ -46,6 +46,8 @@ func kinds() []kind {
 			"npm install", "actions/setup-node@v4", "node-version: lts/*", retry},
 		{"java", "java", "the Java driver", "src/Adapter.java", "java, -jar, target/adapter.jar", "target/adapter.jar",
 			"mvn -q package", "actions/setup-java@v4", `distribution: temurin, java-version: "17"`, retry},
+		{"rust", "rust", "the Rust driver", "src/main.rs", "bin/adapter", "bin/adapter",
+			"cargo install --quiet --locked --path . --root .", "dtolnay/rust-toolchain@stable", "toolchain: stable", retry},
 		{"ruby", "minimal-ruby", "the Ruby driver", "adapter.rb", "ruby, adapter.rb", "the Ruby driver",
 			"gem install --user-install mongo", "ruby/setup-ruby@v1", `ruby-version: "3.4"`, "all"},
 	}
