@@ -16,7 +16,7 @@ func Ask(ctx context.Context, text string, command bson.D) (bson.Raw, error) {
 		return nil, err
 	}
 	reply, err := direct.Run(ctx, withPort(u.hosts[0]), u.client("utr").TLSConfig, "admin", command)
-	if direct.CodeOf(err) != 0 {
+	if direct.Refused(err) {
 		return nil, nil
 	}
 	return reply, err

@@ -2,15 +2,15 @@ package deployment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/unified-test-runner/utr/deployment/direct"
+	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/internal/plural"
 )
 
@@ -88,8 +88,7 @@ func sweepServices(ctx context.Context, u uri, names []string) (off []leftFailPo
 func sweep(ctx context.Context, u uri, member string, names []string) (off []leftFailPoint, err error) {
 	err = u.look(ctx, sweepLimit, func(ctx context.Context, run runFunc) error {
 		found, err := failPointsOn(ctx, run, member, names)
-		var e mongo.CommandError
-		if errors.As(err, &e) && (e.Code == codeInvalidOptions || e.Code == 0 && len(e.Labels) == 0) {
+		if direct.Refused(err) && slices.Contains(withoutTestCommands, direct.CodeOf(err)) {
 			return nil // fail points require test commands
 		}
 		if err == nil {
@@ -114,8 +113,9 @@ func turnOff(ctx context.Context, run runFunc, found []leftFailPoint) (off []lef
 	return off, nil
 }
 
-// codeInvalidOptions is the error code for an unknown parameter since 5.0. Older servers report no code.
-const codeInvalidOptions = 72
+// withoutTestCommands are the error codes for an unknown parameter: none before 5.0, then InvalidOptions. Other vendors'
+// servers may not have getParameter.
+var withoutTestCommands = []int32{0, codes.InvalidOptions, codes.CommandNotFound}
 
 const failPointPrefix = "failpoint."
 

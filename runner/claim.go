@@ -91,7 +91,7 @@ func (s *site) claim(ctx context.Context, namespaces []string, overwrite bool) (
 	for database, collections := range byDatabase(namespaces) {
 		existing, err := s.listed(ctx, database, bson.D{{Key: "listCollections", Value: 1}, {Key: "nameOnly", Value: true}})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the collections of the database %s cannot be listed: %w", database, err)
 		}
 		for _, name := range existing {
 			namespace := database + "." + name

@@ -145,7 +145,7 @@ func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, err
 	ns := database + "." + target
 	documents, exists := d.collections[ns]
 	if !exists && (name == "drop" || name == "listIndexes") {
-		return nil, mongo.CommandError{Code: codeNamespaceNotFound, Message: "ns not found"}
+		return nil, mongo.CommandError{Code: 26, Message: "ns not found"}
 	}
 	if d.collections == nil {
 		d.collections = make(map[string][]bson.Raw)

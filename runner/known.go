@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +77,25 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return list, nil
+}
+
+// Unite adds the entries of another list. An entry that is in both counts once. Two entries for the same tests and
+// versions that otherwise differ are an error.
+func Unite(list, other []KnownFailure) ([]KnownFailure, error) {
+	united := slices.Clip(list)
+	for _, k := range other {
+		i := slices.IndexFunc(list, func(has KnownFailure) bool {
+			return has.Pattern.String() == k.Pattern.String() && fmt.Sprint(has.Suites) == fmt.Sprint(k.Suites) &&
+				has.Since == k.Since && has.Before == k.Before
+		})
+		switch {
+		case i < 0:
+			united = append(united, k)
+		case list[i].Reason != k.Reason:
+			return nil, fmt.Errorf("%s: the entry contradicts that of %s, whose pattern is the same", k.Position, list[i].Position)
+		}
+	}
+	return united, nil
 }
 
 func parseSuites(text string) (*regexp.Regexp, error) {

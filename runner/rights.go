@@ -47,13 +47,11 @@ func (s *site) mayDrop(ctx context.Context, namespaces []string) error {
 		_, err := retried(ctx, func() (bson.Raw, error) {
 			return s.run(ctx, defaultServer, database, bson.D{{Key: "drop", Value: rightsCollection}})
 		})
-		switch direct.CodeOf(err) {
-		case codeUnauthorized:
+		switch {
+		case direct.CodeOf(err) == codeUnauthorized:
 			return fmt.Errorf("the user of the connection string may not drop collections of the database %s, which requires a role such as root: %w", database, err)
-		case 0:
-			if err != nil {
-				return err
-			}
+		case err != nil && !direct.Refused(err):
+			return err
 		}
 	}
 	return nil

@@ -122,7 +122,7 @@ func (s *site) create(ctx context.Context, c *collection) error {
 	db := c.database
 	for _, name := range []string{c.name, "enxcol_." + c.name + ".esc", "enxcol_." + c.name + ".ecoc"} {
 		_, err := s.run(ctx, defaultServer, db, bson.D{{Key: "drop", Value: name}, majority})
-		if err != nil && direct.CodeOf(err) != codeNamespaceNotFound {
+		if err != nil && !direct.Absent(err) {
 			return err
 		}
 	}

@@ -115,11 +115,10 @@ func (s *site) sessionTime() bson.Raw {
 
 // Server error codes that the runner ignores.
 const (
-	codeUnauthorized      = 13 // SERVER-54216
-	codeNamespaceNotFound = 26
-	codeNamespaceExists   = 48
-	codeCommandNotFound   = 59
-	codeInterrupted       = 11601 // SERVER-38335
+	codeUnauthorized    = 13 // SERVER-54216
+	codeNamespaceExists = 48
+	codeCommandNotFound = 59
+	codeInterrupted     = 11601 // SERVER-38335
 )
 
 // killAllSessions terminates open transactions ("Terminating Open Transactions"). A server without the command has none.
@@ -158,7 +157,7 @@ func (s *site) requireTestCommands(ctx context.Context) error {
 	}
 	parameter := bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}}
 	reply, err := s.run(ctx, defaultServer, "admin", parameter)
-	if err != nil && direct.CodeOf(err) == 0 {
+	if err != nil && !direct.Refused(err) {
 		return err
 	}
 	if direct.CodeOf(err) == codeUnauthorized {

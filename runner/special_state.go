@@ -163,7 +163,7 @@ func (t *testRun) assertListed(ctx context.Context, c call, what, name string, c
 	if f := ended(ctx, c.path, c.op.Position, command[0].Key); f != nil {
 		return f
 	}
-	if err != nil && direct.CodeOf(err) != codeNamespaceNotFound {
+	if err != nil && !direct.Absent(err) {
 		return breakf("%s: %w", c.op.Name, err)
 	}
 	exists := slices.ContainsFunc(listed, func(document bson.Raw) bool {

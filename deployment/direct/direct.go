@@ -111,7 +111,7 @@ func refusal(reply bson.Raw) error {
 	if failed.Code == 0 && failed.Errmsg == "" {
 		return errors.New("the server's reply has neither ok: 1 nor an error")
 	}
-	return mongo.CommandError{Code: failed.Code, Name: failed.CodeName, Message: failed.Errmsg}
+	return mongo.CommandError{Code: failed.Code, Name: failed.CodeName, Message: failed.Errmsg, Raw: reply}
 }
 
 // passing are the codes of temporary errors: the server is not primary or is shutting down, or a mongos cannot reach
@@ -140,4 +140,17 @@ func CodeOf(err error) int32 {
 		return int32(written.WriteConcernError.Code)
 	}
 	return 0
+}
+
+// Refused reports whether an error is a server's answer. Not every server gives a code with it.
+func Refused(err error) bool {
+	var refused mongo.CommandError
+	return CodeOf(err) != 0 || errors.As(err, &refused) && len(refused.Raw) > 0
+}
+
+// Absent reports whether a server says that a collection does not exist. As drivers do, it also accepts the message
+// without a code.
+func Absent(err error) bool {
+	var refused mongo.CommandError
+	return errors.As(err, &refused) && (refused.Code == codes.NamespaceNotFound || refused.Message == "ns not found")
 }

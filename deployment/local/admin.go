@@ -71,7 +71,7 @@ func (s *server) verify(ctx context.Context) error {
 	reply, err := s.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
 	var options struct{ Argv []string }
 	switch {
-	case direct.CodeOf(err) != 0:
+	case direct.Refused(err):
 		return nil
 	case err != nil:
 		return err

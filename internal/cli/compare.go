@@ -27,7 +27,8 @@ type compareFlags struct {
 	failPoints            []deployment.FailPointMode
 	backoff               reference.Backoff
 	generate, seed, limit int
-	write, json, known    string
+	write, json           string
+	known                 []string // names of files
 	verbose               bool
 
 	sides    [2]compare.Side
@@ -76,7 +77,7 @@ utr compare --engine driver --engine driver --fail-points server --fail-points p
 			oneOf[deployment.FailPointMode](failPointModes()), failPointModes()...)
 		f.group = "Tests"
 		f.filter(&r.config.Filter, "run")
-		f.file(&r.known, "known-failing", "tests that the second engine is expected to fail, one per line: pattern # reason "+
+		f.knownFailing(&r.known, "tests that the second engine is expected to fail, one per line: pattern # reason "+
 			"(default those of the engine)")
 		f.duration(&r.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 		f.number(&r.config.Jobs, "jobs", "N", 1, "tests to run concurrently on each side")
@@ -125,7 +126,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	for i, known := range []string{"", r.known} {
+	for i, known := range [][]string{nil, r.known} {
 		side, done, err := r.side(ctx, c, i, known)
 		if err != nil {
 			return err
@@ -151,7 +152,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	return err
 }
 
-func (r *compareFlags) side(ctx context.Context, c *call, i int, known string) (side compare.Side, done func(), err error) {
+func (r *compareFlags) side(ctx context.Context, c *call, i int, known []string) (side compare.Side, done func(), err error) {
 	name := r.engines[i]
 	base, policy := name, ""
 	if !strings.HasPrefix(name, engineCommand) && !strings.HasPrefix(name, engineAddress) {

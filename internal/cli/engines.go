@@ -213,21 +213,34 @@ func requirements(a matrix.Adapter) string {
 
 func (c *call) runner() string { return "utr " + c.program.Version }
 
-// knownFailing reads the file of a flag, or else of the engine. The error of a missing file names its origin.
-func (e namedEngine) knownFailing(flag string) ([]runner.KnownFailure, error) {
-	name, origin := flag, "--known-failing"
-	if flag == "" && e.adapter.KnownFailing != "" {
-		name, origin = e.adapter.KnownFailing, e.adapter.Position.String()+": known-failing"
+// lists returns the lists of known failures of a flag, or else that of the engine.
+func (e namedEngine) lists(flag []string) []string {
+	if len(flag) == 0 && e.adapter.KnownFailing != "" {
+		return []string{e.adapter.KnownFailing}
 	}
-	if name == "" {
-		return nil, nil
+	return flag
+}
+
+// knownFailing reads the lists. The error of a missing file names its origin.
+func (e namedEngine) knownFailing(flag []string) (known []runner.KnownFailure, err error) {
+	origin := "--known-failing"
+	if len(flag) == 0 {
+		origin = e.adapter.Position.String() + ": known-failing"
 	}
-	text, err := readList(name)
-	if err != nil {
-		return nil, invalid(fmt.Errorf("%s: %w", origin, err))
+	for _, name := range e.lists(flag) {
+		text, err := readList(name)
+		if err != nil {
+			return nil, invalid(fmt.Errorf("%s: %w", origin, err))
+		}
+		more, err := runner.ParseKnownFailing(name, bytes.NewReader(text))
+		if err == nil {
+			known, err = runner.Unite(known, more)
+		}
+		if err != nil {
+			return nil, invalid(err)
+		}
 	}
-	known, err := runner.ParseKnownFailing(name, bytes.NewReader(text))
-	return known, invalid(err)
+	return known, nil
 }
 
 // driverList lists the known failures of the engine driver.

@@ -100,12 +100,12 @@ func (m *matrixRun) identify(ctx context.Context) (files []string, err error) {
 			digests[key] = all.String()
 			files = append(files, filesOf(loaded.Suites)...)
 		}
-		knownFailing := cmp.Or(cell.flags.knownFailing, cell.flags.named.adapter.KnownFailing)
-		files = append(files, knownFailing)
+		knownFailing := cell.flags.named.lists(cell.flags.knownFailing)
+		files = append(files, knownFailing...)
 		sum := sha256.New()
 		fmt.Fprintf(sum, "%s\n%q\n%s\n", program,
 			m.call.secrets.texts(slices.Concat(m.extra(), cell.Args(), cell.flags.named.definition())), digests[key])
-		for _, name := range append([]string{m.durations, knownFailing}, cell.flags.orchestration.clusters...) {
+		for _, name := range slices.Concat([]string{m.durations}, knownFailing, cell.flags.orchestration.clusters) {
 			text, err := readList(name)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // no name, or a preset
 				return nil, invalid(err)

@@ -47,7 +47,7 @@ type runFlags struct {
 	orchestration orchestrationFlags
 	durations     string   // name of a file
 	otlp          *url.URL // of a collector; nil sends no spans
-	knownFailing  string   // name of a file
+	knownFailing  []string // names of files
 	dryRun        bool
 	overwrite     bool // documents that no run wrote
 	reports       reportFlags
@@ -112,7 +112,7 @@ func declareRun(f *flags) *runFlags {
 	f.group = "Which tests"
 	f.filter(&r.config.Filter, "run")
 	f.shard(&r.config.Shard, &r.durations, "run one of N parts of the tests, such as 2/5; utr merge combines their reports")
-	f.file(&r.knownFailing, "known-failing",
+	f.knownFailing(&r.knownFailing,
 		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason "+
 			"(default those of the engine)")
 	f.toggle(&r.dryRun, "dry-run", "print which tests would run and which collections would be dropped or changed, and exit")
@@ -184,6 +184,11 @@ func (r *runFlags) declareEngine(f *flags) {
 func (f *flags) filter(to *runner.Filter, verb string) {
 	f.patterns(&to.Run, "run", verb+" only tests that match")
 	f.patterns(&to.Skip, "skip", "exclude tests that match")
+}
+
+// knownFailing declares the flag for lists of known failures.
+func (f *flags) knownFailing(to *[]string, summary string) {
+	list(f, to, "known-failing", "FILE", summary, func(s string) (string, error) { return fileName(s) })
 }
 
 func (f *flags) serverAPI(to *string, who string) {

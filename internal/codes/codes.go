@@ -13,8 +13,10 @@ const (
 	NamespaceNotFound                  = 26
 	CursorNotFound                     = 43
 	MaxTimeMSExpired                   = 50
+	CommandNotFound                    = 59
 	StaleShardVersion                  = 63
 	WriteConcernFailed                 = 64
+	InvalidOptions                     = 72
 	UnknownReplWriteConcern            = 79
 	NetworkTimeout                     = 89
 	ShutdownInProgress                 = 91

@@ -25,7 +25,7 @@ const cellTimeout = "cell-timeout"
 // settingKeys are the settings of clusters, engines, suites, options and defaults.
 var settingKeys = []key{
 	{"auth", onOff, ""}, {"tls", toggle, ""}, {"server-api", text, ""}, {"fail-points", text, ""}, {"uri-options", pairs, "uri-option"},
-	{"known-failing", text, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""}, {"reseed", text, ""},
+	{"known-failing", list, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""}, {"reseed", text, ""},
 	{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"min-tests", text, ""}, {"shuffle", text, ""},
 	{"timeout", text, ""}, {"wait-for-lock", text, ""}, {"overwrite", toggle, ""}, {"fail-fast", toggle, ""}, {"events", toggle, ""},
 	{cellTimeout, text, ""},

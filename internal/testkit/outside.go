@@ -101,11 +101,17 @@ func Java(t testing.TB) []string {
 	if jar == "" {
 		jar = filepath.Join(Root(t), "adapters", "java", "target", "adapter.jar")
 	}
-	if _, err := os.Stat(jar); err != nil {
-		Lacking(t, "Java adapter", err)
+	return java(t, "Java adapter", jar, "-jar", jar)
+}
+
+// java returns a command in Java that needs a file.
+func java(t testing.TB, what, file string, args ...string) []string {
+	t.Helper()
+	if _, err := os.Stat(file); err != nil {
+		Lacking(t, what, err)
 	}
 	java := program(t, "Java", "", []string{"java"}, nil, "-version")
-	return []string{java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", jar}
+	return append([]string{java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}, args...)
 }
 
 // Rust returns the adapter for the Rust driver: UTR_RUST_ADAPTER, or the program that cargo install builds. Without it,
@@ -141,6 +147,13 @@ func MongoOrchestration(t testing.TB) string {
 func FerretDB(t testing.TB) string {
 	t.Helper()
 	return program(t, "FerretDB", "UTR_FERRETDB", []string{"ferretdb"}, nil, "--version")
+}
+
+// MongoJavaServer returns the command that starts another one, which .ci/run builds in the folder UTR_MONGO_JAVA_SERVER.
+func MongoJavaServer(t testing.TB) []string {
+	t.Helper()
+	folder := os.Getenv("UTR_MONGO_JAVA_SERVER")
+	return java(t, "mongo-java-server", filepath.Join(folder, "Serve.class"), "-cp", folder+":"+filepath.Join(folder, "*"), "Serve")
 }
 
 // PreCommit returns the program pre-commit.
