@@ -83,6 +83,16 @@ func Python(t testing.TB, modules ...string) string {
 		"import "+strings.Join(modules, ", "))
 }
 
+// Wheels returns a folder from which pip installs an older release of PyMongo: UTR_WHEELS, which .ci/run fills.
+func Wheels(t testing.TB) string {
+	t.Helper()
+	folder := os.Getenv("UTR_WHEELS")
+	if _, err := os.Stat(folder); err != nil {
+		Lacking(t, "folder UTR_WHEELS with a release of PyMongo", err)
+	}
+	return folder
+}
+
 // Node returns a Node.js and an environment in which it can load the driver, from UTR_NODE_PATH.
 func Node(t testing.TB) (node string, env []string) {
 	t.Helper()
