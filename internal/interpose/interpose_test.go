@@ -22,7 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func connect(t *testing.T, host string) *mongo.Collection {
 	t.Helper()
-	client, err := mongo.Connect(options.Client().SetHosts([]string{host}).SetDirect(true).SetRetryWrites(false))
+	client, err := mongo.Connect(options.Client().SetHosts([]string{host}).SetDirect(true).SetRetryWrites(false).
+		SetHeartbeatInterval(500 * time.Millisecond)) // for the end of sessions after the server was Unknown
 	testkit.Check(t, err)
 	t.Cleanup(func() { testkit.Check(t, client.Disconnect(context.Background())) })
 	return client.Database("interpose").Collection("documents")
@@ -49,33 +50,37 @@ func TestDeeds(t *testing.T) {
 			return errors.As(err, &e) && e.Code == 10107 && e.HasErrorLabel("RetryableWriteError")
 		}},
 	} {
-		direct := connect(t, d.Hosts()[0])
-		testkit.Check(t, direct.Drop(t.Context()))
-		var replies atomic.Int64
-		p, err := Listen(d.Hosts()[0], Hooks{
-			Command: func(name string) Action {
-				if name == "insert" {
-					return r.deed
-				}
-				return Forward
-			},
-			Replied: func(name string, deed Action) {
-				if name == "insert" && deed == r.deed {
-					replies.Add(1)
-				}
-			},
+		t.Run(r.reason, func(t *testing.T) {
+			direct := connect(t, d.Hosts()[0])
+			testkit.Check(t, direct.Drop(t.Context()))
+			var replies atomic.Int64
+			p, err := Listen(d.Hosts()[0], Hooks{
+				Command: func(name string) Action {
+					if name == "insert" {
+						return r.deed
+					}
+					return Forward
+				},
+				Replied: func(name string, deed Action) {
+					if name == "insert" && deed == r.deed {
+						replies.Add(1)
+					}
+				},
+			})
+			testkit.Check(t, err)
+			t.Cleanup(func() { // after the client has ended its sessions
+				p.Close()
+				p.Close()
+			})
+			_, err = connect(t, p.Address()).InsertOne(t.Context(), bson.D{})
+			if !r.fails(err) {
+				t.Error(err)
+			}
+			n, err := direct.CountDocuments(t.Context(), bson.D{})
+			testkit.Check(t, err)
+			testkit.Equal(t, "documents", n, r.executed)
+			testkit.Equal(t, "replies", replies.Load(), r.replied)
 		})
-		testkit.Check(t, err)
-		_, err = connect(t, p.Address()).InsertOne(t.Context(), bson.D{})
-		if !r.fails(err) {
-			t.Errorf("%s: %v", r.reason, err)
-		}
-		n, err := direct.CountDocuments(t.Context(), bson.D{})
-		testkit.Check(t, err)
-		testkit.Equal(t, r.reason+": documents", n, r.executed)
-		testkit.Equal(t, r.reason+": replies", replies.Load(), r.replied)
-		p.Close()
-		p.Close()
 	}
 }
 
