@@ -123,14 +123,14 @@ func (all cleanUps) run(ctx context.Context) error {
 }
 
 // reach sets the connection strings, and starts the proxy for fail points if tests require it.
-func (c *cluster) reach(all, single string, options []URIOption, proxied bool) (err error) {
+func (c *cluster) reach(ctx context.Context, all, single string, options []URIOption, proxied bool) (err error) {
 	if c.all, err = parseURI(all); err == nil {
 		c.single, err = parseURI(single)
 	}
 	c.all, c.single = c.all.withAll(options), c.single.withAll(options)
 	c.uri = c.all
 	if err == nil && proxied {
-		err = c.front()
+		err = c.front(ctx)
 	}
 	return err
 }
@@ -245,7 +245,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 		return nil, failed(err)
 	}
 	every, single := o.URI, o.URI
-	if len(u.hosts) < len(all.hosts) || proxied { // the proxy resolves no SRV names
+	if len(u.hosts) < len(all.hosts) {
 		every = u.String()
 	}
 	switch {
@@ -256,7 +256,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 	case d.Topology == Sharded && len(d.Hosts) > 0:
 		single = u.at(d.Hosts[0]).String()
 	}
-	err = c.reach(every, single, o.URIOptions, proxied)
+	err = c.reach(ctx, every, single, o.URIOptions, proxied)
 	c.uri = u.withAll(o.URIOptions)
 	return c, err
 }

@@ -126,5 +126,5 @@ func startEmbedded(ctx context.Context, about Description, start embedded.Option
 		}
 		trusted = []URIOption{{"tlsCAFile", file}}
 	}
-	return c, c.reach(d.URI(), d.SingleURI(), append(trusted, o.URIOptions...), o.FailPointMode == FailPointsProxy)
+	return c, c.reach(ctx, d.URI(), d.SingleURI(), append(trusted, o.URIOptions...), o.FailPointMode == FailPointsProxy)
 }

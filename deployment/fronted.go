@@ -84,7 +84,12 @@ var errX509 = errors.New("the proxy for fail points cannot be used with authMech
 	"and have no certificate there; use a user with a password, or --fail-points server")
 
 // front starts a proxy in front of each server of a cluster, which tests then see in place of the servers.
-func (c *cluster) front() error {
+func (c *cluster) front(ctx context.Context) (err error) {
+	for _, u := range []*uri{&c.all, &c.single} { // a driver must not find the servers by an SRV name
+		if *u, err = u.resolved(ctx); err != nil {
+			return u.redact(err)
+		}
+	}
 	if c.all.get("authMechanism") == "MONGODB-X509" {
 		return errX509
 	}

@@ -6,11 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -21,26 +21,43 @@ import (
 func TestFronted(t *testing.T) {
 	without := bson.D{{Key: "enableTestCommands", Value: false}}
 	user := []embedded.User{{Name: "u", Password: "p"}}
+	set, balanced := embedded.Options{Topology: embedded.ReplicaSet}, embedded.Options{Topology: embedded.LoadBalanced}
+	const srv = "mongodb+srv://" + srvName + "/?tls=false"
 	for _, c := range []struct {
 		name    string
 		o       embedded.Options
 		mode    FailPointMode
 		proxied bool
+		uri     string // "": the deployment's; HOST and PORT are those of the first server
+		txt     string // record of the SRV name
 	}{
-		{"test commands", embedded.Options{}, FailPointsAuto, false},
-		{"the default mode", embedded.Options{}, "", false},
-		{"no test commands", embedded.Options{Parameters: without}, FailPointsAuto, true},
-		{"no test commands, and none wanted", embedded.Options{Parameters: without}, FailPointsServer, false},
-		{"a standalone", embedded.Options{}, FailPointsProxy, true},
-		{"a replica set", embedded.Options{Topology: embedded.ReplicaSet, Parameters: without}, FailPointsAuto, true},
-		{"a sharded cluster", embedded.Options{Topology: embedded.Sharded, Parameters: without}, FailPointsAuto, true},
-		{"load balanced", embedded.Options{Topology: embedded.LoadBalanced, Parameters: without}, FailPointsAuto, true},
-		{"TLS and SCRAM", embedded.Options{Topology: embedded.ReplicaSet, TLS: true, Users: user}, FailPointsProxy, true},
-		{"load balanced, TLS", embedded.Options{Topology: embedded.LoadBalanced, TLS: true}, FailPointsProxy, true},
+		{"test commands", embedded.Options{}, FailPointsAuto, false, "", ""},
+		{"the default mode", embedded.Options{}, "", false, "", ""},
+		{"no test commands", embedded.Options{Parameters: without}, FailPointsAuto, true, "", ""},
+		{"no test commands, and none wanted", embedded.Options{Parameters: without}, FailPointsServer, false, "", ""},
+		{"a standalone", embedded.Options{}, FailPointsProxy, true, "", ""},
+		{"a replica set", embedded.Options{Topology: embedded.ReplicaSet, Parameters: without}, FailPointsAuto, true, "", ""},
+		{"a sharded cluster", embedded.Options{Topology: embedded.Sharded, Parameters: without}, FailPointsAuto, true, "", ""},
+		{"load balanced", embedded.Options{Topology: embedded.LoadBalanced, Parameters: without}, FailPointsAuto, true, "", ""},
+		{"TLS and SCRAM", embedded.Options{Topology: embedded.ReplicaSet, TLS: true, Users: user}, FailPointsProxy, true, "", ""},
+		{"load balanced, TLS", embedded.Options{Topology: embedded.LoadBalanced, TLS: true}, FailPointsProxy, true, "", ""},
+		{"one seed", set, FailPointsProxy, true, "mongodb://HOST/?replicaSet=rs0", ""},
+		{"one server of a replica set", set, FailPointsProxy, true, "mongodb://HOST/?directConnection=true", ""},
+		{"another name of it than in its hello", set, FailPointsProxy, true, "mongodb://LocalHost:PORT/?directConnection=true", ""},
+		{"another name of a standalone", embedded.Options{}, FailPointsProxy, true, "mongodb://localhost:PORT/", ""},
+		{"an SRV name of a replica set", set, FailPointsProxy, true, srv, "replicaSet=rs0"},
+		{"an SRV name of a sharded cluster", embedded.Options{Topology: embedded.Sharded}, FailPointsProxy, true, srv, ""},
+		{"an SRV name of load balancers", balanced, FailPointsProxy, true, srv, "loadBalanced=true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			servers := embedded.StartT(t, c.o)
 			o := ClusterOptions{URI: servers.URI(), SingleURI: servers.SingleURI(), FailPointMode: c.mode}
+			if c.uri != "" {
+				host := servers.Hosts()[0]
+				o.URI = strings.NewReplacer("HOST", host, "PORT", host[strings.Index(host, ":")+1:]).Replace(c.uri)
+				o.SingleURI = o.URI
+				resolves(t, HostsOf(servers.URI()), c.txt)
+			}
 			if c.o.TLS {
 				file := filepath.Join(t.TempDir(), "ca.pem")
 				testkit.Check(t, os.WriteFile(file, servers.CA(), 0o600))
@@ -60,7 +77,7 @@ func TestFronted(t *testing.T) {
 			for _, host := range slices.Concat(HostsOf(d.URI()), HostsOf(d.SingleURI()), d.Description().Hosts) {
 				testkit.Equal(t, host+" is the server's", slices.Contains(slices.Concat(servers.Hosts(), HostsOf(servers.URI())), host), false)
 			}
-			client, err := mongo.Connect(options.Client().ApplyURI(d.SingleURI()).SetRetryReads(false))
+			client, err := mongo.Connect(parsed(t, d.SingleURI()).client("a driver").SetRetryReads(false))
 			testkit.Check(t, err)
 			admin := client.Database("admin")
 			set := testkit.D("configureFailPoint", "failCommand", "mode", "alwaysOn", "data", testkit.D("failCommands", bson.A{"ping"}, "errorCode", 8))
@@ -68,8 +85,12 @@ func TestFronted(t *testing.T) {
 			ping := admin.RunCommand(t.Context(), testkit.D("ping", 1)).Err()
 			testkit.ErrorContains(t, ping, "'failCommand' failpoint")
 			testkit.Check(t, client.Disconnect(t.Context()))
+			if c.o.Topology != embedded.LoadBalanced { // by the address in the description, too
+				_, err := parsed(t, d.DirectURI(d.Description().Hosts[0])).bare(d.Description().Hosts[0])(t.Context(), "admin", testkit.D("ping", 1))
+				testkit.ErrorContains(t, err, "'failCommand' failpoint")
+			}
 			testkit.Check(t, source.Close())
-			direct, err := parseURI(o.URI)
+			direct, err := parsed(t, o.URI).resolved(t.Context())
 			testkit.Check(t, err)
 			testkit.Check(t, direct.look(testkit.Context(t), lookTimeout, func(ctx context.Context, run runFunc) error {
 				_, err := run.ask(ctx, "ping", 1)
@@ -85,5 +106,5 @@ func TestFronted(t *testing.T) {
 func TestFrontedCertificate(t *testing.T) {
 	u, err := parseURI("mongodb://h:1/?tls=true&authMechanism=MONGODB-X509")
 	testkit.Check(t, err)
-	testkit.ErrorContains(t, (&cluster{all: u}).front(), "cannot be used with authMechanism=MONGODB-X509")
+	testkit.ErrorContains(t, (&cluster{all: u, single: u}).front(t.Context()), "cannot be used with authMechanism=MONGODB-X509")
 }

@@ -138,7 +138,10 @@ func (s *localSource) start(ctx context.Context, about Description) (*cluster, e
 	// Whether the logs are kept is decided when the source is closed.
 	c.cleanUp = cleanUps{func(context.Context) error { s.addLogs(l.Folder()); return l.Close() }}
 	all, single := l.URIs()
-	return c, c.reach(all, single, s.options.URIOptions, s.options.FailPointMode == FailPointsProxy)
+	if err := c.reach(ctx, all, single, s.options.URIOptions, s.options.FailPointMode == FailPointsProxy); err != nil {
+		return nil, errors.Join(err, c.cleanUp.run(context.WithoutCancel(ctx)))
+	}
+	return c, nil
 }
 
 // addLogs adds a folder that contains only logs.

@@ -420,12 +420,12 @@ func (s *orchestrated) await(ctx context.Context, u uri) error {
 }
 
 // repair waits until a cluster accepts commands, with a connection string that bypasses load balancers, and turns off
-// all fail points.
+// all fail points, of the proxy if there is one.
 func (s *orchestrated) repair(ctx context.Context, c *cluster, direct uri) error {
 	if err := s.await(ctx, direct); err != nil {
 		return err
 	}
-	if _, failed := clearFailPoints(ctx, c.uri, c.description, nil); len(failed) > 0 {
+	if _, failed := clearFailPoints(ctx, c.seen(c.uri), c.Description(), nil); len(failed) > 0 {
 		return errors.Join(failed...)
 	}
 	return c.uri.look(ctx, repairLimit, func(ctx context.Context, run runFunc) error {

@@ -59,6 +59,7 @@ func orchestrate(t *testing.T) *service {
 		},
 		"and":    func(text string) { testkit.ErrorContains(t, s.fault, text) },
 		"held":   func(string) { _, err := OpenOrchestration(s.ctx, s.options); heldBy(t, err) },
+		"proxy":  func(string) { s.options.FailPointMode = FailPointsProxy },
 		"url":    func(url string) { s.options.URL = url },
 		"forget": func(string) { s.twin.ForgetVersions() },
 		"version": func(version string) {

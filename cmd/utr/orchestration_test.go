@@ -70,15 +70,19 @@ func TestSweptFromElsewhere(t *testing.T) {
 	testkit.Equal(t, "remaining clusters", len(s.Clusters()), 0)
 }
 
-// With the real mongo-orchestration and our own mongod and mongos: suites pass on clusters that share the work,
-// everything is removed except a data folder that a configuration names, and utr clean removes the cluster that a
-// killed run was creating. soak/orchestration covers other kinds of clusters and other ends of a run.
+// With the real mongo-orchestration and our own mongod and mongos: suites pass on clusters that share the work, and
+// through the proxy for fail points in front of load balancers; everything is removed except a data folder that a
+// configuration names, and utr clean removes the cluster that a killed run was creating. soak/orchestration covers other
+// kinds of clusters and other ends of a run.
 func TestMongoOrchestration(t *testing.T) {
 	t.Parallel()
 	o := utrtest.Orchestrate(t)
 	end := o.Begin("--cluster", "replicaset-one-auth-tls", "--clusters", "2", "--run", "distinct",
 		"retryable-reads").End().Want(0, " passed, 0 failed, ")
 	testkit.Equal(t, "nothing ran", strings.Contains("\n"+end.Out, "\n0 passed"), false)
+	o.Vacant()
+	o.Begin("--cluster", "load-balanced", "--fail-points", "proxy", "retryable-reads/collection-distinct.yml").End().
+		Want(0, "\n23 passed, 0 failed, ")
 	o.Vacant()
 	data, mine := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "mine.json")
 	testkit.Check(t, os.MkdirAll(filepath.Join(data, "of a user"), 0o700))

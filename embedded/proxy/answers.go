@@ -8,6 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
@@ -62,7 +63,7 @@ func (k *conn) getParameter(x *pending) bson.Raw {
 		switch registry := k.registryOf(name); {
 		case is && registry != nil && slices.Contains(FailPoints(), name):
 			found = append(found, bson.E{Key: e.Key(), Value: registry.State(name)})
-		case is, strings.HasPrefix(e.Key(), "$"), e.Key() == "lsid":
+		case is, strings.HasPrefix(e.Key(), "$"), slices.Contains(server.NotParameters, e.Key()):
 		default:
 			return nil
 		}

@@ -51,8 +51,9 @@ func newConn(f *front, client, server net.Conn) *conn {
 	k := &conn{front: f, client: client, server: server, in: bufio.NewReader(client), expected: map[int32]*pending{}}
 	if !f.proxy.Balanced {
 		f.mu.Lock()
-		k.failPoints = f.failPoints
+		name := f.name
 		f.mu.Unlock()
+		k.failPoints = f.proxy.registry(name)
 	}
 	k.ctx, k.cancel = context.WithCancel(f.proxy.ctx)
 	return k
@@ -128,11 +129,6 @@ func (k *conn) request(message []byte) error {
 	if x.row == nil {
 		x.row = &commands.Row{Name: r.name}
 	}
-	if answer := answers[r.name]; answer != nil {
-		if doc := answer(k, x); doc != nil {
-			return k.answer(x, doc)
-		}
-	}
 	hello := hellos[r.name]
 	if hello {
 		k.noteApplication(&r)
@@ -149,6 +145,11 @@ func (k *conn) request(message []byte) error {
 		if err != nil {
 			return err
 		} else if doc != nil {
+			return k.answer(x, doc)
+		}
+	}
+	if answer := answers[r.name]; answer != nil {
+		if doc := answer(k, x); doc != nil {
 			return k.answer(x, doc)
 		}
 	}

@@ -1,9 +1,11 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -11,7 +13,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
-	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/relay"
@@ -27,10 +28,12 @@ type front struct {
 	asking sync.Mutex // guards own
 	own    net.Conn   // for questions of the proxy; nil before the first
 
-	mu         sync.Mutex
-	listener   net.Listener        // closed while the server refuses connections
-	failPoints *failpoint.Registry // not of a load balancer
-	about      about
+	mu       sync.Mutex
+	listener net.Listener // closed while the server refuses connections
+	// name is that of the server in its replica set, so that fail points are the same by all its addresses, otherwise
+	// the address. It is empty before the server has answered.
+	name  string
+	about about
 }
 
 // about is what a server has said about itself.
@@ -91,7 +94,7 @@ func (f *front) dial(ctx context.Context) (net.Conn, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		_ = f.listener.Close()
-		f.failPoints = newRegistry()
+		f.proxy.forget(f.name)
 	}
 	return c, err
 }
@@ -169,10 +172,12 @@ func (f *front) learn(hello bson.Raw) {
 		return
 	}
 	message, _ := hello.Lookup("msg").StringValueOK()
+	name, _ := hello.Lookup("me").StringValueOK()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, err := hello.LookupErr("setName")
 	f.about = about{int(version), message == "isdbgrid", err == nil}
+	f.name = cmp.Or(f.name, strings.ToLower(cmp.Or(name, f.server)))
 }
 
 // ask sends a command on the proxy's own connection. It tries once more if that was closed. A server that does not answer

@@ -51,7 +51,7 @@ func (k *conn) hello(doc bson.Raw) bson.Raw {
 	defer k.mu.Unlock()
 	k.number = number
 	if balanced && k.failPoints == nil {
-		k.failPoints = k.front.proxy.service(service)
+		k.failPoints = k.front.proxy.registry(service.Hex())
 	}
 	return k.front.proxy.rewritten(doc)
 }

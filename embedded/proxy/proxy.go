@@ -22,8 +22,6 @@ import (
 	"strings"
 	"sync"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
@@ -57,9 +55,9 @@ type Proxy struct {
 	cancel   context.CancelFunc
 	work     sync.WaitGroup
 
-	mu       sync.Mutex
-	fronts   map[string]*front // by the server's address in lower case
-	services map[bson.ObjectID]*failpoint.Registry
+	mu         sync.Mutex
+	fronts     map[string]*front              // by the server's address in lower case
+	registries map[string]*failpoint.Registry // by front.name, or by the service behind a load balancer
 }
 
 // Start listens on a port of the loopback interface for each server, given as host:port. The caller must Close the
@@ -71,7 +69,7 @@ func Start(o Options, servers ...string) (*Proxy, error) {
 		}
 	}
 	p := &Proxy{Options: o, commands: server.Commands(commands.New(commands.Options{}).Rows()), fronts: map[string]*front{},
-		sequence: failpoint.NewRegistry(rand.Float64, failpoint.FailCommandSequence), services: map[bson.ObjectID]*failpoint.Registry{}}
+		sequence: failpoint.NewRegistry(rand.Float64, failpoint.FailCommandSequence), registries: map[string]*failpoint.Registry{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	for _, s := range servers {
 		if _, err := p.front(s); err != nil {
@@ -106,25 +104,30 @@ func (p *Proxy) front(server string) (*front, error) {
 	if p.ctx.Err() != nil {
 		return nil, fmt.Errorf("the proxy in front of %s: %w", server, l.Close())
 	}
-	f := &front{proxy: p, server: server, address: l.Addr().String(), listener: l, failPoints: newRegistry()}
+	f := &front{proxy: p, server: server, address: l.Addr().String(), listener: l}
 	p.fronts[key] = f
 	p.work.Go(f.accept)
 	return f, nil
 }
 
-// service returns the fail points of a service behind a load balancer.
-func (p *Proxy) service(id bson.ObjectID) *failpoint.Registry {
+// registry returns the fail points of a server or a service.
+func (p *Proxy) registry(name string) *failpoint.Registry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.services[id]
+	r := p.registries[name]
 	if r == nil {
-		r = newRegistry()
-		p.services[id] = r
+		r = failpoint.NewRegistry(rand.Float64, ofServer...)
+		p.registries[name] = r
 	}
 	return r
 }
 
-func newRegistry() *failpoint.Registry { return failpoint.NewRegistry(rand.Float64, ofServer...) }
+// forget ends the fail points of a server.
+func (p *Proxy) forget(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.registries, name)
+}
 
 // Close closes all connections and waits until their goroutines have returned.
 func (p *Proxy) Close() {

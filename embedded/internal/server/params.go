@@ -231,8 +231,8 @@ func (x *exchange) noOption(format string, args ...any) error {
 	return failure
 }
 
-// notParameters are fields that every command accepts.
-var notParameters = []string{"lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern", "maxTimeMS", "comment",
+// NotParameters are fields that every command accepts.
+var NotParameters = []string{"lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern", "maxTimeMS", "comment",
 	"apiVersion", "apiStrict", "apiDeprecationErrors"}
 
 func (x *exchange) setParameter() (bson.D, error) {
@@ -244,7 +244,7 @@ func (x *exchange) setParameter() (bson.D, error) {
 	defer x.conn.server.ingress.reload()
 	for _, e := range elements[1:] {
 		name := e.Key()
-		if strings.HasPrefix(name, "$") || slices.Contains(notParameters, name) {
+		if strings.HasPrefix(name, "$") || slices.Contains(NotParameters, name) {
 			continue
 		}
 		switch p := x.conn.server.params; {
