@@ -73,7 +73,7 @@ func withTransaction(c *call) *result.Error {
 				in, unknown = failed(retry.CommitFailed, err), err
 			}
 		case retry.BackOff:
-			clock.backOff(c.ctx, d.Delay)
+			c.trace.took(clock.backOff(c.ctx, d.Delay))
 			if c.base.Err() != nil { // the caller of the engine has given up
 				return last
 			}

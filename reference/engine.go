@@ -47,12 +47,15 @@ const (
 )
 
 // backOff waits for a delay or the end of the context.
-func (o Options) backOff(ctx context.Context, d time.Duration) {
-	if o.Backoff != BackoffNone && d > 0 {
-		over, cancel := context.WithTimeout(ctx, d)
-		defer cancel()
-		<-over.Done()
+func (o Options) backOff(ctx context.Context, d time.Duration) (took time.Duration) {
+	if o.Backoff == BackoffNone || d <= 0 {
+		return 0
 	}
+	begun := o.Now()
+	over, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-over.Done()
+	return o.Now().Sub(begun)
 }
 
 func (o Options) withDefaults() Options {

@@ -72,14 +72,17 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 		var f *failure
 		switch d.Action {
 		case retry.Select:
-			if f = a.selectServer(ctx, d.Deprioritized); f == nil {
+			begun := c.driver.options.Now()
+			f = a.selectServer(ctx, d.Deprioritized)
+			tr.took(c.driver.options.Now().Sub(begun))
+			if f == nil {
 				in = retry.Input{Kind: retry.Selected, Chosen: a.srv.chosen()}
 			}
 		case retry.Send:
 			out, f = a.perform(ctx)
 			in = retry.Input{Kind: retry.Succeeded}
 		case retry.BackOff:
-			c.driver.options.backOff(ctx, d.Delay)
+			tr.took(c.driver.options.backOff(ctx, d.Delay))
 			in = retry.Input{Kind: retry.BackedOff, Left: c.driver.options.left(ctx)}
 		case retry.ReturnResult:
 			if out.write == nil || cmd.op.Name == "runCommand" {
@@ -142,6 +145,9 @@ func (s *server) chosen() retry.Chosen {
 func (tr *trace) decided(d retry.Decision, server string, bucket *retry.Bucket) {
 	tr.decisions = append(tr.decisions, DecisionOf(d, server, bucket))
 }
+
+// took records how long the last decision took.
+func (tr *trace) took(d time.Duration) { tr.decisions[len(tr.decisions)-1].Took = result.Duration(d) }
 
 // DecisionOf converts a decision of the retry core for reports. The bucket is nil without client backpressure.
 func DecisionOf(d retry.Decision, server string, bucket *retry.Bucket) result.Decision {

@@ -150,20 +150,43 @@ type OperationLog struct {
 
 // Timings divides the duration of a test.
 type Timings struct {
-	Setup   Duration `json:"setupMS"`   // initial data, entities
-	Engine  Duration `json:"engineMS"`  // operations, without commands and waits
-	Server  Duration `json:"serverMS"`  // commands
-	Waiting Duration `json:"waitingMS"` // wait, waitForEvent, waitForThread
-	Cleanup Duration `json:"cleanupMS"` // disabling fail points, ending sessions, closing entities
+	Setup      Duration `json:"setupMS"`               // initial data, entities
+	Engine     Duration `json:"engineMS"`              // operations, without the following
+	Server     Duration `json:"serverMS"`              // commands
+	Handshakes Duration `json:"handshakesMS,omitzero"` // check-outs of connections, most of which are new
+	Selection  Duration `json:"selectionMS,omitzero"`  // of servers, if the engine reports its decisions
+	BackOff    Duration `json:"backOffMS,omitzero"`    // between attempts, if the engine reports its decisions
+	Blocked    Duration `json:"blockedMS,omitzero"`    // commands that fail points blocked
+	Waiting    Duration `json:"waitingMS"`             // wait, waitForEvent, waitForThread
+	Cleanup    Duration `json:"cleanupMS"`             // disabling fail points, ending sessions, closing entities
+}
+
+// Phase is a part of the duration of a test.
+type Phase struct {
+	Name string // in reports
+	Took *Duration
+}
+
+// Phases returns the parts in the order of reports.
+func (t *Timings) Phases() []Phase {
+	return []Phase{{"set-up", &t.Setup}, {"engine", &t.Engine}, {"server", &t.Server}, {"handshakes", &t.Handshakes},
+		{"selection", &t.Selection}, {"back-off", &t.BackOff}, {"blocked", &t.Blocked}, {"waiting", &t.Waiting}, {"clean-up", &t.Cleanup}}
 }
 
 // Add adds other timings.
 func (t *Timings) Add(o Timings) {
-	t.Setup += o.Setup
-	t.Engine += o.Engine
-	t.Server += o.Server
-	t.Waiting += o.Waiting
-	t.Cleanup += o.Cleanup
+	others := o.Phases()
+	for i, p := range t.Phases() {
+		*p.Took += *others[i].Took
+	}
+}
+
+// Sum returns the time of all phases.
+func (t *Timings) Sum() (sum Duration) {
+	for _, p := range t.Phases() {
+		sum += *p.Took
+	}
+	return sum
 }
 
 // Summary counts the verdicts of a run.

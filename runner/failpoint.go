@@ -108,6 +108,7 @@ func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	}
 	outcome, f := t.query(ctx, c.path, c.op.Position, c.text("client"), engine.OpConfigureFailPoint, arguments)
 	t.recordFailPoint(name, c.text("client"), outcome)
+	t.blocksFrom(arguments.Lookup("command").Document())
 	if f == nil && outcome.Err != nil {
 		f = c.breakf("the fail point %s could not be set: %s", name, outcome.Err.Message)
 	}
@@ -132,6 +133,7 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	t.mu.Lock()
 	t.failPoints = append(t.failPoints, failPoint{name: name, address: address})
 	t.mu.Unlock()
+	t.blocksFrom(command)
 	_, err = t.site.commands.at(ctx, address, "admin", command)
 	f = ended(ctx, c.path, c.op.Position, "the fail point to be set on "+address)
 	if f == nil && err != nil {

@@ -120,10 +120,12 @@ func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Ope
 }
 
 func (t *testRun) send(ctx context.Context, during string, request engine.Operation) (result.Outcome, error) {
-	return guarded(ctx, during, func(ctx context.Context) (result.Outcome, error) {
+	outcome, err := guarded(ctx, during, func(ctx context.Context) (result.Outcome, error) {
 		outcome := t.engine.Do(ctx, request)
 		return outcome, outcome.Broken
 	})
+	t.waited(outcome.Decisions)
+	return outcome, err
 }
 
 // query performs an operation of the runner, whose name begins with $.
@@ -179,6 +181,7 @@ func (t *testRun) track(op specs.Operation, request engine.Operation, outcome re
 	case "runCommand":
 		if name, ok := request.Arguments.Lookup("command", "configureFailPoint").StringValueOK(); ok {
 			t.recordFailPoint(name, op.Object, outcome)
+			t.blocksFrom(request.Arguments.Lookup("command").Document())
 		}
 	}
 }

@@ -35,6 +35,7 @@ type testRun struct {
 	transactions bool // one was started
 	fault        *fault
 	timings      result.Timings
+	blocks       []block
 	window       [2]time.Time // of the server log, by the wall clock
 }
 

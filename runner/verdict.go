@@ -47,9 +47,7 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	}
 	t.run.expectFailure(v, subject(t.suite, t.test))
 
-	t.timings.Server = serverTime(logs)
-	t.timings.Engine = max(0, t.timings.Engine-t.timings.Server)
-	v.Timings = t.timings
+	v.Timings = t.divided(logs)
 	if v.Status != result.Passed && v.Status != result.Skipped || t.run.cfg.KeepEvents {
 		v.Clients, v.Operations = logs, t.operations
 	}
@@ -154,15 +152,4 @@ func (t *testRun) clientLogs() []result.ClientLog {
 		logs = append(logs, result.ClientLog{Client: client, Events: t.logs[client]})
 	}
 	return logs
-}
-
-func serverTime(logs []result.ClientLog) (sum result.Duration) {
-	for _, l := range logs {
-		for _, e := range l.Events {
-			if e.Type == result.CommandSucceeded || e.Type == result.CommandFailed {
-				sum += e.Duration
-			}
-		}
-	}
-	return sum
 }

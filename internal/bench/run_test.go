@@ -85,8 +85,9 @@ func runAll(b *testing.B, suites []*specs.Suite, jobs int, who string, on deploy
 	}
 	tests, spent := float64(last.Passed+last.KnownFailing), last.Timings
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N)/tests, "ms/test")
-	b.ReportMetric(spent.Server.Milliseconds()/tests, "ms-server/test")
-	b.ReportMetric((spent.Setup+spent.Engine+spent.Cleanup).Milliseconds()/tests, "ms-overhead/test")
+	server := spent.Server + spent.Blocked
+	b.ReportMetric(server.Milliseconds()/tests, "ms-server/test")
+	b.ReportMetric((spent.Sum()-server-spent.Waiting).Milliseconds()/tests, "ms-overhead/test")
 	b.ReportMetric(tests, "tests")
 	b.ReportMetric(float64(last.Skipped), "skipped")
 }

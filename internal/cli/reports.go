@@ -55,7 +55,7 @@ func (f *flags) reports(r *reportFlags, verbose string) {
 	f.group = "Output"
 	f.toggle(&r.Verbose, "verbose", verbose)
 	f.toggle(&r.Quiet, "quiet", "print only the list of failures, problems and the counts")
-	f.toggle(&r.Timings, "timings", "print durations and where the time went")
+	f.toggle(&r.Timings, "timings", "print durations, and where the time went in total and by file")
 	f.number(&r.Slowest, "slowest", "N", 0, "print the N slowest tests at the end (default 5 with --timings, else 0)")
 	f.toggle(&r.annotations, "annotations", "annotate failures for GitHub Actions (default if $"+envActions+" is true)")
 	f.group = "Reports"

@@ -20,7 +20,7 @@ type TextOptions struct {
 	Verbose bool
 	// Quiet leaves only the list of failures, the problems and the counts at the end.
 	Quiet bool
-	// Timings adds durations, totals by phase, and the slowest tests. Without it, equal runs have equal reports.
+	// Timings adds durations, totals by phase and by file, and the slowest tests. Without it, equal runs have equal reports.
 	Timings bool
 	// Slowest is the number of slowest tests to list at the end; 0 means five with Timings and none without.
 	Slowest int
@@ -38,6 +38,9 @@ func Text(o TextOptions, earlier ...*EarlierRun) Generator {
 		o.Slowest = slowestTests
 	}
 	t := &text{options: o, causes: newCauses(earlier), skips: map[string]int{}, slowest: slowest{limit: o.Slowest}}
+	if o.Timings {
+		t.byFile = map[string]*result.Timings{}
+	}
 	return hooks{start: t.start, ready: t.ready, test: t.finished, finish: t.summary}.generator(&t.buffer)
 }
 
@@ -61,6 +64,7 @@ type text struct {
 	started result.RunStarted
 	skips   map[string]int // reason → tests
 	slowest slowest
+	byFile  map[string]*result.Timings // of tests that were not skipped; nil without Timings
 	causes  *causes
 	red     []failure // the first ones
 	ended   int       // tests that ended and were not skipped
@@ -145,6 +149,7 @@ func (t *text) finished(v *result.Verdict) {
 	} else {
 		t.ended++
 		t.slowest.add(v)
+		t.addTimings(v)
 	}
 	if its, _ := t.causes.add(v); its != nil {
 		if len(t.red) <= listedFailures {
@@ -456,26 +461,6 @@ func (t *text) skipped() {
 	}
 	if n := len(reasons) - len(shown); n > 0 {
 		t.line(0, "skipped for %s (-v shows them)", plural.Of(n, "other reason"))
-	}
-}
-
-// timings lists totals by phase. They are sums over all tests, so with several
-// jobs they exceed the duration of the run.
-func (t *text) timings(s result.Summary) {
-	parts := []struct {
-		name string
-		took result.Duration
-	}{
-		{"set-up", s.Timings.Setup}, {"engine", s.Timings.Engine}, {"server", s.Timings.Server},
-		{"waiting", s.Timings.Waiting}, {"clean-up", s.Timings.Cleanup},
-	}
-	var sum result.Duration
-	for _, p := range parts {
-		sum += p.took
-	}
-	t.line(0, "time: %s on the clock, %s over all tests", round(s.Duration), round(time.Duration(sum)))
-	for _, p := range parts {
-		t.line(2, "%-8s %10s %5.1f %%", p.name, round(time.Duration(p.took)), 100*float64(p.took)/float64(max(sum, 1)))
 	}
 }
 
