@@ -7,8 +7,12 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
 	"github.com/unified-test-runner/utr/embedded/proxy"
 )
@@ -101,6 +105,14 @@ func (c *cluster) front(ctx context.Context) (err error) {
 			}
 			return (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", address)
 		}}
+	if c.all.authenticates() {
+		questions := &questions{at: c.all.direct, clients: map[string]*mongo.Client{}}
+		if o.Balanced {
+			questions.at = func(host string) uri { return c.all.at(host) }
+		}
+		o.Ask = questions.ask
+		c.cleanUp = append(c.cleanUp, questions.close)
+	}
 	var servers []string
 	for _, host := range slices.Concat(c.all.hosts, c.single.hosts, c.description.Hosts) {
 		servers = append(servers, withPort(host))
@@ -111,6 +123,44 @@ func (c *cluster) front(ctx context.Context) (err error) {
 	}
 	c.proxy, c.description = p, c.description.proxied()
 	c.cleanUp = append(c.cleanUp, func(context.Context) error { p.Close(); return nil })
+	return nil
+}
+
+// questions are those of the proxy to servers with access control, asked as the user of the connection string. Clients are
+// kept, since a new one would delay the reply that waits for the answer.
+type questions struct {
+	at func(host string) uri
+
+	mu      sync.Mutex
+	clients map[string]*mongo.Client // by host
+}
+
+func (q *questions) ask(ctx context.Context, host string, command bson.D) (bson.Raw, error) {
+	client, err := q.client(host)
+	if err != nil {
+		return nil, err
+	}
+	return client.Database("admin").RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.Nearest())).Raw()
+}
+
+func (q *questions) client(host string) (client *mongo.Client, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if client = q.clients[host]; client == nil {
+		if client, err = mongo.Connect(q.at(host).client("utr")); err == nil {
+			q.clients[host] = client
+		}
+	}
+	return client, err
+}
+
+func (q *questions) close(ctx context.Context) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for host, client := range q.clients {
+		_ = client.Disconnect(ctx) // the server may have ended
+		delete(q.clients, host)
+	}
 	return nil
 }
 

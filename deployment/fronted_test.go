@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -107,4 +108,33 @@ func TestFrontedCertificate(t *testing.T) {
 	u, err := parseURI("mongodb://h:1/?tls=true&authMechanism=MONGODB-X509")
 	testkit.Check(t, err)
 	testkit.ErrorContains(t, (&cluster{all: u, single: u}).front(t.Context()), "cannot be used with authMechanism=MONGODB-X509")
+}
+
+// Errors of an overloaded server with access control have its base backoff, which a suite may change.
+func TestFrontedBackoff(t *testing.T) {
+	for _, topology := range []embedded.Topology{embedded.Standalone, embedded.LoadBalanced} {
+		servers := embedded.StartT(t, embedded.Options{Topology: topology, Version: "9.0", TLS: true, Users: []embedded.User{{Name: "u", Password: "p"}},
+			Parameters: bson.D{{Key: "externalClientBaseBackoffMS", Value: 20}}})
+		file := filepath.Join(t.TempDir(), "ca.pem")
+		testkit.Check(t, os.WriteFile(file, servers.CA(), 0o600))
+		source, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: servers.URI() + "&tlsCAFile=" + file, SingleURI: servers.SingleURI() + "&tlsCAFile=" + file,
+			FailPointMode: FailPointsProxy})
+		testkit.Check(t, err)
+		d, err := source.Acquire(testkit.Context(t), 0)
+		testkit.Check(t, err)
+		client, err := mongo.Connect(parsed(t, d.SingleURI()).client("a driver"))
+		testkit.Check(t, err)
+		admin := client.Database("admin")
+		overload := testkit.D("failCommands", bson.A{"ping"}, "errorCode", 462, "errorLabels", bson.A{"SystemOverloadedError"})
+		testkit.Check(t, admin.RunCommand(t.Context(), testkit.D("configureFailPoint", "failCommand", "mode", "alwaysOn", "data", overload)).Err())
+		for _, ms := range []int64{20, 30} {
+			testkit.Check(t, admin.RunCommand(t.Context(), testkit.D("setParameter", 1, "externalClientBaseBackoffMS", ms)).Err())
+			failed := new(mongo.CommandError)
+			testkit.Equal(t, "a server error", errors.As(admin.RunCommand(t.Context(), testkit.D("ping", 1)).Err(), failed), true)
+			got, _ := failed.Raw.Lookup("baseBackoffMS").AsInt64OK()
+			testkit.Equal(t, "the base backoff", got, ms)
+		}
+		testkit.Check(t, client.Disconnect(t.Context()))
+		testkit.Check(t, source.Close())
+	}
 }

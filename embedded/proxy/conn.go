@@ -133,9 +133,6 @@ func (k *conn) request(message []byte) error {
 	if hello {
 		k.noteApplication(&r)
 	}
-	if ids, any := kills(&r); any {
-		p.held.kill(k.front, ids)
-	}
 	if r.name == "aggregate" && listsOperations(&r) {
 		p.held.settled(k.ctx)
 	}
@@ -154,7 +151,7 @@ func (k *conn) request(message []byte) error {
 		}
 	}
 	exhaust := r.flags&wire.ExhaustAllowed != 0
-	if (hello || exhaust || x.undecided || x.row.AcceptsWriteConcern() || x.element.LoseReply || x.labels != nil) && r.flags&wire.MoreToCome == 0 {
+	if (hello || exhaust || x.undecided || kills[r.name] != nil || x.row.AcceptsWriteConcern() || x.element.LoseReply || x.labels != nil) && r.flags&wire.MoreToCome == 0 {
 		k.expect(x)
 	}
 	_, err := k.server.Write(message)
@@ -282,6 +279,10 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 		return nil, nil, errClose
 	case hellos[x.name]:
 		r.doc = k.hello(r.doc)
+	case kills[x.name] != nil:
+		if succeeded(r.doc) { // a server ends nothing if it refuses the list
+			k.front.proxy.held.kill(k.front, kills[x.name](x.body.Index(0).Value()))
+		}
 	default:
 		r.doc = k.written(x, r.doc)
 	}

@@ -186,10 +186,9 @@ var refusals = []int32{fault.BadValue, fault.FailedToParse, fault.Unauthorized, 
 
 // noteWrite remembers the time of a write, and reports whether the command has written anything.
 func (k *conn) noteWrite(x *pending, doc bson.Raw) bool {
-	ok, _ := doc.Lookup("ok").AsInt64OK()
 	_, errAuto := x.body.LookupErr("autocommit")
 	_, errWrite := doc.LookupErr("writeErrors")
-	if !x.row.Write || ok != 1 || errAuto == nil && !x.row.EndsTransaction && errWrite != nil {
+	if !x.row.Write || !succeeded(doc) || errAuto == nil && !x.row.EndsTransaction && errWrite != nil {
 		return false
 	}
 	t, i, _ := doc.Lookup("operationTime").TimestampOK()

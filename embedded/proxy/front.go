@@ -227,7 +227,13 @@ func exchange(ctx context.Context, behind net.Conn, question bson.D) (bson.Raw, 
 // baseBackoff returns the field that errors of an overloaded server have (Client Backpressure, "Overload retry policy").
 func (f *front) baseBackoff(ctx context.Context) (field bson.D) {
 	const name = "externalClientBaseBackoffMS"
-	reply, err := f.ask(ctx, bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}})
+	ask := f.ask
+	if f.proxy.Ask != nil {
+		ask = func(ctx context.Context, question bson.D) (bson.Raw, error) {
+			return f.proxy.Ask(ctx, f.server, question)
+		}
+	}
+	reply, err := ask(ctx, bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}})
 	ms, _ := reply.Lookup(name).AsInt64OK()
 	return value.AddIf(nil, err == nil && ms > 0, "baseBackoffMS", ms)
 }

@@ -3,11 +3,12 @@ package proxy
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
 // held are the commands that fail points block.
@@ -94,19 +95,21 @@ func (h *held) settled(ctx context.Context) {
 	}
 }
 
-// kills returns the ids of the sessions whose commands a command ends, nil for all sessions, and whether it ends any.
-func kills(r *request) (ids []bson.RawValue, any bool) {
-	if !strings.HasPrefix(r.name, "kill") {
-		return nil, false
-	}
-	list, _ := r.body.Index(0).Value().ArrayOK()
-	entries, _ := list.Values()
-	within, known := map[string][]string{"killSessions": {"id"}, "killAllSessionsByPattern": {"lsid", "id"}, "killAllSessions": nil}[r.name]
-	for _, e := range entries {
-		doc, _ := e.DocumentOK()
-		if id, err := doc.LookupErr(within...); err == nil && len(within) > 0 {
-			ids = append(ids, id)
+// kills are the commands that end those of sessions. They return the ids in their list, nil for all sessions.
+var kills = map[string]func(list bson.RawValue) []bson.RawValue{
+	"killSessions":             idsAt("id"),
+	"killAllSessionsByPattern": idsAt("lsid", "id"),
+	"killAllSessions":          func(bson.RawValue) []bson.RawValue { return nil },
+}
+
+func idsAt(path ...string) func(bson.RawValue) []bson.RawValue {
+	return func(list bson.RawValue) (ids []bson.RawValue) {
+		for _, v := range value.Elements(list) {
+			doc, _ := v.DocumentOK()
+			if id, err := doc.LookupErr(path...); err == nil {
+				ids = append(ids, id)
+			}
 		}
+		return ids
 	}
-	return ids, known
 }

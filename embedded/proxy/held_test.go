@@ -13,7 +13,8 @@ import (
 // A command that kills sessions ends a blocked command of one of them, as on a server with its own fail points, and no
 // other.
 func TestKilledWhileBlocked(t *testing.T) {
-	const session, other = `{"id": {"$uuid": "00000000-0000-4000-8000-000000000001"}}`, `{"id": {"$uuid": "00000000-0000-4000-8000-000000000002"}}`
+	const uuid = `{"$uuid": "00000000-0000-4000-8000-000000000001"}`
+	const session, other = `{"id": ` + uuid + `}`, `{"id": {"$uuid": "00000000-0000-4000-8000-000000000002"}}`
 	own := embedded.Options{Topology: embedded.ReplicaSet, Members: 1}
 	for _, c := range []struct {
 		reason, kill, ms, gist string
@@ -25,6 +26,15 @@ func TestKilledWhileBlocked(t *testing.T) {
 		{"all sessions", `{"killAllSessions": []}`, "60000", "11601", own},
 		{"each pattern", `{"killAllSessionsByPattern": []}`, "60000", "11601", own},
 		{"a pattern with another session", `{"killAllSessionsByPattern": [{"lsid": ` + other + `}]}`, "100", "ok", own},
+		{"a pattern with the session, but without its user", `{"killAllSessionsByPattern": [{"lsid": ` + session + `}]}`, "100", "ok", own},
+		{"a pattern with the session and its user", `{"killAllSessionsByPattern": [{"lsid": {"id": ` + uuid + `, "uid": {"$binary": {"base64": "` +
+			strings.Repeat("A", 43) + `=", "subType": "00"}}}}]}`, "60000", "11601", own},
+		{"users in a pattern", `{"killAllSessionsByPattern": [{"users": []}]}`, "60000", "11601", own},
+		{"not a list", `{"killAllSessionsByPattern": 1}`, "100", "ok", own},
+		{"null", `{"killAllSessions": null}`, "100", "ok", own},
+		{"a list of numbers", `{"killSessions": [5]}`, "100", "ok", own},
+		{"a session that is not valid", `{"killSessions": [` + session + `, {}]}`, "100", "ok", own},
+		{"a user that does not exist", `{"killAllSessions": [{"user": "nobody", "db": "admin"}]}`, "100", "ok", own},
 		{"no session", `{"ping": 1}`, "100", "ok", own},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

@@ -91,6 +91,11 @@ type reply struct {
 	doc   bson.Raw
 }
 
+func succeeded(reply bson.Raw) bool {
+	ok, _ := reply.Lookup("ok").AsInt64OK()
+	return ok == 1
+}
+
 const replyHead = 4 + 8 + 4 + 4 // bytes before the documents of an OP_REPLY
 
 func parseReply(message []byte) (r reply, ok bool) {

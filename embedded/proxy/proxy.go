@@ -22,6 +22,8 @@ import (
 	"strings"
 	"sync"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
@@ -39,6 +41,9 @@ var ofServer = []string{failpoint.FailCommand, failpoint.OnPrimaryTransactionalW
 type Options struct {
 	// Dial connects to a server, with TLS if it requires that. The default is a plain connection.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Ask runs a command on the database admin of a server, as a user who may read its parameters. Servers with access
+	// control require it. The default asks without authentication.
+	Ask func(ctx context.Context, address string, command bson.D) (bson.Raw, error)
 	// Balanced means that the servers are behind load balancers. Fail points then belong to the service that a
 	// connection reaches.
 	Balanced bool
