@@ -16,35 +16,65 @@ from failures import Failed, describe_error, ejson
 from pymongo.errors import PyMongoError
 
 
+def decoded(pairs):
+    """Reads an object: a value of Extended JSON if it begins with a $, which takes more time, or else a document."""
+    special = pairs and pairs[0][0].startswith("$")
+    return json_util.object_pairs_hook(pairs, json_util.CANONICAL_JSON_OPTIONS) if special else dict(pairs)
+
+
 class Canceled(BaseException):
     """Ends an operation. PyMongo treats it like Ctrl-C: it closes the connection and does not retry."""
 
 
+class Worker(threading.Thread):
+    """A thread that performs one request after the other."""
+
+    def __init__(self, perform):
+        super().__init__(daemon=True)
+        self.perform, self.requests = perform, queue.SimpleQueue()
+        self.start()
+
+    def run(self):
+        while True:
+            self.perform(self, self.requests.get())
+
+    def cancel(self, exception):
+        """Raises an exception in the thread, or with None, forgets one that is not raised yet."""
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), exception and ctypes.py_object(exception))
+
+
 class Conversation:
-    """The exchange of messages with utr. Every request runs in its own thread."""
+    """The exchange of messages with utr. Every open request has a thread of its own."""
 
     def __init__(self):
         self.lock = threading.Lock()  # guards writing and the fields below
-        self.threads = {}  # by open request
+        self.workers = {}  # by open request: None before it begins, or Canceled
+        self.idle = []  # workers without a request
         self.replies = {}  # queues for the replies to callback, by id
         self.test = None
 
     def serve(self):
         for line in sys.stdin:
-            message = json_util.loads(line, json_options=json_util.CANONICAL_JSON_OPTIONS)
+            message = json.loads(line, object_pairs_hook=decoded)
             if "method" not in message:
                 self.replies[message["id"]].put(message)
             elif message["method"] == "cancel":
-                with self.lock:
-                    if request := self.threads.get(message["params"]["id"]):
-                        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(request.ident), ctypes.py_object(Canceled))
+                self.cancel(message["params"]["id"])
             else:
-                request = threading.Thread(target=self.answer, args=(message,), daemon=True)
                 with self.lock:
-                    self.threads[message["id"]] = request
-                request.start()
+                    worker = self.idle.pop() if self.idle else Worker(self.answer)
+                    self.workers[message["id"]] = None
+                worker.requests.put(message)
 
-    def answer(self, message):
+    def cancel(self, id):
+        with self.lock:
+            if isinstance(worker := self.workers.get(id), Worker):
+                worker.cancel(Canceled)
+            elif id in self.workers:
+                self.workers[id] = Canceled
+
+    def answer(self, worker, message):
+        thread.server, thread.hidden = None, False  # those of an earlier request
         id, test = message["id"], self.test
         call = {
             "hello": lambda protocol, runner: {"protocol": 1, **DESCRIPTION},
@@ -55,13 +85,24 @@ class Conversation:
             "close": lambda id: self.outcome(message["id"], lambda: test.close(id)),
             "end": lambda: test.end() or {},
         }.get(message["method"])
+        reply = {"error": {"code": -32601, "message": f"unknown call {message['method']}"}}
         try:
-            unknown = {"error": {"code": -32601, "message": f"unknown call {message['method']}"}}
-            reply = {"result": call(**message.get("params", {}))} if call else unknown
-        except (Exception, Canceled) as error:  # the call could not be performed
-            reply = {"error": {"code": -32603, "message": f"{type(error).__name__}: {error}"}}
+            try:
+                with self.lock:
+                    before, self.workers[id] = self.workers[id], worker
+                if before:
+                    raise Canceled
+                reply = {"result": call(**message.get("params", {}))} if call else reply
+            except (Exception, Canceled) as error:  # the call could not be performed
+                reply = {"error": {"code": -32603, "message": f"{type(error).__name__}: {error}"}}
+            with self.lock:
+                del self.workers[id]
+                worker.cancel(None)
+        except Canceled:  # after the call
+            with self.lock:
+                self.workers.pop(id, None)
         with self.lock:
-            del self.threads[id]
+            self.idle.append(worker)
         self.send({"id": id, **reply})
 
     def send(self, message):

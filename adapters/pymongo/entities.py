@@ -1,6 +1,7 @@
 """The entities of a test, and the operations that PyMongo performs on them."""
 
 import contextlib
+import functools
 import inspect
 import re
 
@@ -80,6 +81,11 @@ def lacks(what):
 
 def snake(name):
     return re.sub(r"(?<=[a-z])[A-Z]+", lambda m: "_" + m[0].lower(), name)
+
+
+@functools.cache
+def parameters(function):
+    return inspect.signature(function).parameters
 
 
 def models(requests):
@@ -191,7 +197,7 @@ class Test:
         if name == "listDatabaseNames" and "filter" in arguments:  # which list_database_names lacks
             method, more, arguments = "list_databases", "filter nameOnly", {**arguments, "nameOnly": True}
         method = method or snake(name)
-        known = inspect.signature(Cursor.__init__ if method in ("find", "find_one") else getattr(entity, method)).parameters
+        known = parameters(Cursor.__init__ if method in ("find", "find_one") else getattr(type(entity), method))
         keywords, options, batch_size = {"callback": callback} if name == "withTransaction" else {}, {}, None
         for argument, value in arguments.items():
             renamed = next((n for n in [snake(argument), *RENAMED.get(argument, "").split()] if n in known), None)

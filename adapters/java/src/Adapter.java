@@ -8,12 +8,16 @@ import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.bson.BsonDocument;
@@ -22,7 +26,7 @@ import org.bson.BsonValue;
 
 /**
  * An adapter of utr for the Java driver: JSON-RPC 2.0 messages, one per line, on standard input and output.
- * docs/driver/engine-protocol.md describes the messages. Every request runs in its own thread.
+ * docs/driver/engine-protocol.md describes the messages. Every open request has a thread of its own.
  */
 public final class Adapter {
     private interface Work {
@@ -30,7 +34,8 @@ public final class Adapter {
     }
 
     private final OutputStream out = new FileOutputStream(FileDescriptor.out);
-    private final Map<Long, Thread> threads = new ConcurrentHashMap<>(); // by open request
+    private final ExecutorService workers = Executors.newCachedThreadPool(); // whose threads serve later requests, too
+    private final Map<Long, Optional<Thread>> threads = new HashMap<>(); // by open request, once it has begun
     private final Set<Long> canceled = ConcurrentHashMap.newKeySet();
     private final Map<Integer, BlockingQueue<BsonDocument>> replies = new ConcurrentHashMap<>(); // to callback, by id
     private final AtomicInteger callbacks = new AtomicInteger();
@@ -51,33 +56,47 @@ public final class Adapter {
             if (!message.containsKey("method")) {
                 replies.remove(message.getNumber("id").intValue()).add(message);
             } else if (message.getString("method").getValue().equals("cancel")) {
-                long id = message.getDocument("params").getNumber("id").longValue();
-                Thread thread = threads.get(id);
-                if (thread != null) {
-                    canceled.add(id);
-                    thread.interrupt();
-                }
+                cancel(message.getDocument("params").getNumber("id").longValue());
             } else {
                 long id = message.getNumber("id").longValue();
-                Thread thread = new Thread(() -> answer(id, message));
-                threads.put(id, thread);
-                thread.start();
+                occupy(id, Optional.empty());
+                workers.execute(() -> answer(id, message));
             }
         }
+    }
+
+    private synchronized void occupy(long id, Optional<Thread> thread) {
+        threads.put(id, thread);
+        if (canceled.contains(id)) {
+            thread.ifPresent(Thread::interrupt);
+        }
+    }
+
+    private synchronized void cancel(long id) {
+        if (threads.containsKey(id)) {
+            canceled.add(id);
+            threads.get(id).ifPresent(Thread::interrupt);
+        }
+    }
+
+    private synchronized void release(long id) {
+        threads.remove(id);
+        canceled.remove(id);
+        Thread.interrupted(); // forgets a late cancellation
     }
 
     private void answer(long id, BsonDocument message) {
         String method = message.getString("method").getValue();
         BsonDocument params = message.getDocument("params", new BsonDocument());
         Map<String, Object> reply = new LinkedHashMap<>(Map.of("jsonrpc", "2.0", "id", id));
+        occupy(id, Optional.of(Thread.currentThread()));
         try {
             reply.put("result", call(id, method, params));
         } catch (Exception e) { // the call could not be performed
             reply.put("error", Map.of("code", e instanceof NoSuchMethodException ? -32601 : -32603,
                     "message", e.toString()));
         }
-        threads.remove(id);
-        canceled.remove(id);
+        release(id);
         send(reply);
     }
 
