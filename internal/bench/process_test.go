@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// BenchmarkProcess runs a find of the Go driver, in this process and behind an adapter.
-// The difference is the cost of the protocol.
+// BenchmarkProcess calls the Go driver, in this process and behind an adapter. For an operation that sends no command,
+// the difference is the cost of the protocol; for a find, also that of a server in another process.
 func BenchmarkProcess(b *testing.B) {
 	self, err := os.Executable()
 	testkit.Check(b, err)
@@ -37,30 +37,39 @@ func BenchmarkProcess(b *testing.B) {
 	d, err := embedded.Start(context.Background(), embedded.Options{})
 	testkit.Check(b, err)
 	b.Cleanup(func() { testkit.Check(b, d.Close()) })
+	nothing := engine.Operation{Object: "session", Name: engine.OpLSID}
+	find := engine.Operation{Object: "collection", Name: "find", Arguments: testkit.Extended[bson.Raw](b, `{"filter": {}}`)}
+	engines := []engine.Engine{driver.New(), behind}
 	for _, row := range []struct {
-		who    string
-		engine engine.Engine
-	}{{"inside", driver.New()}, {"adapter", behind}} {
-		b.Run("who="+row.who, func(b *testing.B) {
+		name   string
+		engine int
+		call   engine.Operation
+	}{
+		{"call=nothing/who=inside", 0, nothing}, {"call=nothing/who=adapter", 1, nothing},
+		{"call=find/who=inside", 0, find}, {"call=find/who=adapter", 1, find},
+	} {
+		b.Run(row.name, func(b *testing.B) {
 			ctx := context.Background()
-			t, err := row.engine.Begin(ctx)
+			t, err := engines[row.engine].Begin(ctx)
 			testkit.Check(b, err)
 			for _, e := range []struct{ kind, options string }{
 				{"client", `{"id": "client"}`},
+				{"session", `{"id": "session", "client": "client"}`},
 				{"database", `{"id": "database", "client": "client", "databaseName": "bench"}`},
 				{"collection", `{"id": "collection", "database": "database", "collectionName": "documents"}`},
 			} {
 				options := testkit.Extended[bson.Raw](b, e.options)
 				testkit.Check(b, t.Open(ctx, engine.Entity{Kind: e.kind, ID: e.kind, Options: options, URI: d.URI()}))
 			}
-			find := engine.Operation{Object: "collection", Name: "find", Arguments: testkit.Extended[bson.Raw](b, `{"filter": {}}`)}
 			for b.Loop() {
-				if out := t.Do(ctx, find); out.Err != nil || out.Broken != nil {
+				if out := t.Do(ctx, row.call); out.Err != nil || out.Broken != nil {
 					b.Fatal(out.Err, out.Broken)
 				}
 			}
 			testkit.Check(b, t.End(ctx))
-			testkit.Check(b, row.engine.Close())
 		})
+	}
+	for _, e := range engines {
+		testkit.Check(b, e.Close())
 	}
 }

@@ -25,7 +25,8 @@ var comparisons = []comparison{
 	{"decide after a failed read", "Retryable/who=utr", "Retryable/who=go-driver", "Go driver: `Error.RetryableRead`, a part of it"},
 	{"match a document of 256 fields", "Match/fields=256/who=utr", "Match/fields=256/who=go-cmp", "go-cmp"},
 	{"find a document", "RoundTrip/documents=1/who=embedded", "RoundTrip/documents=1/who=bare-socket", "a bare socket"},
-	{"call an engine", "Process/who=adapter", "Process/who=inside", "the same engine in the process"},
+	{"call an engine, which sends nothing", "Process/call=nothing/who=adapter", "Process/call=nothing/who=inside", "the same engine in the process"},
+	{"call an engine, which sends a find", "Process/call=find/who=adapter", "Process/call=find/who=inside", "the same engine in the process"},
 }
 
 func main() {
