@@ -17,6 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // span is the span of an operation, a transaction or a command. A nil span is not observed.
@@ -50,39 +51,7 @@ func (s *span) end(err *result.Error) {
 	s.End()
 }
 
-// driverOperations are the names of operations in spans where they are not those of the format: the specification
-// unites the methods of a command, so that all drivers use the same name ("Covered operations").
-var driverOperations = map[string]string{
-	"clientBulkWrite":             "bulkWrite",
-	"close":                       "killCursors", // of a cursor
-	"countDocuments":              "aggregate",
-	"createChangeStream":          "aggregate",
-	"createFindCursor":            "find",
-	"createIndex":                 "createIndexes",
-	"createSearchIndex":           "createSearchIndexes",
-	"deleteMany":                  "delete",
-	"deleteOne":                   "delete",
-	"dropIndex":                   "dropIndexes",
-	"estimatedDocumentCount":      "count",
-	"findOne":                     "find",
-	"findOneAndDelete":            "findAndModify",
-	"findOneAndReplace":           "findAndModify",
-	"findOneAndUpdate":            "findAndModify",
-	"insertMany":                  "insert",
-	"insertOne":                   "insert",
-	"iterateOnce":                 "getMore",
-	"iterateUntilDocumentOrError": "getMore",
-	"listCollectionNames":         "listCollections",
-	"listCollectionObjects":       "listCollections",
-	"listDatabaseNames":           "listDatabases",
-	"listDatabaseObjects":         "listDatabases",
-	"listIndexNames":              "listIndexes",
-	"replaceOne":                  "update",
-	"updateMany":                  "update",
-	"updateOne":                   "update",
-}
-
-// trace begins the span of the operation ("Instrumenting Driver Operations"). That of an iteration begins with its
+// startSpan begins the span of the operation ("Instrumenting Driver Operations"). That of an iteration begins with its
 // first command: most documents are in a batch that the client has. Operations of a session begin their own.
 func (c *call) startSpan() {
 	t, name := c.client.tracing, c.Operation.Name
@@ -95,7 +64,7 @@ func (c *call) startSpan() {
 		ctx = s.span.context(ctx)
 	}
 	begin := func() *span {
-		return t.operation(ctx, cmp.Or(driverOperations[name], name), c.db, cmp.Or(c.coll, c.Text("collection")))
+		return t.operation(ctx, operations.Command(name), c.db, cmp.Or(c.coll, c.Text("collection")))
 	}
 	if c.Kind == entities.Cursor {
 		c.trace.later = begin

@@ -16,6 +16,7 @@ type Traits struct {
 	Labels       []string `json:"labels,omitempty"`       // error labels of both, including omitted ones
 	Events       []string `json:"events,omitempty"`       // event types that it expects, counts or waits for
 	Operators    []string `json:"operators,omitempty"`    // special operators, such as $$exists
+	Spans        []string `json:"spans,omitempty"`        // "operation NAME", "command NAME", or the name of another one
 }
 
 // CodeNames returns the codes as text.
@@ -33,7 +34,7 @@ func (s *Suite) Traits(index int) Traits {
 		t.Operations = append(t.Operations, strings.TrimPrefix(string(step.Kind)+"."+step.Name, "."))
 	}
 	walk(place{s.Root.Get("tests").Items[index], ""}, t.visit)
-	for _, list := range []*[]string{&t.Operations, &t.FailCommands, &t.Labels, &t.Events, &t.Operators} {
+	for _, list := range []*[]string{&t.Operations, &t.FailCommands, &t.Labels, &t.Events, &t.Operators, &t.Spans} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
@@ -58,11 +59,26 @@ func (t *Traits) visit(p place) bool {
 			t.code(f.Value.Get("code"))
 		case "errorLabels", "errorLabelsContain", "errorLabelsOmit":
 			t.Labels = append(t.Labels, decodeEach(f.Value, (*source.Value).Text)...)
+		case "attributes":
+			if strings.HasPrefix(p.path, ".expectTracingMessages") {
+				t.Spans = append(t.Spans, spanOf(p.Value))
+			}
 		case "failCommands":
 			t.FailCommands = append(t.FailCommands, decodeEach(f.Value, (*source.Value).Text)...)
 		}
 	}
 	return true
+}
+
+// spanOf returns what an expected span is of.
+func spanOf(span *source.Value) string {
+	attributes := span.Get("attributes")
+	for _, of := range []string{"operation", "command"} {
+		if name := attributes.Get("db." + of + ".name"); name != nil && name.Kind == source.String {
+			return of + " " + name.Text()
+		}
+	}
+	return span.Get("name").Text()
 }
 
 func (t *Traits) code(v *source.Value) {

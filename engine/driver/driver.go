@@ -37,7 +37,7 @@ func New(change ...func(*options.ClientOptions)) engine.Engine {
 			"collection.mapReduce":           "the Go driver has no Collection.MapReduce",
 			"database.listCollectionObjects": "the Go driver has no method that returns the collections as *mongo.Collection",
 		},
-		Features:      []string{"client backpressure", "csot", "retryable reads", "retryable writes", "sessions", "transactions"},
+		Features: []string{"client backpressure", "csot", "retryable reads", "retryable writes", "sessions", "transactions"},
 	}
 	return d
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/internal/processgroup"
@@ -18,8 +17,6 @@ const (
 	// exitGrace is how long it may run after it closes its output, and how long its
 	// children may hold its outputs open after its end.
 	exitGrace = time.Second
-	// lastWords is how many bytes of standard error are kept.
-	lastWords = 4 << 10
 )
 
 // child is an adapter process. It leads a process group that ends with it.
@@ -27,8 +24,8 @@ type child struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
 	stdout  *os.File
-	words   tail          // the last output on stderr
-	ended   chan struct{} // closed when the process has ended and its stderr is closed
+	words   processgroup.Tail // the last output on stderr
+	ended   chan struct{}     // closed when the process has ended and its stderr is closed
 }
 
 // start starts an adapter. Connection strings are sent in messages and are not
@@ -87,17 +84,5 @@ func (c *child) finish(problem error) error {
 	if problem == nil {
 		return nil
 	}
-	if words := strings.TrimSpace(string(c.words)); words != "" {
-		how += "; its last output:\n" + words
-	}
-	return fmt.Errorf("%w; %s", problem, how)
-}
-
-// tail is the last bytes that were written.
-type tail []byte
-
-func (t *tail) Write(p []byte) (int, error) {
-	*t = append(*t, p...)
-	*t = (*t)[max(0, len(*t)-lastWords):]
-	return len(p), nil
+	return c.words.Explain(fmt.Errorf("%w; %s", problem, how))
 }

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/process"
@@ -25,8 +24,6 @@ import (
 const (
 	// installLimit is enough to build a driver on a busy machine.
 	installLimit = 15 * time.Minute
-	// installWords is how many bytes of an installer's output are kept.
-	installWords = 4 << 10
 	// installPoll is how often a run looks whether another one has installed what it needs.
 	installPoll = 200 * time.Millisecond
 )
@@ -110,7 +107,7 @@ func (c *call) installInto(ctx context.Context, a matrix.Adapter, version, folde
 		return err
 	}
 	how, at := a.At(version, half)
-	said := &lastWords{}
+	said := &processgroup.Tail{}
 	stop := c.showInstallation(at.Name, said)
 	err := shell(ctx, how.Command, at, said, said)
 	stop()
@@ -119,7 +116,7 @@ func (c *call) installInto(ctx context.Context, a matrix.Adapter, version, folde
 	}
 	if err != nil {
 		_ = os.RemoveAll(half)
-		err = said.after(err)
+		err = said.Explain(err)
 	}
 	return err
 }
@@ -129,14 +126,14 @@ func newest(ctx context.Context, latest string, at matrix.Adapter) (string, erro
 	if latest == "" {
 		return "", errors.New("its entry has no command latest, which prints the newest version")
 	}
-	out, said := &lastWords{}, &lastWords{}
+	out, said := &processgroup.Tail{}, &processgroup.Tail{}
 	if err := shell(ctx, latest, at, out, said); err != nil {
-		return "", said.after(fmt.Errorf("the command latest: %w", err))
+		return "", said.Explain(fmt.Errorf("the command latest: %w", err))
 	}
-	if version := out.line(); matrix.ValidName(version) && version != matrix.Latest {
+	if version := out.Line(); matrix.ValidName(version) && version != matrix.Latest {
 		return version, nil
 	}
-	return "", said.after(fmt.Errorf("the command latest printed %q, which is not a version", out.line()))
+	return "", said.Explain(fmt.Errorf("the command latest printed %q, which is not a version", out.Line()))
 }
 
 func (c *call) lockInstall(ctx context.Context, name, engine string) (*os.File, error) {
@@ -157,7 +154,7 @@ func (c *call) lockInstall(ctx context.Context, name, engine string) (*os.File, 
 }
 
 // showInstallation shows the time and the last line of an installation on a terminal, until stop is called.
-func (c *call) showInstallation(name string, said *lastWords) (stop func()) {
+func (c *call) showInstallation(name string, said *processgroup.Tail) (stop func()) {
 	if c.columns() == 0 {
 		return func() {}
 	}
@@ -172,7 +169,7 @@ func (c *call) showInstallation(name string, said *lastWords) (stop func()) {
 				_ = c.print(report.Wipe)
 				return
 			case <-tick.C:
-				line := []rune(fmt.Sprintf("installing %s: %s %s", name, time.Since(began).Round(time.Second), said.line()))
+				line := []rune(fmt.Sprintf("installing %s: %s %s", name, time.Since(began).Round(time.Second), said.Line()))
 				_ = c.print(report.Wipe + string(line[:min(len(line), c.columns()-1)]))
 			}
 		}
@@ -186,38 +183,4 @@ func shell(ctx context.Context, command string, at matrix.Adapter, out, said io.
 	cmd.Dir, cmd.Env = at.Directory, slices.Concat(childEnvironment(os.Environ()), at.Environment)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, said, time.Second
 	return processgroup.Run(ctx, cmd)
-}
-
-// lastWords keeps the end of a command's output. Its methods may be called concurrently.
-type lastWords struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (w *lastWords) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.text = append(w.text, p...)
-	w.text = w.text[max(0, len(w.text)-installWords):]
-	return len(p), nil
-}
-
-func (w *lastWords) all() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.TrimSpace(string(w.text))
-}
-
-// after adds the words to an error.
-func (w *lastWords) after(err error) error {
-	if words := w.all(); words != "" {
-		err = fmt.Errorf("%w; its last output:\n%s", err, words)
-	}
-	return err
-}
-
-// line is the last line.
-func (w *lastWords) line() string {
-	all := w.all()
-	return all[strings.LastIndexAny(all, "\r\n")+1:]
 }

@@ -25,6 +25,9 @@ func TestOperationsOfSuites(t *testing.T) {
 		}
 	}
 	for name := range performs {
+		if operations.Command(name) == performs[name] {
+			t.Errorf("%s has its command in operations.Commands", name)
+		}
 		if _, err := operationNamed(name); err != nil || len(operations.KindsWith(name)) == 0 {
 			t.Errorf("%s is not an operation of suites and of the core: %v", name, err)
 		}

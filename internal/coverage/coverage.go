@@ -24,6 +24,7 @@ const (
 	failing  = "commands of fail points"
 	events   = "event types"
 	operator = "special operators"
+	spans    = "spans"
 )
 
 // Count is the number of tests that exercise each thing, by subject and name.
@@ -41,6 +42,7 @@ func Of(suites []*specs.Suite) Count {
 			c.add(failing, t.FailCommands)
 			c.add(events, t.Events)
 			c.add(operator, t.Operators)
+			c.add(spans, t.Spans)
 		}
 	}
 	return c
@@ -92,7 +94,7 @@ type Row struct {
 // Against may be nil.
 func Sections(of, against Count) (all []Section) {
 	about := known()
-	for _, subject := range []string{ops, rules, codes, labels, failing, events, operator} {
+	for _, subject := range []string{ops, rules, codes, labels, failing, events, operator, spans} {
 		if subject == rules && of[rules] == nil {
 			continue
 		}
@@ -132,7 +134,7 @@ func naturally(a, b string) int {
 // known returns the names of each subject in the format and the retry core, with a text about them. Rules and
 // codes are those of the current policy.
 func known() map[string]map[string]string {
-	all := map[string]map[string]string{ops: {}, rules: {}, codes: {}, labels: {}, failing: {}, events: {}, operator: {}}
+	all := map[string]map[string]string{ops: {}, rules: {}, codes: {}, labels: {}, failing: {}, events: {}, operator: {}, spans: {"transaction": ""}}
 	for _, o := range operations.All() {
 		all[ops][string(o.Kind)+"."+o.Name] = ""
 	}
@@ -151,6 +153,9 @@ func known() map[string]map[string]string {
 		for _, t := range result.EventTypes(monitor) {
 			all[events][string(t)] = string(monitor)
 		}
+	}
+	for _, command := range operations.Commands() {
+		all[spans]["operation "+command] = ""
 	}
 	for _, name := range specs.Operators() {
 		all[operator][name] = ""

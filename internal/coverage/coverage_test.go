@@ -59,3 +59,26 @@ func TestHTML(t *testing.T) {
 		}
 	}
 }
+
+// Spans are counted by what they are of. Documents of tests may have attributes, too.
+func TestSpans(t *testing.T) {
+	s, err := specs.Parse("a.yml", []byte(`{description: d, schemaVersion: "1.27",
+		createEntities: [{client: {id: c, observeTracingMessages: {}}}, {database: {id: db, client: c, databaseName: db}},
+			{collection: {id: coll, database: db, collectionName: coll}}],
+		tests: [{description: a, operations: [{name: insertOne, object: coll, arguments: {document: {name: x, attributes: {y: 1}}}}],
+			expectTracingMessages: [{client: c, spans: [{name: transaction, attributes: {}, nested: [
+				{name: insert db.coll, attributes: {db.operation.name: insert}, nested: [
+					{name: insert, attributes: {db.command.name: insert}}, {name: insert, attributes: {db.command.name: insert}}]}]}]}]}]}`))
+	testkit.Check(t, err)
+	testkit.Equal(t, "problems of the suite", fmt.Sprint(s.Tests[0].Errors), "[]")
+	testkit.Equal(t, "spans", fmt.Sprint(s.Traits(0).Spans), "[command insert operation insert transaction]")
+	var rows []string
+	for _, section := range coverage.Sections(coverage.Of([]*specs.Suite{s}), nil) {
+		for _, r := range section.Rows {
+			if section.Subject == "spans" && (r.Tests > 0 || r.Name == "operation find") {
+				rows = append(rows, fmt.Sprintf("%s %d", r.Name, r.Tests))
+			}
+		}
+	}
+	testkit.Equal(t, "rows", strings.Join(rows, "; "), "command insert 1; operation find 0; operation insert 1; transaction 1")
+}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -257,17 +258,14 @@ func anchor(i int) string { return fmt.Sprint("suites-", i+1) }
 // slugs are names of files made of other names. They differ on every file system.
 type slugs map[string]bool
 
+var unfit = regexp.MustCompile(`[^a-zA-Z0-9.+-]`)
+
 // of returns a new name with only letters, digits, dots, plus and minus signs.
 func (s *slugs) of(name string) string {
 	if *s == nil {
 		*s = slugs{}
 	}
-	clean := strings.Trim(strings.Map(func(r rune) rune {
-		if r < 0x80 && (r == '.' || r == '+' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
-			return r
-		}
-		return '-'
-	}, name), ".-")
+	clean := strings.Trim(unfit.ReplaceAllString(name, "-"), ".-")
 	clean = strings.TrimRight(clean[:min(len(clean), 80)], ".-")
 	if clean == "" {
 		clean = "unnamed"

@@ -121,14 +121,17 @@ func helloFiles() []*file {
 		{"hello answers at once if the topologyVersion is of another process: the server has restarted (S11)", requirement{},
 			[]step{send("hello: 1, " + stale + ", maxAwaitTimeMS: { $numberLong: \"60000\" }").
 				gets("isWritablePrimary: true, topologyVersion: { processId: { $$type: objectId }, counter: { $$type: [ int, long ] } }")}, nil},
-		{"hello refuses a topologyVersion without maxAwaitTimeMS: a driver would wait forever (S11)", servers("4.4", single|sets),
-			[]step{send("hello: 1, " + stale).fails(code{31368, ""})}, nil},
-		{"hello refuses maxAwaitTimeMS without a topologyVersion: there is nothing to wait for (S11)", servers("4.4", single|sets),
-			[]step{send("hello: 1, maxAwaitTimeMS: { $numberLong: \"100\" }").fails(code{31368, ""})}, nil},
-		{"hello refuses a topologyVersion without maxAwaitTimeMS on a mongos: a driver would wait forever (S11)", servers("4.4", sharded),
-			[]step{send("hello: 1, " + stale).fails(code{51760, ""})}, nil},
-		{"hello refuses maxAwaitTimeMS without a topologyVersion on a mongos: there is nothing to wait for (S11)", servers("4.4", sharded),
-			[]step{send("hello: 1, maxAwaitTimeMS: { $numberLong: \"100\" }").fails(code{51760, ""})}, nil},
+	}
+	for _, on := range []struct {
+		where string
+		needs requirement
+		code  code
+	}{{"", servers("4.4", single|sets), code{31368, ""}}, {" on a mongos", servers("4.4", sharded), code{51760, ""}}} {
+		awaited = append(awaited,
+			demand{"hello refuses a topologyVersion without maxAwaitTimeMS" + on.where + ": a driver would wait forever (S11)", on.needs,
+				[]step{send("hello: 1, " + stale).fails(on.code)}, nil},
+			demand{"hello refuses maxAwaitTimeMS without a topologyVersion" + on.where + ": there is nothing to wait for (S11)", on.needs,
+				[]step{send("hello: 1, maxAwaitTimeMS: { $numberLong: \"100\" }").fails(on.code)}, nil})
 	}
 	for _, v := range versions {
 		wire = append(wire, demand{fmt.Sprintf("hello of %s states maxWireVersion %d: drivers know the release only by this number (S3)", v.release, v.wire),
