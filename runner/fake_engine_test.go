@@ -25,9 +25,10 @@ type fakeEngine struct {
 	say       func(format string, args ...any) // writes to the transcript; may be nil
 	during    func()                           // called in every operation; may be nil
 	interrupt func()
-	release   chan struct{}    // ends stuck steps
-	schema    string           // supported schema version, "" for any
-	serves    []string         // supported operations, nil for all
+	release   chan struct{} // ends stuck steps
+	schema    string        // supported schema version, "" for any
+	serves    []string      // supported operations, nil for all
+	lacks     map[string]string
 	logs      []result.Monitor // events, nil for all
 
 	mu     sync.Mutex
@@ -101,7 +102,7 @@ func bsonOf(n yaml.Node) bson.RawValue {
 }
 
 func (e *fakeEngine) Describe(context.Context) (engine.Description, error) {
-	about := engine.Description{Name: "scripted", Version: "1", SchemaVersion: e.schema, Operations: e.serves, Events: e.logs}
+	about := engine.Description{Name: "scripted", Version: "1", SchemaVersion: e.schema, Operations: e.serves, Lacks: e.lacks, Events: e.logs}
 	if e.serves == nil {
 		about.Features = []string{engine.FeatureLogging, engine.FeatureTracing, engine.FeatureReducedHeartbeats}
 		for _, o := range operations.All() {

@@ -204,13 +204,14 @@ func configure(cfg *Config, e *fakeEngine, text string) error {
 		KnownFailing      string
 		ServerAPI, Schema string // Schema is the engine's schema version
 		Serves            []string
+		Lacks             map[string]string
 		Logs              []result.Monitor // events of the engine
 	}
 	if err := strictly(text, &parsed); err != nil {
 		return err
 	}
 	cfg.Reseed, cfg.Count, cfg.Retries, cfg.FailFast, cfg.ServerAPI = parsed.Reseed, parsed.Count, parsed.Retries, parsed.FailFast, parsed.ServerAPI
-	e.schema, e.serves, e.logs = parsed.Schema, parsed.Serves, parsed.Logs
+	e.schema, e.serves, e.lacks, e.logs = parsed.Schema, parsed.Serves, parsed.Lacks, parsed.Logs
 	if parsed.Timeout != 0 {
 		cfg.Timeout = parsed.Timeout
 	}

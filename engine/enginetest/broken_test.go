@@ -154,6 +154,9 @@ func faults() []faultRow {
 			d.Operations = slices.Clone(d.Operations)
 			slices.Reverse(d.Operations)
 		}}},
+		{"an operation is supported and lacked", "describes itself", fault{describe: func(d *engine.Description) {
+			d.Lacks = map[string]string{"collection.find": "the driver has none"}
+		}}},
 		{"options are ignored", "rejects unknown kinds and options of entities", fault{open: lenient(true)}},
 		{"uriOptions are ignored", "applies uriOptions", fault{entity: func(e *engine.Entity) {
 			if e.Kind == "client" {
