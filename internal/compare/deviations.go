@@ -3,6 +3,7 @@
 package compare
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -168,7 +169,7 @@ func Deviations() []Deviation {
 			ID: "D13", Engines: by(goDriver, pyMongo, nodeJS, java),
 			Title:   "reports only the last write concern error of a bulk write, and none if a command failed",
 			Section: "CRUD, Error Handling, BulkWriteException: writeConcernError", Permitted: true,
-			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered"), outcomesOnly(), left("write concern error:")),
+			schedule: allOf(bulk, outcomesOnly(), left("write concern error:")),
 		},
 		{
 			ID: "D14", Engines: by(goDriver, pyMongo, nodeJS, java, rust),
@@ -294,7 +295,7 @@ func Deviations() []Deviation {
 				nodeJS:  "executeCommands (src/bulk/common.ts) throws after any MongoWriteConcernError",
 			},
 			example:  Schedule{Operation: "bulkWriteUnordered", Topology: "single", Faults: []Fault{{WriteConcernError: 6}}},
-			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered"), fault(Fault.ofWriteConcern), events(longer)),
+			schedule: allOf(bulk, fault(Fault.ofWriteConcern), events(longer)),
 		},
 		{
 			ID: "D25", Engines: by(pyMongo),
@@ -330,7 +331,7 @@ func Deviations() []Deviation {
 			schedule: outcomes(func(l, r string) bool { return r == l+", RetryableWriteError" }),
 		},
 		{
-			ID: "D29", Engines: by(nodeJS), Title: "clears the pool twice for one network error behind a load balancer, or not at all",
+			ID: "D29", Engines: by(nodeJS, rust), Title: "clears the pool twice for one network error behind a load balancer, or not at all",
 			Section:  "Server Discovery and Monitoring, Network error when reading or writing",
 			schedule: allOf(topology("load-balanced"), sameEvents(cleared)),
 		},
@@ -375,7 +376,7 @@ func Deviations() []Deviation {
 			ID: "D34", Engines: by(java), Title: "raises the timeout of a write without the label RetryableWriteError",
 			Section: "Retryable Writes, RetryableWriteError Labels: network errors MUST have the label, and a timeout of the socket is one",
 			schedule: allOf(shown.timed, outcomes(func(l, r string) bool {
-				return strings.Contains(l, " raised timeout") && l == r+", RetryableWriteError"
+				return strings.Contains(l, " raised timeout") && strings.Replace(l, ", RetryableWriteError", "", 1) == r
 			})),
 		},
 		{
@@ -384,8 +385,10 @@ func Deviations() []Deviation {
 			Section: "Retryable Writes, Determining Retryable Write Errors: the server's label decides",
 			Suite:   "write-concern-error-of-an-update.yml",
 			example: Schedule{Operation: "updateOne", Topology: plainest, Faults: []Fault{{WriteConcernError: 262}}},
-			schedule: allOf(events(func(l, r []string) bool { return len(l) >= len(r) && len(r) > 0 }),
+			schedule: anyOf(allOf(events(func(l, r []string) bool { return len(l) >= len(r) && len(r) > 0 }),
 				fault(func(f Fault) bool { return f.ofWriteConcern() && !f.deposes() })),
+				// The bulk write continues where a retry would have failed.
+				allOf(bulk, faultAt(0, func(f Fault) bool { return f.ofWriteConcern() && !f.deposes() }))),
 		},
 		{
 			ID: "D36", Engines: by(java), Title: "raises the previous error when the retry of a read fails with MaxTimeMSExpired",
@@ -417,12 +420,11 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D39", Engines: by(java),
-			Title:   "when the retry after a write concern error fails, raises the write concern error and continues the bulk write",
+			Title:   "when a retry fails after a write concern error or with one, raises it and continues the bulk write",
 			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not; which error is raised",
-			schedule: allOf(fault(Fault.deposes), anyOf(
-				allOf(calls("bulkWrite", "bulkWriteUnordered"), events(func(l, r []string) bool { return len(r) > len(l) })),
-				allOf(func(s shown) bool { return s.differences[0].Aspect == "operation" },
-					left("raised server error"), right("raised server error")))),
+			schedule: anyOf(allOf(bulk, anyOf(fault(Fault.deposes), faultAt(1, Fault.ofWriteConcern)), events(func(l, r []string) bool { return len(r) > len(l) })),
+				allOf(fault(Fault.deposes), func(s shown) bool { return s.differences[0].Aspect == "operation" },
+					left("raised server error"), right("raised server error"))),
 		},
 		{
 			ID: "D40", Engines: by(goDriver, pyMongo, nodeJS, rust), Title: "reads error labels inside a write concern error",
@@ -437,6 +439,58 @@ func Deviations() []Deviation {
 			example: Schedule{Operation: "insertOne", Topology: plainest,
 				Faults: []Fault{{WriteConcernError: 64, Inner: []string{"RetryableWriteError"}}}},
 			schedule: fault(func(f Fault) bool { return f.Inner != nil }),
+		},
+		{
+			ID: "D41", Engines: by(nodeJS), Title: "with maxAdaptiveRetries 0, retries commitTransaction and abortTransaction after no error",
+			Section: "Transactions, Interaction with Retryable Writes: both are retried; Client Backpressure, Overload retry policy: " +
+				"maxAdaptiveRetries is about overload errors",
+			Suite: "commit-without-adaptive-retries.yml",
+			Code: map[string]string{
+				nodeJS: "ClientSession.commitTransaction and abortTransaction (src/sessions.ts): remainingAttempts",
+			},
+			example: Schedule{Operation: "commitTransaction", Topology: plainest, Options: Options{"maxAdaptiveRetries": 0},
+				Faults: []Fault{{Close: true}}},
+			schedule: allOf(calls("commitTransaction", "abortTransaction", "withTransaction"), zero("maxAdaptiveRetries"), events(longer)),
+		},
+		{
+			ID: "D42", Engines: by(rust), Title: "reports UnknownTransactionCommitResult only for write concern errors of three codes",
+			Section: "Transactions, UnknownTransactionCommitResult: all write concern errors except two have the label",
+			Suite:   "write-concern-error-of-a-commit.yml",
+			Code: map[string]string{
+				rust: "Error::should_add_unknown_transaction_commit_result_label (src/error.rs)",
+			},
+			example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{WriteConcernError: 8000}}},
+			schedule: allOf(fault(Fault.ofWriteConcern), outcomes(func(l, r string) bool {
+				return strings.Replace(l, ", UnknownTransactionCommitResult", "", 1) == r
+			})),
+		},
+		{
+			ID: "D43", Engines: by(rust), Title: "raises the last error if all have the label NoWritesPerformed",
+			Section: "Retryable Writes, Executing Retryable Write Commands: the first one",
+			Suite:   "no-writes-performed-by-any-attempt.yml",
+			Code: map[string]string{
+				rust: "Retry::handle_failure (src/client/executor/retry.rs): the newer error wins unless only the older one indicates writes",
+			},
+			example: Schedule{Operation: "insertOne", Topology: plainest,
+				Faults: []Fault{{Code: 6, Labels: []string{"RetryableWriteError", "NoWritesPerformed"}},
+					{Code: 7, Labels: []string{"RetryableWriteError", "NoWritesPerformed"}}}},
+			schedule: allOf(shown.writes, shown.alone, labelled("NoWritesPerformed"),
+				outcomes(func(l, r string) bool {
+					return strings.Contains(l, "NoWritesPerformed") && strings.Contains(r, "NoWritesPerformed")
+				})),
+		},
+		{
+			ID: "D44", Engines: by(pyMongo),
+			Title:   "does not see the labels of a write concern error of a bulkWrite or insertMany, whose code decides whether to retry",
+			Section: "Retryable Writes, Determining Retryable Write Errors: the server's label decides",
+			Suite:   "write-concern-error-of-an-insert-many.yml",
+			Code: map[string]string{
+				pyMongo: "_Bulk._execute_command (bulk.py): _RETRYABLE_ERROR_CODES",
+			},
+			example: Schedule{Operation: "insertMany", Topology: plainest,
+				Faults: []Fault{{WriteConcernError: 64, Labels: []string{"RetryableWriteError"}}}},
+			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered", "insertMany", "insertManyUnordered"),
+				fault(func(f Fault) bool { return f.ofWriteConcern() && len(f.Labels) > 0 })),
 		},
 	}
 }
@@ -466,6 +520,14 @@ func calls(operations ...string) condition {
 	return func(s shown) bool { return slices.Contains(operations, s.Operation) }
 }
 
+// bulk holds for a bulk write of a collection.
+func bulk(s shown) bool { return calls("bulkWrite", "bulkWriteUnordered")(s) }
+
+// zero holds if an option is 0.
+func zero(option string) condition {
+	return func(s shown) bool { return fmt.Sprint(s.Options[option]) == "0" }
+}
+
 // off holds if an option is false.
 func off(option string) condition { return func(s shown) bool { return s.Options[option] == false } }
 
@@ -483,6 +545,11 @@ func (s Schedule) timed() bool { return s.Options["timeoutMS"] != nil }
 // fault holds if a function holds for one of the faults.
 func fault(holds func(Fault) bool) condition {
 	return func(s shown) bool { return slices.ContainsFunc(s.Faults, holds) }
+}
+
+// faultAt holds if a function holds for one of the faults, counted from 0.
+func faultAt(i int, holds func(Fault) bool) condition {
+	return func(s shown) bool { return i < len(s.Faults) && holds(s.Faults[i]) }
 }
 
 func labelled(name string) condition { return fault(func(f Fault) bool { return f.labelled(name) }) }
