@@ -69,6 +69,6 @@ type Decision struct {
 	DelayMS       float64  `json:"delayMS,omitempty"`
 	Tokens        *float64 `json:"tokens,omitempty"` // in the client's token bucket after the step; nil without one
 	Reason        string   `json:"reason,omitempty"`
-	// Took is how long the engine selected a server or backed off, for Timings.
+	// Took is how long the engine selected a server or backed off, for Timings. Adapters do not report it.
 	Took Duration `json:"-"`
 }

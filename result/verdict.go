@@ -154,8 +154,8 @@ type Timings struct {
 	Engine     Duration `json:"engineMS"`              // operations, without the following
 	Server     Duration `json:"serverMS"`              // commands
 	Handshakes Duration `json:"handshakesMS,omitzero"` // check-outs of connections, most of which are new
-	Selection  Duration `json:"selectionMS,omitzero"`  // of servers, if the engine reports its decisions
-	BackOff    Duration `json:"backOffMS,omitzero"`    // between attempts, if the engine reports its decisions
+	Selection  Duration `json:"selectionMS,omitzero"`  // of servers, by the reference engine
+	BackOff    Duration `json:"backOffMS,omitzero"`    // between attempts, by the reference engine
 	Blocked    Duration `json:"blockedMS,omitzero"`    // commands that fail points blocked
 	Waiting    Duration `json:"waitingMS"`             // wait, waitForEvent, waitForThread
 	Cleanup    Duration `json:"cleanupMS"`             // disabling fail points, ending sessions, closing entities

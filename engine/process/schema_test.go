@@ -180,10 +180,10 @@ func compareMembers(t *testing.T, definitions map[string]definition, seen map[st
 	seen[name] = true
 	var members, required []string
 	for _, f := range reflect.VisibleFields(s) {
-		if f.Anonymous {
-			continue // its fields follow
-		}
 		member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous || member == "-" { // its fields follow, or it is not in messages
+			continue
+		}
 		members = append(members, member)
 		if options == "" {
 			required = append(required, member)
