@@ -41,6 +41,10 @@ type client struct {
 	closed sync.Once
 }
 
+// specifiedHeartbeat is the default of heartbeatFrequencyMS in the specification (Server Monitoring,
+// "heartbeatFrequencyMS"). Measurements of round trip times need not be as frequent as our heartbeats.
+const specifiedHeartbeat = 10 * time.Second
+
 // newClient opens a client without waiting for servers. Errors are errors of the connection string and the options.
 func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	uriOptions, _ := entity.Lookup("uriOptions").DocumentOK()
@@ -48,6 +52,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
+	firstRTT := cmp.Or(s.HeartbeatInterval, specifiedHeartbeat) * 4 / 5 // a little before it is due
 	s.HeartbeatInterval = cmp.Or(s.HeartbeatInterval, d.options.Heartbeat)
 	c := &client{driver: d, settings: s, tokens: newTokenBucket(d.policy),
 		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(d.options.dial)}
@@ -65,7 +70,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if o := d.policy.Overload; o != nil {
 		c.sockets.backpressure = o.Handshake
 	}
-	c.sockets.timeout, c.sockets.socketTimeout = s.timeout, s.SocketTimeout
+	c.sockets.timeout, c.sockets.socketTimeout, c.sockets.firstRTT = s.timeout, s.SocketTimeout, firstRTT
 	// The dialer establishes TLS, so that sockets can inspect the messages.
 	c.sockets.tls, o.TLSConfig = o.TLSConfig, nil
 	if v := entity.Lookup("serverApi"); v.Type != 0 {

@@ -30,24 +30,38 @@ func rewriteHello(message []byte, fields ...bson.E) []byte {
 	if !ok || len(message) < at || !bytes.Contains(message, []byte(name)) {
 		return message
 	}
-	var doc bson.D
-	if length, _, ok := bsoncore.ReadLength(message[at:]); !ok || int(length) != len(message)-at ||
-		bson.Unmarshal(message[at:], &doc) != nil || len(doc) == 0 {
+	doc := bsoncore.Document(message[at:])
+	elements, err := doc.Elements()
+	if length, _, ok := bsoncore.ReadLength(doc); !ok || int(length) != len(doc) || err != nil || len(elements) == 0 {
 		return message
 	}
-	named := func(name string) func(bson.E) bool { return func(e bson.E) bool { return e.Key == name } }
-	if !slices.ContainsFunc(doc, named(name)) || !slices.Contains([]string{"hello", "isMaster", "ismaster"}, doc[0].Key) {
+	named := func(name string) func(bsoncore.Element) bool {
+		return func(e bsoncore.Element) bool { return e.Key() == name }
+	}
+	if !slices.ContainsFunc(elements, named(name)) || !slices.Contains([]string{"hello", "isMaster", "ismaster"}, elements[0].Key()) {
 		return message
 	}
 	for _, f := range fields {
-		doc = slices.DeleteFunc(doc, named(f.Key))
-		doc = addIf(doc, f.Value != nil, f.Key, f.Value)
+		elements = slices.DeleteFunc(elements, named(f.Key))
 	}
-	changed, err := bson.Marshal(doc)
-	if err != nil {
+	out := slices.Clone(message[:at])
+	start, out := bsoncore.AppendDocumentStart(out)
+	for _, e := range elements {
+		out = append(out, e...)
+	}
+	for _, f := range fields {
+		if f.Value == nil {
+			continue
+		}
+		kind, data, err := bson.MarshalValue(f.Value)
+		if err != nil {
+			return message
+		}
+		out = append(bsoncore.AppendHeader(out, bsoncore.Type(kind), f.Key), data...)
+	}
+	if out, err = bsoncore.AppendDocumentEnd(out, start); err != nil {
 		return message
 	}
-	out := slices.Concat(message[:at], changed)
 	return bsoncore.UpdateLength(out, 0, int32(len(out)))
 }
 

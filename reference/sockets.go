@@ -30,6 +30,7 @@ type sockets struct {
 
 	timeout       *time.Duration // timeoutMS of the client, or nil
 	socketTimeout time.Duration  // 0: none
+	firstRTT      time.Duration  // see delayFirstRTT
 
 	// Modified in Update.
 	servers map[string]*serverState // by address: see at
@@ -162,9 +163,6 @@ func dialedFor() (monitor, pooled bool) {
 	return monitor, pooled
 }
 
-// rttDelay is longer than most tests take, and shorter than heartbeatFrequencyMS can be.
-const rttDelay = 400 * time.Millisecond
-
 // delayFirstRTT delays the first connection that measures the round trip times of a server. The handshake of the
 // monitor is the first measurement, and the next one is due after heartbeatFrequencyMS (Server Monitoring, "Measuring
 // RTT"). The clients of most tests are closed earlier, and are spared a third of their connections to each server.
@@ -175,7 +173,7 @@ func (s *sockets) delayFirstRTT(ctx context.Context, address string) error {
 		return nil
 	}
 	select {
-	case <-time.After(rttDelay):
+	case <-time.After(s.firstRTT):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -37,15 +37,16 @@ func TestFirstRTT(t *testing.T) {
 		end()
 		dials := 0
 		s := newSockets(func(context.Context, string, string) (net.Conn, error) { dials++; return nil, os.ErrDeadlineExceeded })
+		s.firstRTT = time.Second
 		for _, c := range []struct {
 			reason, address string
 			ctx             context.Context
 			dials           int
 			after           time.Duration
 		}{
-			{"the monitor has just measured", "a:1", t.Context(), 1, rttDelay},
+			{"the monitor has just measured", "a:1", t.Context(), 1, time.Second},
 			{"a failed connection is replaced without a delay", "a:1", t.Context(), 2, 0},
-			{"each server has its own monitor", "b:1", t.Context(), 3, rttDelay},
+			{"each server has its own monitor", "b:1", t.Context(), 3, time.Second},
 			{"a client that is closed does not wait", "c:1", ended, 3, 0},
 		} {
 			began := time.Now()

@@ -7,12 +7,17 @@ import (
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// longWait is the wait, in milliseconds, from which a test begins early.
-const longWait = 1000
+// Waits in milliseconds. A test that waits less than shortWait mostly computes. A longer estimate than mostWait is
+// usually a limit that the test does not reach.
+const (
+	shortWait = 50
+	mostWait  = 2000
+)
 
-// execution returns the order in which workers take jobs, as indices. Tests that can wait long begin first, so that no
-// worker is left alone with one at the end. Reports keep the order of the jobs. A single worker and a random order have
-// nothing to gain, and deployments of --topology all are used one after the other.
+// execution returns the order in which workers take jobs, as indices. Tests that wait are spread among those that
+// compute, so that workers neither wait all together nor compute all together. The longest begin first, so that no worker
+// is left alone with one at the end. Reports keep the order of the jobs. A single worker and a random order have nothing
+// to gain, and deployments of --topology all are used one after the other.
 func execution(jobs []job, cfg *Config) []int {
 	order := make([]int, len(jobs))
 	for i := range jobs {
@@ -21,20 +26,39 @@ func execution(jobs []job, cfg *Config) []int {
 	if cfg.Jobs == 1 || cfg.Shuffle != nil {
 		return order
 	}
-	waits := make([]int64, len(jobs))
-	for i, j := range jobs {
-		if wait := longestWait(j); wait >= longWait {
-			waits[i] = wait
+	for from, to := 0, 0; from < len(jobs); from = to {
+		first := jobs[from]
+		for to < len(jobs) && jobs[to].id.Iteration == first.id.Iteration &&
+			(jobs[to].offer == first.offer || !cfg.AllTopologies) {
+			to++
+		}
+		spread(order[from:to], jobs)
+	}
+	return order
+}
+
+// spread orders the jobs of order so that the tests that wait begin at intervals proportional to their waits.
+func spread(order []int, jobs []job) {
+	waits := map[int]int64{}
+	var waiting, others []int
+	var total, passed int64
+	for _, i := range order {
+		if wait := min(longestWait(jobs[i]), mostWait); wait >= shortWait {
+			waits[i], waiting, total = wait, append(waiting, i), total+wait
+		} else {
+			others = append(others, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := jobs[a], jobs[b]
-		if x.offer != y.offer && cfg.AllTopologies || x.id.Iteration != y.id.Iteration {
-			return cmp.Compare(a, b)
+	slices.SortStableFunc(waiting, func(a, b int) int { return cmp.Compare(waits[b], waits[a]) })
+	order = order[:0]
+	for done, i := range others {
+		for len(waiting) > 0 && passed*int64(len(others)) <= total*int64(done) {
+			passed += waits[waiting[0]]
+			order, waiting = append(order, waiting[0]), waiting[1:]
 		}
-		return cmp.Compare(waits[b], waits[a])
-	})
-	return order
+		order = append(order, i)
+	}
+	_ = append(order, waiting...)
 }
 
 // longestWait estimates how long a test waits, by the longest time in its operations and in the file's entities.

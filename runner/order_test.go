@@ -9,15 +9,15 @@ import (
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// Tests that can wait long begin first, where that can shorten a run.
+// Tests that wait are spread among the others, the longest first, where that can shorten a run.
 func TestExecution(t *testing.T) {
 	waiting := func(text string) job {
 		v, err := source.ParseJSON("f", []byte(text))
 		testkit.Check(t, err)
 		return job{suite: &specs.Suite{}, test: &specs.Test{Operations: []specs.Operation{{Arguments: v}}}}
 	}
-	short, long := waiting(`{"ms": 20}`), waiting(`{"failPoint": {"data": {"blockTimeMS": 1500}}}`)
-	longer := job{suite: &specs.Suite{CreateEntities: []specs.Entity{{Value: waiting(`{"uriOptions": {"serverSelectionTimeoutMS": 2000}}`).test.Operations[0].Arguments}}},
+	short, long := waiting(`{"ms": 20}`), waiting(`{"failPoint": {"data": {"blockTimeMS": 1000}}}`)
+	longer := job{suite: &specs.Suite{CreateEntities: []specs.Entity{{Value: waiting(`{"uriOptions": {"serverSelectionTimeoutMS": 5000}}`).test.Operations[0].Arguments}}},
 		test: &specs.Test{}}
 	skipped, elsewhere, later := longer, long, longer
 	skipped.skip, elsewhere.offer, later.id = &Skip{}, 1, result.TestID{Iteration: 1}
@@ -28,8 +28,12 @@ func TestExecution(t *testing.T) {
 		jobs []job
 		want []int
 	}{
-		{"the longest begins first", Config{Jobs: 2}, []job{short, long, longer, short}, []int{2, 1, 0, 3}},
-		{"waits below a second change nothing", Config{Jobs: 2}, []job{short, waiting(`{"ms": 900}`)}, []int{0, 1}},
+		{"the longest begins first", Config{Jobs: 2}, []job{short, long, longer, short}, []int{2, 0, 3, 1}},
+		{"tests that wait are spread by their waits: one of 2 s counts as two of 1 s", Config{Jobs: 2},
+			[]job{long, long, longer, short, short, short, short}, []int{2, 3, 4, 0, 5, 1, 6}},
+		{"without others, the longest begin first", Config{Jobs: 2}, []job{long, longer, long}, []int{1, 0, 2}},
+		{"waits below 50 ms change nothing", Config{Jobs: 2}, []job{short, waiting(`{"ms": 49}`)}, []int{0, 1}},
+		{"a wait of 50 ms counts", Config{Jobs: 2}, []job{short, waiting(`{"ms": 50}`)}, []int{1, 0}},
 		{"a skipped test does not wait", Config{Jobs: 2}, []job{short, skipped}, []int{0, 1}},
 		{"one worker keeps the order", Config{Jobs: 1}, []job{short, long}, []int{0, 1}},
 		{"a random order stays", Config{Jobs: 2, Shuffle: &seed}, []job{short, long}, []int{0, 1}},

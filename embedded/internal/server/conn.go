@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
@@ -230,7 +232,9 @@ func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) erro
 				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)
 		return reply(wire.AppendReply(nil, k.nextID(), h.RequestID, x.compose(nil, refused)))
 	}
-	doc, err := k.begin(marshal(append(value.Must(sent), bson.E{Key: "$db", Value: db})), false).answer()
+	body = append(bsoncore.AppendStringElement(slices.Clone(sent[:len(sent)-1]), "$db", db), 0)
+	body = bsoncore.UpdateLength(body, 0, int32(len(body)))
+	doc, err := k.begin(body, false).answer()
 	if err != nil {
 		return err
 	}
