@@ -3,6 +3,7 @@
 
 const { pipeline } = require('node:stream/promises');
 const mongodb = require('mongodb');
+const { OPTIONS: driverOptions } = require('mongodb/lib/connection_string.js');
 const { version } = require('mongodb/package.json');
 const { Log, calls, logOptions, state } = require('./events.js');
 const { ejson, lacks, written } = require('./failures.js');
@@ -175,7 +176,9 @@ const DEFAULTS = { // README.md explains them
 };
 const OPEN = {
   async client({ uri, options: { uriOptions = {}, serverApi, observeLogMessages } }, call) {
-    if ('timeoutMS' in uriOptions) throw lacks('timeoutMS of a client, which the Node driver ignores since 7.9');
+    if ('timeoutMS' in uriOptions && driverOptions.timeoutMS.ignored) {
+      throw lacks('timeoutMS of a client, which the Node driver ignores since 7.8');
+    }
     const given = { ...plain(uriOptions), ...(serverApi && { serverApi }) };
     const messages = [];
     const logging = observeLogMessages && logOptions(observeLogMessages, messages);
