@@ -141,7 +141,7 @@ func (c *cluster) Owned() bool       { return c.owned }
 
 func (c *cluster) Description() Description {
 	d := c.description
-	d.Hosts = c.fronts(d.Hosts)
+	d.Servers, d.Hosts = d.Hosts, c.fronts(d.Hosts)
 	return d
 }
 

@@ -36,7 +36,8 @@ type Description struct {
 	AuthMechanisms   []string
 	Lacks            []Feature
 	Parameters       bson.Raw // the server parameters (getParameter: '*')
-	Hosts            []string
+	Hosts            []string // as clients reach them
+	Servers          []string // the same, or those behind the proxy for fail points, for messages
 	FailPoints       []string // names of those that tests can set; nil if the servers decide
 	LackingFields    []string // fields of the data of fail points that tests cannot set
 }

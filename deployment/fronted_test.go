@@ -75,8 +75,13 @@ func TestFronted(t *testing.T) {
 				testkit.Check(t, source.Close())
 				return
 			}
+			direct, err := parsed(t, o.URI).resolved(t.Context())
+			testkit.Check(t, err)
 			for _, host := range slices.Concat(HostsOf(d.URI()), HostsOf(d.SingleURI()), d.Description().Hosts) {
 				testkit.Equal(t, host+" is the server's", slices.Contains(slices.Concat(servers.Hosts(), HostsOf(servers.URI())), host), false)
+			}
+			for _, host := range d.Description().Servers {
+				testkit.Equal(t, host+" is the server's", slices.Contains(HostsOf(direct.String()), host) || slices.Contains(servers.Hosts(), host), true)
 			}
 			client, err := mongo.Connect(parsed(t, d.SingleURI()).client("a driver").SetRetryReads(false))
 			testkit.Check(t, err)
@@ -91,8 +96,6 @@ func TestFronted(t *testing.T) {
 				testkit.ErrorContains(t, err, "'failCommand' failpoint")
 			}
 			testkit.Check(t, source.Close())
-			direct, err := parsed(t, o.URI).resolved(t.Context())
-			testkit.Check(t, err)
 			testkit.Check(t, direct.look(testkit.Context(t), lookTimeout, func(ctx context.Context, run runFunc) error {
 				_, err := run.ask(ctx, "ping", 1)
 				return err

@@ -112,7 +112,7 @@ func (s *site) claim(ctx context.Context, namespaces []string, overwrite bool) (
 		}
 	}
 	if slices.Sort(foreign); len(foreign) > 0 && !overwrite {
-		return nil, &ForeignError{Hosts: s.about.Hosts, Namespaces: foreign}
+		return nil, &ForeignError{Hosts: s.about.Servers, Namespaces: foreign}
 	}
 	slices.Sort(fresh)
 	return slices.Compact(slices.Concat(fresh, foreign)), nil

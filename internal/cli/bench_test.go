@@ -68,7 +68,7 @@ type noSource struct{ *bench }
 
 func (s noSource) Offers() []deployment.Description {
 	return []deployment.Description{{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Version: s.version,
-		Hosts: []string{"h1:1", "h2:2"}}}
+		Hosts: []string{"h1:1", "h2:2"}, Servers: []string{"h1:1", "h2:2"}}}
 }
 func (noSource) Acquire(context.Context, int) (deployment.Deployment, error) {
 	return nil, errors.New("no deployment")

@@ -21,8 +21,7 @@ import (
 )
 
 type compareFlags struct {
-	deployment            deploymentFlags
-	config                runner.Config // of both sides, without engine and source
+	run                   *runFlags // of both sides, without engine and mode of fail points
 	engines               []string
 	failPoints            []deployment.FailPointMode
 	backoff               reference.Backoff
@@ -42,11 +41,12 @@ func compareCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "compare [PATH...]",
 		Short: "Compare two engines",
-		Long: `Runs suites on two engines, each with its own embedded deployments, and compares
-verdicts, outcomes of operations, and the commands of every client. What varies from
-run to run (addresses, ids, times) is normalized. An engine may be followed by one of
-its policies, as in reference:retryable-reads@2024. With --fail-points twice, the same
-engine shows how the fail points of the proxy differ from those of a server.
+		Long: `Runs suites on two engines, each with its own deployments, and compares verdicts,
+outcomes of operations, and the commands of every client. What varies from run to run
+(addresses, ids, times) is normalized. An engine may be followed by one of its policies,
+as in reference:retryable-reads@2024. With --fail-points twice, the same engine shows how
+the fail points of the proxy differ from those of a server. On an existing deployment
+(--uri, --cluster id:ID) one engine runs after the other.
 
 With --generate, utr generates random operations and faults: error codes and labels,
 broken connections, lost or late replies, and write concern errors, on the first to the
@@ -67,20 +67,21 @@ utr compare --engine reference --engine reference:retryable-reads@2024 client-ba
 utr compare --engine driver --engine driver --fail-points server --fail-points proxy retryable-writes`,
 		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
-		r := &compareFlags{seed: 1, limit: 20, config: runner.Config{Jobs: 1}}
-		f.group = "Engines and deployments"
+		r := &compareFlags{seed: 1, limit: 20, run: newRun(f)}
+		f.group = "Engines"
 		f.texts(&r.engines, "engine", "NAME[:POLICY]", "one of the two engines (default reference and driver)")
 		f.enginesFlag()
 		f.backoff(&r.backoff, "")
-		f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
-		list(f, &r.failPoints, "fail-points", "MODE", executesFailPoints+" (default auto); for both engines, or once for each",
-			oneOf[deployment.FailPointMode](failPointModes()), failPointModes()...)
+		r.run.declareTarget(f, func() {
+			list(f, &r.failPoints, "fail-points", "MODE", executesFailPoints+" (default auto); for both engines, or once for each",
+				oneOf[deployment.FailPointMode](failPointModes()), failPointModes()...)
+		})
 		f.group = "Tests"
-		f.filter(&r.config.Filter, "run")
+		f.filter(&r.run.config.Filter, "run")
 		f.knownFailing(&r.known, "tests that the second engine is expected to fail, one per line: pattern # reason "+
 			"(default those of the engine)")
-		f.duration(&r.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
-		f.number(&r.config.Jobs, "jobs", "N", 1, "tests to run concurrently on each side")
+		f.duration(&r.run.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
+		f.number(&r.run.config.Jobs, "jobs", "N", 1, "tests to run concurrently on each side")
 		f.group = "Generated schedules"
 		f.number(&r.generate, "generate", "N", 1, "compare N generated schedules instead of suites")
 		f.number(&r.seed, "seed", "S", 0, "seed of the generated schedules")
@@ -122,76 +123,88 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, isReference) {
 		return usage("--backoff none is for the engine %s, which is not one of the two", referenceEngine)
 	}
-	suites, err := c.loadFiltered(ctx, r.config.Filter)
+	suites, err := c.loadFiltered(ctx, r.run.config.Filter)
 	if err != nil {
 		return err
 	}
-	for i, known := range [][]string{nil, r.known} {
-		side, done, err := r.side(ctx, c, i, known)
+	claimed := filterSuites(suites, r.run.config.Filter)
+	if generated {
+		example, err := compare.Example()
 		if err != nil {
 			return err
 		}
-		defer done()
-		r.sides[i] = side
+		claimed = []*specs.Suite{example}
 	}
-	if generated {
-		err = r.schedules(ctx, c)
-	} else {
-		err = r.suites(ctx, suites)
+	var left, right *runFlags
+	if left, err = r.side(c, 0, nil); err == nil {
+		right, err = r.side(c, 1, r.known)
 	}
+	if err != nil {
+		return err
+	}
+	if r.run.usesExistingCluster() {
+		right.lock = nil // the left side has it
+	}
+	err = left.withDeployment(ctx, c, claimed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
+		r.sides[0].Config = cfg
+		return right.withDeployment(ctx, c, claimed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
+			r.sides[1].Config = cfg
+			if generated {
+				return r.schedules(ctx, c)
+			}
+			return r.suites(ctx, suites)
+		})
+	})
 	if err != nil {
 		return cmp.Or(ctx.Err(), err)
 	}
-	if err := writeFile(r.json, writeText(jsonLines(r.records))); err != nil {
+	if err := writeFile(r.json, writeText(c.secrets.Redact(jsonLines(r.records)))); err != nil {
 		return err
 	}
-	err = c.conclude(r.text.String()+r.counts.String()+"\n", r.counts[compare.Different] > 0 || r.problems > 0)
+	err = c.conclude(c.secrets.Redact(r.text.String()+r.counts.String())+"\n", r.counts[compare.Different] > 0 || r.problems > 0)
 	if err == nil && r.counts[compare.Same]+r.counts[compare.Explained] == 0 {
 		return usage("nothing was compared: no test ran on both engines")
 	}
 	return err
 }
 
-func (r *compareFlags) side(ctx context.Context, c *call, i int, known []string) (side compare.Side, done func(), err error) {
+// side names one of the sides and returns its flags.
+func (r *compareFlags) side(c *call, i int, known []string) (flags *runFlags, err error) {
 	name := r.engines[i]
 	base, policy := name, ""
 	if !strings.HasPrefix(name, engineCommand) && !strings.HasPrefix(name, engineAddress) {
 		base, policy, _ = strings.Cut(name, ":")
 	}
-	named, err := c.engineNamed(base)
-	if err != nil {
-		return side, nil, err
+	side := *r.run
+	if side.named, err = c.engineNamed(base); err != nil {
+		return nil, err
 	}
-	options := reference.Options{Policy: policy}
+	side.engine = reference.Options{Policy: policy}
 	if base == referenceEngine {
-		options.Backoff = r.backoff
+		side.engine.Backoff = r.backoff
 	}
+	side.failPoints = r.failPoints[i]
 	if r.failPoints[0] != r.failPoints[1] {
-		name += " (fail points: " + string(r.failPoints[i]) + ")"
+		name += " (fail points: " + string(side.failPoints) + ")"
 	}
-	side = compare.Side{Name: name, Config: r.config}
-	side.Config.AllTopologies = r.deployment.topology == topologyAll && r.generate == 0 // schedules name their topology
-	if r.generate == 0 {
-		if side.Config.KnownFailing, err = named.knownFailing(known); err != nil {
-			return side, nil, err
-		}
+	r.sides[i] = compare.Side{Name: name, Shared: r.run.usesExistingCluster()}
+	if r.generate > 0 {
+		side.config.AllTopologies = false // schedules name their topology
+	} else if side.config.KnownFailing, err = side.named.knownFailing(known); err != nil {
+		return nil, err
 	}
-	if side.Config.Engine, err = named.open(options); err != nil {
-		return side, nil, usage("%w", err)
-	}
-	servers := r.deployment.options()
-	servers.FailPointMode = r.failPoints[i]
-	if side.Config.Source, err = c.program.Open(ctx, servers); err != nil {
-		_ = side.Config.Engine.Close()
-		return side, nil, err
-	}
-	return side, func() { _, _ = side.Config.Engine.Close(), side.Config.Source.Close() }, nil
+	return &side, nil
 }
 
 func (r *compareFlags) schedules(ctx context.Context, c *call) error {
 	var topologies []string
-	switch t := r.deployment.topology; t {
+	switch t := r.run.deployment.topology; t {
 	case topologyAuto:
+		if r.run.flags.target() != onEmbedded { // those that there are
+			topologies = mapSlice(r.sides[0].Config.Source.Offers(), func(d deployment.Description) string { return string(d.Topology) })
+			slices.Sort(topologies)
+			topologies = slices.Compact(topologies)
+		}
 	case topologyAll:
 		topologies = []string{string(deployment.ReplicaSet), string(deployment.Sharded), string(deployment.LoadBalanced),
 			string(deployment.Single)}

@@ -103,7 +103,7 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 
 func newDeploymentReport(o deployment.Description) deploymentReport {
 	version := fmt.Sprintf("%d.%d.%d", o.Version[0], o.Version[1], o.Version[2])
-	return deploymentReport{o.Name, string(o.Topology), version, o.Hosts, o.Auth, o.AuthMechanisms,
+	return deploymentReport{o.Name, string(o.Topology), version, o.Servers, o.Auth, o.AuthMechanisms,
 		o.TestCommands(), o.FailPoints, mapSlice(o.Lacks, func(f deployment.Feature) string { return string(f) })}
 }
 

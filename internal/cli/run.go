@@ -143,12 +143,16 @@ func declareRun(f *flags) *runFlags {
 }
 
 func (r *runFlags) declareWhere(f *flags) {
+	r.declareTarget(f, func() { f.failPoints(&r.failPoints) })
+}
+
+func (r *runFlags) declareTarget(f *flags, declareFailPoints func()) {
 	f.group = "Where to run"
 	f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
 	choice(f, &r.deployment.auth, "auth", "MODE",
 		"access control of the deployment that utr starts (default as each test requires)", "on", "off")
 	f.toggle(&r.deployment.TLS, "tls", "require TLS on the deployment that utr starts")
-	f.failPoints(&r.failPoints)
+	declareFailPoints()
 	f.serverAPI(&r.config.ServerAPI, " for clients for which the suite declares none")
 	list(f, &r.uriOptions, "uri-option", "NAME=VALUE", "option for all connection strings, such as compressors=zlib",
 		deployment.ParseURIOption)
@@ -340,7 +344,7 @@ func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.
 // claim prints the collections that suites name, and refuses those with documents that no run wrote.
 func (r *runFlags) claim(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
 	if all := runner.Namespaces(suites); len(all) > 0 {
-		hosts := slices.Concat(mapSlice(cfg.Source.Offers(), func(o deployment.Description) []string { return o.Hosts })...)
+		hosts := slices.Concat(mapSlice(cfg.Source.Offers(), func(o deployment.Description) []string { return o.Servers })...)
 		_, _ = fmt.Fprintf(c.errors, "utr will drop or change these collections on %s: %s\n",
 			strings.Join(hosts, ","), strings.Join(all, ", "))
 	}

@@ -117,6 +117,15 @@ var conditions = map[string]func(*bench){
 			return run(ctx, suites, cfg)
 		}
 	},
+	"a replica set runs at h1:1": func(b *bench) {
+		d := embedded.StartT(b.t, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
+		open := b.Open
+		b.Open = func(ctx context.Context, options any) (deployment.Source, error) {
+			o := options.(deployment.ClusterOptions)
+			o.URI = d.URI()
+			return open(ctx, o)
+		}
+	},
 	"the lock is lost": func(b *bench) {
 		b.during = func() {
 			b.opened.(deployment.ClusterOptions).Lock.Lost(&lock.LostError{Hosts: []string{"h1:1"}, Holder: &far})

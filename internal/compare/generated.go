@@ -110,11 +110,10 @@ func (f *Finding) shrink(ctx context.Context, left, right Side) error {
 	}
 }
 
-// runSchedules runs schedules through both sides and returns their pairs in order.
-func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) ([]Pair, error) {
-	if len(schedules) == 0 {
-		return nil, nil
-	}
+// Example returns a suite that uses the collections of all generated schedules.
+func Example() (*specs.Suite, error) { return suiteOf(NewGenerator(0).Next()) }
+
+func suiteOf(schedules ...Schedule) (*specs.Suite, error) {
 	tests := make([]bson.D, len(schedules))
 	for i, s := range schedules {
 		tests[i] = s.test(fmt.Sprintf("%d: %s", i, s), nil)
@@ -123,7 +122,15 @@ func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) (
 	if err != nil {
 		return nil, err
 	}
-	generated, err := specs.FromValue("generated", root)
+	return specs.FromValue("generated", root)
+}
+
+// runSchedules runs schedules through both sides and returns their pairs in order.
+func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) ([]Pair, error) {
+	if len(schedules) == 0 {
+		return nil, nil
+	}
+	generated, err := suiteOf(schedules...)
 	if err != nil {
 		return nil, err
 	}

@@ -14,10 +14,11 @@ import (
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// Side is an engine and its deployments. Both sides run at the same time, so their sources must not share a cluster.
+// Side is an engine and its deployments. Both sides run at the same time unless they share a cluster.
 type Side struct {
 	Name   string
 	Config runner.Config // its engine, source, jobs, filter, …
+	Shared bool          // the other side has the same cluster: the left side runs first, then the right one
 }
 
 // Pair is the result of both engines in one test on one deployment.
@@ -36,8 +37,7 @@ type Pair struct {
 	engines [2]string       // the names of the left and right engines
 }
 
-// Run runs suites through both sides at the same time and returns the pairs in the order in which the left side
-// finished them. It may call the Notify functions of both sides concurrently. Problems leave the pairs valid, such as
+// Run runs suites through both sides and returns the pairs in the order in which the left side finished them. It may call the Notify functions of both sides concurrently. Problems leave the pairs valid, such as
 // a known failure that passed. The error is that of a deployment, an engine, or ctx.
 func Run(ctx context.Context, suites []*specs.Suite, left, right Side) (found []Pair, problems []string, err error) {
 	return run(ctx, suites, left, right, false)
@@ -81,6 +81,11 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side, everywher
 				faults[i] = append(faults[i], side.Name+": "+p)
 			}
 		})
+		if !side.Shared {
+			continue
+		} else if work.Wait(); errs[i] != nil {
+			break
+		}
 	}
 	work.Wait()
 	if err := cmp.Or(errs[:]...); err != nil {
