@@ -81,7 +81,9 @@ utr compare --engine driver --engine driver --fail-points server --fail-points p
 		f.knownFailing(&r.known, "tests that the second engine is expected to fail, one per line: pattern # reason "+
 			"(default those of the engine)")
 		f.duration(&r.run.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
-		f.number(&r.run.config.Jobs, "jobs", "N", 1, "tests to run concurrently on each side")
+		r.run.config.Jobs = 0
+		f.number(&r.run.config.Jobs, "jobs", "N", 1, "tests to run concurrently on each side (default half of what the machine "+
+			"allows)")
 		f.group = "Generated schedules"
 		f.number(&r.generate, "generate", "N", 1, "compare N generated schedules instead of suites")
 		f.number(&r.seed, "seed", "S", 0, "seed of the generated schedules")
@@ -123,6 +125,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, isReference) {
 		return usage("--backoff none is for the engine %s, which is not one of the two", referenceEngine)
 	}
+	r.run.config.Jobs = cmp.Or(r.run.config.Jobs, max(1, r.run.jobs(c.program.Machine())/2))
 	suites, err := c.loadFiltered(ctx, r.run.config.Filter)
 	if err != nil {
 		return err

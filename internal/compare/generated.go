@@ -12,8 +12,9 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// batch is the number of schedules in a suite.
-const batch = 100
+// batch is the number of schedules in a suite. Workers are idle at its end, until the last test has waited for the Go
+// driver's heartbeats, and the events of all its tests are in memory.
+const batch = 500
 
 // Generated is the result of comparing generated schedules.
 type Generated struct {
