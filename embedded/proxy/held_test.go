@@ -1,13 +1,16 @@
 package proxy_test
 
 import (
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // A command that kills sessions ends a blocked command of one of them, as on a server with its own fail points, and no
@@ -63,5 +66,74 @@ func TestKilledWhileBlocked(t *testing.T) {
 				admin.close()
 			}
 		})
+	}
+}
+
+// A server does not list commands that the proxy blocks, so that a client which asks for the commands in progress is
+// answered when they have begun. A command without a session is not waited for: nobody can ask for it.
+func TestOperationsWhileBlocked(t *testing.T) {
+	const session = `, "lsid": {"id": {"$uuid": "00000000-0000-4000-8000-000000000001"}}`
+	const operations = `{"aggregate": 1, "pipeline": [{"$currentOp": {}}], "cursor": {}, "$db": "admin"}`
+	for _, c := range []struct {
+		reason, blocked, question string
+		waits                     bool
+	}{
+		{"a command of a session", `{"find": "c"` + session + `}`, operations, true},
+		{"a command without a session", `{"find": "c"}`, operations, false},
+		{"another question", `{"find": "c"` + session + `}`, `{"aggregate": "c", "pipeline": [{"$match": {}}], "cursor": {}}`, false},
+		{"another command", `{"find": "c"` + session + `}`, `{"ping": 1, "pipeline": [{"$currentOp": {}}]}`, false},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			p := newPair(t, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
+			connected := func() *client { return &client{t: t, address: p.proxied, pair: p} }
+			blocked, asking, admin := connected(), connected(), connected()
+			admin.run(testkit.Extended[bson.Raw](t, `{"configureFailPoint": "failCommand", "$db": "admin", "mode": {"times": 1},
+				"data": {"failCommands": ["find"], "blockConnection": true, "blockTimeMS": 600000}}`))
+			send := func(from *client, command string) <-chan string {
+				reply := make(chan string, 1)
+				go func() { reply <- from.run(testkit.Extended[bson.Raw](t, command)) }()
+				return reply
+			}
+			found := send(blocked, c.blocked)
+			testkit.Until(t, "the command is counted", func() bool {
+				return strings.Contains(admin.run(testkit.Extended[bson.Raw](t, `{"getParameter": 1, "failpoint.failCommand": 1, "$db": "admin"}`)), `"timesEntered":1`)
+			})
+			answer := send(asking, c.question)
+			if c.waits {
+				testkit.Until(t, "a question waits", func() bool { // the command is blocked soon after it was counted
+					select {
+					case <-answer:
+						answer = send(asking, c.question)
+						return false
+					case <-time.After(50 * time.Millisecond):
+						return true
+					}
+				})
+				admin.run(testkit.Extended[bson.Raw](t, `{"killAllSessions": []}`))
+				testkit.Equal(t, "the command", gist(t, testkit.Receive(t, "its reply", found)), "11601")
+			}
+			testkit.Receive(t, "the answer", answer)
+			asking.close()
+			admin.close()
+		})
+	}
+}
+
+// A command that a client sends while its first one is blocked does not end that, and runs afterwards.
+func TestSentWhileBlocked(t *testing.T) {
+	p := newPair(t, embedded.Options{})
+	(&clientOf{t: t, address: p.proxied}).configure(`{"configureFailPoint": "failCommand", "$db": "admin", "mode": {"times": 1},
+		"data": {"failCommands": ["ping"], "blockConnection": true, "blockTimeMS": 100}}`)
+	conn, err := net.Dial("tcp", p.proxied)
+	testkit.Check(t, err)
+	defer func() { _ = conn.Close() }()
+	ping := testkit.Raw(t, testkit.D("ping", 1, "$db", "admin"))
+	_, err = conn.Write(wire.AppendMsg(wire.AppendMsg(nil, 1, 0, 0, ping), 2, 0, 0, ping))
+	testkit.Check(t, err)
+	for id := int32(1); id <= 2; id++ {
+		h, body, err := wire.ReadMessage(conn)
+		testkit.Check(t, err)
+		_, err = wire.Response(id, h, body)
+		testkit.Check(t, err)
 	}
 }
