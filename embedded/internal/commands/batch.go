@@ -206,7 +206,7 @@ func (a *args) operations(req *Request) (writes []*write) {
 			break
 		}
 		w, of := new(write), "bulkWrite.ops."+doc[0].Key
-		if shapes[of] == nil {
+		if shapes()[of] == nil {
 			a.Fail(fault.IDLUnknownField, "BSON field '%s' is an unknown field.", of)
 			break
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -45,7 +46,8 @@ type field struct {
 	options     []string // of a string
 }
 
-var shapes = parseShapes(fieldsText)
+// shapes are parsed on first use, since most commands of utr start no server.
+var shapes = sync.OnceValue(func() map[string]*shape { return parseShapes(fieldsText) })
 
 func parseShapes(text string) map[string]*shape {
 	out := map[string]*shape{}
@@ -131,7 +133,7 @@ var oldRefusals = map[string]fault.Error{
 // checkFields returns the first error that a server finds in the fields of a command, or of a document in one, in its
 // order: unknown fields, wrong types and duplicates as they come, and then missing fields. of is the name in messages.
 func checkFields(req *Request, name, of string, doc bson.D) error {
-	if wire(req) < shapes[name].since {
+	if wire(req) < shapes()[name].since {
 		return nil
 	}
 	strict, _ := req.Body.Lookup("apiStrict").BooleanOK()
@@ -146,7 +148,7 @@ func CheckFields(req *Request) error {
 	if name == "isMaster" {
 		name, of = "hello", "hello"
 	}
-	if shapes[name] == nil {
+	if shapes()[name] == nil {
 		return nil
 	}
 	doc := value.Must(req.Body)
@@ -167,7 +169,7 @@ type checker struct {
 }
 
 func (c *checker) document(name, of string, doc bson.D, command bool) {
-	s := shapes[name]
+	s := shapes()[name]
 	for i, e := range doc {
 		f, known := s.fields[e.Key]
 		if slices.ContainsFunc(doc[:i], func(earlier bson.E) bool { return earlier.Key == e.Key }) {
@@ -244,11 +246,11 @@ func (c *checker) field(f field, of string, e bson.E) {
 		e.Value = v
 		switch {
 		case isDocument && f.kind == "object", v == nil && f.plain:
-		case isDocument && shapes[f.kind] != nil:
+		case isDocument && shapes()[f.kind] != nil:
 			c.value(f, path, e)
-		case f.plain && shapes[f.kind] != nil:
+		case f.plain && shapes()[f.kind] != nil:
 			c.wrong(f.kind+"."+strconv.Itoa(i), e, "object")
-		case shapes[f.kind] != nil:
+		case shapes()[f.kind] != nil:
 			c.wrong(path+"."+strconv.Itoa(i), e, "object")
 		default:
 			c.value(f, path+"."+strconv.Itoa(i), e)
@@ -275,7 +277,7 @@ func plainly(kind string, v any) bool {
 }
 
 func (c *checker) value(f field, path string, e bson.E) {
-	if shapes[f.kind] == nil {
+	if shapes()[f.kind] == nil {
 		c.typed(f.kind, path, e)
 		c.within(f, path, e)
 		return
@@ -290,7 +292,7 @@ func (c *checker) value(f field, path string, e bson.E) {
 	if f.plain {
 		path = f.kind
 	}
-	if c.wire >= shapes[f.kind].since {
+	if c.wire >= shapes()[f.kind].since {
 		c.document(f.kind, path, doc, false)
 	}
 }

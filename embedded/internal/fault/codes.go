@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -141,7 +142,7 @@ type errorCode struct {
 	until      int
 }
 
-var errorCodes = parseErrorCodes(errorCodesText)
+var errorCodes = sync.OnceValue(func() map[int32]errorCode { return parseErrorCodes(errorCodesText) })
 
 func parseErrorCodes(text string) map[int32]errorCode {
 	out := map[int32]errorCode{}
@@ -176,7 +177,7 @@ func Name(code int32) string { return NameIn(code, latestWire) }
 
 // NameIn returns the name of an error code in a wire version.
 func NameIn(code int32, wire int) string {
-	e, known := errorCodes[code]
+	e, known := errorCodes()[code]
 	switch {
 	case wire < e.until:
 		return e.former
@@ -218,7 +219,7 @@ func (c Category) Has(code int32) bool { return c.In(code, latestWire) }
 
 // In reports whether a code is in the category, and exists in a wire version.
 func (c Category) In(code int32, wire int) bool {
-	e := errorCodes[code]
+	e := errorCodes()[code]
 	since, in := e.categories[string(c)]
 	return in && wire >= max(e.since, since)
 }
