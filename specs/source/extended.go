@@ -2,7 +2,6 @@ package source
 
 import (
 	"regexp"
-	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -12,10 +11,10 @@ import (
 var wrappers = map[string]wrapper{
 	"$oid":        {bson.TypeObjectID, "a string of 24 hexadecimal digits", nil},
 	"$symbol":     {bson.TypeSymbol, "a string", nil},
-	"$numberInt":  {bson.TypeInt32, "a string with an integer of 32 bits", pattern(`^"-?[0-9]+"$`)},
-	"$numberLong": {bson.TypeInt64, "a string with an integer of 64 bits", pattern(`^"-?[0-9]+"$`)},
+	"$numberInt":  {bson.TypeInt32, "a string with an integer of 32 bits", regexp.MustCompile(`^"-?[0-9]+"$`)},
+	"$numberLong": {bson.TypeInt64, "a string with an integer of 64 bits", regexp.MustCompile(`^"-?[0-9]+"$`)},
 	"$numberDouble": {bson.TypeDouble, "a string with a number, Infinity, -Infinity or NaN",
-		pattern(`^"(-?Infinity|NaN|[-+.eE0-9]+)"$`)},
+		regexp.MustCompile(`^"(-?Infinity|NaN|[-+.eE0-9]+)"$`)},
 	"$numberDecimal":     {bson.TypeDecimal128, "a string with a decimal number of up to 34 digits", nil},
 	"$binary":            {bson.TypeBinary, "{base64: a string with padding, subType: one or two hexadecimal digits}", binary},
 	"$uuid":              {bson.TypeBinary, "a string such as 73ffd264-44b3-4c69-90e8-e7d1dfc035d4", nil},
@@ -29,23 +28,17 @@ var wrappers = map[string]wrapper{
 	"$undefined":         {bson.TypeUndefined, "true", nil},
 }
 
-// pattern returns a regular expression that is compiled on first use: few suites need these, and every command would
-// compile them at its start.
-func pattern(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
-
 // wrapper describes a type wrapper.
 type wrapper struct {
 	of    bson.Type
-	needs string                // the valid content of the key, for messages
-	form  func() *regexp.Regexp // of the content as JSON, where package bson accepts more than the specification
+	needs string         // the valid content of the key, for messages
+	form  *regexp.Regexp // of the content as JSON, where package bson accepts more than the specification
 }
 
 var (
-	binary = pattern(`^\{("base64":"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=|[A-Za-z0-9+/][AQgw]==)?"|"subType":"[^"]{1,2}"|,)*\}$`)
-	date   = pattern(`^("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,3})?(Z|[-+]([01][0-9]|2[0-3]):?[0-5][0-9])"|\{"\$numberLong":"-?[0-9]+"\})$`)
-	noZero = pattern(`^([^\\]|\\[^u]|\\u(000[1-9a-f]|00[1-9a-f]|0[1-9a-f]|[1-9a-f]))*$`)
+	binary = regexp.MustCompile(`^\{("base64":"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=|[A-Za-z0-9+/][AQgw]==)?"|"subType":"[^"]{1,2}"|,)*\}$`)
+	date   = regexp.MustCompile(`^("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,3})?(Z|[-+]([01][0-9]|2[0-3]):?[0-5][0-9])"|\{"\$numberLong":"-?[0-9]+"\})$`)
+	noZero = regexp.MustCompile(`^([^\\]|\\[^u]|\\u(000[1-9a-f]|00[1-9a-f]|0[1-9a-f]|[1-9a-f]))*$`)
 )
 
 // wrapper returns the key and the description of a type wrapper, "" for any other document.
@@ -75,7 +68,7 @@ func (v *Value) extended(key string, w wrapper) (bson.RawValue, error) {
 	}
 	var document struct{ V bson.RawValue }
 	err := bson.UnmarshalExtJSON([]byte(`{"v":`+text+`}`), false, &document)
-	if err != nil || document.V.Type != w.of || w.form != nil && !w.form().MatchString(content.JSON()) {
+	if err != nil || document.V.Type != w.of || w.form != nil && !w.form.MatchString(content.JSON()) {
 		got := content.JSON()
 		if content.Kind == Array || content.Kind == Document {
 			got = "a value of type " + content.Kind.String()

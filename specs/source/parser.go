@@ -1,6 +1,7 @@
 package source
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -120,7 +121,7 @@ func (p *parser) node(at int) *node {
 	return n
 }
 
-var yamlVersion1 = pattern(`^%YAML[ \t]+1\.[0-9]+([ \t]+#.*|[ \t]*)$`)
+var yamlVersion1 = regexp.MustCompile(`^%YAML[ \t]+1\.[0-9]+([ \t]+#.*|[ \t]*)$`)
 
 // isControl reports whether a character may only be written as an escape sequence (YAML 1.2.2, 5.1).
 func isControl(r rune) bool { return r < ' ' && r != '\t' && r != '\n' }
@@ -134,7 +135,7 @@ func (p *parser) document() *node {
 	for p.skip(); p.at == p.line && p.char(0) == '%'; p.skip() {
 		directive, _, _ := strings.Cut(p.text[p.at:], "\n")
 		if strings.Fields(directive)[0] == "%YAML" {
-			if versions++; versions > 1 || !yamlVersion1().MatchString(directive) {
+			if versions++; versions > 1 || !yamlVersion1.MatchString(directive) {
 				p.fail(p.at, "%%YAML must be given once, with version 1.2 or another one that begins with 1")
 			}
 		}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -159,8 +160,8 @@ func (p *parser) unquote(text string, offset int) string {
 }
 
 var (
-	hexEscape     = pattern(`^\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))`)
-	surrogatePair = pattern(`^\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})`)
+	hexEscape     = regexp.MustCompile(`^\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))`)
+	surrogatePair = regexp.MustCompile(`^\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})`)
 )
 
 // codePoint returns the code point at the start of a text in hexadecimal escapes, and their length, 0 if there are none.
@@ -169,21 +170,21 @@ func codePoint(text string) (r rune, length int) {
 		n, _ := strconv.ParseUint(digits, 16, 32)
 		return rune(min(n, unicode.MaxRune+1))
 	}
-	if pair := surrogatePair().FindStringSubmatch(text); pair != nil {
+	if pair := surrogatePair.FindStringSubmatch(text); pair != nil {
 		return utf16.DecodeRune(hex(pair[1]), hex(pair[2])), len(pair[0])
 	}
-	if one := hexEscape().FindStringSubmatch(text); one != nil {
+	if one := hexEscape.FindStringSubmatch(text); one != nil {
 		return hex(one[1] + one[2] + one[3]), len(one[0])
 	}
 	return 0, 0
 }
 
-var blockHeader = pattern(`^[|>](?:([-+]?)([1-9]?)|([1-9])([-+]))(?:[ \t]|\n|$)`)
+var blockHeader = regexp.MustCompile(`^[|>](?:([-+]?)([1-9]?)|([1-9])([-+]))(?:[ \t]|\n|$)`)
 
 // lines reads a literal or folded scalar in a collection that is indented by outer (8.1).
 func (p *parser) lines(n *node, outer int) {
 	n.style = p.char(0)
-	header := blockHeader().FindStringSubmatch(p.text[p.at:])
+	header := blockHeader.FindStringSubmatch(p.text[p.at:])
 	if header == nil {
 		p.fail(p.at, "%c can be followed by + or - and an indentation from 1 to 9", n.style)
 		return

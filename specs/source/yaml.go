@@ -210,9 +210,9 @@ func (r *reader) key(k *node) (string, error) {
 var (
 	plainNull   = map[string]bool{"": true, "~": true, "null": true, "Null": true, "NULL": true}
 	plainBool   = map[string]bool{"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false}
-	plainBased  = pattern(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
+	plainBased  = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
 	plainNumber = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
-	nonFinite   = pattern(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+	nonFinite   = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
 
 // setScalar reads a scalar by the core schema of YAML 1.2, where timestamps,
@@ -229,7 +229,7 @@ func (v *Value) setScalar(n *node) error {
 	case !strings.Contains("+-.0123456789", s[:1]): // most are words
 		v.Kind, v.String = String, s
 	// Extended JSON v2, "Parsers": integers that do not fit 64 bits become doubles.
-	case plainBased().MatchString(s):
+	case plainBased.MatchString(s):
 		i, _ := new(big.Int).SetString(s, 0)
 		if i.IsInt64() {
 			v.Kind, v.Int = Int, i.Int64()
@@ -245,7 +245,7 @@ func (v *Value) setScalar(n *node) error {
 		}
 		f, err := strconv.ParseFloat(s, 64)
 		v.Kind, v.Float, inRange = Float, f, err == nil
-	case nonFinite().MatchString(s):
+	case nonFinite.MatchString(s):
 		v.Kind = Float
 		v.Float, _ = strconv.ParseFloat(strings.Replace(s, ".", "", 1), 64)
 	default:
