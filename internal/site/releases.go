@@ -149,9 +149,7 @@ func (r *Releases) compare(older, newer *Engine, known map[string]string) (items
 				id := cmp.Or(c.New, c.Old).Test
 				return nil, fmt.Errorf("%s, %s: %s: %w", id.Cell, id.File, id.Description, err)
 			}
-			if what != "" {
-				find(&groups, func(g *group) bool { return g.what == what }, group{what: what, rerun: shows.Rerun}).tests++
-			}
+			find(&groups, func(g *group) bool { return g.what == what }, group{what: what, rerun: shows.Rerun}).tests++
 		}
 	}
 	slices.SortStableFunc(groups, func(a, b *group) int { return b.tests - a.tests })
@@ -167,7 +165,7 @@ func (r *Releases) compare(older, newer *Engine, known map[string]string) (items
 }
 
 // explain says why a test changed, and which of its verdicts shows it. The reason of a known failure must date the
-// change between the versions. The text is empty if the test depends on chance.
+// change between the versions, or say that the test depends on chance.
 func explain(kind report.ChangeKind, c report.Change, older, newer string, known map[string]string) (what string, shows *result.Verdict, err error) {
 	skipped := func(v *result.Verdict) bool { return v != nil && v.SkipKind == result.SkipCapability }
 	about := func(v *result.Verdict) string {
@@ -179,13 +177,11 @@ func explain(kind report.ChangeKind, c report.Change, older, newer string, known
 		case semver.Compare("v"+older, "v"+at) < 0 && semver.Compare("v"+at, "v"+newer) <= 0:
 			return "**" + change + " in " + at + "**: " + about(v), v, nil
 		case m[limits.SubexpIndex("sometimes")] != "":
-			return "", nil, nil
+			return "**by chance**: " + about(v), v, nil
 		}
 		return "", nil, fmt.Errorf("the reason does not say in which release it is %s: %s", change, v.Reason)
 	}
 	switch {
-	case kind == report.Slower:
-		return "", nil, nil
 	case skipped(c.New):
 		return "**not supported** any more: " + c.New.Reason, c.New, nil
 	case skipped(c.Old):
