@@ -1,6 +1,6 @@
-// Package utr is the command utr as a function, for Go drivers in other repositories. A program that passes an engine to
-// Main has all commands of utr, which run suites against that engine, check it, and report the results. Package engine
-// defines what an engine does; docs/your-driver.md in the repository leads from nothing to a first verdict.
+// Package utr is the command utr as a function, for Go drivers in other repositories. A program that passes an engine
+// to Main has all commands of utr, which run suites against that engine, check it, and report the results. Package
+// engine defines what an engine does; docs/your-driver.md in the repository leads from nothing to a first verdict.
 package utr
 
 import (

@@ -72,10 +72,11 @@ func (u uri) unblock(ctx context.Context) (off []leftFailPoint, err error) {
 		if err != nil || len(found) == 0 || !failsHandshake(found[0].Data) {
 			continue
 		}
-		store := &lock.Document{Clock: "serverStatus", Run: func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
-			secondary := bson.E{Key: "$readPreference", Value: bson.D{{Key: "mode", Value: "secondaryPreferred"}}}
-			return run(ctx, database, append(command, secondary))
-		}}
+		store := &lock.Document{Clock: "serverStatus",
+			Run: func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
+				secondary := bson.E{Key: "$readPreference", Value: bson.D{{Key: "mode", Value: "secondaryPreferred"}}}
+				return run(ctx, database, append(command, secondary))
+			}}
 		holder, err := store.Read(ctx)
 		switch {
 		case err != nil:
@@ -98,7 +99,8 @@ func failsHandshake(data bson.Raw) bool {
 		Commands []string `bson:"failCommands"`
 	}
 	_ = bson.Unmarshal(data, &fails)
-	return fails.AppName == "" && slices.ContainsFunc(fails.Commands, func(name string) bool { return slices.Contains(handshake, name) })
+	return fails.AppName == "" && slices.ContainsFunc(fails.Commands,
+		func(name string) bool { return slices.Contains(handshake, name) })
 }
 
 // bareLimit bounds a command without a handshake.

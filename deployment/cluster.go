@@ -237,7 +237,10 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 			o.forgetLocks(slices.Concat(HostsOf(o.URI), HostsOf(u.String()), d.Hosts))
 		}
 	}
-	if err := u.look(ctx, limit, func(ctx context.Context, run runFunc) error { return describe(ctx, run, u, d) }); err != nil {
+	if err := u.look(ctx, limit, func(ctx context.Context,
+		run runFunc) error {
+		return describe(ctx, run, u, d)
+	}); err != nil {
 		return nil, failed(err)
 	}
 	proxied, err := o.FailPointMode.needsProxy(ctx, u, *d)
@@ -273,7 +276,8 @@ func report(note func(string), prefix string, off []leftFailPoint) {
 // record keeps an entry in the ledger until the lock is removed. If that fails, the run continues, since a lock
 // expires.
 func (c *cluster) record(o ClusterOptions) {
-	forget, err := o.Ledger.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.RedactURL(o.URI), Name: lock.Database + "." + lock.Collection})
+	forget, err := o.Ledger.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.RedactURL(o.URI),
+		Name: lock.Database + "." + lock.Collection})
 	if err != nil {
 		o.Note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
 		forget = func() error { return nil }
@@ -294,7 +298,8 @@ func (o ClusterOptions) forgetLocks(hosts []string) {
 	dead, _, _ := o.Ledger.Leftovers() // utr clean reports the error
 	for _, l := range dead {
 		of := HostsOf(l.Entry.URI)
-		if l.Entry.Kind == ledger.Lock && slices.ContainsFunc(of, func(host string) bool { return slices.Contains(hosts, host) }) {
+		if l.Entry.Kind == ledger.Lock &&
+			slices.ContainsFunc(of, func(host string) bool { return slices.Contains(hosts, host) }) {
 			_ = l.Forget() // utr clean tries again
 		}
 	}

@@ -18,8 +18,10 @@ import (
 // be reached with a direct connection, and one worker has the cluster at a time.
 func TestCluster(t *testing.T) {
 	// Options in the TXT record of the SRV name.
-	txt := map[string]string{"sharded": "authSource=admin", "replicaset": "replicaSet=rs0", "load-balanced": "loadBalanced=true"}
-	for _, words := range []string{"single 8.0", "single 8.0 noscripting", "single 8.0 auth", "sharded 8.0 auth", "single api",
+	txt := map[string]string{"sharded": "authSource=admin", "replicaset": "replicaSet=rs0",
+		"load-balanced": "loadBalanced=true"}
+	for _, words := range []string{"single 8.0", "single 8.0 noscripting", "single 8.0 auth", "sharded 8.0 auth",
+		"single api",
 		"sharded 8.0 srv", "replicaset 8.0 srv", "load-balanced 8.0 srv", "replicaset api", "sharded api", "load-balanced api"} {
 		t.Run(words, func(t *testing.T) {
 			topology, _, _ := strings.Cut(words, " ")
@@ -40,7 +42,8 @@ func TestCluster(t *testing.T) {
 			routers := about.Topology == Sharded || about.Topology == LoadBalanced
 			testkit.Equal(t, "topology, shards and hosts", []any{about.Topology, about.ReplicaSetShards, about.Hosts},
 				[]any{topology, routers, hosts})
-			testkit.Equal(t, "access control, no scripts, and URI", []any{about.Auth, slices.Contains(about.Lacks, JavaScript), d.URI(), len(about.AuthMechanisms) > 0},
+			testkit.Equal(t, "access control, no scripts, and URI",
+				[]any{about.Auth, slices.Contains(about.Lacks, JavaScript), d.URI(), len(about.AuthMechanisms) > 0},
 				[]any{auth, strings.Contains(words, "noscripting"), s.o.URI, true})
 			usable(t, s.o.ServerAPI, d)
 			busy, cancel := context.WithCancelCause(t.Context())
@@ -59,7 +62,8 @@ func TestUnreachable(t *testing.T) {
 	open, locked, tls := hosts(embeddedAs("replicaset")), hosts(embeddedAs("auth")), hosts(embedded.Options{TLS: true})
 	balanced, api := serve(t, embeddedAs("load-balanced")).URI(), serve(t, embeddedAs("api")).URI()
 	silent, _ := listening(t)
-	names := strings.NewReplacer("OPEN", open, "LOCKED", locked, "USES-TLS", tls, "BALANCED", balanced, "API", api, "SILENT", silent)
+	names := strings.NewReplacer("OPEN", open, "LOCKED", locked, "USES-TLS", tls, "BALANCED", balanced, "API", api,
+		"SILENT", silent)
 	stories(t, "unreachable", func(t *testing.T, text, message string) {
 		t.Parallel()
 		for limit := 400 * time.Millisecond; ; limit *= 4 {

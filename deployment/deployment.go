@@ -66,7 +66,8 @@ func preferred() []Topology { return []Topology{ReplicaSet, Sharded, LoadBalance
 
 // offers returns the requested topologies, or all, without and with access control unless auth selects one. If can
 // rejects a topology, offers fails when must is set and skips it otherwise.
-func (d Description) offers(requested []Topology, must bool, auth *bool, can func(Topology) error) (offers []Description, err error) {
+func (d Description) offers(requested []Topology, must bool, auth *bool,
+	can func(Topology) error) (offers []Description, err error) {
 	if len(requested) == 0 {
 		requested = preferred()
 	}

@@ -16,13 +16,16 @@ func TestLacks(t *testing.T) {
 	for _, row := range []struct {
 		reason, isMaster, listCommands, want string
 	}{
-		{"a server with everything", `{"logicalSessionTimeoutMinutes": 30}`, `{"commands": {"mapReduce": {}, "commitTransaction": {}}}`, "[]"},
+		{"a server with everything", `{"logicalSessionTimeoutMinutes": 30}`,
+			`{"commands": {"mapReduce": {}, "commitTransaction": {}}}`, "[]"},
 		{"a server that does not list its commands", `{"logicalSessionTimeoutMinutes": 30}`, "", "[]"},
-		{"a server that advertises no sessions", `{}`, `{"commands": {"mapReduce": {}, "commitTransaction": {}}}`, "[sessions]"},
+		{"a server that advertises no sessions", `{}`, `{"commands": {"mapReduce": {}, "commitTransaction": {}}}`,
+			"[sessions]"},
 		{"a server without the commands of transactions and scripts", `{"logicalSessionTimeoutMinutes": 30}`,
 			`{"commands": {"find": {}}}`, "[server-side JavaScript transactions]"},
 	} {
-		replies := map[string]string{"isMaster": row.isMaster, "listCommands": row.listCommands, "buildInfo": `{"versionArray": [7, 0, 42, 0]}`}
+		replies := map[string]string{"isMaster": row.isMaster, "listCommands": row.listCommands,
+			"buildInfo": `{"versionArray": [7, 0, 42, 0]}`}
 		run := func(_ context.Context, _ string, command bson.D) (bson.Raw, error) {
 			text := replies[command[0].Key]
 			if text == "" {

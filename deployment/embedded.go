@@ -94,7 +94,8 @@ func OpenEmbedded(o EmbeddedOptions) (Source, error) {
 	return p, nil
 }
 
-func startEmbedded(ctx context.Context, about Description, start embedded.Options, o EmbeddedOptions) (_ *cluster, err error) {
+func startEmbedded(ctx context.Context, about Description, start embedded.Options,
+	o EmbeddedOptions) (_ *cluster, err error) {
 	d, err := embedded.Start(ctx, start)
 	if err != nil {
 		return nil, fmt.Errorf("start a %s: %w", about.Name, err)

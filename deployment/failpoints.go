@@ -57,7 +57,8 @@ func clearFailPoints(ctx context.Context, u uri, d Description, more []string) (
 	if u.get("directConnection") == "true" {
 		hosts = u.hosts
 	}
-	offs, errs := concurrently(hosts, func(host string) ([]leftFailPoint, error) { return sweep(ctx, u.direct(host), host, names) })
+	offs, errs := concurrently(hosts,
+		func(host string) ([]leftFailPoint, error) { return sweep(ctx, u.direct(host), host, names) })
 	return slices.Concat(offs...), slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
@@ -69,7 +70,8 @@ const (
 
 // sweepServices turns fail points off on the services behind a load balancer, as far as connections reach them.
 func sweepServices(ctx context.Context, u uri, names []string) (off []leftFailPoint, failed []error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, fmt.Errorf("%s did not answer within %s", u.names(), sweepLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit,
+		fmt.Errorf("%s did not answer within %s", u.names(), sweepLimit))
 	defer cancel()
 	for clean, n := 0, 0; clean < nothingOn && n < mostConnections; n++ {
 		found, err := sweep(ctx, u, "a service behind "+u.names(), names)
@@ -105,7 +107,8 @@ func sweep(ctx context.Context, u uri, member string, names []string) (off []lef
 // turnOff returns the fail points that it has turned off.
 func turnOff(ctx context.Context, run runFunc, found []leftFailPoint) (off []leftFailPoint, err error) {
 	for _, left := range found {
-		if _, err := run(ctx, "admin", bson.D{{Key: "configureFailPoint", Value: left.name}, {Key: "mode", Value: "off"}}); err != nil {
+		if _, err := run(ctx, "admin",
+			bson.D{{Key: "configureFailPoint", Value: left.name}, {Key: "mode", Value: "off"}}); err != nil {
 			return off, fmt.Errorf("%s, and cannot be turned off: %w", left, err)
 		}
 		off = append(off, left)
@@ -113,8 +116,8 @@ func turnOff(ctx context.Context, run runFunc, found []leftFailPoint) (off []lef
 	return off, nil
 }
 
-// withoutTestCommands are the error codes for an unknown parameter: none before 5.0, then InvalidOptions. Other vendors'
-// servers may not have getParameter.
+// withoutTestCommands are the error codes for an unknown parameter: none before 5.0, then InvalidOptions. Other
+// vendors' servers may not have getParameter.
 var withoutTestCommands = []int32{0, codes.InvalidOptions, codes.CommandNotFound}
 
 const failPointPrefix = "failpoint."

@@ -38,13 +38,17 @@ func TestFronted(t *testing.T) {
 		{"no test commands, and none wanted", embedded.Options{Parameters: without}, FailPointsServer, false, "", ""},
 		{"a standalone", embedded.Options{}, FailPointsProxy, true, "", ""},
 		{"a replica set", embedded.Options{Topology: embedded.ReplicaSet, Parameters: without}, FailPointsAuto, true, "", ""},
-		{"a sharded cluster", embedded.Options{Topology: embedded.Sharded, Parameters: without}, FailPointsAuto, true, "", ""},
-		{"load balanced", embedded.Options{Topology: embedded.LoadBalanced, Parameters: without}, FailPointsAuto, true, "", ""},
-		{"TLS and SCRAM", embedded.Options{Topology: embedded.ReplicaSet, TLS: true, Users: user}, FailPointsProxy, true, "", ""},
+		{"a sharded cluster", embedded.Options{Topology: embedded.Sharded, Parameters: without}, FailPointsAuto,
+			true, "", ""},
+		{"load balanced", embedded.Options{Topology: embedded.LoadBalanced, Parameters: without}, FailPointsAuto,
+			true, "", ""},
+		{"TLS and SCRAM", embedded.Options{Topology: embedded.ReplicaSet, TLS: true, Users: user}, FailPointsProxy,
+			true, "", ""},
 		{"load balanced, TLS", embedded.Options{Topology: embedded.LoadBalanced, TLS: true}, FailPointsProxy, true, "", ""},
 		{"one seed", set, FailPointsProxy, true, "mongodb://HOST/?replicaSet=rs0", ""},
 		{"one server of a replica set", set, FailPointsProxy, true, "mongodb://HOST/?directConnection=true", ""},
-		{"another name of it than in its hello", set, FailPointsProxy, true, "mongodb://LocalHost:PORT/?directConnection=true", ""},
+		{"another name of it than in its hello", set, FailPointsProxy, true,
+			"mongodb://LocalHost:PORT/?directConnection=true", ""},
 		{"another name of a standalone", embedded.Options{}, FailPointsProxy, true, "mongodb://localhost:PORT/", ""},
 		{"an SRV name of a replica set", set, FailPointsProxy, true, srv, "replicaSet=rs0"},
 		{"an SRV name of a sharded cluster", embedded.Options{Topology: embedded.Sharded}, FailPointsProxy, true, srv, ""},
@@ -78,21 +82,25 @@ func TestFronted(t *testing.T) {
 			direct, err := parsed(t, o.URI).resolved(t.Context())
 			testkit.Check(t, err)
 			for _, host := range slices.Concat(HostsOf(d.URI()), HostsOf(d.SingleURI()), d.Description().Hosts) {
-				testkit.Equal(t, host+" is the server's", slices.Contains(slices.Concat(servers.Hosts(), HostsOf(servers.URI())), host), false)
+				testkit.Equal(t, host+" is the server's",
+					slices.Contains(slices.Concat(servers.Hosts(), HostsOf(servers.URI())), host), false)
 			}
 			for _, host := range d.Description().Servers {
-				testkit.Equal(t, host+" is the server's", slices.Contains(HostsOf(direct.String()), host) || slices.Contains(servers.Hosts(), host), true)
+				testkit.Equal(t, host+" is the server's", slices.Contains(HostsOf(direct.String()), host) ||
+					slices.Contains(servers.Hosts(), host), true)
 			}
 			client, err := mongo.Connect(parsed(t, d.SingleURI()).client("a driver").SetRetryReads(false))
 			testkit.Check(t, err)
 			admin := client.Database("admin")
-			set := testkit.D("configureFailPoint", "failCommand", "mode", "alwaysOn", "data", testkit.D("failCommands", bson.A{"ping"}, "errorCode", 8))
+			set := testkit.D("configureFailPoint", "failCommand", "mode", "alwaysOn", "data",
+				testkit.D("failCommands", bson.A{"ping"}, "errorCode", 8))
 			testkit.Check(t, admin.RunCommand(t.Context(), set).Err())
 			ping := admin.RunCommand(t.Context(), testkit.D("ping", 1)).Err()
 			testkit.ErrorContains(t, ping, "'failCommand' failpoint")
 			testkit.Check(t, client.Disconnect(t.Context()))
 			if c.o.Topology != embedded.LoadBalanced { // by the address in the description, too
-				_, err := parsed(t, d.DirectURI(d.Description().Hosts[0])).bare(d.Description().Hosts[0])(t.Context(), "admin", testkit.D("ping", 1))
+				_, err := parsed(t, d.DirectURI(d.Description().Hosts[0])).bare(d.Description().Hosts[0])(t.Context(), "admin",
+					testkit.D("ping", 1))
 				testkit.ErrorContains(t, err, "'failCommand' failpoint")
 			}
 			testkit.Check(t, source.Close())
@@ -110,30 +118,37 @@ func TestFronted(t *testing.T) {
 func TestFrontedCertificate(t *testing.T) {
 	u, err := parseURI("mongodb://h:1/?tls=true&authMechanism=MONGODB-X509")
 	testkit.Check(t, err)
-	testkit.ErrorContains(t, (&cluster{all: u, single: u}).front(t.Context()), "cannot be used with authMechanism=MONGODB-X509")
+	testkit.ErrorContains(t, (&cluster{all: u, single: u}).front(t.Context()),
+		"cannot be used with authMechanism=MONGODB-X509")
 }
 
 // Errors of an overloaded server with access control have its base backoff, which a suite may change.
 func TestFrontedBackoff(t *testing.T) {
 	for _, topology := range []embedded.Topology{embedded.Standalone, embedded.LoadBalanced} {
-		servers := embedded.StartT(t, embedded.Options{Topology: topology, Version: "9.0", TLS: true, Users: []embedded.User{{Name: "u", Password: "p"}},
+		servers := embedded.StartT(t, embedded.Options{Topology: topology, Version: "9.0", TLS: true,
+			Users:      []embedded.User{{Name: "u", Password: "p"}},
 			Parameters: bson.D{{Key: "externalClientBaseBackoffMS", Value: 20}}})
 		file := filepath.Join(t.TempDir(), "ca.pem")
 		testkit.Check(t, os.WriteFile(file, servers.CA(), 0o600))
-		source, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: servers.URI() + "&tlsCAFile=" + file, SingleURI: servers.SingleURI() + "&tlsCAFile=" + file,
-			FailPointMode: FailPointsProxy})
+		source, err := OpenCluster(testkit.Context(t),
+			ClusterOptions{URI: servers.URI() + "&tlsCAFile=" + file, SingleURI: servers.SingleURI() + "&tlsCAFile=" + file,
+				FailPointMode: FailPointsProxy})
 		testkit.Check(t, err)
 		d, err := source.Acquire(testkit.Context(t), 0)
 		testkit.Check(t, err)
 		client, err := mongo.Connect(parsed(t, d.SingleURI()).client("a driver"))
 		testkit.Check(t, err)
 		admin := client.Database("admin")
-		overload := testkit.D("failCommands", bson.A{"ping"}, "errorCode", 462, "errorLabels", bson.A{"SystemOverloadedError"})
-		testkit.Check(t, admin.RunCommand(t.Context(), testkit.D("configureFailPoint", "failCommand", "mode", "alwaysOn", "data", overload)).Err())
+		overload := testkit.D("failCommands", bson.A{"ping"}, "errorCode", 462, "errorLabels",
+			bson.A{"SystemOverloadedError"})
+		testkit.Check(t, admin.RunCommand(t.Context(),
+			testkit.D("configureFailPoint", "failCommand", "mode", "alwaysOn", "data", overload)).Err())
 		for _, ms := range []int64{20, 30} {
-			testkit.Check(t, admin.RunCommand(t.Context(), testkit.D("setParameter", 1, "externalClientBaseBackoffMS", ms)).Err())
+			testkit.Check(t, admin.RunCommand(t.Context(),
+				testkit.D("setParameter", 1, "externalClientBaseBackoffMS", ms)).Err())
 			failed := new(mongo.CommandError)
-			testkit.Equal(t, "a server error", errors.As(admin.RunCommand(t.Context(), testkit.D("ping", 1)).Err(), failed), true)
+			testkit.Equal(t, "a server error", errors.As(admin.RunCommand(t.Context(), testkit.D("ping", 1)).Err(), failed),
+				true)
 			got, _ := failed.Raw.Lookup("baseBackoffMS").AsInt64OK()
 			testkit.Equal(t, "the base backoff", got, ms)
 		}

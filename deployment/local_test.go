@@ -19,7 +19,8 @@ func release(t *testing.T, command string) (dir, starts string) {
 	t.Helper()
 	dir = t.TempDir()
 	starts = filepath.Join(dir, "starts")
-	text := "#!/bin/sh\n[ \"$1\" = --version ] && { echo db version v8.0.4; exit; }\necho $$ >>" + starts + "\n" + command + "\n"
+	text := "#!/bin/sh\n[ \"$1\" = --version ] && { echo db version v8.0.4; exit; }\necho $$ >>" + starts + "\n" +
+		command + "\n"
 	testkit.Check(t, os.WriteFile(filepath.Join(dir, "mongod"), []byte(text), 0o755))
 	return dir, starts
 }
@@ -84,7 +85,8 @@ func TestLocalSource(t *testing.T) {
 				}
 				v, err := about.Parameters.LookupErr("enableTestCommands")
 				testkit.Check(t, err)
-				testkit.Equal(t, "test commands and mechanisms", []any{v.Boolean(), len(about.AuthMechanisms) > 0}, []any{true, true})
+				testkit.Equal(t, "test commands and mechanisms", []any{v.Boolean(), len(about.AuthMechanisms) > 0},
+					[]any{true, true})
 			},
 		}
 		s.play(steps)

@@ -55,7 +55,8 @@ func TestOneOfManyWins(t *testing.T) {
 				h := s.holder()
 				testkit.Equal(t, "run and lease", []any{h.Run, h.Expires.Sub(h.Renewed)}, []any{s.holder().Run, lock.DefaultLease})
 				testkit.Contains(t, fmt.Sprintf("%+v", h))
-				testkit.Equal(t, "a lock is taken over", strings.Count(messages.String(), "took over the lock"), testkit.Either(stale, 1, 0))
+				testkit.Equal(t, "a lock is taken over", strings.Count(messages.String(), "took over the lock"),
+					testkit.Either(stale, 1, 0))
 				if stale {
 					testkit.Contains(t, messages.String(), "host far, process 7 (of last night)")
 				}

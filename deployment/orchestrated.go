@@ -172,7 +172,10 @@ func (s *orchestrated) open(ctx context.Context) error {
 		if c.ID == "" {
 			created += each
 			parameters = append(parameters, c.Configuration.Parameters...)
-			group = slots(each, name, func(ctx context.Context) (*cluster, error) { return s.create(ctx, c.Configuration, created == 1) })
+			group = slots(each, name, func(ctx context.Context) (*cluster, error) {
+				return s.create(ctx, c.Configuration,
+					created == 1)
+			})
 		} else {
 			found, err := s.client.Find(ctx, c.ID)
 			if err != nil {
@@ -209,8 +212,9 @@ func (s *orchestrated) open(ctx context.Context) error {
 
 // undescribed describes a cluster that could not be created, by its configuration and by another one of the service.
 func (s *orchestrated) undescribed(c OrchestratedCluster, other Description) Description {
-	about := Description{Topology: c.topology(), Version: other.Version, Parameters: other.Parameters, AuthMechanisms: other.AuthMechanisms,
-		Lacks: other.Lacks, Auth: c.Configuration.Auth}
+	about := Description{Topology: c.topology(), Version: other.Version, Parameters: other.Parameters,
+		AuthMechanisms: other.AuthMechanisms,
+		Lacks:          other.Lacks, Auth: c.Configuration.Auth}
 	about.ReplicaSetShards = about.Topology == Sharded || about.Topology == LoadBalanced
 	return about.named()
 }
@@ -231,7 +235,8 @@ func distinct(about Description, others []Description, parameters []string) Desc
 }
 
 // existing opens an existing cluster, which is never removed.
-func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster, found orchestration.Cluster) (*cluster, error) {
+func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster,
+	found orchestration.Cluster) (*cluster, error) {
 	direct, err := s.connectionString(found, false, "")
 	if err != nil {
 		return nil, err

@@ -30,7 +30,8 @@ func (u uri) answering(ctx context.Context) (_ uri, left map[string]error, err e
 		if err == nil {
 			hosts = append(hosts, u.hosts[i])
 		} else {
-			left[u.hosts[i]] = fmt.Errorf("the mongos %s is left out, and the run continues with the others: %w", u.hosts[i], err)
+			left[u.hosts[i]] = fmt.Errorf("the mongos %s is left out, and the run continues with the others: %w",
+				u.hosts[i], err)
 		}
 	}
 	switch {

@@ -30,7 +30,8 @@ func TestRouters(t *testing.T) {
 		c, err := source.Acquire(testkit.Context(t), 0)
 		testkit.Check(t, err)
 		defer source.Release(c, false)
-		testkit.Equal(t, "mongoses", [][]string{c.Description().Hosts, parsed(t, c.URI()).hosts, parsed(t, c.SingleURI()).hosts},
+		testkit.Equal(t, "mongoses", [][]string{c.Description().Hosts, parsed(t, c.URI()).hosts,
+			parsed(t, c.SingleURI()).hosts},
 			[][]string{want, want, want[:1]})
 		usable(t, "", c)
 	}

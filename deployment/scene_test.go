@@ -138,7 +138,8 @@ func newScene(t testing.TB, words string) *scene {
 			testkit.Check(t, err)
 			started := regexp.MustCompile(`"started": "[^"]*"`)
 			for _, name := range files(t, dir, "ledger/*") {
-				testkit.Check(t, os.WriteFile(name, started.ReplaceAll([]byte(testkit.Read(t, name)), []byte(`"started": "long ago"`)), 0o600))
+				testkit.Check(t, os.WriteFile(name,
+					started.ReplaceAll([]byte(testkit.Read(t, name)), []byte(`"started": "long ago"`)), 0o600))
 			}
 		},
 		"remembers": func(entries string) { testkit.Equal(t, "entries", len(files(t, dir, "ledger/*")), entries) },
@@ -174,7 +175,8 @@ func failCommand(t testing.TB, mode, commands, more string) bson.D {
 	if !strings.HasPrefix(mode, "{") {
 		mode = strconv.Quote(mode)
 	}
-	return document[bson.D](t, `{"configureFailPoint": "failCommand", "mode": `+mode+`, "data": {"failCommands": ["`+commands+`"]`+more+`}}`)
+	return document[bson.D](t, `{"configureFailPoint": "failCommand", "mode": `+mode+`, "data": {"failCommands": ["`+
+		commands+`"]`+more+`}}`)
 }
 
 // left counts the fail points that are on at the member of a connection string.

@@ -62,7 +62,8 @@ var transcripts = testkit.Commands{
 		}
 		return "lacks: " + strings.Join(notServing(hosts, replies, errs), "; "), nil
 	},
-	"release": func(_ *testing.T, a []string) (string, error) { // its version, access control, and the requested topologies
+	"release": func(_ *testing.T, a []string) (string, error) {
+		// its version, access control, and the requested topologies
 		r := local.Release{Mongod: "/r/mongod", Mongos: "/r/mongos", Version: local.Version{8, 0, 4}}
 		if a[0] == "old" {
 			r.Version = local.Version{4, 2, 24}
@@ -96,7 +97,8 @@ var transcripts = testkit.Commands{
 		last := len(all) - 1
 		return distinct(all[last], all[:last], []string{"set"}).Name, nil
 	},
-	"passing": func(_ *testing.T, a []string) (string, error) { // an error in a reply, or a write concern error, also next to write errors
+	"passing": func(_ *testing.T, a []string) (string, error) {
+		// an error in a reply, or a write concern error, also next to write errors
 		code, _ := strconv.Atoi(a[1])
 		err := map[string]error{
 			"none":    nil,
@@ -130,7 +132,8 @@ var transcripts = testkit.Commands{
 			if offer.Auth && offer.Topology != Single {
 				continue // authentication is slow, and internal/acceptance covers it
 			}
-			s.play(strings.ReplaceAll("lend a/N; ours a/N; use a/N; return a/N; lend a/N; break a/N; lend b/N", "N", strconv.Itoa(i)))
+			s.play(strings.ReplaceAll("lend a/N; ours a/N; use a/N; return a/N; lend a/N; break a/N; lend b/N", "N",
+				strconv.Itoa(i)))
 			found, err := probe(testkit.Context(t), s.the(fmt.Sprintf("b/%d", i)).URI())
 			testkit.Check(t, err)
 			testkit.Equal(t, "a probe", []any{found.Topology, found.Version, found.ReplicaSetShards},

@@ -26,7 +26,8 @@ func TestRepliesAreChecked(t *testing.T) {
 
 func TestRedact(t *testing.T) {
 	u := "mongodb://u:p%40" + testkit.Secret + "@a/"
-	testkit.ErrorContains(t, parsed(t, u).redact(errors.New("cannot use p@"+testkit.Secret+" of "+u)), "cannot use *** of mongodb://***@a/")
+	testkit.ErrorContains(t, parsed(t, u).redact(errors.New("cannot use p@"+testkit.Secret+" of "+u)),
+		"cannot use *** of mongodb://***@a/")
 }
 
 // srvName has the same parent domain as 127.0.0.1, as the specification requires of SRV records.
@@ -73,7 +74,8 @@ func TestURIOptions(t *testing.T) {
 	s.Source = inner
 	s.play("lend a")
 	d := s.the("a")
-	theirs, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: d.URI() + "&w=1", URIOptions: append(more, URIOption{"w", "2"})})
+	theirs, err := OpenCluster(testkit.Context(t),
+		ClusterOptions{URI: d.URI() + "&w=1", URIOptions: append(more, URIOption{"w", "2"})})
 	testkit.Check(t, err)
 	other, err := theirs.Acquire(t.Context(), 0)
 	testkit.Check(t, err)

@@ -90,7 +90,8 @@ func pingAndFail(t *testing.T, uri string) {
 	ctx := testkit.Context(t)
 	admin := connect(t, uri, func(o *options.ClientOptions) { o.SetAppName("pings").SetMaxPoolSize(1) }).Database("admin")
 	testkit.Check(t, admin.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err())
-	testkit.Check(t, admin.RunCommand(ctx, testkit.Extended[bson.D](t, `{"configureFailPoint": "failCommand", "mode": {"times": 1},
+	testkit.Check(t, admin.RunCommand(ctx,
+		testkit.Extended[bson.D](t, `{"configureFailPoint": "failCommand", "mode": {"times": 1},
 		"data": {"failCommands": ["ping"], "errorCode": 2, "errorLabels": ["Mine"], "appName": "pings"}}`)).Err())
 	// The next ping may go to a mongos without the fail point.
 	var failed mongo.CommandError
@@ -106,7 +107,8 @@ func pingAndFail(t *testing.T, uri string) {
 func TestSecurity(t *testing.T) {
 	for _, topology := range topologies {
 		t.Run(topology.String(), func(t *testing.T) {
-			d := start(t, embedded.Options{Topology: topology, TLS: true, Users: []embedded.User{{Name: "a,b=c=2C@d", Password: "p:@/ss"}}})
+			d := start(t, embedded.Options{Topology: topology, TLS: true,
+				Users: []embedded.User{{Name: "a,b=c=2C@d", Password: "p:@/ss"}}})
 			plain, err := net.Dial("tcp", d.Hosts()[0])
 			testkit.Check(t, err)
 			defer func() { _ = plain.Close() }()
@@ -114,7 +116,8 @@ func TestSecurity(t *testing.T) {
 			testkit.Check(t, err)
 			testkit.Check(t, plain.SetReadDeadline(time.Now().Add(testkit.Patience)))
 			answer, err := io.ReadAll(plain)
-			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() || len(answer) >= 16 || !strings.Contains(d.URI(), "tls=true") {
+			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() || len(answer) >= 16 ||
+				!strings.Contains(d.URI(), "tls=true") {
 				t.Errorf("%s: without TLS, got %x, %v", d.URI(), answer, err)
 			}
 			for _, row := range []struct{ reason, mechanism, password, want string }{
@@ -138,10 +141,12 @@ func TestSecurity(t *testing.T) {
 // none.
 func TestRoles(t *testing.T) {
 	d := start(t, embedded.Options{Users: []embedded.User{{Name: "root", Password: "pw"}}})
-	commands := []string{`{"find": "c"}`, `{"insert": "c", "documents": [{}]}`, `{"drop": "c"}`, `{"getParameter": 1, "enableTestCommands": 1, "$db": "admin"}`,
+	commands := []string{`{"find": "c"}`, `{"insert": "c", "documents": [{}]}`, `{"drop": "c"}`,
+		`{"getParameter": 1, "enableTestCommands": 1, "$db": "admin"}`,
 		`{"configureFailPoint": "failCommand", "mode": "off", "$db": "admin"}`, `{"endSessions": []}`,
 		`{"listDatabases": 1, "authorizedDatabases": false, "$db": "admin"}`}
-	testkit.Check(t, connect(t, d.URI()).Database("admin").RunCommand(testkit.Context(t), testkit.Extended[bson.D](t, `{"createRole": "adds", "roles": ["clusterMonitor"],
+	testkit.Check(t, connect(t, d.URI()).Database("admin").RunCommand(testkit.Context(t),
+		testkit.Extended[bson.D](t, `{"createRole": "adds", "roles": ["clusterMonitor"],
 		"privileges": [{"resource": {"db": "db", "collection": "c"}, "actions": ["insert"]}, {"resource": {"db": "", "collection": "d"}, "actions": ["find"]}]}`)).Err())
 	for i, row := range []struct{ roles, may string }{
 		{`["adds"]`, "insert getParameter configureFailPoint endSessions listDatabases"},
@@ -165,19 +170,22 @@ func TestRoles(t *testing.T) {
 			}
 			return c.Database(database).RunCommand(testkit.Context(t), command).Err()
 		}
-		testkit.Check(t, run(connect(t, d.URI()), fmt.Sprintf(`{"createUser": %q, "pwd": "pw", "roles": %s, "$db": "admin"}`, name, row.roles)))
+		testkit.Check(t, run(connect(t, d.URI()),
+			fmt.Sprintf(`{"createUser": %q, "pwd": "pw", "roles": %s, "$db": "admin"}`, name, row.roles)))
 		c := connect(t, strings.Replace(d.URI(), "root:", name+":", 1))
 		for _, text := range commands {
 			name, _, _ := strings.Cut(text[2:], `"`)
 			var refused mongo.CommandError
 			err := run(c, text)
-			if may := strings.Contains(row.may, name); may != (err == nil) || !may && (!errors.As(err, &refused) || refused.Code != 13) {
+			if may := strings.Contains(row.may, name); may != (err == nil) || !may &&
+				(!errors.As(err, &refused) || refused.Code != 13) {
 				t.Errorf("%s: %s: %v", row.roles, text, err)
 			}
 		}
 		databases, err := c.ListDatabaseNames(testkit.Context(t), bson.D{{Key: "name", Value: "admin"}})
 		testkit.Check(t, err)
-		testkit.Equal(t, row.roles+": databases", len(databases) == 1, strings.Contains(row.may, "listDatabases") || row.roles == `["read"]`)
+		testkit.Equal(t, row.roles+": databases", len(databases) == 1, strings.Contains(row.may, "listDatabases") ||
+			row.roles == `["read"]`)
 	}
 }
 
@@ -200,7 +208,8 @@ func TestInvalidOptions(t *testing.T) {
 		{"port in use", embedded.Options{Ports: []int{port}}, false},
 		{"port of the last member in use", embedded.Options{Topology: embedded.ReplicaSet, Ports: []int{0, 0, port}}, false},
 		{"unused port in the list", embedded.Options{Topology: embedded.ReplicaSet, Ports: []int{0, 0, 0, port}}, true},
-		{"port of a load balancer in use", embedded.Options{Topology: embedded.LoadBalanced, Ports: []int{0, 0, 0, port}}, false},
+		{"port of a load balancer in use", embedded.Options{Topology: embedded.LoadBalanced, Ports: []int{0, 0, 0, port}},
+			false},
 	} {
 		d, err := embedded.Start(testkit.Context(t), row.options)
 		if (err == nil) != row.starts {

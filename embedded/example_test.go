@@ -24,7 +24,8 @@ func Example() {
 		panic(err)
 	}
 	defer func() { _ = client.Disconnect(ctx) }()
-	failPoint := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
+	failPoint := bson.D{{Key: "configureFailPoint", Value: "failCommand"},
+		{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
 		{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "errorCode", Value: 262}}}}
 	fmt.Println(client.Database("admin").RunCommand(ctx, failPoint).Err())
 	fmt.Println(client.Database("db").Collection("people").FindOne(ctx, bson.D{}).Err())

@@ -78,7 +78,8 @@ func TestLogHasNoSecrets(t *testing.T) {
 	began := time.Now()
 	client := connect(t, d.URI())
 	testkit.Check(t, client.Ping(testkit.Context(t), nil))
-	create := testkit.Extended[bson.D](t, `{"createUser": "bob", "pwd": "another-word", "roles": [], "customData": {"word": "open-sesame"}}`)
+	create := testkit.Extended[bson.D](t,
+		`{"createUser": "bob", "pwd": "another-word", "roles": [], "customData": {"word": "open-sesame"}}`)
 	for range 2 { // the second attempt fails, because the user exists
 		_ = client.Database("admin").RunCommand(testkit.Context(t), create).Err()
 	}
@@ -88,7 +89,8 @@ func TestLogHasNoSecrets(t *testing.T) {
 	}
 	text := logged(d, began)
 	testkit.Contains(t, text, "createUser admin ok", "createUser admin error", "sasl")
-	for _, not := range []string{"open-sesame", "another-word", "wrong-word", "n=ann", "n,,", "r=", "p=", base64.StdEncoding.EncodeToString([]byte("n,,"))} {
+	for _, not := range []string{"open-sesame", "another-word", "wrong-word", "n=ann", "n,,", "r=", "p=",
+		base64.StdEncoding.EncodeToString([]byte("n,,"))} {
 		if strings.Contains(text, not) {
 			t.Errorf("the log contains %q:\n%s", not, text)
 		}

@@ -54,7 +54,8 @@ func (o *Options) members() ([]server.Member, error) {
 	case o.Topology != ReplicaSet:
 		return nil, fmt.Errorf("a %s has no members to configure", o.Topology)
 	case len(o.MemberConfigs) > o.Members:
-		return nil, fmt.Errorf("settings for %s, but the replica set has %d", plural.Of(len(o.MemberConfigs), "member"), o.Members)
+		return nil, fmt.Errorf("settings for %s, but the replica set has %d",
+			plural.Of(len(o.MemberConfigs), "member"), o.Members)
 	}
 	configs := append(slices.Clone(o.MemberConfigs), make([]Member, o.Members-len(o.MemberConfigs))...)
 	var members bson.A

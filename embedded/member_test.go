@@ -68,14 +68,16 @@ func TestInvalidMembers(t *testing.T) {
 		want string
 	}{
 		{Options{MemberConfigs: []Member{{}}}, "a standalone has no members"},
-		{Options{Topology: ReplicaSet, Members: 1, MemberConfigs: []Member{{}, {}}}, "settings for 2 members, but the replica set has 1"},
+		{Options{Topology: ReplicaSet, Members: 1, MemberConfigs: []Member{{}, {}}},
+			"settings for 2 members, but the replica set has 1"},
 		{Options{Topology: ReplicaSet, Members: 1, MemberConfigs: []Member{member(t, `{"priority": 0}`)}}, "priority > 0"},
 	} {
 		_, err := Start(t.Context(), r.o)
 		testkit.ErrorContains(t, err, r.want)
 	}
 	for _, r := range []struct{ text, want string }{
-		{`[1]`, "not a document"}, {`{"color": "red"}`, `unknown key "color"`}, {`{"latencyMS": -1}`, "number of milliseconds"},
+		{`[1]`, "not a document"}, {`{"color": "red"}`, `unknown key "color"`},
+		{`{"latencyMS": -1}`, "number of milliseconds"},
 		{`{"latencyMS": "1"}`, "number of milliseconds"},
 	} {
 		_, err := ParseMember(r.text)

@@ -30,8 +30,12 @@ func TestServersOfTests(t *testing.T) {
 		{"a deployment", func(t embedded.Tester) string { return embedded.StartT(t, embedded.Options{}).Hosts()[0] },
 			func(t embedded.Tester) { embedded.StartT(t, embedded.Options{Version: "1.0"}) }, "embedded: "},
 		{"a scripted server", func(t embedded.Tester) string {
-			return strings.TrimPrefix(strings.TrimSuffix(blackpipe.ListenT(t, blackpipe.Options{}).URI(), "/?directConnection=true"), "mongodb://")
-		}, func(t embedded.Tester) { blackpipe.ListenT(t, blackpipe.Options{Topology: "round"}) }, `blackpipe: topology "round" is not one of`},
+			return strings.TrimPrefix(strings.TrimSuffix(blackpipe.ListenT(t, blackpipe.Options{}).URI(),
+				"/?directConnection=true"), "mongodb://")
+		}, func(t embedded.Tester) {
+			blackpipe.ListenT(t,
+				blackpipe.Options{Topology: "round"})
+		}, `blackpipe: topology "round" is not one of`},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			address := ""

@@ -29,6 +29,6 @@
 //
 // Package driver is the official Go driver, through its public API. Package reference executes the rules of the retry
 // specifications. Both use enginekit: entities by name, tables of operations, and the log of a client. Package process
-// is the client of adapters: drivers in other languages, in processes of their own (docs/driver/engine-protocol.md). To write
-// one, begin with docs/your-driver.md.
+// is the client of adapters: drivers in other languages, in processes of their own (docs/driver/engine-protocol.md). To
+// write one, begin with docs/your-driver.md.
 package engine

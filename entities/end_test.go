@@ -36,7 +36,8 @@ func TestEndOfEntities(t *testing.T) {
 			testkit.Check(t, m.Add(Entity{ID: x.id, Kind: x.kind, Value: x.thing}))
 		}
 		named := []string{"the first cursor", "the last cursor", "a session", "a client", "another client"}
-		for _, want := range [][]string{append([]string{"a cursor without a name"}, named...), named} { // the first End removes it
+		for _, want := range [][]string{append([]string{"a cursor without a name"}, named...), named} {
+			// the first End removes it
 			var mu sync.Mutex
 			var closed []string
 			began := time.Now()

@@ -16,7 +16,8 @@ import (
 func (m *Matcher) diff(want *source.Value, actual bson.RawValue, shape Shape) string {
 	operator, _ := m.operator(want)
 	_, isScalar, err := want.Scalar()
-	if operator != "" || isScalar || err != nil || actual.Type != bson.TypeEmbeddedDocument && actual.Type != bson.TypeArray {
+	if operator != "" || isScalar || err != nil || actual.Type != bson.TypeEmbeddedDocument &&
+		actual.Type != bson.TypeArray {
 		return ""
 	}
 	var d difference
@@ -85,7 +86,8 @@ func (d *difference) children(indent string, want, got node) {
 			d.compare(indent, p[0].key, *p[0], *p[1])
 		default:
 			equal++
-			more := i+1 < len(pairs) && pairs[i+1][0] != nil && pairs[i+1][1] != nil && pairs[i+1][0].String() == pairs[i+1][1].String()
+			more := i+1 < len(pairs) && pairs[i+1][0] != nil && pairs[i+1][1] != nil &&
+				pairs[i+1][0].String() == pairs[i+1][1].String()
 			switch {
 			case equal < equalLines || equal == equalLines && !more:
 				d.compare(indent, p[0].key, *p[0], *p[1])

@@ -22,12 +22,14 @@ var errorFields = map[string]func(*Matcher, *source.Value, raised){
 	"isError": func(*Matcher, *source.Value, raised) {}, // always true here
 	"isClientError": func(m *Matcher, want *source.Value, err raised) {
 		if err.Client != want.Bool {
-			m.reject(want, strconv.FormatBool(err.Client), "%s", either(want.Bool, "expected a client-side error", "expected a server-side error"))
+			m.reject(want, strconv.FormatBool(err.Client), "%s",
+				either(want.Bool, "expected a client-side error", "expected a server-side error"))
 		}
 	},
 	"isTimeoutError": func(m *Matcher, want *source.Value, err raised) {
 		if err.Timeout != want.Bool {
-			m.reject(want, strconv.FormatBool(err.Timeout), "%s", either(want.Bool, "expected a timeout", "expected an error other than a timeout"))
+			m.reject(want, strconv.FormatBool(err.Timeout), "%s",
+				either(want.Bool, "expected a timeout", "expected an error other than a timeout"))
 		}
 	},
 	"errorContains": func(m *Matcher, want *source.Value, err raised) {
@@ -39,14 +41,18 @@ var errorFields = map[string]func(*Matcher, *source.Value, raised){
 	"errorCode": matchErrorCode,
 	"errorCodeName": func(m *Matcher, want *source.Value, err raised) {
 		if !err.has("codeName", err.CodeName, func(s string) bool { return s != "" && strings.EqualFold(s, want.String) }) {
-			m.reject(want, quotedOrNothing(err.CodeName), "%s", either(err.CodeName == "", "the error has no code name", "the code names differ"))
+			m.reject(want, quotedOrNothing(err.CodeName), "%s",
+				either(err.CodeName == "", "the error has no code name", "the code names differ"))
 		}
 	},
 	"errorLabelsContain": labels(true, "the error lacks this label"),
 	"errorLabelsOmit":    labels(false, "the error has this label"),
 	"writeErrors":        matchWriteErrors,
 	"writeConcernErrors": matchWriteConcernErrors,
-	"errorResponse":      func(m *Matcher, want *source.Value, err raised) { m.match(want, present(err.Response), RootDocument) },
+	"errorResponse": func(m *Matcher, want *source.Value,
+		err raised) {
+		m.match(want, present(err.Response), RootDocument)
+	},
 	"expectResult": func(m *Matcher, want *source.Value, err raised) {
 		m.match(want, err.Partial.RawValue, err.operation.Shape)
 	},
@@ -92,7 +98,10 @@ func labels(must bool, otherwise string) func(*Matcher, *source.Value, raised) {
 	return func(m *Matcher, want *source.Value, err raised) {
 		for i, label := range want.Items {
 			if err.HasLabel(label.String) != must {
-				m.atIndex(i, func() { m.reject(label, "["+strings.Join(mapped(err.Labels, source.Quote), ",")+"]", "%s", otherwise) })
+				m.atIndex(i, func() {
+					m.reject(label, "["+strings.Join(mapped(err.Labels, source.Quote), ",")+"]", "%s",
+						otherwise)
+				})
 			}
 		}
 	}

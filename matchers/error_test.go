@@ -21,8 +21,9 @@ func TestExpectedError(t *testing.T) {
 		WriteErrors: map[int]result.Document{0: result.Document(raw(t,
 			`{"code":11000,"errmsg":"E11000 Duplicate key","details":{}}`)),
 			2: result.Document(raw(t, `{"code":121,"codeName":"DocumentValidationFailure"}`))},
-		WriteConcernErrors: raws(t, `{"code":100,"codeName":"UnsatisfiableWriteConcern","errmsg":"not enough nodes"}`, `{"code":64}`),
-		Partial:            result.Value{RawValue: seen(t, `{"insertedCount":1,"insertedIds":{}}`)},
+		WriteConcernErrors: raws(t, `{"code":100,"codeName":"UnsatisfiableWriteConcern","errmsg":"not enough nodes"}`,
+			`{"code":64}`),
+		Partial: result.Value{RawValue: seen(t, `{"insertedCount":1,"insertedIds":{}}`)},
 	}
 	errors := map[string]*result.Error{
 		"client": &client, "server": &server, "timeout": &timeout, "bulk": &bulk, "bulk, aggregated": &bulk, "success": nil,

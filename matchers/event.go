@@ -33,8 +33,11 @@ var eventFields = map[string]func(*Matcher, *source.Value, *result.Event){
 	"hasServiceId":          hasServiceID,
 	"hasServerConnectionId": hasServerConnectionID,
 
-	"interruptInUseConnections": func(m *Matcher, want *source.Value, e *result.Event) { m.flag(want, e.InterruptInUseConnections) },
-	"reason":                    func(m *Matcher, want *source.Value, e *result.Event) { m.word(want, e.Reason) },
+	"interruptInUseConnections": func(m *Matcher, want *source.Value,
+		e *result.Event) {
+		m.flag(want, e.InterruptInUseConnections)
+	},
+	"reason": func(m *Matcher, want *source.Value, e *result.Event) { m.word(want, e.Reason) },
 
 	"awaited":             func(m *Matcher, want *source.Value, e *result.Event) { m.flag(want, e.Awaited) },
 	"previousDescription": func(m *Matcher, want *source.Value, e *result.Event) { m.matchDescription(want, e.Previous) },
@@ -116,7 +119,8 @@ func hasServerConnectionID(m *Matcher, want *source.Value, e *result.Event) {
 	case *id < math.MinInt32 || *id > math.MaxInt32:
 		m.reject(want, strconv.FormatInt(*id, 10), "serverConnectionId is not a 32-bit integer")
 	case (*id > 0) != want.Bool:
-		m.reject(want, strconv.FormatInt(*id, 10), "%s", either(want.Bool, "serverConnectionId is not positive", "serverConnectionId is set"))
+		m.reject(want, strconv.FormatInt(*id, 10), "%s",
+			either(want.Bool, "serverConnectionId is not positive", "serverConnectionId is set"))
 	}
 }
 
@@ -166,7 +170,8 @@ func observedEvent(e *result.Event) string {
 
 func wantedLog(want *source.Value) string {
 	data := want.Get("data")
-	return joined([]string{want.Get("level").Text(), want.Get("component").Text(), data.Get("message").Text(), data.Get("commandName").Text()})
+	return joined([]string{want.Get("level").Text(), want.Get("component").Text(), data.Get("message").Text(),
+		data.Get("commandName").Text()})
 }
 
 func observedLog(l *result.LogMessage) string {

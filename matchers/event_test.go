@@ -84,17 +84,20 @@ func TestEventFields(t *testing.T) {
 	}
 }
 
-var eventTypes = slices.Concat(result.EventTypes(result.MonitorCommand), result.EventTypes(result.MonitorCMAP), result.EventTypes(result.MonitorSDAM))
+var eventTypes = slices.Concat(result.EventTypes(result.MonitorCommand), result.EventTypes(result.MonitorCMAP),
+	result.EventTypes(result.MonitorSDAM))
 
 // What was observed is described in one line.
 func TestDescribe(t *testing.T) {
 	for _, r := range []struct{ reason, got, want string }{
 		{"a command", describeEvent(&events(t, "find-failed")[0]), "commandFailedEvent find on "},
-		{"a reason", describeEvent(&result.Event{Type: result.ConnectionClosed, Reason: "idle"}), "connectionClosedEvent (idle)"},
+		{"a reason", describeEvent(&result.Event{Type: result.ConnectionClosed, Reason: "idle"}),
+			"connectionClosedEvent (idle)"},
 		{"a code with its name", describeError(&result.Error{Code: 6, CodeName: "HostUnreachable", Message: "m"}),
 			"server-side error, code 6 HostUnreachable: m"},
 		{"a code alone", describeError(&result.Error{Code: 6, Message: "m"}), "server-side error, code 6: m"},
-		{"a name alone", describeError(&result.Error{CodeName: "HostUnreachable", Message: "m"}), "server-side error HostUnreachable: m"},
+		{"a name alone", describeError(&result.Error{CodeName: "HostUnreachable", Message: "m"}),
+			"server-side error HostUnreachable: m"},
 		{"no code", describeError(&result.Error{Client: true, Message: "m"}), "client-side error: m"},
 		{"a document", New(nil).Collection("", source.Position{}, nil, []bson.Raw{raw(t, `{"_id":1}`)})[1].Got, `{"_id":1}`},
 	} {
@@ -229,8 +232,9 @@ func TestSpanTree(t *testing.T) {
 	for _, r := range got[0].List.Rows {
 		rows = append(rows, fmt.Sprintf("%t %s|%s", r.Differs, r.Want, r.Got))
 	}
-	testkit.Equal(t, "the rows", rows, []string{"true insert db.c|", "false find db.c|find db.c", "false   find|  find error 89", "true |  find",
-		"true find db.c|", "false   find|", "true |transaction"})
+	testkit.Equal(t, "the rows", rows,
+		[]string{"true insert db.c|", "false find db.c|find db.c", "false   find|  find error 89", "true |  find",
+			"true find db.c|", "false   find|", "true |transaction"})
 }
 
 func TestCollection(t *testing.T) {

@@ -76,7 +76,8 @@ func (testEntities) LSID(name string) (bson.RawValue, error) {
 func show(list []result.Mismatch) string {
 	var b strings.Builder
 	for _, m := range list {
-		b.WriteString("\n  " + m.Path + " (" + m.Position.String() + "): " + m.Message + "; want " + m.Want + ", got " + m.Got)
+		b.WriteString("\n  " + m.Path + " (" + m.Position.String() + "): " + m.Message + "; want " + m.Want +
+			", got " + m.Got)
 	}
 	return b.String()
 }

@@ -129,7 +129,8 @@ func (m *Matcher) Events(path string, expected *source.Value, actual []result.Ev
 
 // Count counts the events that match an expectedEvent, for waitForEvent and assertEventCount. Mismatches report
 // undefined entities: the count is then meaningless, and the test fails.
-func (m *Matcher) Count(path string, expected *source.Value, actual []result.Event) (n int, mismatches []result.Mismatch) {
+func (m *Matcher) Count(path string, expected *source.Value,
+	actual []result.Event) (n int, mismatches []result.Mismatch) {
 	mismatches = m.found(path, "", func() {
 		for i := range actual {
 			if m.holds(func() { m.matchEvent(expected, &actual[i]) }) {
@@ -162,7 +163,8 @@ func (m *Matcher) LogMessages(path string, expected *source.Value, actual []resu
 // Collection matches the documents of a collection, sorted by _id, against those of an outcome. path is for example
 // "outcome[0].documents", at the position of the collectionData. Documents must be equal, with equal BSON types,
 // except for the order of keys. Special operators are not evaluated.
-func (m *Matcher) Collection(path string, at source.Position, expected []*source.Value, actual []bson.Raw) []result.Mismatch {
+func (m *Matcher) Collection(path string, at source.Position, expected []*source.Value,
+	actual []bson.Raw) []result.Mismatch {
 	m.exact = true
 	return m.found(path, "", func() {
 		matchList(m, list[bson.Raw]{
@@ -214,7 +216,8 @@ func (m *Matcher) differAs(want *source.Value, actual bson.RawValue, shape Shape
 	}
 	wanted, got := both(want, actual)
 	m.mismatches = append(m.mismatches, result.Mismatch{
-		Path: m.path, Position: at, Message: fmt.Sprintf(format, args...), Want: wanted, Got: got, Diff: m.diff(want, actual, shape),
+		Path: m.path, Position: at, Message: fmt.Sprintf(format, args...), Want: wanted, Got: got,
+		Diff: m.diff(want, actual, shape),
 	})
 }
 

@@ -139,7 +139,8 @@ func (m *Matcher) matchBytes(want, argument *source.Value, actual bson.RawValue)
 	case !isString:
 		m.differ(want, actual, "expected a string of bytes, got %s", typeName(actual))
 	case !bytes.Equal(got, expected):
-		m.differ(want, actual, "the bytes differ: expected %s, got %s", abridge(hex.EncodeToString(expected)), abridge(hex.EncodeToString(got)))
+		m.differ(want, actual, "the bytes differ: expected %s, got %s", abridge(hex.EncodeToString(expected)),
+			abridge(hex.EncodeToString(got)))
 	}
 }
 

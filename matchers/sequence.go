@@ -41,7 +41,8 @@ func matchList[T any](m *Matcher, s list[T]) {
 func pairs[T any](m *Matcher, s list[T]) (rows []result.Row) {
 	same := len(s.want) == len(s.got) || s.allowExtra && len(s.want) < len(s.got)
 	if !same {
-		m.say(s.at, "", "", "expected %s%s, got %d", either(s.allowExtra, "at least ", ""), plural.Of(len(s.want), s.what), len(s.got))
+		m.say(s.at, "", "", "expected %s%s, got %d", either(s.allowExtra, "at least ", ""), plural.Of(len(s.want), s.what),
+			len(s.got))
 	}
 	var none T
 	below := func(want *source.Value, got T) {

@@ -149,7 +149,8 @@ func judge(expected, actual string, shape Shape) (got, want, ok bool) {
 	var raw bson.Raw
 	v, err := source.ParseJSON("fuzz", []byte(expected))
 	if err != nil || bson.UnmarshalExtJSON([]byte(`{"v":`+expected+`}`), false, &x) != nil || len(x) != 1 ||
-		bson.UnmarshalExtJSON([]byte(`{"v":`+actual+`}`), false, &raw) != nil || bson.Unmarshal(raw, &a) != nil || len(a) != 1 {
+		bson.UnmarshalExtJSON([]byte(`{"v":`+actual+`}`), false, &raw) != nil || bson.Unmarshal(raw, &a) != nil ||
+		len(a) != 1 {
 		return false, false, false
 	}
 	defer func() {
@@ -165,7 +166,8 @@ func judge(expected, actual string, shape Shape) (got, want, ok bool) {
 
 // foreign are forms of Extended JSON that only one of package bson and this
 // project accepts.
-var foreign = []string{`\u`, `$regex`, `$options`, `$date`, `$type`, `$binary`, `$uuid`, `$code`, `$scope`, `$undefined`, `$dbPointer`,
+var foreign = []string{`\u`, `$regex`, `$options`, `$date`, `$type`, `$binary`, `$uuid`, `$code`, `$scope`,
+	`$undefined`, `$dbPointer`,
 	`$minKey`, `$maxKey`, `$oid`, `$number`, `$symbol`, `$timestamp`, `$ref`, `$regularExpression`}
 
 // seeds calls f for the cases of testdata/values.txt with an actual value.
@@ -186,7 +188,10 @@ func FuzzValue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, expected, actual string, shape uint8) {
 		got, want, ok := judge(expected, actual, Shape(shape%4))
 		if ok && got != want && json.Valid([]byte(expected)) &&
-			!slices.ContainsFunc(foreign, func(s string) bool { return strings.Contains(strings.ReplaceAll(expected, "$$type", ""), s) }) {
+			!slices.ContainsFunc(foreign, func(s string) bool {
+				return strings.Contains(strings.ReplaceAll(expected, "$$type",
+					""), s)
+			}) {
 			t.Errorf("%s against %s, shape %d: the result is %v, want %v", expected, actual, shape%4, got, want)
 		}
 	})

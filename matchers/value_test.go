@@ -28,9 +28,11 @@ func valueCase(actual string) (string, Shape) {
 // Drivers may return options in the order of the server, which the Extended JSON
 // parser does not preserve.
 func TestRegexOptionsInAnyOrder(t *testing.T) {
-	for options, want := range map[string]string{"im": matches, "mi": matches, "i": "the values differ", "imm": "the values differ"} {
+	for options, want := range map[string]string{"im": matches, "mi": matches, "i": "the values differ",
+		"imm": "the values differ"} {
 		actual := bson.RawValue{Type: bson.TypeRegex, Value: append([]byte("a\x00"+options), 0)}
-		testkit.Equal(t, options, summary(t, New(nil).Value("", yaml(t, `{$regularExpression: {pattern: a, options: im}}`), actual, Nested)), want)
+		testkit.Equal(t, options, summary(t,
+			New(nil).Value("", yaml(t, `{$regularExpression: {pattern: a, options: im}}`), actual, Nested)), want)
 	}
 }
 
@@ -44,9 +46,11 @@ func TestValue(t *testing.T) {
 // Each alias of $type matches only its type.
 func TestTypeAliases(t *testing.T) {
 	samples := map[string]string{
-		"double": `1.5`, "string": `"a"`, "object": `{}`, "array": `[]`, "binData": `{"$binary":{"base64":"","subType":"00"}}`,
+		"double": `1.5`, "string": `"a"`, "object": `{}`, "array": `[]`,
+		"binData":   `{"$binary":{"base64":"","subType":"00"}}`,
 		"undefined": `{"$undefined":true}`, "objectId": `{"$oid":"0123456789abcdef01234567"}`, "bool": `true`,
-		"date": `{"$date":{"$numberLong":"1"}}`, "null": `null`, "regex": `{"$regularExpression":{"pattern":"","options":""}}`,
+		"date": `{"$date":{"$numberLong":"1"}}`, "null": `null`,
+		"regex":     `{"$regularExpression":{"pattern":"","options":""}}`,
 		"dbPointer": `{"$dbPointer":{"$ref":"a.b","$id":{"$oid":"0123456789abcdef01234567"}}}`, "javascript": `{"$code":""}`,
 		"symbol": `{"$symbol":""}`, "javascriptWithScope": `{"$code":"","$scope":{}}`, "int": `1`,
 		"timestamp": `{"$timestamp":{"t":0,"i":0}}`, "long": `{"$numberLong":"1"}`, "decimal": `{"$numberDecimal":"1"}`,
@@ -81,9 +85,12 @@ func TestHostileActual(t *testing.T) {
 		{"a length that is too large", `{}`, document([]byte{6, 0, 0, 0, 0}), RootDocument, "malformed"},
 		{"a length that is too small", `{}`, document([]byte{4, 0, 0, 0, 0}), RootDocument, "malformed"},
 		{"no bytes", `{}`, document(nil), RootDocument, "malformed"},
-		{"a negative length", `[]`, bson.RawValue{Type: bson.TypeArray, Value: []byte{255, 255, 255, 255, 0}}, Nested, "malformed"},
-		{"an unknown type inside", `{x: 1}`, document([]byte{12, 0, 0, 0, 0x30, 'x', 0, 0, 0, 0, 0, 0}), RootDocument, "malformed"},
-		{"a string past the end", `{x: a}`, document([]byte{14, 0, 0, 0, 2, 'x', 0, 99, 0, 0, 0, 'a', 0, 0}), RootDocument, "malformed"},
+		{"a negative length", `[]`, bson.RawValue{Type: bson.TypeArray, Value: []byte{255, 255, 255, 255, 0}}, Nested,
+			"malformed"},
+		{"an unknown type inside", `{x: 1}`, document([]byte{12, 0, 0, 0, 0x30, 'x', 0, 0, 0, 0, 0, 0}), RootDocument,
+			"malformed"},
+		{"a string past the end", `{x: a}`, document([]byte{14, 0, 0, 0, 2, 'x', 0, 99, 0, 0, 0, 'a', 0, 0}), RootDocument,
+			"malformed"},
 		{"a short number", `1`, bson.RawValue{Type: bson.TypeInt32, Value: []byte{1}}, Nested, "expected a number"},
 		{"an empty bool", `true`, bson.RawValue{Type: bson.TypeBoolean}, Nested, "values differ"},
 	} {
@@ -96,7 +103,8 @@ func TestHostileActual(t *testing.T) {
 // All mismatches are reported, each with path, position and both values.
 func TestAllMismatches(t *testing.T) {
 	expected := yaml(t, "u: {$$matchesEntity: int1}\nv: {$$unsetOrMatches: {$$type: int}}\nx: 12345\ny:\n  - {a: b}\n  - 2\nz: {$$type: int}\nw: 5\n")
-	got := New(testEntities{}).Value("expectResult", expected, seen(t, `{"u":2,"v":"s","x":{"$numberLong":"2"},"y":[{"a":"c"},2.5],"z":"s"}`), RootDocument)
+	got := New(testEntities{}).Value("expectResult", expected,
+		seen(t, `{"u":2,"v":"s","x":{"$numberLong":"2"},"y":[{"a":"c"},2.5],"z":"s"}`), RootDocument)
 	var mismatches [][]string
 	for _, m := range got {
 		mismatches = append(mismatches, []string{m.Path, m.Position.String(), m.Want, m.Got})

@@ -245,7 +245,8 @@ func batches(writes []*write, ordered bool, l limits) []*batch {
 
 // write performs writes in as few commands as their order allows. It merges the errors of the commands. perform also
 // reports whether its error interrupts unordered writes, too.
-func (c *call) write(writes []*write, ordered bool, perform func(*batch) (bool, *result.Error)) (failure *result.Error) {
+func (c *call) write(writes []*write, ordered bool,
+	perform func(*batch) (bool, *result.Error)) (failure *result.Error) {
 	for _, b := range batches(writes, ordered, c.client.limits()) {
 		interrupts, err := perform(b)
 		if err == nil {

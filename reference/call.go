@@ -168,7 +168,8 @@ func (c *call) filter() any {
 // options appends all arguments to a command, except others, client-side arguments, and maxTimeMS under timeoutMS,
 // which replaces it.
 func (c *call) options(to bson.D, others ...string) bson.D {
-	others = append(others, "session", "timeoutMS", "readConcern", "readPreference", "writeConcern", "batchSize", "cursorType",
+	others = append(others, "session", "timeoutMS", "readConcern", "readPreference", "writeConcern", "batchSize",
+		"cursorType",
 		"maxAwaitTimeMS", "timeoutMode")
 	given, _ := c.Given.Elements()
 	for _, e := range given {

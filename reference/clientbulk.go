@@ -123,7 +123,8 @@ func (b *clientBulk) readResult(batch *batch, r reply, d bson.Raw, failure *resu
 	}
 	b.wrote = b.wrote || b.ordered && at > 0
 	if failure == nil {
-		failure = &result.Error{Kind: kindClientBulk, Message: "some writes failed", Server: r.address, Response: result.Document(r.doc)}
+		failure = &result.Error{Kind: kindClientBulk, Message: "some writes failed", Server: r.address,
+			Response: result.Document(r.doc)}
 	}
 	enginekit.AddWriteError(failure, place, described(d))
 	failure.Timeout = failure.Timeout || b.timeout && outOfTime(failure)

@@ -106,7 +106,8 @@ func (a *attempt) assemble() (bson.Raw, error) {
 		return nil, errors.New("the server does not support sessions")
 	}
 	if s.snapshot && a.wire < wire50 {
-		return nil, argument("Snapshot reads require MongoDB 5.0 or later") // the text of Snapshot Reads, "Requires MongoDB 5.0+"
+		// the text of Snapshot Reads, "Requires MongoDB 5.0+"
+		return nil, argument("Snapshot reads require MongoDB 5.0 or later")
 	}
 	if sessions && !a.silent && !cmd.closing {
 		session := s.acquired()
@@ -186,7 +187,8 @@ func (cmd *command) silent() bool {
 }
 
 // causalWrites are the writes with afterClusterTime (Read and Write Concern, "afterClusterTime").
-var causalWrites = []string{"insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes", "drop",
+var causalWrites = []string{"insert", "update", "delete", "findAndModify", "bulkWrite", "create",
+	"createIndexes", "drop",
 	"dropDatabase", "dropIndexes"}
 
 // readConcern returns the readConcern field, including the fields of the session.
@@ -203,7 +205,8 @@ func (a *attempt) readConcern() bson.D {
 		// readConcern to the server on all commands").
 		return addIf(document("level", "snapshot"), s.snapshotTime != nil, "atClusterTime", s.snapshotTime)
 	case cmd.op.Name == "runCommand":
-		return cmd.readConcern // the argument; nothing is added (Causal Consistency, "Causally consistent read and write commands")
+		// the argument; nothing is added (Causal Consistency, "Causally consistent read and write commands")
+		return cmd.readConcern
 	case slices.Contains(causalWrites, cmd.name()):
 	case !cmd.takesReadConcern:
 		return nil

@@ -31,8 +31,8 @@
 //
 // The two are in this package, and in these files, because neither makes sense alone: a correction waits until the log
 // shows that the topology has handled an error, and the log leaves out events that only a correction has caused.
-// docs/driver/reference-engine.md, "Sockets", lists the corrections with the reason for each, and says why the engine has no
-// monitor of its own. testdata/sockets.txt plays them step by step.
+// docs/driver/reference-engine.md, "Sockets", lists the corrections with the reason for each, and says why the engine
+// has no monitor of its own. testdata/sockets.txt plays them step by step.
 //
 // # Where to look
 //

@@ -83,15 +83,17 @@ func New(o Options) (engine.Engine, error) {
 	}
 	d := &driver{options: o.withDefaults(), policy: policy, table: enginekit.NewTable(rows())}
 	d.NewTest = func() engine.Test {
-		return &test{driver: d, Test: enginekit.Test{ClientFields: []string{"observeLogMessages", "observeTracingMessages"}, Unsupported: unsupported,
-			Make: d.make, CloseEntity: closeEntity}}
+		return &test{driver: d, Test: enginekit.Test{ClientFields: []string{"observeLogMessages", "observeTracingMessages"},
+			Unsupported: unsupported,
+			Make:        d.make, CloseEntity: closeEntity}}
 	}
 	d.Description = engine.Description{
 		Name:          "reference",
 		Version:       policy.Name,
 		SchemaVersion: enginekit.SchemaVersion,
 		Operations:    d.table.Names(),
-		Features: []string{"client backpressure", "csot", engine.FeatureLogging, engine.FeatureTracing, "retryable reads", "retryable writes",
+		Features: []string{"client backpressure", "csot", engine.FeatureLogging, engine.FeatureTracing, "retryable reads",
+			"retryable writes",
 			"sessions", "transactions"},
 	}
 	return d, nil

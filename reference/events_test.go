@@ -17,7 +17,8 @@ func TestOrderOfPoolEvents(t *testing.T) {
 	of := func(kind, reason string, id int64) *event.PoolEvent {
 		return &event.PoolEvent{Type: kind, Address: "a:1", ConnectionID: id, Reason: reason}
 	}
-	words := map[string]*event.PoolEvent{"out": of(event.ConnectionCheckedOut, "", 1), "in": of(event.ConnectionCheckedIn, "", 1),
+	words := map[string]*event.PoolEvent{"out": of(event.ConnectionCheckedOut, "", 1),
+		"in":      of(event.ConnectionCheckedIn, "", 1),
 		"cleared": of(event.ConnectionPoolCleared, "", 0), "stale": of(event.ConnectionClosed, event.ReasonStale, 1),
 		"failed": of(event.ConnectionClosed, event.ReasonError, 1), "other": of(event.ConnectionClosed, event.ReasonStale, 2)}
 	for _, row := range []struct{ reason, events, want string }{

@@ -12,8 +12,8 @@ import (
 	"github.com/unified-test-runner/utr/reference"
 )
 
-// Each outcome has the decisions that led to it, with the numbers of their rules. Here the primary closes the connection
-// of the first attempt.
+// Each outcome has the decisions that led to it, with the numbers of their rules. Here the primary closes the
+// connection of the first attempt.
 func ExampleNew() {
 	ctx := context.Background()
 	d, err := embedded.Start(ctx, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})

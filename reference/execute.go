@@ -134,7 +134,8 @@ func (c *client) rules(cmd *command) retry.Settings {
 // handshake.
 func (s *server) chosen() retry.Chosen {
 	balanced := s.kind == selection.LoadBalancer
-	out := retry.Chosen{Address: s.address, Sharded: s.topology == selection.Sharded, Mongos: s.kind == selection.Mongos, Wire: 1 << 20,
+	out := retry.Chosen{Address: s.address, Sharded: s.topology == selection.Sharded, Mongos: s.kind == selection.Mongos,
+		Wire:            1 << 20,
 		RetryableWrites: balanced || s.desc.SessionTimeoutMinutes != nil && s.kind != selection.Standalone}
 	if s.desc.WireVersion != nil {
 		out.Wire = s.desc.WireVersion.Max
@@ -454,5 +455,6 @@ func (cmd *command) unpinAtEnd(err *result.Error) {
 // unknownCommit reports whether the outcome of a commit is unknown (Transactions, "UnknownTransactionCommitResult").
 func unknownCommit(err *result.Error) bool {
 	return unanswered(err) || err.HasLabel(retry.LabelWrite) || err.Code == codes.MaxTimeMSExpired ||
-		len(err.WriteConcernErrors) > 0 && err.Code != codes.UnsatisfiableWriteConcern && err.Code != codes.UnknownReplWriteConcern
+		len(err.WriteConcernErrors) > 0 && err.Code != codes.UnsatisfiableWriteConcern &&
+			err.Code != codes.UnknownReplWriteConcern
 }

@@ -44,7 +44,8 @@ func bucketRows() []row {
 	byID := func(c *call) bson.D { return document("_id", exactly(c.Arg("id"))) }
 	byName := func(c *call) bson.D { return document("filename", exactly(c.Arg("filename"))) }
 	return []row{
-		noResult(entities.Bucket, "delete", "", func(c *call) *result.Error { return c.deleteFiles([]bson.RawValue{c.Arg("id")}) }),
+		noResult(entities.Bucket, "delete", "",
+			func(c *call) *result.Error { return c.deleteFiles([]bson.RawValue{c.Arg("id")}) }),
 		noResult(entities.Bucket, "deleteByName", "", func(c *call) *result.Error {
 			files, err := c.files(byName(c), bson.E{Key: "projection", Value: byOne("_id")})
 			var ids []bson.RawValue
@@ -56,7 +57,8 @@ func bucketRows() []row {
 			}
 			return c.deleteFiles(ids)
 		}),
-		{entities.Bucket, "download", "", func(c *call) (any, *result.Error) { return c.download(c.files(byID(c), one()...)) }},
+		{entities.Bucket, "download", "",
+			func(c *call) (any, *result.Error) { return c.download(c.files(byID(c), one()...)) }},
 		{entities.Bucket, "downloadByName", "", func(c *call) (any, *result.Error) {
 			order, skip := int32(1), c.Number("revision")
 			if !c.Has("revision") {

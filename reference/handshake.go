@@ -38,7 +38,8 @@ func rewriteHello(message []byte, fields ...bson.E) []byte {
 	named := func(name string) func(bsoncore.Element) bool {
 		return func(e bsoncore.Element) bool { return e.Key() == name }
 	}
-	if !slices.ContainsFunc(elements, named(name)) || !slices.Contains([]string{"hello", "isMaster", "ismaster"}, elements[0].Key()) {
+	if !slices.ContainsFunc(elements, named(name)) ||
+		!slices.Contains([]string{"hello", "isMaster", "ismaster"}, elements[0].Key()) {
 		return message
 	}
 	for _, f := range fields {

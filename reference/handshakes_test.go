@@ -60,7 +60,8 @@ func TestRewriteHello(t *testing.T) {
 		{"empty", func(...any) []byte { return nil }, false},
 	} {
 		given := row.message("backpressure", "2", "client", "c")
-		for value, want := range map[any][]byte{true: row.message("backpressure", true), "2": row.message("backpressure", "2"),
+		for value, want := range map[any][]byte{true: row.message("backpressure", true),
+			"2": row.message("backpressure", "2"),
 			nil: row.message()} {
 			if !row.changed {
 				want = given
@@ -87,7 +88,8 @@ func FuzzRewriteHello(f *testing.F) {
 
 type answers struct{ err error }
 
-func (a answers) GetHandshakeInformation(context.Context, address.Address, *mnet.Connection) (xdriver.HandshakeInformation, error) {
+func (a answers) GetHandshakeInformation(context.Context, address.Address,
+	*mnet.Connection) (xdriver.HandshakeInformation, error) {
 	return xdriver.HandshakeInformation{}, a.err
 }
 
@@ -209,7 +211,8 @@ func TestGreeting(t *testing.T) {
 		want   string // maxTimeMS, and the deadlines
 	}{
 		{"no limit", func() limit { return limit{} }, "none write read none write read"},
-		{"socketTimeoutMS", func() limit { return limit{each: 5 * time.Second} }, "none write:5s read:4s none write:5s read:4s"},
+		{"socketTimeoutMS", func() limit { return limit{each: 5 * time.Second} },
+			"none write:5s read:4s none write:5s read:4s"},
 		{"the client's timeoutMS starts again", func() limit { return limit{each: 5 * time.Second, maxTime: true} },
 			"5s write:5s read:4s 5s write:5s read:4s"},
 		{"timeoutMS is 0", func() limit { return limit{maxTime: true} }, "none write read none write read"},
@@ -316,7 +319,8 @@ func TestFailedHandshake(t *testing.T) {
 			time.AfterFunc(100*time.Millisecond, s.watch("a:1", patience{deadline: time.Now()}))
 			begun := time.Now()
 			err = fails(t.Context(), handshaker{answers{net.ErrClosed}, s}, &mnet.Connection{Describer: somewhere{}})
-			testkit.Equal(t, name+": the error, after", []any{errors.Is(err, net.ErrClosed), time.Since(begun)}, []any{true, 100 * time.Millisecond})
+			testkit.Equal(t, name+": the error, after", []any{errors.Is(err, net.ErrClosed), time.Since(begun)},
+				[]any{true, 100 * time.Millisecond})
 			begun = time.Now()
 			_, err = far.Write([]byte{1})
 			testkit.Check(t, err)
@@ -335,8 +339,10 @@ func TestBackgroundHandshake(t *testing.T) {
 		{"hello has connectTimeoutMS", "timeoutMS=100", "200ms+ok", "ok", "ready; maxTimeMS 100"},
 		{"hello exceeds it", "timeoutMS=1000&connectTimeoutMS=100", "200ms+ok", "ok", "ready gone; maxTimeMS 1000"},
 		{"saslStart has timeoutMS, again", "timeoutMS=100", "50ms+ok", "80ms+ok", "ready; maxTimeMS 100"},
-		{"saslStart exceeds it", "timeoutMS=100&connectTimeoutMS=1000", "50ms+ok", "150ms+ok", "ready cleared gone missed; maxTimeMS 100"},
-		{"without timeoutMS, they have socketTimeoutMS", "socketTimeoutMS=100&connectTimeoutMS=50", "80ms+ok", "80ms+ok", "ready; maxTimeMS 0"},
+		{"saslStart exceeds it", "timeoutMS=100&connectTimeoutMS=1000", "50ms+ok", "150ms+ok",
+			"ready cleared gone missed; maxTimeMS 100"},
+		{"without timeoutMS, they have socketTimeoutMS", "socketTimeoutMS=100&connectTimeoutMS=50", "80ms+ok", "80ms+ok",
+			"ready; maxTimeMS 0"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := script(t, "single", 1)

@@ -73,7 +73,8 @@ func TestLogData(t *testing.T) {
 		{"no service without a load balancer", "insert", "Command started", "serviceId", nil},
 		{"no service of a pool without a load balancer", "", "Connection pool ready", "serviceId", nil},
 		{"the operation of a selection is the command", "", "Server selection started", "operation", "insert"},
-		{"selection and command have the same operationId", "", "Server selection started", "operationId", started.Lookup("operationId").Int64()},
+		{"selection and command have the same operationId", "", "Server selection started", "operationId",
+			started.Lookup("operationId").Int64()},
 		{"the server of a heartbeat", "", "Server heartbeat succeeded", "serverHost", "s0"},
 		{"a sensitive command is redacted", "saslContinue", "Command started", "command", "{}"},
 		{"the failure of a sensitive command is redacted", "saslContinue", "Command failed", "failure", ""},
@@ -106,7 +107,8 @@ func TestObserveLogMessages(t *testing.T) {
 		{"unknown level", `{"v":{"command":"verbose"}}`, true},
 		{"level of another type", `{"v":{"command":7}}`, true},
 	} {
-		if _, err := newMessageLog(time.Now, raw(t, append(bson.D{}, parsed(t, c.value)...)).Lookup("v")); (err != nil) != c.wrong {
+		if _, err := newMessageLog(time.Now,
+			raw(t, append(bson.D{}, parsed(t, c.value)...)).Lookup("v")); (err != nil) != c.wrong {
 			t.Errorf("%s: error %v", c.why, err)
 		}
 	}

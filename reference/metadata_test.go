@@ -74,7 +74,8 @@ func TestMetadataInHandshakes(t *testing.T) {
 	} {
 		for _, text := range strings.Fields(row.give) {
 			info := driverInfo(text)
-			b.must("client", "appendMetadata", d("driverInfoOptions", d("name", info.Name, "version", info.Version, "platform", info.Platform)))
+			b.must("client", "appendMetadata",
+				d("driverInfoOptions", d("name", info.Name, "version", info.Version, "platform", info.Platform)))
 		}
 		sent(i + 1) // appending opens no connection
 		s.on("ping", step{close: true})

@@ -48,7 +48,8 @@ func (c *client) serverMonitor() *event.ServerMonitor {
 	monitor.TopologyDescriptionChanged = func(e *event.TopologyDescriptionChangedEvent) {
 		messages.expect()
 		sockets.Update(func() {}) // wakes awaitMembers
-		if !sockets.canceled("") || !reflect.DeepEqual(enginekit.Topology(e.PreviousDescription), enginekit.Topology(e.NewDescription)) {
+		if !sockets.canceled("") || !reflect.DeepEqual(enginekit.Topology(e.PreviousDescription),
+			enginekit.Topology(e.NewDescription)) {
 			write.TopologyDescriptionChanged(e)
 		}
 	}

@@ -31,7 +31,8 @@ func TestEmbedded(t *testing.T) {
 			b.perform(`insertMany {"documents":[{"_id":1},{"_id":2}]}`)
 			b.perform(`client.$configureFailPoint {"command":{"configureFailPoint":"failCommand","mode":{"times":1},
 				"data":{"failCommands":["find"],"closeConnection":true}}}`)
-			if out := b.perform(`find {"batchSize":1}`); out.Err != nil || strings.Count(out.Value.String(), "_id") != 2 || len(out.Decisions) < 4 {
+			if out := b.perform(`find {"batchSize":1}`); out.Err != nil || strings.Count(out.Value.String(), "_id") != 2 ||
+				len(out.Decisions) < 4 {
 				t.Errorf("found %v after %v, %v", out.Value, out.Decisions, out.Err)
 			}
 			id := b.perform(`bucket.upload {"filename":"f","source":{"$$hexBytes":"0102"},"chunkSizeBytes":1}`)
@@ -49,7 +50,8 @@ func TestGridFSMatchesExactly(t *testing.T) {
 	defer func() { _ = deployment.Close() }()
 	b := open(t, deployment.URI(), Options{}, nil)
 	for _, id := range []string{"1", `{"a":1}`} {
-		out := b.perform(`bucket.uploadWithId {"id":` + id + `,"filename":"f","source":{"$$hexBytes":"0102"},"chunkSizeBytes":1}`)
+		out := b.perform(`bucket.uploadWithId {"id":` + id +
+			`,"filename":"f","source":{"$$hexBytes":"0102"},"chunkSizeBytes":1}`)
 		testkit.Equal(t, "upload "+id, out.Err, nil)
 	}
 	for _, value := range []string{`{"$exists":true}`, `{"$eq":1}`, `{}`, `{"a":{"$gt":0}}`,
@@ -127,8 +129,10 @@ func TestReadPreferenceIsInherited(t *testing.T) {
 					return `{"readPreference":{"mode":"` + mode + `"}}`
 				}
 				b := openOn(t, e, s.uri("readPreference="+cmp.Or(r.client, "primary")), nil)
-				b.entity("database", "d", parsed(t, `{"client":"client","databaseName":"db","databaseOptions":`+preferring(r.database)+`}`))
-				b.entity("collection", "c", parsed(t, `{"database":"d","collectionName":"c","collectionOptions":`+preferring(r.collection)+`}`))
+				b.entity("database", "d", parsed(t,
+					`{"client":"client","databaseName":"db","databaseOptions":`+preferring(r.database)+`}`))
+				b.entity("collection", "c", parsed(t,
+					`{"database":"d","collectionName":"c","collectionOptions":`+preferring(r.collection)+`}`))
 				testkit.Equal(t, "the error", b.perform(r.do).Err, nil)
 				testkit.Equal(t, "the member", s.seen[len(s.seen)-1].member, r.want)
 			})

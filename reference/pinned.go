@@ -59,7 +59,8 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 		}
 		switch d.Action {
 		case pinning.Send:
-			srv, err := c.suitable(c.topology.Description(), want{pinned: d.Member, preference: s.thread.Reading.Preference.Preference})
+			srv, err := c.suitable(c.topology.Description(),
+				want{pinned: d.Member, preference: s.thread.Reading.Preference.Preference})
 			if srv == nil { // it has gone down
 				failed, in = selectionError(false, "member %s is no longer available: %v", d.Member, err), see(pinning.Broken)
 				continue
@@ -87,7 +88,8 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 
 // DecisionOfRead converts a decision of package pinning for reports.
 func DecisionOfRead(d pinning.Decision, attempt int) result.Decision {
-	return result.Decision{Attempt: max(attempt, 1), Action: d.Action.String(), Rules: d.Rules, Server: d.Member, Reason: d.Text}
+	return result.Decision{Attempt: max(attempt, 1), Action: d.Action.String(), Rules: d.Rules, Server: d.Member,
+		Reason: d.Text}
 }
 
 // currentOptions replaces the URI options of 2014 by those of today (P26; Driver Read Preferences, "Ping Times").

@@ -20,8 +20,10 @@ type randomFault struct {
 	safe     bool // and the label RetryableError
 }
 
-var randomFaults = []randomFault{{"close", true, false, false}, {"concern:91/w", true, false, false}, {"concern:91", true, false, false},
-	{"91/w", false, false, false}, {"10107/wn", false, false, false}, {"11600", false, false, false}, {"42", false, false, false},
+var randomFaults = []randomFault{{"close", true, false, false}, {"concern:91/w", true, false, false},
+	{"concern:91", true, false, false},
+	{"91/w", false, false, false}, {"10107/wn", false, false, false}, {"11600", false, false, false}, {"42", false,
+		false, false},
 	{"462/orn", false, true, true}, {"91/ow", false, true, false}, {"462/o", false, true, false}}
 
 // TestRandomFaults performs operations with random faults, and checks the commands against the specifications: the
@@ -54,7 +56,8 @@ func randomSchedule(t *testing.T, r *rand.Rand) int {
 	faults := make([]randomFault, r.IntN(5))
 	for i := range faults {
 		faults[i] = randomFaults[r.IntN(len(randomFaults))]
-		for strings.Contains(faults[i].step, "concern") && (!writes || strings.Contains(op.do, "runCommand")) { // only writes report them
+		for strings.Contains(faults[i].step, "concern") && (!writes || strings.Contains(op.do, "runCommand")) {
+			// only writes report them
 			faults[i] = randomFaults[r.IntN(len(randomFaults))]
 		}
 		s.on(op.command, stepsOf(t, faults[i].step, nil)...)
@@ -82,7 +85,8 @@ func randomSchedule(t *testing.T, r *rand.Rand) int {
 			f = faults[i]
 		}
 		n := c.Lookup("txnNumber")
-		check((n.Type != 0) == numbered && n.Equal(sent[0].Lookup("txnNumber")) && c.Lookup("lsid").Equal(sent[0].Lookup("lsid")),
+		check((n.Type != 0) == numbered && n.Equal(sent[0].Lookup("txnNumber")) &&
+			c.Lookup("lsid").Equal(sent[0].Lookup("lsid")),
 			"the transaction number or session differs")
 		if f.applies && !(numbered && recorded) {
 			applied, recorded = applied+1, true

@@ -58,7 +58,8 @@ type received struct {
 }
 
 func fails(code int32, labels ...string) step {
-	s := step{reply: d("ok", 0.0, "errmsg", fmt.Sprintf("scripted error %d", code), "code", code, "codeName", fmt.Sprintf("Code%d", code))}
+	s := step{reply: d("ok", 0.0, "errmsg", fmt.Sprintf("scripted error %d", code), "code", code, "codeName",
+		fmt.Sprintf("Code%d", code))}
 	if len(labels) > 0 {
 		s.reply = append(s.reply, bson.E{Key: "errorLabels", Value: labels})
 	}
@@ -135,7 +136,8 @@ func (s *scripted) dial(ctx context.Context, _, address string) (net.Conn, error
 func (s *scripted) hello(member int) bson.D {
 	out, primary := d("helloOk", true), member == 0
 	if s.kind == "replicaset" {
-		out = append(out, d("secondary", !primary, "setName", "rs", "setVersion", int32(1), "hosts", s.members, "me", s.members[member],
+		out = append(out, d("secondary", !primary, "setName", "rs", "setVersion", int32(1), "hosts", s.members, "me",
+			s.members[member],
 			"primary", s.members[0], "lastWrite", d("lastWriteDate", bson.NewDateTimeFromTime(time.Now())))...)
 		if primary {
 			out = append(out, bson.E{Key: "electionId", Value: bson.ObjectID{1}})
@@ -271,8 +273,10 @@ func defaults(name string, body bson.Raw, reply bson.D) bson.D {
 	case "bulkWrite":
 		return append(cursorOf("firstBatch", 0, "admin.$cmd.bulkWrite"), bson.E{Key: "nInserted", Value: 1})
 	}
-	return map[string]bson.D{"saslStart": d("conversationId", 1, "done", true, "payload", bson.Binary{}), "distinct": d("values", bson.A{}),
-		"listDatabases": d("databases", bson.A{}), "mapReduce": d("results", bson.A{}), "count": d("n", int32(1)), "insert": d("n", int32(1)),
+	return map[string]bson.D{"saslStart": d("conversationId", 1, "done", true, "payload", bson.Binary{}),
+		"distinct":      d("values", bson.A{}),
+		"listDatabases": d("databases", bson.A{}), "mapReduce": d("results", bson.A{}), "count": d("n",
+			int32(1)), "insert": d("n", int32(1)),
 		"delete": d("n", int32(1)), "update": d("n", int32(1), "nModified", int32(1))}[name]
 }
 

@@ -92,7 +92,8 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 	discovered := begun.Add(discovering)
 	var updates <-chan description.Topology
 	ended := func(topology description.Topology) *result.Error {
-		return selectionError(errors.Is(ctx.Err(), context.DeadlineExceeded), "no suitable server: %v: %v", ctx.Err(), topology)
+		return selectionError(errors.Is(ctx.Err(), context.DeadlineExceeded), "no suitable server: %v: %v",
+			ctx.Err(), topology)
 	}
 	for {
 		current := c.topology.Description()
@@ -187,7 +188,8 @@ func (c *client) suitable(current description.Topology, w want) (*server, error)
 	t, by := describe(current)
 	var candidates []selection.Server
 	if w.pinned != "" {
-		candidates = selection.Filter(t.Servers, func(s selection.Server) bool { return s.Address == w.pinned && s.Available() })
+		candidates = selection.Filter(t.Servers,
+			func(s selection.Server) bool { return s.Address == w.pinned && s.Available() })
 	} else {
 		o := selection.Options{Write: w.write, LocalThreshold: c.settings.LocalThreshold,
 			HeartbeatFrequency: c.settings.HeartbeatInterval}

@@ -257,5 +257,6 @@ func (s *clientSession) start(ctx context.Context, o transactionOptions) *result
 }
 
 func unacknowledged(writeConcern bson.D) bool {
-	return slices.ContainsFunc(writeConcern, func(e bson.E) bool { return e.Key == "w" && (e.Value == int32(0) || e.Value == int64(0)) })
+	return slices.ContainsFunc(writeConcern,
+		func(e bson.E) bool { return e.Key == "w" && (e.Value == int32(0) || e.Value == int64(0)) })
 }

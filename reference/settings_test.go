@@ -25,8 +25,10 @@ func TestResolve(t *testing.T) {
 		of                   func(settings, *options.ClientOptions) any
 		want                 any // a text of the error if of is nil
 	}{
-		{"retryReads defaults to true", "mongodb://a:1", "", func(s settings, _ *options.ClientOptions) any { return s.RetryReads }, true},
-		{"retryWrites defaults to true", host, "", func(s settings, _ *options.ClientOptions) any { return s.RetryWrites }, true},
+		{"retryReads defaults to true", "mongodb://a:1", "",
+			func(s settings, _ *options.ClientOptions) any { return s.RetryReads }, true},
+		{"retryWrites defaults to true", host, "", func(s settings, _ *options.ClientOptions) any { return s.RetryWrites },
+			true},
 		{"timeoutMS is not set", host, "", func(s settings, _ *options.ClientOptions) any { return s.timeout == nil }, true},
 		{"the default of serverSelectionTimeoutMS", host, "",
 			func(s settings, _ *options.ClientOptions) any { return s.ServerSelectionTimeout }, 30 * time.Second},
@@ -39,16 +41,20 @@ func TestResolve(t *testing.T) {
 				return []any{o.Hosts, *o.ReplicaSet, *o.AppName, o.Auth.Password}
 			},
 			[]any{[]string{"a:1", "b:2"}, "rs", "x y", "p@"}},
-		{"a direct connection has one host", "mongodb://u:p@a:1,b:2/?replicaSet=rs", `{"directConnection":true}`, hosts, []string{"a:1"}},
+		{"a direct connection has one host", "mongodb://u:p@a:1,b:2/?replicaSet=rs", `{"directConnection":true}`, hosts,
+			[]string{"a:1"}},
 		{"a direct connection has no set name", "mongodb://u:p@a:1,b:2/?replicaSet=rs", `{"directConnection":true}`,
-			func(_ settings, o *options.ClientOptions) any { return []bool{*o.Direct, o.ReplicaSet == nil} }, []bool{true, true}},
+			func(_ settings, o *options.ClientOptions) any { return []bool{*o.Direct, o.ReplicaSet == nil} }, []bool{true,
+				true}},
 		{"tls and ssl are one option", host + "?ssl=true", `{"tls":false}`,
 			func(_ settings, o *options.ClientOptions) any { return o.TLSConfig == nil }, true},
 		{"tag sets are an array of strings", host, `{"readPreference":"secondary","readPreferenceTags":["dc:ny,rack:1",""]}`,
-			func(s settings, _ *options.ClientOptions) any { return s.preference.TagSets }, []map[string]string{{"dc": "ny", "rack": "1"}, {}}},
+			func(s settings, _ *options.ClientOptions) any { return s.preference.TagSets }, []map[string]string{{"dc": "ny",
+				"rack": "1"}, {}}},
 		{"-1 is no maximum", host, `{"readPreference":"secondary","maxStalenessSeconds":-1}`,
 			func(s settings, _ *options.ClientOptions) any { return s.preference.MaxStalenessSeconds == nil }, true},
-		{"timeoutMS 0 is set", host + "?timeoutMS=0", "", func(s settings, _ *options.ClientOptions) any { return *s.timeout }, time.Duration(0)},
+		{"timeoutMS 0 is set", host + "?timeoutMS=0", "",
+			func(s settings, _ *options.ClientOptions) any { return *s.timeout }, time.Duration(0)},
 		{"a short heartbeat is accepted", host, `{"heartbeatFrequencyMS":50}`,
 			func(s settings, _ *options.ClientOptions) any { return s.HeartbeatInterval }, 50 * time.Millisecond},
 		{"no overload retries", host, `{"maxAdaptiveRetries":0}`,
@@ -93,7 +99,8 @@ func TestSettingsOf2014(t *testing.T) {
 		{"the default with tags", host + "readPreferenceTags=dc:ny", "", pinning.TaggedPrimary},
 		{"primary with an empty tag set", host + "readPreference=primary&readPreferenceTags=", "", "primary [map[]] 15ms"},
 		{"an unknown mode", host + "readPreference=second", "", "second"},
-		{"the latency, by the name that it had", host + "secondaryAcceptableLatencyMS=40&readPreference=nearest", "", "nearest [] 40ms"},
+		{"the latency, by the name that it had", host + "secondaryAcceptableLatencyMS=40&readPreference=nearest", "",
+			"nearest [] 40ms"},
 		{"the latency, by the name of today", host + "localThresholdMS=0&readPreference=nearest", "", "nearest [] 0s"},
 	} {
 		for _, name := range []string{pinning.Newest, pinning.First} {
@@ -104,7 +111,8 @@ func TestSettingsOf2014(t *testing.T) {
 				testkit.WantError(t, row.reason, err, row.want)
 				continue
 			}
-			testkit.Equal(t, row.reason, fmt.Sprintln(s.preference.Reads(), s.preference.TagSets, s.LocalThreshold), row.want+"\n")
+			testkit.Equal(t, row.reason, fmt.Sprintln(s.preference.Reads(), s.preference.TagSets, s.LocalThreshold),
+				row.want+"\n")
 		}
 	}
 	s, _, err := resolve(host+"slaveOk=true&secondaryAcceptableLatencyMS=40", nil, &retry.Policy{})
@@ -159,15 +167,17 @@ func TestAuthenticatorsAreShared(t *testing.T) {
 func someReplies(t testing.TB) map[string][]byte {
 	good := wire.AppendMsg(nil, 0, 0, 0, raw(t, d("ok", 1)))
 	change := func(at int, b byte) []byte { return slices.Concat(good[:at], []byte{b}, good[at+1:]) }
-	return map[string][]byte{"a reply": good, "empty": nil, "no header": good[:10], "shorter than its length": good[:len(good)-1],
-		"to another request": change(8, 1), "another opcode": change(12, 1), "an unknown section": change(20, 9),
+	return map[string][]byte{"a reply": good, "empty": nil, "no header": good[:10],
+		"shorter than its length": good[:len(good)-1],
+		"to another request":      change(8, 1), "another opcode": change(12, 1), "an unknown section": change(20, 9),
 		"a document that is too long": change(21, 200),
 		"compressed, and truncated":   change(12, 0xdc)}
 }
 
 func FuzzParse(f *testing.F) {
 	for why, wm := range someReplies(f) {
-		if doc, err := parse(0, wm); (err == nil) != (why == "a reply") || err != nil && networkFailure(err).err.Kind != "protocol" {
+		if doc, err := parse(0, wm); (err == nil) != (why == "a reply") || err != nil &&
+			networkFailure(err).err.Kind != "protocol" {
 			f.Errorf("%s: %v %v", why, doc, err)
 		}
 		f.Add(wm)

@@ -17,8 +17,8 @@ import (
 )
 
 // sockets dials for a client, and corrects deviations of the Go driver's topology from the specifications, which
-// docs/driver/reference-engine.md ("Sockets") lists. Methods may be called concurrently; options are set before the first
-// dial.
+// docs/driver/reference-engine.md ("Sockets") lists. Methods may be called concurrently; options are set before the
+// first dial.
 type sockets struct {
 	*enginekit.Sockets
 	dial         func(ctx context.Context, network, address string) (net.Conn, error)
@@ -362,7 +362,8 @@ func (s *sockets) watch(address string, p patience) (end func()) {
 // poolEvent records the closed connections of a pool.
 func (s *sockets) poolEvent(e *event.PoolEvent) {
 	closed := e.Type == event.ConnectionClosed
-	over := e.Type == event.ConnectionPoolClosed || closed && (e.Reason == event.ReasonPoolClosed || e.Reason == event.ReasonStale)
+	over := e.Type == event.ConnectionPoolClosed || closed &&
+		(e.Reason == event.ReasonPoolClosed || e.Reason == event.ReasonStale)
 	if over || closed && e.Error != nil {
 		s.change(e.Address, func(w *serverState) {
 			w.over = w.over || over

@@ -195,7 +195,8 @@ func cursorIn(body bson.Raw) int64 {
 func addressOf(address string) []attribute.KeyValue {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil { // a socket
-		return []attribute.KeyValue{attribute.String("network.transport", "unix"), attribute.String("server.address", address)}
+		return []attribute.KeyValue{attribute.String("network.transport", "unix"),
+			attribute.String("server.address", address)}
 	}
 	n, _ := strconv.ParseInt(port, 10, 32)
 	return []attribute.KeyValue{attribute.String("network.transport", "tcp"), attribute.String("server.address", host),

@@ -37,24 +37,31 @@ func TestSpans(t *testing.T) {
 		why string
 		do  []string
 	}{
-		{"a write, and a read in two batches", []string{`collection.insertMany {"documents":[{"_id":1},{"_id":2}]}`, `collection.find {"batchSize":1,"sort":{"_id":1}}`}},
+		{"a write, and a read in two batches", []string{`collection.insertMany {"documents":[{"_id":1},{"_id":2}]}`,
+			`collection.find {"batchSize":1,"sort":{"_id":1}}`}},
 		{"a retried read", []string{failPoint("find", `"errorCode":91`), `collection.findOne {"filter":{}}`}},
-		{"a retried write, without a reply to the first attempt", []string{failPoint("insert", `"closeConnection":true`), `collection.insertOne {"document":{"_id":3}}`}},
+		{"a retried write, without a reply to the first attempt",
+			[]string{failPoint("insert", `"closeConnection":true`), `collection.insertOne {"document":{"_id":3}}`}},
 		{"a command that fails", []string{`database.runCommand {"commandName":"nope","command":{"nope":1}}`}},
-		{"an operation that fails before it sends a command", []string{`collection.updateOne {"filter":{},"update":{"x":1}}`}},
-		{"a cursor: an iteration without a command has no span, nor has the second close", []string{`collection.createFindCursor {"filter":{},"batchSize":1}`,
-			`saved.iterateOnce {}`, `saved.iterateOnce {}`, `saved.iterateOnce {}`, `saved.close {}`, `saved.close {}`}},
+		{"an operation that fails before it sends a command",
+			[]string{`collection.updateOne {"filter":{},"update":{"x":1}}`}},
+		{"a cursor: an iteration without a command has no span, nor has the second close",
+			[]string{`collection.createFindCursor {"filter":{},"batchSize":1}`,
+				`saved.iterateOnce {}`, `saved.iterateOnce {}`, `saved.iterateOnce {}`, `saved.close {}`, `saved.close {}`}},
 		{"a sensitive command", []string{`database.runCommand {"commandName":"createUser","command":{"createUser":"u","pwd":"p","roles":[]}}`}},
-		{"helpers have the names of their commands", []string{`collection.createIndex {"keys":{"x":1}}`, `database.createCollection {"collection":"other"}`,
-			`collection.findOneAndDelete {"filter":{"_id":3}}`, `client.listDatabaseNames {}`}},
+		{"helpers have the names of their commands",
+			[]string{`collection.createIndex {"keys":{"x":1}}`, `database.createCollection {"collection":"other"}`,
+				`collection.findOneAndDelete {"filter":{"_id":3}}`, `client.listDatabaseNames {}`}},
 		{"a transaction, its second commit, and an operation after it", []string{`session.startTransaction {}`,
 			`collection.insertOne {"document":{"_id":4},"session":"session"}`, `session.commitTransaction {}`, `session.commitTransaction {}`,
 			`collection.findOne {"filter":{},"session":"session"}`}},
 		{"a transaction without commands", []string{`session.startTransaction {}`, `session.abortTransaction {}`}},
-		{"an abort that fails: the error is ignored", []string{`session.startTransaction {}`, `collection.findOne {"filter":{},"session":"session"}`,
-			failPoint("abortTransaction", `"errorCode":50`), `session.abortTransaction {}`}},
-		{"withTransaction: each attempt is a transaction", []string{failPoint("insert", `"errorCode":112,"errorLabels":["TransientTransactionError"]`),
-			`session.withTransaction {}`}},
+		{"an abort that fails: the error is ignored",
+			[]string{`session.startTransaction {}`, `collection.findOne {"filter":{},"session":"session"}`,
+				failPoint("abortTransaction", `"errorCode":50`), `session.abortTransaction {}`}},
+		{"withTransaction: each attempt is a transaction",
+			[]string{failPoint("insert", `"errorCode":112,"errorLabels":["TransientTransactionError"]`),
+				`session.withTransaction {}`}},
 	} {
 		fmt.Fprintf(&text, "# %s\n", c.why)
 		before := len(spansOf(t, b))
@@ -136,7 +143,8 @@ func TestTracingOptions(t *testing.T) {
 		{"cut to its length", "yes", "9", Tracing{}, `{}`, 2, `{"find":"...`},
 		{"an invalid length is the default", "yes", "many", Tracing{}, `{}`, 2, ""},
 		{"a negative length is the default", "yes", "-1", Tracing{}, `{}`, 2, ""},
-		{"options override the environment", "false", "9", Tracing{Enabled: true, QueryTextMaxLength: 15}, `{}`, 2, `{"find":"coll",...`},
+		{"options override the environment", "false", "9", Tracing{Enabled: true, QueryTextMaxLength: 15}, `{}`, 2,
+			`{"find":"coll",...`},
 		{"the client overrides both", "false", "9", Tracing{QueryTextMaxLength: 15},
 			`{"observeTracingMessages":{"enableCommandPayload":true}}`, 2, `{"find":"coll","filter":{"x":1}}`},
 		{"no payload", "false", "9", Tracing{}, `{"observeTracingMessages":{}}`, 2, ""},
@@ -155,7 +163,8 @@ func TestTracingOptions(t *testing.T) {
 				text += strings.TrimSuffix(raw.Lookup("db.query.text").String(), "")
 			}
 			testkit.Equal(t, "the number of spans", len(exported.Ended()), c.spans)
-			if want := c.text; want != "" && !strings.Contains(strings.ReplaceAll(text, `\"`, `"`), strings.TrimSuffix(want, "}")) {
+			if want := c.text; want != "" &&
+				!strings.Contains(strings.ReplaceAll(text, `\"`, `"`), strings.TrimSuffix(want, "}")) {
 				t.Errorf("the text is %s, want %s", text, want)
 			} else if want == "" && text != "" {
 				t.Errorf("the text is %s, want none", text)
@@ -213,7 +222,8 @@ func BenchmarkSpans(b *testing.B) {
 	deployment, err := embedded.Start(testkit.Context(b), embedded.Options{})
 	testkit.Check(b, err)
 	defer func() { _ = deployment.Close() }()
-	for name, client := range map[string]string{"none": `{}`, "observed": `{"observeTracingMessages":{"enableCommandPayload":true}}`} {
+	for name, client := range map[string]string{"none": `{}`,
+		"observed": `{"observeTracingMessages":{"enableCommandPayload":true}}`} {
 		b.Run("spans="+name, func(b *testing.B) {
 			e := open(b, deployment.URI(), Options{}, parsed(b, client))
 			b.ReportAllocs()

@@ -33,7 +33,8 @@ var reads = []sends{
 	{`collection.aggregate {"pipeline":[]}`, "aggregate"}, {`database.aggregate {"pipeline":[]}`, "aggregate"},
 	{`collection.count {"filter":{}}`, "count"}, {`collection.countDocuments {"filter":{}}`, "aggregate"},
 	{`collection.estimatedDocumentCount`, "count"}, {`collection.distinct {"fieldName":"x","filter":{}}`, "distinct"},
-	{`client.createChangeStream {"pipeline":[]}`, "aggregate"}, {`database.createChangeStream {"pipeline":[]}`, "aggregate"},
+	{`client.createChangeStream {"pipeline":[]}`, "aggregate"},
+	{`database.createChangeStream {"pipeline":[]}`, "aggregate"},
 	{`collection.createChangeStream {"pipeline":[]}`, "aggregate"}, {`client.listDatabases`, "listDatabases"},
 	{`client.listDatabaseNames`, "listDatabases"}, {`client.listDatabaseObjects`, "listDatabases"},
 	{`database.listCollections`, "listCollections"}, {`database.listCollectionNames`, "listCollections"},
@@ -70,7 +71,8 @@ var plainWrites = []sends{
 	{`collection.mapReduce {"map":{"$code":"f"},"reduce":{"$code":"f"},"out":{"merge":"o"}}`, "mapReduce"},
 	{"create", "create"}, {`database.dropCollection {"collection":"made"}`, "drop"},
 	{`database.modifyCollection {"collection":"made"}`, "collMod"}, {`collection.rename {"to":"o"}`, "renameCollection"},
-	{`collection.dropIndex {"name":"a_1"}`, "dropIndexes"}, {"collection.dropIndexes", "dropIndexes"}, {"dropDatabase", "dropDatabase"},
+	{`collection.dropIndex {"name":"a_1"}`, "dropIndexes"}, {"collection.dropIndexes", "dropIndexes"},
+	{"dropDatabase", "dropDatabase"},
 	{`collection.createSearchIndex {"model":{"definition":{}}}`, "createSearchIndexes"},
 	{`collection.createSearchIndexes {"models":[{"definition":{}}]}`, "createSearchIndexes"},
 	{`collection.updateSearchIndex {"name":"a","definition":{}}`, "updateSearchIndex"},
@@ -99,7 +101,8 @@ func TestWritesAreRetried(t *testing.T) {
 }
 
 func TestWritesThatAreNeverRetried(t *testing.T) {
-	for _, fault := range []struct{ set, step, want string }{{"", "close", "network"}, {"", "91/w", "91/w"}, {" wire=8", "91", "91"}} {
+	for _, fault := range []struct{ set, step, want string }{{"", "close", "network"}, {"", "91/w", "91/w"},
+		{" wire=8", "91", "91"}} {
 		never := func(set string, writes []sends) {
 			for _, w := range writes {
 				old := fault.set

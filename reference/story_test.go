@@ -52,12 +52,14 @@ var known = map[string]struct{ object, operation, args, command string }{
 	"dropDatabase": {"client", "dropDatabase", `{"database":"other"}`, "dropDatabase"},
 	"bulk": {"collection", "bulkWrite", `{"requests":[{"insertOne":{"document":{"_id":1}}},
 		{"updateOne":{"filter":{"_id":1},"update":{"$set":{"a":1}}}}]}`, "insert"},
-	"clientBulk":      {"client", "clientBulkWrite", `{"models":[{"insertOne":{"namespace":"db.coll","document":{"_id":1}}}]}`, "bulkWrite"},
+	"clientBulk": {"client", "clientBulkWrite",
+		`{"models":[{"insertOne":{"namespace":"db.coll","document":{"_id":1}}}]}`, "bulkWrite"},
 	"withTransaction": {"session", "withTransaction", `{}`, "insert"},
 }
 
 // letters are the error labels by letter.
-var letters = map[string]string{"o": retry.LabelOverloaded, "r": retry.LabelRetryable, "w": retry.LabelWrite, "n": retry.LabelNoWrites,
+var letters = map[string]string{"o": retry.LabelOverloaded, "r": retry.LabelRetryable, "w": retry.LabelWrite,
+	"n": retry.LabelNoWrites,
 	"t": retry.LabelTransient, "u": retry.LabelUnknownCommit, "c": labelResumable}
 
 func labelsOf(word string) (out []string) {
@@ -99,9 +101,11 @@ func stepsOf(t testing.TB, text string, raws map[string]bson.D) (out []step) {
 				strings.ReplaceAll(cmp.Or(message, "scripted concern"), "-", " ")))
 		case "write": // optionally with a write concern error
 			code, concern, both := strings.Cut(of, "&")
-			s.reply = d("ok", 1.0, "n", int32(0), "writeErrors", bson.A{d("index", 0, "code", int32(number(code)), "errmsg", "scripted write")})
+			s.reply = d("ok", 1.0, "n", int32(0), "writeErrors",
+				bson.A{d("index", 0, "code", int32(number(code)), "errmsg", "scripted write")})
 			if both {
-				s.reply = append(s.reply, bson.E{Key: "writeConcernError", Value: d("code", int32(number(concern)), "errmsg", "scripted concern")})
+				s.reply = append(s.reply, bson.E{Key: "writeConcernError",
+					Value: d("code", int32(number(concern)), "errmsg", "scripted concern")})
 			}
 		case "bulk", "bulkbad": // a number of successful writes, followed by a failed one
 			var docs []bson.D
@@ -116,8 +120,9 @@ func stepsOf(t testing.TB, text string, raws map[string]bson.D) (out []step) {
 		case "empty":
 			s.reply = append(d("ok", 1.0), cursorOf("firstBatch", int64(number(of)), "db.coll")...)
 		case "cursor", "batch":
-			s.reply = append(d("ok", 1.0), cursorOf(map[string]string{"cursor": "firstBatch", "batch": "nextBatch"}[m[2]], int64(number(of)),
-				"db.coll", d("_id", d("_data", "token"+of)))...)
+			s.reply = append(d("ok", 1.0),
+				cursorOf(map[string]string{"cursor": "firstBatch", "batch": "nextBatch"}[m[2]], int64(number(of)),
+					"db.coll", d("_id", d("_data", "token"+of)))...)
 		default:
 			s.reply = fails(int32(number(m[2]))).reply
 			if of != "" {
@@ -220,7 +225,8 @@ func play(t *testing.T, text string) (transcript string) {
 			command, steps, _ := strings.Cut(word, "=")
 			s.on(strings.ReplaceAll(command, ":", " "), stepsOf(t, steps, raws)...)
 		}
-		e, err := New(Options{Policy: set["policy"], Backoff: Backoff(set["backoff"]), Heartbeat: wait("heartbeat"), dial: s.dial,
+		e, err := New(Options{Policy: set["policy"], Backoff: Backoff(set["backoff"]), Heartbeat: wait("heartbeat"),
+			dial:   s.dial,
 			Random: func() float64 { return number("jitter", "1") }})
 		testkit.Check(t, err)
 		if has("bucket") {
@@ -363,7 +369,8 @@ func (s *scripted) shown(r received, path string) string {
 	case "*": // all fields except the name and generic fields
 		var fields bson.D
 		_ = bson.Unmarshal(r.body, &fields)
-		fields = slices.DeleteFunc(fields[1:], func(e bson.E) bool { return slices.Contains([]string{"$db", "lsid", "$clusterTime"}, e.Key) })
+		fields = slices.DeleteFunc(fields[1:],
+			func(e bson.E) bool { return slices.Contains([]string{"$db", "lsid", "$clusterTime"}, e.Key) })
 		text, _ := bson.MarshalExtJSON(fields, false, false)
 		return string(text[1 : len(text)-1])
 	}
@@ -387,7 +394,8 @@ func (s *scripted) shown(r received, path string) string {
 // eventWords lists the events of commands, connections and pools, and failed heartbeats before the client was closed,
 // with a bar after each operation.
 func (b *bench) eventWords(marks []int) (transcript string) {
-	words := map[result.EventType]string{result.PoolReady: "ready", result.PoolCleared: "cleared", result.PoolClosed: "closed",
+	words := map[result.EventType]string{result.PoolReady: "ready", result.PoolCleared: "cleared",
+		result.PoolClosed:           "closed",
 		result.ConnectionCheckedOut: "out", result.ConnectionCheckedIn: "in", result.ConnectionClosed: "gone",
 		result.ServerHeartbeatFailed: "missed",
 		result.CommandStarted:        ">", result.CommandSucceeded: "<", result.CommandFailed: "!"}
@@ -494,7 +502,8 @@ func (b *bench) verify(from int, out result.Outcome, again bool) int {
 		check(ok && n > 0, "invalid transaction number")
 		key := e.CommandName + number.String()
 		before, known := numbers[key]
-		check(!known || (before.OperationID == e.OperationID || again) && before.Body.Lookup("lsid").Equal(e.Body.Lookup("lsid")),
+		check(!known || (before.OperationID == e.OperationID || again) &&
+			before.Body.Lookup("lsid").Equal(e.Body.Lookup("lsid")),
 			"attempts of one write differ")
 		numbers[key] = e
 	}

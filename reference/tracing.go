@@ -52,7 +52,8 @@ func (o Tracing) newTracing(version string, observed bson.RawValue) (*tracing, e
 	if t.text == 0 {
 		t.text, _ = strconv.Atoi(os.Getenv(envQueryLength)) // the default is 0
 	}
-	provider := append([]sdk.TracerProviderOption{sdk.WithSampler(sdk.AlwaysSample()), sdk.WithResource(resource.Empty())}, o.Provider...)
+	provider := append([]sdk.TracerProviderOption{sdk.WithSampler(sdk.AlwaysSample()), sdk.WithResource(resource.Empty())},
+		o.Provider...)
 	switch enabled := slices.Contains([]string{"1", "true", "yes"}, strings.ToLower(os.Getenv(envTracing))); {
 	case observed.Type != 0:
 		var payload bool

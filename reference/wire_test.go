@@ -150,7 +150,8 @@ func TestWireLikeTheOfficialDriver(t *testing.T) {
 		{"single", embedded.Options{}, -1},
 		{"replicaset", replicaSet, -1},
 		{"replicaset 4.9", embedded.Options{Topology: embedded.ReplicaSet, Version: "4.9"}, -1},
-		{"replicaset auth", embedded.Options{Topology: embedded.ReplicaSet, Users: []embedded.User{{Name: "u", Password: "p"}}}, -1},
+		{"replicaset auth", embedded.Options{Topology: embedded.ReplicaSet,
+			Users: []embedded.User{{Name: "u", Password: "p"}}}, -1},
 		{"direct primary", replicaSet, 0},
 		{"direct secondary", replicaSet, 1},
 		{"sharded", embedded.Options{Topology: embedded.Sharded, Mongoses: 1}, -1},
@@ -232,7 +233,8 @@ func differ(a, b sent) []difference {
 			out = append(out, difference{command: a.name(), field: field, ours: cmp.Or(ours, "-"), theirs: cmp.Or(theirs, "-")})
 		}
 	}
-	note("message", fmt.Sprintf("opcode %d flags %d", a.opcode, a.flags), fmt.Sprintf("opcode %d flags %d", b.opcode, b.flags))
+	note("message", fmt.Sprintf("opcode %d flags %d", a.opcode, a.flags),
+		fmt.Sprintf("opcode %d flags %d", b.opcode, b.flags))
 	note("command", a.name(), b.name())
 	fa, fb := fieldsOf(a.body), fieldsOf(b.body)
 	all := maps.Clone(fa)
@@ -244,7 +246,8 @@ func differ(a, b sent) []difference {
 }
 
 // volatile are the fields whose values depend on the client or the time. Only their shapes are compared.
-var volatile = map[string]bool{"lsid": true, "$clusterTime": true, "maxTimeMS": true, "getMore": true, "cursors": true, "txnNumber": true,
+var volatile = map[string]bool{"lsid": true, "$clusterTime": true, "maxTimeMS": true, "getMore": true, "cursors": true,
+	"txnNumber":   true,
 	"endSessions": true, "recoveryToken": true, "afterClusterTime": true, "atClusterTime": true}
 
 // fieldsOf formats each field of a command.
@@ -342,7 +345,8 @@ func TestWireCanFail(t *testing.T) {
 		with(e.Key+" of another type", i, bson.E{Key: e.Key, Value: bson.MinKey{}})
 		with(e.Key+" nested", i, bson.E{Key: e.Key, Value: d("x", e.Value)})
 	}
-	for i, json := range map[int]string{1: `{"filter":{"a":{"$numberLong":"1"}}}`, 2: `{"limit":{"$numberLong":"3"}}`, 5: `{"txnNumber":1}`,
+	for i, json := range map[int]string{1: `{"filter":{"a":{"$numberLong":"1"}}}`, 2: `{"limit":{"$numberLong":"3"}}`,
+		5: `{"txnNumber":1}`,
 		6: `{"readConcern":{"level":"local","afterClusterTime":{"$timestamp":{"t":1,"i":1}}}}`, 7: `{"$readPreference":{"mode":"primary"}}`,
 		8: `{"cursors":[1]}`, 10: `{"comment":"x"}`} {
 		with(json, i, parsed(t, json)...)
@@ -352,7 +356,8 @@ func TestWireCanFail(t *testing.T) {
 	if diff := differ(whole, sent{opcode: wire.OpMsg, body: raw(t, parsed(t, text))}); len(diff) != 0 {
 		t.Errorf("a message differs from itself: %v", diff)
 	}
-	if diff := compare("", traffic{"find": {whole}}, traffic{"find": {whole, whole}}); len(diff) != 1 || diff[0].field != "commands" {
+	if diff := compare("", traffic{"find": {whole}}, traffic{"find": {whole, whole}}); len(diff) != 1 ||
+		diff[0].field != "commands" {
 		t.Errorf("an additional message: %v", diff)
 	}
 	found := []difference{{"single/api", "find", "find", "limit", "1", "2"}}
@@ -362,7 +367,8 @@ func TestWireCanFail(t *testing.T) {
 		unexplained, unused int
 	}{
 		{"no explanation", nil, 1, 0},
-		{"a second explanation is unused", []explanation{{of: difference{field: "limit"}}, {of: difference{op: "find"}}}, 0, 1},
+		{"a second explanation is unused", []explanation{{of: difference{field: "limit"}}, {of: difference{op: "find"}}}, 0,
+			1},
 		{"every part must match", []explanation{{of: difference{field: "limit", theirs: "3"}}}, 1, 1},
 		{"a pattern matches a whole part", []explanation{{of: difference{field: "li"}}}, 1, 1},
 	} {
@@ -380,7 +386,8 @@ func goDifferences() []explanation {
 			ours: `-|\{mode: "primaryPreferred"\}`, where: ".*/(secondaryPreferred|tags|nearest)"},
 			right: "reference", section: "Server Selection, Use of read preferences with commands; Enumerating Collections, Replica Sets; Enumerating Databases, Replica Sets",
 			reason: "the commands run on the primary and ignore the client's read preference; the Go driver sends it"},
-		{of: difference{op: "list(Collections|CollectionNames|Databases|DatabaseNames)", field: "filter", ours: none, theirs: `\{\}`},
+		{of: difference{op: "list(Collections|CollectionNames|Databases|DatabaseNames)", field: "filter", ours: none,
+			theirs: `\{\}`},
 			right: "both", section: "Enumerating Collections, Driver methods",
 			reason: "the Go driver's methods require a filter, and an empty one selects all"},
 		{of: difference{op: "findOne", field: "limit", ours: `\{"\$numberInt":"1"\}`, theirs: `\{"\$numberLong":"1"\}`},
@@ -393,7 +400,8 @@ func goDifferences() []explanation {
 			ours: "64-bit integer", theirs: none},
 			right: "reference", section: "Client Side Operations Timeout, Command Execution; Cursors",
 			reason: "every command has maxTimeMS except getMore and the commands of cursors in mode ITERATION; the Go driver omits it for all commands that create cursors, and for killCursors, create and dropDatabase"},
-		{of: difference{op: "close", command: "endSessions", field: `\$readPreference`, ours: `\{mode: "primaryPreferred"\}`, theirs: none},
+		{of: difference{op: "close", command: "endSessions", field: `\$readPreference`, ours: `\{mode: "primaryPreferred"\}`,
+			theirs: none},
 			right: "reference", section: "Driver Sessions, endSessions; Server Selection, Topology type: Single",
 			reason: "both select with primaryPreferred; a command that may run on a secondary has the preference"},
 		{of: difference{op: "abortTransaction", where: ".*/(secondaryPreferred|tags|nearest)", field: "commands",

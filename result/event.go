@@ -84,10 +84,12 @@ type Event struct {
 	DriverConnectionID string         `json:"connection,omitempty"`         // as named by the driver
 	ServerConnectionID *int64         `json:"serverConnectionId,omitempty"` // nil if the server does not send it
 	ServiceID          *bson.ObjectID `json:"serviceId,omitempty"`
-	Redacted           bool           `json:"redacted,omitempty"` // a sensitive command (Command Logging and Monitoring, "Security")
-	Duration           Duration       `json:"durationMS,omitzero"`
-	Body               Document       `json:"body,omitempty"`    // started: the command; succeeded: the reply; empty if redacted
-	Failure            *Error         `json:"failure,omitempty"` // failed
+	// a sensitive command (Command Logging and Monitoring, "Security")
+	Redacted bool     `json:"redacted,omitempty"`
+	Duration Duration `json:"durationMS,omitzero"`
+	// started: the command; succeeded: the reply; empty if redacted
+	Body    Document `json:"body,omitempty"`
+	Failure *Error   `json:"failure,omitempty"` // failed
 
 	// Pool events, and Err also of heartbeats.
 	ConnectionID              int64  `json:"connectionId,omitempty"` // 0 for events of the pool itself

@@ -52,9 +52,10 @@ func (v *Verdict) Trim(l Limits) {
 			*text = l.text(*text)
 		}
 	}
-	v.Mismatches, v.OmittedMismatches = trimmed(v.Mismatches, v.OmittedMismatches, l.Mismatches, l.MismatchBytes, func(m *Mismatch) int {
-		return len(m.Path) + len(m.Message) + len(m.Want) + len(m.Got) + len(m.Diff)
-	})
+	v.Mismatches, v.OmittedMismatches = trimmed(v.Mismatches, v.OmittedMismatches, l.Mismatches, l.MismatchBytes,
+		func(m *Mismatch) int {
+			return len(m.Path) + len(m.Message) + len(m.Want) + len(m.Got) + len(m.Diff)
+		})
 	v.Operations, v.OmittedOperations = trimmed(v.Operations, v.OmittedOperations, l.Operations, l.EventBytes,
 		func(*OperationLog) int { return 0 })
 	for i := range v.Operations {
@@ -73,7 +74,8 @@ func (v *Verdict) Trim(l Limits) {
 		}
 		c.Events, c.Omitted = trimmed(c.Events, c.Omitted, l.Events, l.EventBytes/len(v.Clients), (*Event).size)
 	}
-	v.ServerLog, v.OmittedLog = trimmed(v.ServerLog, v.OmittedLog, l.LogLines, l.LogBytes, func(line *LogLine) int { return len(line.Text) })
+	v.ServerLog, v.OmittedLog = trimmed(v.ServerLog, v.OmittedLog, l.LogLines, l.LogBytes,
+		func(line *LogLine) int { return len(line.Text) })
 }
 
 // trimmed returns a trimmed copy of a list, never nil, and the gap, including entries that were omitted before. Each
@@ -114,7 +116,8 @@ func (l Limits) error(e *Error) *Error {
 		return nil
 	}
 	long := func(d Document) bool { return len(d) > l.Document }
-	writes := len(e.WriteErrors) > l.Operations || len(e.WriteConcernErrors) > l.Operations || slices.ContainsFunc(e.WriteConcernErrors, long)
+	writes := len(e.WriteErrors) > l.Operations || len(e.WriteConcernErrors) > l.Operations ||
+		slices.ContainsFunc(e.WriteConcernErrors, long)
 	for _, w := range e.WriteErrors {
 		writes = writes || long(w)
 	}

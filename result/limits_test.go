@@ -25,7 +25,8 @@ func events(n, bytes int) (list []result.Event) {
 }
 
 func TestTrimEvents(t *testing.T) {
-	limits := result.Limits{Events: 8, EventBytes: 1000, Document: 400, Operations: 1, Decisions: 1, LogLines: 1, LogBytes: 1}
+	limits := result.Limits{Events: 8, EventBytes: 1000, Document: 400, Operations: 1, Decisions: 1, LogLines: 1,
+		LogBytes: 1}
 	for _, r := range []struct {
 		reason   string
 		events   []result.Event
@@ -83,8 +84,10 @@ func TestTrimDocuments(t *testing.T) {
 		Evidence: result.Evidence{Clients: []result.ClientLog{{Events: []result.Event{command, {Body: long},
 			{Failure: failure}, {Failure: kept}, {}}}},
 			Operations: []result.OperationLog{{Outcome: result.Outcome{Err: failure}},
-				{Outcome: result.Outcome{Value: result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: long}}}},
-				{Outcome: result.Outcome{Err: kept, Value: result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: short}}}}}},
+				{Outcome: result.Outcome{Value: result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument,
+					Value: long}}}},
+				{Outcome: result.Outcome{Err: kept,
+					Value: result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: short}}}}}},
 	}
 	engine := v.Operations
 	v.Trim(result.DefaultLimits())
@@ -92,12 +95,14 @@ func TestTrimDocuments(t *testing.T) {
 	events, operations := v.Clients[0].Events, v.Operations
 	for reason, got := range map[string]result.Document{
 		"a command": events[0].Body, "a reply": events[1].Body, "a failure's reply": events[2].Failure.Response,
-		"an error's reply": operations[0].Outcome.Err.Response, "a partial result": []byte(operations[0].Outcome.Err.Partial.Document()),
-		"a result": []byte(operations[1].Outcome.Value.Document()),
+		"an error's reply": operations[0].Outcome.Err.Response,
+		"a partial result": []byte(operations[0].Outcome.Err.Partial.Document()),
+		"a result":         []byte(operations[1].Outcome.Value.Document()),
 	} {
 		testkit.Equal(t, reason, got, want)
 	}
-	testkit.Equal(t, "write errors", operations[0].Outcome.Err.WriteConcernErrors, `[{"leftOut": "1 write error and 1 write concern error"}]`)
+	testkit.Equal(t, "write errors", operations[0].Outcome.Err.WriteConcernErrors,
+		`[{"leftOut": "1 write error and 1 write concern error"}]`)
 	if operations[2].Outcome.Err != kept || events[3].Failure != kept ||
 		operations[2].Outcome.Value.Document().String() != `{"short": {"$numberInt":"1"}}` {
 		t.Error("a short document was changed")
@@ -119,7 +124,8 @@ func TestTrimMismatches(t *testing.T) {
 	}
 	before := v.Mismatches
 	v.Trim(result.DefaultLimits())
-	if n := len(v.Mismatches); n != 3 || v.Mismatches[2].Path != "19" || v.OmittedMismatches != (result.Gap{After: 2, Count: 17}) {
+	if n := len(v.Mismatches); n != 3 || v.Mismatches[2].Path != "19" ||
+		v.OmittedMismatches != (result.Gap{After: 2, Count: 17}) {
 		t.Errorf("%d mismatches, %+v", n, v.OmittedMismatches)
 	}
 	if d := v.Mismatches[0].Diff; !strings.HasSuffix(d, "ä… 34465 bytes left out") || strings.ContainsRune(d, '\uFFFD') {
@@ -156,7 +162,8 @@ func TestTrimLists(t *testing.T) {
 			t.Errorf("%s: kept %d, omitted %+v, want %d, %+v", r.reason, r.kept, r.gap, r.want, r.left)
 		}
 	}
-	v.Trim(result.Limits{Mismatches: 8, MismatchBytes: 8, Operations: 500, EventBytes: 1, Decisions: 500, LogLines: 8, LogBytes: 4000})
+	v.Trim(result.Limits{Mismatches: 8, MismatchBytes: 8, Operations: 500, EventBytes: 1, Decisions: 500, LogLines: 8,
+		LogBytes: 4000})
 	if len(v.Mismatches) != 8 || v.OmittedMismatches != (result.Gap{After: 6, Count: 992}) ||
 		v.OmittedLog != (result.Gap{After: 6, Count: 4992}) {
 		t.Errorf("gaps after trimming twice: %+v, %+v", v.OmittedMismatches, v.OmittedLog)
@@ -175,7 +182,8 @@ func TestSizes(t *testing.T) {
 	}
 	document := events(1, 600)[0].Body
 	for i, one := range []result.Event{{Body: document}, {Failure: &result.Error{Response: document}}} {
-		v := &result.Verdict{Evidence: result.Evidence{Clients: []result.ClientLog{{Events: []result.Event{one, one, {}, one}}}}}
+		v := &result.Verdict{Evidence: result.Evidence{Clients: []result.ClientLog{{Events: []result.Event{one, one,
+			{}, one}}}}}
 		v.Trim(result.Limits{Events: 9, EventBytes: 1000, Document: 1000})
 		if c := v.Clients[0]; len(c.Events) != 2 || c.Omitted != (result.Gap{After: 1, Count: 2}) {
 			t.Errorf("part %d: kept %d, omitted %+v", i, len(c.Events), c.Omitted)
@@ -192,8 +200,10 @@ func TestLimitsAreInclusive(t *testing.T) {
 		err  *result.Error
 		kept func(*result.Error) bool
 	}{
-		"a response":       {&result.Error{Response: document}, func(e *result.Error) bool { return len(e.Response) == len(document) }},
-		"a partial result": {&result.Error{Partial: value}, func(e *result.Error) bool { return len(e.Partial.Value) == len(document) }},
+		"a response": {&result.Error{Response: document},
+			func(e *result.Error) bool { return len(e.Response) == len(document) }},
+		"a partial result": {&result.Error{Partial: value},
+			func(e *result.Error) bool { return len(e.Partial.Value) == len(document) }},
 		"a write error": {&result.Error{WriteErrors: map[int]result.Document{0: document}},
 			func(e *result.Error) bool { return len(e.WriteErrors) == 1 }},
 		"a write concern error": {&result.Error{WriteConcernErrors: []result.Document{document}},

@@ -170,7 +170,8 @@ type Phase struct {
 // Phases returns the parts in the order of reports.
 func (t *Timings) Phases() []Phase {
 	return []Phase{{"set-up", &t.Setup}, {"engine", &t.Engine}, {"server", &t.Server}, {"handshakes", &t.Handshakes},
-		{"selection", &t.Selection}, {"back-off", &t.BackOff}, {"blocked", &t.Blocked}, {"waiting", &t.Waiting}, {"clean-up", &t.Cleanup}}
+		{"selection", &t.Selection}, {"back-off", &t.BackOff}, {"blocked", &t.Blocked}, {"waiting", &t.Waiting}, {"clean-up",
+			&t.Cleanup}}
 }
 
 // Add adds other timings.
@@ -238,7 +239,8 @@ func (s *Summary) RequireTests(least int) {
 // counter returns the counter of a status, nil if it is unknown.
 func (s *Summary) counter(status Status) *int {
 	return map[Status]*int{
-		Failed: &s.Failed, Broken: &s.Broken, Flaky: &s.Flaky, Passed: &s.Passed, KnownFailing: &s.KnownFailing, Skipped: &s.Skipped,
+		Failed: &s.Failed, Broken: &s.Broken, Flaky: &s.Flaky, Passed: &s.Passed, KnownFailing: &s.KnownFailing,
+		Skipped: &s.Skipped,
 	}[status]
 }
 

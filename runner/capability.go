@@ -108,7 +108,8 @@ func needsFeature(t *specs.Test, f deployment.Feature) bool {
 	case deployment.Sessions:
 		return slices.ContainsFunc(t.Entities, func(e specs.Entity) bool { return entities.Kind(e.Kind) == entities.Session })
 	case deployment.Transactions:
-		return slices.ContainsFunc(t.Steps, func(s specs.Step) bool { return s.Name == "startTransaction" || s.Name == "withTransaction" })
+		return slices.ContainsFunc(t.Steps,
+			func(s specs.Step) bool { return s.Name == "startTransaction" || s.Name == "withTransaction" })
 	}
 	return false
 }
@@ -122,9 +123,10 @@ func needsScripts(t *specs.Test) bool {
 }
 
 func hasScript(v *source.Value) bool {
-	return v != nil && (slices.ContainsFunc(v.Items, hasScript) || slices.ContainsFunc(v.Fields, func(f source.Field) bool {
-		return f.Key == "$where" || f.Key == "$function" || f.Key == "$accumulator" || hasScript(f.Value)
-	}))
+	return v != nil && (slices.ContainsFunc(v.Items, hasScript) ||
+		slices.ContainsFunc(v.Fields, func(f source.Field) bool {
+			return f.Key == "$where" || f.Key == "$function" || f.Key == "$accumulator" || hasScript(f.Value)
+		}))
 }
 
 // FailPoints returns the sorted names of the fail points that the suites set.
@@ -158,7 +160,8 @@ var commandEffects = map[string]operations.Effect{
 	"configureFailPoint": operations.Reads, // the runner disables fail points
 	"getParameter":       operations.Reads,
 
-	"insert": operations.Writes, "update": operations.Writes, "delete": operations.Writes, "findAndModify": operations.Writes,
+	"insert": operations.Writes, "update": operations.Writes, "delete": operations.Writes,
+	"findAndModify": operations.Writes,
 }
 
 // effectOf returns the combined effect of the operations of a test.

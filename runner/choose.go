@@ -159,7 +159,8 @@ func lacksMongoses(t *specs.Test, d deployment.Description) string {
 	return needs("several mongoses (useMultipleMongoses)", "one")
 }
 
-// lacksFailPoint returns the fail point that a test sets and the deployment does not have, or a field of its data, or "".
+// lacksFailPoint returns the fail point that a test sets and the deployment does not have, or a field of its data, or
+// "".
 func lacksFailPoint(t *specs.Test, d deployment.Description) string {
 	for _, point := range failPointsOf(t) {
 		name := point.Get("configureFailPoint").Text()

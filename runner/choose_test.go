@@ -90,13 +90,16 @@ func TestChoose(t *testing.T) {
 			"with auth on sharded 8.0: needs topology replicaset, the deployment has sharded; " +
 				"and needs authentication, which this deployment does not use",
 			"nowhere on sharded 8.0: needs server 99.0 or later, the deployment has 8.0"}},
-		{"a run pattern selects, a skip pattern excludes", Config{Filter: Filter{Run: patterns("^a.yml: .*w"), Skip: patterns("nowhere$")}}, []string{
-			"anywhere on replicaset 8.0", "with auth on replicaset 8.0 auth"}},
-		{"a shard", Config{Shard: Shard{Index: 1, Count: 2}}, []string{"sharded on sharded 8.0", "with auth on replicaset 8.0 auth"}},
+		{"a run pattern selects, a skip pattern excludes",
+			Config{Filter: Filter{Run: patterns("^a.yml: .*w"), Skip: patterns("nowhere$")}}, []string{
+				"anywhere on replicaset 8.0", "with auth on replicaset 8.0 auth"}},
+		{"a shard", Config{Shard: Shard{Index: 1, Count: 2}},
+			[]string{"sharded on sharded 8.0", "with auth on replicaset 8.0 auth"}},
 		{"a count of 2", Config{Count: 2, Filter: Filter{Skip: patterns("where|auth")}}, []string{
 			"sharded on sharded 8.0", "sharded on sharded 8.0"}},
 	} {
-		testkit.Equal(t, row.reason, strings.Join(chosen(&row.cfg, offers, parse(t, choices)), "\n"), strings.Join(row.want, "\n"))
+		testkit.Equal(t, row.reason, strings.Join(chosen(&row.cfg, offers, parse(t, choices)), "\n"),
+			strings.Join(row.want, "\n"))
 	}
 }
 
@@ -106,7 +109,8 @@ func TestChooseAmongVersions(t *testing.T) {
 	var offers []deployment.Description
 	for _, v := range [][3]int{{8, 0}, {9, 0}, {4, 2}} {
 		for _, topology := range []deployment.Topology{deployment.ReplicaSet, deployment.Sharded} {
-			offers = append(offers, deployment.Description{Name: fmt.Sprintf("%s %d.%d", topology, v[0], v[1]), Topology: topology, Version: v})
+			offers = append(offers, deployment.Description{Name: fmt.Sprintf("%s %d.%d", topology, v[0], v[1]),
+				Topology: topology, Version: v})
 		}
 	}
 	testkit.PlayCases(t, "testdata/cases/versions.txt", func(t *testing.T, in string) string {
@@ -116,7 +120,8 @@ func TestChooseAmongVersions(t *testing.T) {
 
 func TestShuffleIsAPermutationByItsSeed(t *testing.T) {
 	order := func(seed *int64) []string {
-		return chosen(&Config{Shuffle: seed, Count: 10}, []deployment.Description{{Topology: deployment.Single}}, parse(t, choices))
+		return chosen(&Config{Shuffle: seed, Count: 10}, []deployment.Description{{Topology: deployment.Single}},
+			parse(t, choices))
 	}
 	one, two := int64(1), int64(2)
 	plain, shuffled := order(nil), order(&one)
@@ -151,8 +156,10 @@ func TestUnused(t *testing.T) {
 }
 
 func TestBadConfig(t *testing.T) {
-	off := []deployment.Description{{Name: "single 8.0", Parameters: mustRaw(bson.D{{Key: "enableTestCommands", Value: false}})}}
-	for _, cfg := range []Config{{}, {Engine: &fakeEngine{}}, {Source: &fakeSource{}}, {Engine: &fakeEngine{}, Source: &fakeSource{}}} {
+	off := []deployment.Description{{Name: "single 8.0",
+		Parameters: mustRaw(bson.D{{Key: "enableTestCommands", Value: false}})}}
+	for _, cfg := range []Config{{}, {Engine: &fakeEngine{}}, {Source: &fakeSource{}},
+		{Engine: &fakeEngine{}, Source: &fakeSource{}}} {
 		if summary, err := Run(context.Background(), nil, cfg); err == nil {
 			t.Errorf("%+v: %+v", cfg, summary)
 		}
@@ -176,7 +183,8 @@ func TestFailPointsAndFeatures(t *testing.T) {
 		}
 		testkit.Equal(t, "with all features", runs(deployment.Description{Name: "single 4.9"}), "a on single 4.9")
 		for _, f := range []deployment.Feature{deployment.JavaScript, deployment.Sessions, deployment.Transactions} {
-			if without := runs(deployment.Description{Name: "single 4.9", Lacks: []deployment.Feature{f}}); without != "a on single 4.9" {
+			if without := runs(deployment.Description{Name: "single 4.9",
+				Lacks: []deployment.Feature{f}}); without != "a on single 4.9" {
 				facts = append(facts, strings.TrimSuffix(strings.TrimPrefix(without, "a: "), ", the deployment has none"))
 			}
 		}
@@ -187,28 +195,34 @@ func TestFailPointsAndFeatures(t *testing.T) {
 // A test that sets a fail point, or a field of its data, that the proxy cannot execute is skipped.
 func TestProxiedFailPoints(t *testing.T) {
 	const server, proxy = "single 8.0", "single 8.1"
-	offers := []deployment.Description{{Name: proxy, FailPoints: []string{"failCommand", "onWrite"}, LackingFields: []string{"failBefore"}}}
+	offers := []deployment.Description{{Name: proxy, FailPoints: []string{"failCommand", "onWrite"},
+		LackingFields: []string{"failBefore"}}}
 	for _, c := range []struct{ reason, failPoint, lacks string }{
 		{"a fail point that the proxy has", "configureFailPoint: failCommand, mode: alwaysOn, data: {errorCode: 1}", ""},
 		{"one that it has, without data", "configureFailPoint: onWrite, mode: alwaysOn", ""},
 		{"one that it lacks", "configureFailPoint: hangInside, mode: alwaysOn", "hangInside"},
-		{"a field that it lacks", "configureFailPoint: onWrite, mode: alwaysOn, data: {failBefore: 1}", "onWrite with failBefore"},
+		{"a field that it lacks", "configureFailPoint: onWrite, mode: alwaysOn, data: {failBefore: 1}",
+			"onWrite with failBefore"},
 	} {
-		suite := oneTest(t, "operations: [{name: failPoint, object: testRunner, arguments: {client: c, failPoint: {"+c.failPoint+"}}}]")
+		suite := oneTest(t, "operations: [{name: failPoint, object: testRunner, arguments: {client: c, failPoint: {"+
+			c.failPoint+"}}}]")
 		want := "a on " + proxy
 		if c.lacks != "" {
 			want = "a: needs the fail point " + c.lacks + ", which takes effect inside a server: the proxy cannot execute it"
 		}
 		testkit.Equal(t, c.reason, strings.Join(chosen(&Config{}, offers, suite), " "), want)
 		withServer := append([]deployment.Description{{Name: server}}, offers...)
-		testkit.Equal(t, c.reason+", with a server that has all", strings.Join(chosen(&Config{}, withServer, suite), " "), "a on "+server)
+		testkit.Equal(t, c.reason+", with a server that has all", strings.Join(chosen(&Config{}, withServer, suite), " "),
+			"a on "+server)
 	}
 }
 
 func TestRequirements(t *testing.T) {
 	set := world{deployment: deployment.Description{
-		Name: "replicaset 4.0", Topology: deployment.ReplicaSet, Version: [3]int{4, 0, 10}, AuthMechanisms: []string{"SCRAM-SHA-256"},
-		Parameters: mustRaw(bson.D{{Key: "enableTestCommands", Value: 1}, {Key: "failPointX", Value: int64(3)}, {Key: "half", Value: 1.5}}),
+		Name: "replicaset 4.0", Topology: deployment.ReplicaSet, Version: [3]int{4, 0, 10},
+		AuthMechanisms: []string{"SCRAM-SHA-256"},
+		Parameters: mustRaw(bson.D{{Key: "enableTestCommands", Value: 1}, {Key: "failPointX", Value: int64(3)},
+			{Key: "half", Value: 1.5}}),
 	}}
 	with := func(change func(*world)) world { w := set; change(&w); return w }
 	recent := func(features ...string) world {
@@ -218,16 +232,22 @@ func TestRequirements(t *testing.T) {
 	}
 	libmongocrypt := engine.FeatureLibmongocrypt + "1.9.0-rc1"
 	worlds := map[string]world{
-		"set":         set,
-		"sharded":     with(func(w *world) { w.deployment.Topology = deployment.Sharded }),
-		"shardedSets": with(func(w *world) { w.deployment.Topology, w.deployment.ReplicaSetShards = deployment.Sharded, true }),
-		"balanced":    with(func(w *world) { w.deployment.Topology, w.deployment.ReplicaSetShards = deployment.LoadBalanced, true }),
-		"secured":     with(func(w *world) { w.deployment.Auth = true }),
-		"mute":        with(func(w *world) { w.deployment.Parameters = nil }),
-		"recent":      recent(),
-		"encrypts":    recent(engine.FeatureEncryption, libmongocrypt),
-		"somehow":     recent(engine.FeatureEncryption),
-		"early":       with(func(w *world) { w.engine.Features = []string{engine.FeatureEncryption, libmongocrypt} }),
+		"set":     set,
+		"sharded": with(func(w *world) { w.deployment.Topology = deployment.Sharded }),
+		"shardedSets": with(func(w *world) {
+			w.deployment.Topology,
+				w.deployment.ReplicaSetShards = deployment.Sharded, true
+		}),
+		"balanced": with(func(w *world) {
+			w.deployment.Topology,
+				w.deployment.ReplicaSetShards = deployment.LoadBalanced, true
+		}),
+		"secured":  with(func(w *world) { w.deployment.Auth = true }),
+		"mute":     with(func(w *world) { w.deployment.Parameters = nil }),
+		"recent":   recent(),
+		"encrypts": recent(engine.FeatureEncryption, libmongocrypt),
+		"somehow":  recent(engine.FeatureEncryption),
+		"early":    with(func(w *world) { w.engine.Features = []string{engine.FeatureEncryption, libmongocrypt} }),
 	}
 	testkit.PlayCases(t, "testdata/cases/requirements.txt", func(t *testing.T, in string) string {
 		on, list, _ := strings.Cut(in, ":")
@@ -259,7 +279,8 @@ func TestParseKnownFailing(t *testing.T) {
 
 func TestKnownFailureExpires(t *testing.T) {
 	k := KnownFailure{Until: time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC)}
-	for now, want := range map[string]bool{"2027-01-31T23:59:59.999Z": false, "2027-02-01T00:00:00Z": true, "2027-02-01T03:00:00+04:00": false} {
+	for now, want := range map[string]bool{"2027-01-31T23:59:59.999Z": false, "2027-02-01T00:00:00Z": true,
+		"2027-02-01T03:00:00+04:00": false} {
 		at, err := time.Parse(time.RFC3339Nano, now)
 		testkit.Check(t, err)
 		testkit.Equal(t, now, k.Expired(at), want)

@@ -143,7 +143,8 @@ func (s *site) listed(ctx context.Context, database string, command bson.D) (nam
 
 func (s *site) holdsDocuments(ctx context.Context, database, collection string) (bool, error) {
 	found, err := retried(ctx, func() ([]bson.Raw, error) {
-		return s.commands.list(ctx, defaultServer, database, bson.D{{Key: "find", Value: collection}, {Key: "limit", Value: 1}})
+		return s.commands.list(ctx, defaultServer, database,
+			bson.D{{Key: "find", Value: collection}, {Key: "limit", Value: 1}})
 	})
 	return len(found) > 0, err
 }
@@ -160,7 +161,8 @@ func (s *site) use(ctx context.Context, namespaces []string) error {
 		updates = append(updates, bson.D{{Key: "q", Value: id}, {Key: "u", Value: id}, {Key: "upsert", Value: true}})
 	}
 	_, err := retried(ctx, func() (any, error) {
-		return nil, s.write(ctx, lock.Database, bson.D{{Key: "update", Value: usedCollection}, {Key: "updates", Value: updates}})
+		return nil, s.write(ctx, lock.Database,
+			bson.D{{Key: "update", Value: usedCollection}, {Key: "updates", Value: updates}})
 	})
 	if direct.CodeOf(err) == codeUnauthorized {
 		return nil

@@ -23,18 +23,23 @@ func TestNamespaces(t *testing.T) {
 	for _, r := range []struct{ reason, fields, want string }{
 		{"a collection", `operations: []`, "db.own"},
 		{"an outcome", `operations: [], outcome: [{databaseName: o, collectionName: p, documents: []}]`, "db.own o.p"},
-		{"$out", `operations: [{name: aggregate, object: x, arguments: {pipeline: [{$match: {}}, {$out: target}]}}]`, "db.own db.target"},
+		{"$out", `operations: [{name: aggregate, object: x, arguments: {pipeline: [{$match: {}}, {$out: target}]}}]`,
+			"db.own db.target"},
 		{"$out to a database", `operations: [{name: aggregate, object: x, arguments: {pipeline: [{$out: {db: other, coll: target}}]}}]`, "db.own other.target"},
-		{"$merge", `operations: [{name: aggregate, object: d, arguments: {pipeline: [{$merge: {into: target}}]}}]`, "db.own db.target"},
+		{"$merge", `operations: [{name: aggregate, object: d, arguments: {pipeline: [{$merge: {into: target}}]}}]`,
+			"db.own db.target"},
 		{"$merge to a database", `operations: [{name: aggregate, object: x, arguments: {pipeline: [{$merge: {into: {db: other, coll: target}}}]}}]`, "db.own other.target"},
 		{"mapReduce", `operations: [{name: mapReduce, object: x, arguments: {map: {$code: x}, reduce: {$code: x}, out: {merge: target, db: other}}}]`, "db.own other.target"},
-		{"createCollection", `operations: [{name: createCollection, object: d, arguments: {collection: new}}]`, "db.new db.own"},
-		{"dropCollection, in a transaction", `operations: [{name: withTransaction, object: s, arguments: {callback: [{name: dropCollection, object: d, arguments: {collection: old}}]}}]`,
+		{"createCollection", `operations: [{name: createCollection, object: d, arguments: {collection: new}}]`,
+			"db.new db.own"},
+		{"dropCollection, in a transaction",
+			`operations: [{name: withTransaction, object: s, arguments: {callback: [{name: dropCollection, object: d, arguments: {collection: old}}]}}]`,
 			"db.old db.own"},
 		{"rename", `operations: [{name: rename, object: x, arguments: {to: target}}]`, "db.own db.target"},
 		{"a bulk write", `operations: [{name: clientBulkWrite, object: c, arguments: {models: [{insertOne: {namespace: a.b.c, document: {}}}, {deleteMany: {namespace: e.f, filter: {}}}]}}]`,
 			"a.b.c db.own e.f"},
-		{"a database is dropped", `operations: [{name: dropDatabase, object: c, arguments: {database: gone}}]`, "db.own gone.*"},
+		{"a database is dropped", `operations: [{name: dropDatabase, object: c, arguments: {database: gone}}]`,
+			"db.own gone.*"},
 		{"commands", `operations: [
 			{name: runCommand, object: d, arguments: {commandName: insert, command: {insert: target, documents: [{}]}}},
 			{name: runCommand, object: d, arguments: {commandName: renameCollection, command: {renameCollection: a.b, to: e.f}}},
@@ -47,7 +52,8 @@ func TestNamespaces(t *testing.T) {
 			`operations: [{name: runCommand, object: d, arguments: {commandName: getParameter, command: {getParameter: "*"}}}]`, "db.own"},
 		{"a document that looks like an argument",
 			`operations: [{name: insertOne, object: x, arguments: {document: {to: a, namespace: b.c, $out: e}}}]`, "db.own"},
-		{"GridFS buckets, created by an operation", `operations: [{name: createEntities, object: testRunner, arguments: {entities: [
+		{"GridFS buckets, created by an operation",
+			`operations: [{name: createEntities, object: testRunner, arguments: {entities: [
 			{bucket: {id: b1, database: d}}, {bucket: {id: b2, database: d, bucketOptions: {bucketName: mine}}}]}}]`,
 			"db.fs.chunks db.fs.files db.mine.chunks db.mine.files db.own"},
 		{"a key vault", `operations: [{name: createEntities, object: testRunner, arguments: {entities: [
@@ -56,7 +62,8 @@ func TestNamespaces(t *testing.T) {
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			text := "description: x\nschemaVersion: '1.28'\ncreateEntities: " + strings.TrimSuffix(entities, "]") +
-				", {session: {id: s, client: c}}]\ntests: [{description: a, " + strings.NewReplacer("\n", " ", "\t", "").Replace(r.fields) + "}]\n"
+				", {session: {id: s, client: c}}]\ntests: [{description: a, " + strings.NewReplacer("\n", " ", "\t",
+				"").Replace(r.fields) + "}]\n"
 			suite, err := specs.Parse("s.yml", []byte(text))
 			testkit.Check(t, err)
 			testkit.Equal(t, "namespaces", strings.Join(Namespaces([]*specs.Suite{suite, suite}), " "), r.want)
@@ -84,7 +91,8 @@ func TestClaim(t *testing.T) {
 		{"an earlier run used it", "db.target", "db.target", out, false, "", "db.own db.target"},
 		{"another collection has a document", "db.other", "", out, false, "", "db.own db.target"},
 		{"a collection of a database that is dropped", "db.other", "", drop, false, "db.other", ""},
-		{"a collection of a database that is dropped, and the user allows it", "db.other", "", drop, true, "", "db.other db.own"},
+		{"a collection of a database that is dropped, and the user allows it", "db.other", "", drop, true, "",
+			"db.other db.own"},
 		{"two collections, one of which was used", "db.own db.target", "db.own", out, false, "db.target", "db.own"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
@@ -106,9 +114,10 @@ func TestClaim(t *testing.T) {
 			for _, namespace := range strings.Fields(r.used) {
 				insert("utr.used", bson.D{{Key: "_id", Value: namespace}})
 			}
-			suite, err := specs.Parse("s.yml", []byte("description: x\nschemaVersion: '1.28'\ncreateEntities: [{client: {id: c}}, "+
-				"{database: {id: d, client: c, databaseName: db}}, {collection: {id: x, database: d, collectionName: own}}]\n"+
-				"tests: [{description: a, "+r.test+"}]\n"))
+			suite, err := specs.Parse("s.yml",
+				[]byte("description: x\nschemaVersion: '1.28'\ncreateEntities: [{client: {id: c}}, "+
+					"{database: {id: d, client: c, databaseName: db}}, {collection: {id: x, database: d, collectionName: own}}]\n"+
+					"tests: [{description: a, "+r.test+"}]\n"))
 			testkit.Check(t, err)
 			source, err := deployment.OpenCluster(testkit.Context(t), deployment.ClusterOptions{URI: d.URI()})
 			testkit.Check(t, err)

@@ -118,7 +118,10 @@ func (c *clients) clientOf(address string) (*mongo.Client, error) {
 }
 
 func (c *clients) once(ctx context.Context, uri, database string, command any) (service *bson.ObjectID, err error) {
-	monitor := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { service = e.ServiceID }}
+	monitor := &event.CommandMonitor{Succeeded: func(_ context.Context,
+		e *event.CommandSucceededEvent) {
+		service = e.ServiceID
+	}}
 	client, err := mongo.Connect(internal(uri, c.api).SetMaxPoolSize(1).SetMonitor(monitor))
 	if err != nil {
 		return nil, err

@@ -51,7 +51,8 @@ func TestDocuments(t *testing.T) {
 			finds = append(finds, bson.Raw(slices.Clone(e.Command)))
 		}
 	}}
-	client, err := mongo.Connect(internal(d.URI()+"&readPreference=secondary&readConcernLevel=majority", "").SetMonitor(monitor))
+	client, err := mongo.Connect(internal(d.URI()+"&readPreference=secondary&readConcernLevel=majority",
+		"").SetMonitor(monitor))
 	testkit.Check(t, err)
 	c := &clients{clients: map[string]*mongo.Client{defaultServer: client}}
 	defer c.close()
@@ -95,7 +96,8 @@ func TestDialedAPI(t *testing.T) {
 // Initial data is created again after a stepdown. A missing majority is an error.
 func TestSeedWithoutAMajority(t *testing.T) {
 	ctx := testkit.Context(t)
-	s, err := (&run{dial: dialer("")}).siteOf(acquire(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{}))
+	s, err := (&run{dial: dialer("")}).siteOf(acquire(t, embedded.Options{Topology: embedded.ReplicaSet},
+		deployment.ClusterOptions{}))
 	testkit.Check(t, err)
 	defer s.commands.close()
 	value, err := source.ParseYAML("f", []byte(`[{_id: 1}, {_id: 2}]`))

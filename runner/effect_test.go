@@ -72,28 +72,29 @@ func TestEffects(t *testing.T) {
 		populate(t, client)
 		before = stateOf(t, client)
 	}
-	_, err := Run(testkit.Context(t), []*specs.Suite{suite}, Config{Engine: observer{withoutBackoff(t), begin}, Source: source, Notify: func(n result.Note) {
-		if n, ok := n.(result.TestFinished); ok {
-			test, want := suite.Tests[done], stated[done]
-			done++
-			if n.Verdict.Status != result.Passed {
-				t.Errorf("%s%s: %s %v", test.Description, n.Verdict.Status, n.Verdict.Reason, n.Verdict.Mismatches)
-				return
+	_, err := Run(testkit.Context(t), []*specs.Suite{suite},
+		Config{Engine: observer{withoutBackoff(t), begin}, Source: source, Notify: func(n result.Note) {
+			if n, ok := n.(result.TestFinished); ok {
+				test, want := suite.Tests[done], stated[done]
+				done++
+				if n.Verdict.Status != result.Passed {
+					t.Errorf("%s%s: %s %v", test.Description, n.Verdict.Status, n.Verdict.Reason, n.Verdict.Mismatches)
+					return
+				}
+				op := test.Operations[len(test.Operations)-1]
+				row := test.Steps[slices.IndexFunc(test.Steps, func(s specs.Step) bool { return s.Position == op.Position })].Row
+				if want == "" {
+					want = row.Effect.String()
+				}
+				changed, taken := before.change(stateOf(t, client)), effectOf(test)
+				if changed.String() != want || taken != changed {
+					t.Errorf("%sit changed %s, want %s, effectOf returns %s", test.Description, changed, want, taken)
+				}
+				if want == row.Effect.String() {
+					proved[key(row)] = changed
+				}
 			}
-			op := test.Operations[len(test.Operations)-1]
-			row := test.Steps[slices.IndexFunc(test.Steps, func(s specs.Step) bool { return s.Position == op.Position })].Row
-			if want == "" {
-				want = row.Effect.String()
-			}
-			changed, taken := before.change(stateOf(t, client)), effectOf(test)
-			if changed.String() != want || taken != changed {
-				t.Errorf("%sit changed %s, want %s, effectOf returns %s", test.Description, changed, want, taken)
-			}
-			if want == row.Effect.String() {
-				proved[key(row)] = changed
-			}
-		}
-	}})
+		}})
 	testkit.Check(t, err)
 	for _, row := range operations.All() {
 		effect := proved[key(row)] // Anything without a case
@@ -147,17 +148,19 @@ func checkInitialData(t *testing.T, version string, suites []*specs.Suite) {
 		for _, d := range data[file] {
 			c, err := collectionOf(d)
 			testkit.Check(t, err)
-			if is := found[c.namespace()]; !is.plain || !slices.EqualFunc(is.documents, c.documents, func(a, b bson.Raw) bool { return bytes.Equal(a, b) }) {
+			if is := found[c.namespace()]; !is.plain ||
+				!slices.EqualFunc(is.documents, c.documents, func(a, b bson.Raw) bool { return bytes.Equal(a, b) }) {
 				t.Errorf("%s: %s has %v; without options and indexes: %v", file, c.namespace(), is.documents, is.plain)
 			}
 		}
 	}
 	seed := int64(testkit.Seed(t) >> 1)
-	_, err := Run(testkit.Context(t), suites, Config{Engine: observer{withoutBackoff(t), check}, Source: source, Shuffle: &seed, Notify: func(n result.Note) {
-		if n, ok := n.(result.TestStarted); ok {
-			file = n.Test.File
-		}
-	}})
+	_, err := Run(testkit.Context(t), suites,
+		Config{Engine: observer{withoutBackoff(t), check}, Source: source, Shuffle: &seed, Notify: func(n result.Note) {
+			if n, ok := n.(result.TestStarted); ok {
+				file = n.Test.File
+			}
+		}})
 	testkit.Check(t, err)
 	if tests < 5 {
 		t.Errorf("only %d tests", tests)
@@ -227,7 +230,8 @@ func stateOf(t *testing.T, client *mongo.Client) state {
 		return out
 	}
 	out := make(state)
-	names, err := client.ListDatabaseNames(ctx, bson.D{{Key: "name", Value: bson.D{{Key: "$nin", Value: bson.A{"local", "config"}}}}})
+	names, err := client.ListDatabaseNames(ctx,
+		bson.D{{Key: "name", Value: bson.D{{Key: "$nin", Value: bson.A{"local", "config"}}}}})
 	testkit.Check(t, err)
 	for _, name := range names {
 		db := client.Database(name)
@@ -242,7 +246,8 @@ func stateOf(t *testing.T, client *mongo.Client) state {
 		}
 	}
 	rest := out[""]
-	for _, command := range []bson.D{{{Key: "getParameter", Value: "*"}}, {{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}}} {
+	for _, command := range []bson.D{{{Key: "getParameter", Value: "*"}},
+		{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}}} {
 		reply, err := client.Database("admin").RunCommand(ctx, command).Raw()
 		testkit.Check(t, err)
 		elements, _ := reply.Elements()

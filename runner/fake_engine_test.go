@@ -102,7 +102,8 @@ func bsonOf(n yaml.Node) bson.RawValue {
 }
 
 func (e *fakeEngine) Describe(context.Context) (engine.Description, error) {
-	about := engine.Description{Name: "scripted", Version: "1", SchemaVersion: e.schema, Operations: e.serves, Lacks: e.lacks, Events: e.logs}
+	about := engine.Description{Name: "scripted", Version: "1", SchemaVersion: e.schema, Operations: e.serves,
+		Lacks: e.lacks, Events: e.logs}
 	if e.serves == nil {
 		about.Features = []string{engine.FeatureLogging, engine.FeatureTracing, engine.FeatureReducedHeartbeats}
 		for _, o := range operations.All() {
@@ -162,7 +163,8 @@ func (t *fakeTest) play(ctx context.Context, s step) error {
 		t.log(x.Client).Add(x.event())
 	}
 	for _, x := range s.Logs {
-		m := result.LogMessage{Level: x.Level, Component: x.Component, Data: bsonOf(x.Data).Document(), FailureRedacted: x.Redacted}
+		m := result.LogMessage{Level: x.Level, Component: x.Component, Data: bsonOf(x.Data).Document(),
+			FailureRedacted: x.Redacted}
 		t.mu.Lock()
 		t.messages[x.Client] = append(t.messages[x.Client], m)
 		t.mu.Unlock()
@@ -227,7 +229,8 @@ func (t *fakeTest) Do(ctx context.Context, o engine.Operation) result.Outcome {
 	if err := ctx.Err(); err != nil {
 		return result.Outcome{Err: &result.Error{Message: err.Error(), Client: true}}
 	}
-	return result.Outcome{Value: result.Value{RawValue: bsonOf(s.Result)}, Err: s.Error, Server: s.Server, ServiceID: s.Service}
+	return result.Outcome{Value: result.Value{RawValue: bsonOf(s.Result)}, Err: s.Error, Server: s.Server,
+		ServiceID: s.Service}
 }
 
 func (t *fakeTest) Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {

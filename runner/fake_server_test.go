@@ -127,7 +127,8 @@ func (d *fakeDeployment) serve(where, database string, command any) (bson.Raw, e
 	}
 	if d.about.Topology != deployment.Single {
 		d.time++
-		body = append(body, bson.E{Key: "$clusterTime", Value: bson.D{{Key: "clusterTime", Value: bson.Timestamp{T: d.time}}}})
+		body = append(body, bson.E{Key: "$clusterTime",
+			Value: bson.D{{Key: "clusterTime", Value: bson.Timestamp{T: d.time}}}})
 	}
 	return mustRaw(append(body, bson.E{Key: "ok", Value: 1})), nil
 }
@@ -182,7 +183,8 @@ func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, err
 }
 
 func batchReply(documents ...bson.Raw) bson.D {
-	return bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "firstBatch", Value: append([]bson.Raw{}, documents...)}}}}
+	return bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)},
+		{Key: "firstBatch", Value: append([]bson.Raw{}, documents...)}}}}
 }
 
 func must[T any](v T, err error) T {

@@ -39,8 +39,9 @@ type KnownFailure struct {
 func failing(suites []*specs.Suite) (list []KnownFailure) {
 	for _, s := range suites {
 		if s.MustFail {
-			list = append(list, KnownFailure{Position: s.Root.Position, Pattern: regexp.MustCompile("^" + regexp.QuoteMeta(s.File) + ": "),
-				Reason: "its suite is one of valid-fail, whose tests must fail"})
+			list = append(list, KnownFailure{Position: s.Root.Position,
+				Pattern: regexp.MustCompile("^" + regexp.QuoteMeta(s.File) + ": "),
+				Reason:  "its suite is one of valid-fail, whose tests must fail"})
 		}
 	}
 	return list
@@ -49,7 +50,8 @@ func failing(suites []*specs.Suite) (list []KnownFailure) {
 // ParseKnownFailing parses a list of known failures. Each line is a regular expression over "file: description",
 // blanks, #, blanks and a reason. Empty lines and lines that start with # are comments. The pattern ends at the first
 // # after a blank: escape one as \x23. At the start of a reason, "until 2027-01-31:" sets Until, "since 4.18:" sets
-// Since, "until 4.20.0:" Before, and "since 4.18 until 4.20.0:" both; then "sometimes:" sets Sometimes. A line "[for REGEXP]" sets Suites for the following lines; "[for all]" resets it.
+// Since, "until 4.20.0:" Before, and "since 4.18 until 4.20.0:" both; then "sometimes:" sets Sometimes. A line "[for
+// REGEXP]" sets Suites for the following lines; "[for all]" resets it.
 func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 	var list []KnownFailure
 	var suites *regexp.Regexp
@@ -92,7 +94,8 @@ func Unite(list, other []KnownFailure) ([]KnownFailure, error) {
 		case i < 0:
 			united = append(united, k)
 		case list[i].Reason != k.Reason:
-			return nil, fmt.Errorf("%s: the entry contradicts that of %s, whose pattern is the same", k.Position, list[i].Position)
+			return nil, fmt.Errorf("%s: the entry contradicts that of %s, whose pattern is the same", k.Position,
+				list[i].Position)
 		}
 	}
 	return united, nil

@@ -42,7 +42,8 @@ func TestDied(t *testing.T) {
 		head, tests, _ := strings.Cut(in, ": ")
 		topology, before, asked := strings.Cut(strings.TrimSuffix(head, " before"), ", ")
 		servers := &fakeMembers{hosts: before}
-		about := deployment.Description{Topology: deployment.Topology(topology), Version: [3]int{8}, Hosts: []string{"a:1", "b:1"}}
+		about := deployment.Description{Topology: deployment.Topology(topology), Version: [3]int{8},
+			Hosts: []string{"a:1", "b:1"}}
 		s := &site{about: about, commands: servers}
 		if asked {
 			s.before = s.ask(t.Context(), whoAreYou)

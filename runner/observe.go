@@ -23,7 +23,8 @@ func (o *observation) lists(option, name string) bool {
 
 // sensitiveCommands contain credentials (Command Logging and Monitoring, "Security").
 var sensitiveCommands = map[string]bool{
-	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true, "updateUser": true,
+	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true,
+	"updateUser":     true,
 	"copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
 }
 
@@ -65,7 +66,8 @@ func (t *testRun) log(ctx context.Context, client string) ([]result.Event, error
 
 // logWaiting returns all events of a client so far, even with an error. It waits
 // for an event with a sequence number greater than after, at most for wait.
-func (t *testRun) logWaiting(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
+func (t *testRun) logWaiting(ctx context.Context, client string, after int64,
+	wait time.Duration) ([]result.Event, error) {
 	t.mu.Lock()
 	known := t.logs[client]
 	t.mu.Unlock()

@@ -71,7 +71,8 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	if request.Options, err = value.Raw(); err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
-	_, err = guarded(ctx, "opening "+e.ID, func(ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.Open(ctx, request) })
+	_, err = guarded(ctx, "opening "+e.ID,
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.Open(ctx, request) })
 	if err != nil {
 		t.entities.Remove(e.ID)
 		var call *callError
@@ -177,7 +178,8 @@ func (t *testRun) withSnapshotTime(session *source.Value) (*source.Value, error)
 
 // dataBearing lists the server types that have a connection pool (Server
 // Discovery and Monitoring, "Data-bearing server type").
-var dataBearing = map[string]bool{"Mongos": true, "RSPrimary": true, "RSSecondary": true, "Standalone": true, "LoadBalancer": true}
+var dataBearing = map[string]bool{"Mongos": true, "RSPrimary": true, "RSSecondary": true, "Standalone": true,
+	"LoadBalancer": true}
 
 // awaitPools waits until the pools of a client are populated ("awaitMinPoolSizeMS"). Earlier events are not observed.
 func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *fault {

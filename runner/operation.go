@@ -29,7 +29,8 @@ func (t *testRun) perform(test, ctx context.Context, path string, op specs.Opera
 	if op.Object == testRunner {
 		special, known := specials()[op.Name]
 		if !known {
-			return result.Outcome{}, failf(path+".name", op.Position, "undefined operation: the test runner has no operation %q", op.Name)
+			return result.Outcome{}, failf(path+".name", op.Position,
+				"undefined operation: the test runner has no operation %q", op.Name)
 		}
 		if f := special.do(test, t, call{path, op, special.want}); f != nil {
 			return result.Outcome{}, f
@@ -43,7 +44,8 @@ func (t *testRun) perform(test, ctx context.Context, path string, op specs.Opera
 	}
 	row, known := operations.Lookup(object.Kind, op.Name)
 	if !known {
-		return result.Outcome{}, failf(path+".name", op.Position, "unsupported operation: a %s has no operation %q", object.Kind, op.Name)
+		return result.Outcome{}, failf(path+".name", op.Position, "unsupported operation: a %s has no operation %q",
+			object.Kind, op.Name)
 	}
 	request, f := t.request(test, path, op, row)
 	if f != nil {
@@ -72,7 +74,8 @@ func (t *testRun) conclude(
 	test context.Context, path string, op specs.Operation, row operations.Operation, outcome result.Outcome,
 ) (result.Outcome, *fault) {
 	f := failed(t.matcher(test).Outcome(path, matchers.Expectation{
-		Position: op.Position, Error: op.ExpectError, Result: op.ExpectResult, Shape: row.Result, Aggregates: aggregates[op.Name],
+		Position: op.Position, Error: op.ExpectError, Result: op.ExpectResult, Shape: row.Result,
+		Aggregates: aggregates[op.Name],
 	}, outcome))
 	if f != nil {
 		f.value = (op.ExpectError != nil) == (outcome.Err != nil)
@@ -84,7 +87,8 @@ func (t *testRun) conclude(
 	return outcome, t.save(path, op, row, outcome)
 }
 
-func (t *testRun) request(ctx context.Context, path string, op specs.Operation, row operations.Operation) (engine.Operation, *fault) {
+func (t *testRun) request(ctx context.Context, path string, op specs.Operation,
+	row operations.Operation) (engine.Operation, *fault) {
 	request := engine.Operation{Object: op.Object, Name: op.Name}
 	if op.SaveResultAsEntity != "" {
 		if old, err := t.entities.Get(op.SaveResultAsEntity); err == nil {
@@ -145,7 +149,8 @@ func (t *testRun) save(path string, op specs.Operation, row operations.Operation
 	if kind := row.Result.Makes(); kind != entities.SavedValue {
 		err = t.entities.AddObject(kind, op.SaveResultAsEntity, op.Object)
 	} else if err = errors.New("the operation returned nothing to save"); outcome.Value.Type != 0 {
-		err = t.entities.Add(entities.Entity{ID: op.SaveResultAsEntity, Kind: entities.SavedValue, Value: outcome.Value.RawValue})
+		err = t.entities.Add(entities.Entity{ID: op.SaveResultAsEntity, Kind: entities.SavedValue,
+			Value: outcome.Value.RawValue})
 	}
 	if err != nil {
 		return failf(path+".saveResultAsEntity", op.Position, "%s", err)
@@ -155,7 +160,8 @@ func (t *testRun) save(path string, op specs.Operation, row operations.Operation
 
 // callback returns the callback of withTransaction. It returns the first error of
 // an operation, expected or not. A failed assertion ends the test.
-func (t *testRun) callback(test context.Context, path string, ops []specs.Operation) func(context.Context) *result.Error {
+func (t *testRun) callback(test context.Context, path string,
+	ops []specs.Operation) func(context.Context) *result.Error {
 	return func(ctx context.Context) *result.Error {
 		for i, op := range ops {
 			outcome, f := t.perform(test, ctx, fmt.Sprintf("%s[%d]", path, i), op)
@@ -186,8 +192,8 @@ func (t *testRun) track(op specs.Operation, request engine.Operation, outcome re
 	}
 }
 
-// recordFailPoint records a fail point for the clean-up, unless the server has refused it. After a network error, it may
-// be set.
+// recordFailPoint records a fail point for the clean-up, unless the server has refused it. After a network error, it
+// may be set.
 func (t *testRun) recordFailPoint(name, object string, outcome result.Outcome) {
 	if outcome.Err != nil && !outcome.Err.Client {
 		return

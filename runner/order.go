@@ -15,9 +15,9 @@ const (
 )
 
 // execution returns the order in which workers take jobs, as indices. Tests that wait are spread among those that
-// compute, so that workers neither wait all together nor compute all together. The longest begin first, so that no worker
-// is left alone with one at the end. Reports keep the order of the jobs. A single worker and a random order have nothing
-// to gain, and deployments of --topology all are used one after the other.
+// compute, so that workers neither wait all together nor compute all together. The longest begin first, so that no
+// worker is left alone with one at the end. Reports keep the order of the jobs. A single worker and a random order have
+// nothing to gain, and deployments of --topology all are used one after the other.
 func execution(jobs []job, cfg *Config) []int {
 	order := make([]int, len(jobs))
 	for i := range jobs {

@@ -13,7 +13,8 @@ import (
 // attempt runs a job and retries it while it fails or breaks. A skipped retry does not count.
 func (r *run) attempt(ctx context.Context, j job) *result.Verdict {
 	attempts := []*result.Verdict{r.awake(ctx, j)}
-	for last := attempts[0]; last.Status.FailsRun() && len(attempts) <= r.cfg.Retries && ctx.Err() == nil && r.stopped() == nil; {
+	for last := attempts[0]; last.Status.FailsRun() && len(attempts) <= r.cfg.Retries && ctx.Err() == nil &&
+		r.stopped() == nil; {
 		if last = r.awake(ctx, j); last.Status == result.Skipped {
 			break
 		}
@@ -56,7 +57,8 @@ func merged(attempts []*result.Verdict) *result.Verdict {
 		for _, a := range attempts[:n-1] {
 			statuses = append(statuses, string(a.Status))
 		}
-		v.Reason = strings.TrimSuffix(fmt.Sprintf("passed at attempt %d, after %s: %s", n, strings.Join(statuses, ", "), v.Reason), ": ")
+		v.Reason = strings.TrimSuffix(fmt.Sprintf("passed at attempt %d, after %s: %s", n, strings.Join(statuses, ", "),
+			v.Reason), ": ")
 	}
 	v.Attempts, v.Started = attempts, attempts[0].Started
 	v.Duration, v.Timings = 0, result.Timings{}

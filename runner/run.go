@@ -93,7 +93,8 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	r := &run{cfg: cfg, dial: dialer(cfg.ServerAPI), sites: make(map[deployment.Deployment]*site), early: make(map[int]*result.Verdict)}
+	r := &run{cfg: cfg, dial: dialer(cfg.ServerAPI), sites: make(map[deployment.Deployment]*site),
+		early: make(map[int]*result.Verdict)}
 	var err error
 	if r.about, err = guarded(ctx, "the engine's description of itself", cfg.Engine.Describe); err != nil {
 		return nil, fmt.Errorf("the engine cannot be used: %w", err)

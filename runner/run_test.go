@@ -42,7 +42,8 @@ func TestWorkers(t *testing.T) {
 		if err != nil || summary.Passed != 30 || verdicts != 30 || summary.Duration != 10*time.Second {
 			t.Errorf("%+v, %d verdicts, %v", summary, verdicts, err)
 		}
-		if src.most != 3 || len(src.lent) != 0 || slices.ContainsFunc(src.idle, func(d *fakeDeployment) bool { return !d.closed }) {
+		if src.most != 3 || len(src.lent) != 0 ||
+			slices.ContainsFunc(src.idle, func(d *fakeDeployment) bool { return !d.closed }) {
 			t.Errorf("%d deployments were lent at once, %d not released, or one not closed", src.most, len(src.lent))
 		}
 	})
@@ -149,7 +150,8 @@ func TestServerLog(t *testing.T) {
 		}
 		second := func(n time.Duration) time.Time { return began.Add(n * time.Second) }
 		testkit.Equal(t, "windows of the log", d.windows, [][2]time.Time{{second(1), second(2)}, {second(3), second(3)}})
-		testkit.Equal(t, "when the second test ran", []any{v["fails"].Started, v["fails"].Duration}, []any{second(1), time.Second})
+		testkit.Equal(t, "when the second test ran", []any{v["fails"].Started, v["fails"].Duration},
+			[]any{second(1), time.Second})
 	})
 }
 
@@ -157,7 +159,8 @@ func TestServerLog(t *testing.T) {
 func TestMergedAttempts(t *testing.T) {
 	var attempts []*result.Verdict
 	for i, s := range []result.Status{result.Failed, result.Broken, result.Passed} {
-		attempts = append(attempts, &result.Verdict{Status: s, Started: time.Unix(int64(i), 0), Duration: 10, Timings: result.Timings{Setup: 1}})
+		attempts = append(attempts, &result.Verdict{Status: s, Started: time.Unix(int64(i), 0), Duration: 10,
+			Timings: result.Timings{Setup: 1}})
 	}
 	for n, want := range map[int]result.Status{3: result.Flaky, 2: result.Broken} {
 		got := merged(attempts[:n])
@@ -218,7 +221,8 @@ func TestFewTestsRun(t *testing.T) {
 	e, err := reference.New(reference.Options{})
 	testkit.Check(t, err)
 	defer func() { _ = e.Close() }()
-	suite, err := specs.Parse("a.yml", []byte(`{description: d, schemaVersion: "1.0", tests: [{description: a, skipReason: b, operations: []}]}`))
+	suite, err := specs.Parse("a.yml",
+		[]byte(`{description: d, schemaVersion: "1.0", tests: [{description: a, skipReason: b, operations: []}]}`))
 	testkit.Check(t, err)
 	source := &playbackSource{deployment.Description{Name: "single 8.0", Topology: deployment.Single, Version: [3]int{8}}}
 	summary, err := Run(t.Context(), []*specs.Suite{suite}, Config{Engine: e, Source: source, MinTests: 1})
@@ -247,9 +251,11 @@ func TestInterruptedWhileWaiting(t *testing.T) {
 	e, err := reference.New(reference.Options{})
 	testkit.Check(t, err)
 	defer func() { _ = e.Close() }()
-	suite, err := specs.Parse("a.yml", []byte(`{description: d, schemaVersion: "1.0", tests: [{description: a, operations: []}]}`))
+	suite, err := specs.Parse("a.yml",
+		[]byte(`{description: d, schemaVersion: "1.0", tests: [{description: a, operations: []}]}`))
 	testkit.Check(t, err)
-	source := &late{playbackSource{deployment.Description{Name: "single 8.0", Topology: deployment.Single, Version: [3]int{8}}}, cancel}
+	source := &late{playbackSource{deployment.Description{Name: "single 8.0", Topology: deployment.Single,
+		Version: [3]int{8}}}, cancel}
 	summary, err := Run(ctx, []*specs.Suite{suite}, Config{Engine: e, Source: source})
 	testkit.Check(t, err)
 	testkit.Equal(t, "interrupted, and the exit code", fmt.Sprint(summary.Interrupted, summary.ExitCode()), "true 3")

@@ -149,7 +149,8 @@ func (s *site) refill(ctx context.Context, c *collection) error {
 			{Key: "nsInfo", Value: bson.A{bson.D{{Key: "ns", Value: c.namespace()}}}}, {Key: "errorsOnly", Value: true}})
 	}
 	all := bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 0}}
-	if err := s.write(ctx, c.database, bson.D{{Key: "delete", Value: c.name}, {Key: "deletes", Value: bson.A{all}}}); err != nil {
+	if err := s.write(ctx, c.database,
+		bson.D{{Key: "delete", Value: c.name}, {Key: "deletes", Value: bson.A{all}}}); err != nil {
 		return err
 	}
 	return s.insert(ctx, c)
@@ -157,7 +158,8 @@ func (s *site) refill(ctx context.Context, c *collection) error {
 
 func (s *site) insert(ctx context.Context, c *collection) error {
 	for _, batch := range batches(c.documents) {
-		if err := s.write(ctx, c.database, bson.D{{Key: "insert", Value: c.name}, {Key: "documents", Value: batch}}); err != nil {
+		if err := s.write(ctx, c.database,
+			bson.D{{Key: "insert", Value: c.name}, {Key: "documents", Value: batch}}); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,8 @@ func unanswered(log []result.Event) map[string][]bson.RawValue {
 		switch f := e.Failure; {
 		case e.Type == result.CommandStarted:
 			open[e.RequestID] = e
-		case e.Type == result.CommandSucceeded, e.Type == result.CommandFailed && (f == nil || !f.Client || f.Response != nil):
+		case e.Type == result.CommandSucceeded, e.Type == result.CommandFailed &&
+			(f == nil || !f.Client || f.Response != nil):
 			delete(open, e.RequestID)
 		}
 	}
@@ -79,7 +80,8 @@ func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValu
 	for _, o := range options {
 		command := bson.D{{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: bson.A{
 			bson.D{{Key: "$currentOp", Value: o}},
-			bson.D{{Key: "$match", Value: bson.D{{Key: "active", Value: true}, {Key: "lsid.id", Value: bson.D{{Key: "$in", Value: sessions}}}}}},
+			bson.D{{Key: "$match", Value: bson.D{{Key: "active", Value: true},
+				{Key: "lsid.id", Value: bson.D{{Key: "$in", Value: sessions}}}}}},
 			bson.D{{Key: "$limit", Value: 1}},
 		}}, {Key: "cursor", Value: bson.D{}}}
 		if found, err := s.commands.list(ctx, address, "admin", command); err != nil || len(found) > 0 {

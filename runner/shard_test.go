@@ -14,7 +14,8 @@ import (
 
 func jobsOf(n int) (jobs []job) {
 	for i := range n {
-		jobs = append(jobs, job{id: result.TestID{File: fmt.Sprintf("f%d.yml", i%7), Description: fmt.Sprintf("test %d", i), Iteration: 1}})
+		jobs = append(jobs, job{id: result.TestID{File: fmt.Sprintf("f%d.yml", i%7), Description: fmt.Sprintf("test %d", i),
+			Iteration: 1}})
 		if i%5 == 0 {
 			jobs[i].skip = &Skip{result.SkipFile, "DRIVERS-1"}
 		}
@@ -54,13 +55,16 @@ func TestShards(t *testing.T) {
 		{"no tests", nil, nil, false},
 		{"by name", jobs, nil, false},
 		{"by durations", jobs, measured, true},
-		{"by durations, many of them equal", jobs, durationsOf(jobs, func(i int) time.Duration { return time.Duration(i % 3) }), true},
-		{"by durations of half of the tests", jobs, durationsOf(jobs[:300], func(i int) time.Duration { return time.Duration(i) }), false},
+		{"by durations, many of them equal", jobs,
+			durationsOf(jobs, func(i int) time.Duration { return time.Duration(i % 3) }), true},
+		{"by durations of half of the tests", jobs,
+			durationsOf(jobs[:300], func(i int) time.Duration { return time.Duration(i) }), false},
 		{"by durations of these and other tests", jobs, more, true},
 		{"by durations of other tests only", jobs, map[string]time.Duration{"x": 1}, false},
 		{"by no durations", jobs, map[string]time.Duration{}, false},
 		{"duplicate names", twice, nil, false},
-		{"duplicate names, by durations", twice, durationsOf(twice, func(i int) time.Duration { return time.Duration(i) }), false},
+		{"duplicate names, by durations", twice, durationsOf(twice, func(i int) time.Duration { return time.Duration(i) }),
+			false},
 	} {
 		for _, n := range []int{1, 2, 7, 700} {
 			parts := Shard{Count: n, Durations: r.durations}.parts(r.jobs)
@@ -87,7 +91,8 @@ func TestShards(t *testing.T) {
 				t.Errorf("%s: shard %d of %d has %d jobs, want %d, in order", r.reason, 1+n/2, n, len(part), len(chosen))
 			}
 			if apart := slices.Max(sums) - slices.Min(sums); r.even && apart > longest {
-				t.Errorf("%s: shards of %d take %v: a difference of %s, the longest test takes %s", r.reason, n, sums, apart, longest)
+				t.Errorf("%s: shards of %d take %v: a difference of %s, the longest test takes %s", r.reason, n, sums,
+					apart, longest)
 			}
 			if even := len(r.jobs) / n; n <= 7 && (slices.Min(tests) < even/2 || slices.Max(tests) > even*3/2) && !r.even {
 				t.Errorf("%s: shards of %d have %v tests", r.reason, n, tests)
@@ -116,7 +121,8 @@ func TestShardIsStable(t *testing.T) {
 
 func TestParseShard(t *testing.T) {
 	for text, ok := range map[string]bool{
-		"2/5": true, "1/1": true, "": false, "2": false, "0/5": false, "6/5": false, "1/0": false, "one/five": false, "1/2/3": false,
+		"2/5": true, "1/1": true, "": false, "2": false, "0/5": false, "6/5": false, "1/0": false, "one/five": false,
+		"1/2/3": false,
 	} {
 		if s, err := ParseShard(text); (err == nil) != ok || ok && s.String() != text {
 			t.Errorf("%q: %v %v", text, s, err)

@@ -81,7 +81,8 @@ func (s *site) run(ctx context.Context, address, database string, command bson.D
 // documents reads a collection from the primary with local read concern, sorted by _id.
 func (s *site) documents(ctx context.Context, database, collection string) ([]bson.Raw, error) {
 	return s.commands.list(ctx, defaultServer, database, bson.D{{Key: "find", Value: collection},
-		{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "readConcern", Value: bson.D{{Key: "level", Value: "local"}}}})
+		{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "readConcern",
+			Value: bson.D{{Key: "level", Value: "local"}}}})
 }
 
 // gossip advances the cluster time to that of a reply.
@@ -121,9 +122,11 @@ const (
 	codeInterrupted     = 11601 // SERVER-38335
 )
 
-// killAllSessions terminates open transactions ("Terminating Open Transactions"). A server without the command has none.
+// killAllSessions terminates open transactions ("Terminating Open Transactions"). A server without the command has
+// none.
 func (s *site) killAllSessions(ctx context.Context) error {
-	return s.everywhere(ctx, "admin", bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codeInterrupted, codeUnauthorized, codeCommandNotFound)
+	return s.everywhere(ctx, "admin", bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codeInterrupted, codeUnauthorized,
+		codeCommandNotFound)
 }
 
 // everywhere runs a command on the primary, or on each mongos. It retries it after

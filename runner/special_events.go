@@ -98,7 +98,8 @@ func assertLSIDs(ctx context.Context, t *testRun, c call) *fault {
 		}
 	}
 	if len(started) < 2 {
-		return c.failf("%s has observed %s, but two are required", c.text("client"), plural.Of(len(started), "commandStartedEvent"))
+		return c.failf("%s has observed %s, but two are required", c.text("client"),
+			plural.Of(len(started), "commandStartedEvent"))
 	}
 	var lsids [2]bson.Raw
 	for i, e := range started[len(started)-2:] {

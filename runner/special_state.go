@@ -69,7 +69,8 @@ func assertDirty(ctx context.Context, t *testRun, c call) *fault {
 	return c.expect(dirty, c.text("session")+" is marked dirty", c.text("session")+" is not marked dirty")
 }
 
-func (t *testRun) topologyOf(ctx context.Context, path string, at source.Position, client string) (result.TopologyState, *fault) {
+func (t *testRun) topologyOf(ctx context.Context, path string, at source.Position,
+	client string) (result.TopologyState, *fault) {
 	outcome, f := t.query(ctx, path, at, client, engine.OpTopology, nil)
 	if f != nil {
 		return result.TopologyState{}, f

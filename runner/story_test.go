@@ -66,7 +66,8 @@ func play(t *testing.T, story string) string {
 	e := &fakeEngine{say: say, interrupt: cancel, release: make(chan struct{})}
 	defer close(e.release)
 	d := &fakeDeployment{owned: true, say: say,
-		about: deployment.Description{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Version: [3]int{8, 0, 4}, Hosts: []string{"a:1", "b:1"}}}
+		about: deployment.Description{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Version: [3]int{8, 0, 4},
+			Hosts: []string{"a:1", "b:1"}}}
 	cfg := Config{Engine: e, Timeout: 2 * time.Second, Notify: func(n result.Note) { tell(say, n) }}
 	var suites []*specs.Suite
 	heads := header.FindAllStringSubmatchIndex(story, -1)
@@ -94,7 +95,8 @@ func play(t *testing.T, story string) string {
 			t.Fatalf("%s: %v", story[h[2]:h[3]], err)
 		}
 	}
-	r, err := onFakes(cfg, &fakeSource{offers: []deployment.Description{d.about}, start: func(deployment.Description) *fakeDeployment { return d }})
+	r, err := onFakes(cfg, &fakeSource{offers: []deployment.Description{d.about},
+		start: func(deployment.Description) *fakeDeployment { return d }})
 	if err == nil {
 		_, err = r.all(ctx, suites)
 	}
@@ -113,7 +115,8 @@ func onFakes(cfg Config, src *fakeSource) (*run, error) {
 		cfg.Engine = &fakeEngine{}
 	}
 	if src.offers == nil {
-		src.offers = []deployment.Description{{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Hosts: []string{"a:1"}}}
+		src.offers = []deployment.Description{{Name: "replicaset 8.0", Topology: deployment.ReplicaSet,
+			Hosts: []string{"a:1"}}}
 	}
 	if src.start == nil {
 		src.start = func(about deployment.Description) *fakeDeployment { return &fakeDeployment{about: about, owned: true} }
@@ -139,7 +142,8 @@ func tell(say func(string, ...any), n result.Note) {
 		}
 		say("%-7s %s", "verdict", line)
 		for _, m := range v.Mismatches {
-			say("%s", strings.TrimSuffix(fmt.Sprintf("        %s: %s: %s (want %s, got %s)", m.Position, m.Path, m.Message, m.Want, m.Got), " (want , got )"))
+			say("%s", strings.TrimSuffix(fmt.Sprintf("        %s: %s: %s (want %s, got %s)", m.Position, m.Path, m.Message,
+				m.Want, m.Got), " (want , got )"))
 		}
 		for _, w := range v.Warnings {
 			say("        warning: %s", w)

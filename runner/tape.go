@@ -126,7 +126,8 @@ func (r *tapedTest) Do(ctx context.Context, op engine.Operation) result.Outcome 
 	return recording.outcome
 }
 
-func (r *tapedTest) Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
+func (r *tapedTest) Events(ctx context.Context, client string, after int64,
+	wait time.Duration) ([]result.Event, error) {
 	var err error
 	events, found := recorded(r.tape, fmt.Sprint("events", client, after), func() (events []result.Event) {
 		events, err = r.Test.Events(ctx, client, after, wait)

@@ -184,7 +184,8 @@ func (t *testRun) setUp(ctx context.Context) *fault {
 	t.window[0] = time.Now() // initial data is not of interest
 	if t.engine, err = guarded(ctx, "the beginning of a test", t.run.cfg.Engine.Begin); err != nil {
 		t.engine = nil
-		return failure(ctx, "", t.test.Position, "the engine to begin a test", fmt.Errorf("the engine cannot begin a test: %w", err))
+		return failure(ctx, "", t.test.Position, "the engine to begin a test",
+			fmt.Errorf("the engine cannot begin a test: %w", err))
 	}
 	return t.create(ctx, "createEntities", t.suite.CreateEntities)
 }
@@ -247,9 +248,10 @@ func (t *testRun) join(ctx context.Context, path string, at source.Position, id,
 func (t *testRun) judgeLogs(ctx context.Context) *fault {
 	for i, want := range t.test.ExpectLogMessages {
 		path, client := fmt.Sprintf("expectLogMessages[%d]", i), want.Get("client").Text()
-		messages, err := guarded(ctx, "reading the log messages of "+client, func(ctx context.Context) ([]result.LogMessage, error) {
-			return t.engine.Logs(ctx, client)
-		})
+		messages, err := guarded(ctx, "reading the log messages of "+client,
+			func(ctx context.Context) ([]result.LogMessage, error) {
+				return t.engine.Logs(ctx, client)
+			})
 		if err != nil {
 			return breakf("%s: %w", path, err)
 		}
@@ -280,7 +282,8 @@ func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 		})
 		namespace := d.DatabaseName + "." + d.CollectionName
 		if err != nil {
-			return failure(ctx, path, d.Position, "the contents of "+namespace, fmt.Errorf("%s: reading %s: %w", path, namespace, err))
+			return failure(ctx, path, d.Position, "the contents of "+namespace,
+				fmt.Errorf("%s: reading %s: %w", path, namespace, err))
 		}
 		t.add(failed(t.matcher(ctx).Collection(path+".documents", d.Position, d.Documents, documents)))
 	}
@@ -322,7 +325,8 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 		for _, client := range t.entities.Of(entities.Client) {
 			_, _ = t.log(ctx, client) // for the report
 		}
-		_, err := guarded(ctx, "the end of a test", func(ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.End(ctx) })
+		_, err := guarded(ctx, "the end of a test",
+			func(ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.End(ctx) })
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s%w", endless, err))
 		}

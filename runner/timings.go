@@ -29,7 +29,8 @@ func (t *testRun) blocksFrom(failPoint bson.Raw) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.blocks = append(t.blocks, block{of.Data.Commands, result.Duration(of.Data.TimeMS) * result.Duration(time.Millisecond)})
+	t.blocks = append(t.blocks, block{of.Data.Commands,
+		result.Duration(of.Data.TimeMS) * result.Duration(time.Millisecond)})
 }
 
 // waited adds the waits of an engine that reports its decisions.

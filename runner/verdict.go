@@ -91,9 +91,10 @@ func warnings(s *specs.Suite, test *specs.Test, mismatches []result.Mismatch) (a
 	own := fmt.Sprintf("tests[%d]", slices.Index(s.Tests, test))
 	for _, w := range s.Warnings {
 		inTest, _, _ := strings.Cut(w.Path, ".")
-		if inTest != own && strings.HasPrefix(w.Path, "tests[") || slices.ContainsFunc(mismatches, func(m result.Mismatch) bool {
-			return m.Position == w.Position && m.Message == w.Message
-		}) {
+		if inTest != own && strings.HasPrefix(w.Path, "tests[") ||
+			slices.ContainsFunc(mismatches, func(m result.Mismatch) bool {
+				return m.Position == w.Position && m.Message == w.Message
+			}) {
 			continue
 		}
 		all = append(all, w.Position.String()+": "+w.Message)

@@ -28,12 +28,15 @@ func TestWatch(t *testing.T) {
 		{"all servers answer", "", 0, 0, step{}, result.Passed, 30 * time.Second},
 		{"they are silent for a moment", stopped, 9 * time.Second, 13 * time.Second, step{}, result.Passed, 30 * time.Second},
 		{"they remain silent", stopped, 9 * time.Second, time.Hour, step{}, result.Broken, 14 * time.Second},
-		{"they remain silent, and the clean-up waits for them", stopped, 9 * time.Second, time.Hour, step{Hangs: true}, result.Broken, 15 * time.Second},
-		{"they fall silent during the clean-up", stopped, 31 * time.Second, time.Hour, step{Hangs: true}, result.Broken, 37 * time.Second},
+		{"they remain silent, and the clean-up waits for them", stopped, 9 * time.Second, time.Hour, step{Hangs: true},
+			result.Broken, 15 * time.Second},
+		{"they fall silent during the clean-up", stopped, 31 * time.Second, time.Hour, step{Hangs: true}, result.Broken,
+			37 * time.Second},
 		{"an election", headless, 9 * time.Second, 21 * time.Second, step{}, result.Passed, 30 * time.Second},
 		{"no primary at first", headless, 0, 12 * time.Second, step{}, result.Passed, 30 * time.Second},
 		{"no primary", headless, 0, time.Hour, step{}, result.Broken, 16 * time.Second},
-		{"no primary, and the clean-up waits for one", headless, 9 * time.Second, time.Hour, step{Hangs: true}, result.Broken, 23 * time.Second},
+		{"no primary, and the clean-up waits for one", headless, 9 * time.Second, time.Hour, step{Hangs: true}, result.Broken,
+			23 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
@@ -42,7 +45,8 @@ func TestWatch(t *testing.T) {
 			}
 			d := &fakeDeployment{silent: during(stopped), readOnly: during(headless), owned: true,
 				about: deployment.Description{Topology: deployment.ReplicaSet, Hosts: []string{"a:1", "b:1"}}}
-			engine := &fakeEngine{script: map[string][]step{"end": {row.end}, "database0.runCommand": {{Lasts: 30 * time.Second}}}}
+			engine := &fakeEngine{script: map[string][]step{"end": {row.end},
+				"database0.runCommand": {{Lasts: 30 * time.Second}}}}
 			var verdict *result.Verdict
 			r, err := onFakes(Config{Engine: engine, Timeout: time.Minute, Notify: func(n result.Note) {
 				if v, ok := n.(result.TestFinished); ok {
@@ -57,7 +61,8 @@ func TestWatch(t *testing.T) {
 			if verdict.Status == result.Passed {
 				says = ""
 			}
-			if took := time.Since(began); verdict.Status != row.want || took != row.takes || !strings.HasPrefix(verdict.Reason, says) {
+			if took := time.Since(began); verdict.Status != row.want || took != row.takes ||
+				!strings.HasPrefix(verdict.Reason, says) {
 				t.Errorf("%s: %s after %s: %s", row.why, verdict.Status, took, verdict.Reason)
 			}
 		})

@@ -21,8 +21,10 @@ func (i *inspection) checkValues() {
 			continue
 		}
 		walk(place{top.Value, top.Key}, func(p place) bool {
-			if f := p.Field(placeholder); f != nil && !strings.Contains(p.path, ".uriOptions") && !strings.Contains(p.path, ".kmsProviders") {
-				i.reportAt("placeholder", f.KeyPosition, p.path+"."+f.Key, "%s is only allowed in uriOptions and kmsProviders", placeholder)
+			if f := p.Field(placeholder); f != nil && !strings.Contains(p.path, ".uriOptions") &&
+				!strings.Contains(p.path, ".kmsProviders") {
+				i.reportAt("placeholder", f.KeyPosition, p.path+"."+f.Key, "%s is only allowed in uriOptions and kmsProviders",
+					placeholder)
 			}
 			if p.Kind == source.Array || p.Kind == source.Document && !p.ExtendedScalar() {
 				return true

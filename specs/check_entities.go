@@ -37,9 +37,11 @@ func (i *inspection) refer(p place, s scope, want string) {
 	}
 	switch got := s.kinds[p.String]; {
 	case got == "" && want == "":
-		i.report("undefined-entity", p, "entity %q is not defined here%s", p.String, meant.Hint(p.String, slices.Sorted(maps.Keys(s.kinds))))
+		i.report("undefined-entity", p, "entity %q is not defined here%s", p.String,
+			meant.Hint(p.String, slices.Sorted(maps.Keys(s.kinds))))
 	case got == "":
-		i.report("undefined-entity", p, "entity %q is not defined here; a %s is required%s", p.String, want, meant.Hint(p.String, s.of(want)))
+		i.report("undefined-entity", p, "entity %q is not defined here; a %s is required%s", p.String, want,
+			meant.Hint(p.String, s.of(want)))
 	case want != "" && got != want:
 		i.report("undefined-entity", p, "entity %q is a %s, not a %s", p.String, got, want)
 	}

@@ -40,12 +40,14 @@ func isNumber(v *source.Value) bool {
 }
 
 // typeAliases are the operands of the query operator $type, which $$type accepts.
-var typeAliases = []string{"double", "string", "object", "array", "binData", "undefined", "objectId", "bool", "date", "null", "regex",
+var typeAliases = []string{"double", "string", "object", "array", "binData", "undefined", "objectId", "bool", "date",
+	"null", "regex",
 	"dbPointer", "javascript", "symbol", "javascriptWithScope", "int", "timestamp", "long", "decimal", "minKey", "maxKey", "number"}
 
 func isTypes(v *source.Value) bool {
 	if v.Kind == source.Array {
-		return len(v.Items) > 0 && !slices.ContainsFunc(v.Items, func(t *source.Value) bool { return t.Kind == source.Array || !isTypes(t) })
+		return len(v.Items) > 0 && !slices.ContainsFunc(v.Items,
+			func(t *source.Value) bool { return t.Kind == source.Array || !isTypes(t) })
 	}
 	return v.Kind == source.String && slices.Contains(typeAliases, v.String)
 }
@@ -139,8 +141,10 @@ func (i *inspection) checkObserved(t place, s scope) {
 		client := e.Value.Get("client").Text()
 		e.get("events").each(func(event place) { i.checkObservedEvent(event, client, s.observed) })
 		types, isClient := s.observed[client]
-		if events := e.get("events"); isClient && len(events.Items) == 0 && !observesAny(types, e.Value.Get("eventType").Text()) {
-			i.report("unobserved-event", events, "client %q does not observe events of this type, so their absence proves nothing", client)
+		if events := e.get("events"); isClient && len(events.Items) == 0 &&
+			!observesAny(types, e.Value.Get("eventType").Text()) {
+			i.report("unobserved-event", events,
+				"client %q does not observe events of this type, so their absence proves nothing", client)
 		}
 	})
 	t.get("expectLogMessages").each(func(e place) {
@@ -148,7 +152,8 @@ func (i *inspection) checkObserved(t place, s scope) {
 		types, isClient := s.observed[client]
 		messages := e.get("messages")
 		if isClient && len(messages.Items) == 0 && !observesAny(types, logOf) {
-			i.report("unobserved-event", messages, "client %q does not observe log messages, so their absence proves nothing", client)
+			i.report("unobserved-event", messages, "client %q does not observe log messages, so their absence proves nothing",
+				client)
 		}
 		messages.each(func(m place) {
 			if c := m.get("component"); isClient && c.exists() && !types[logOf+c.String] {

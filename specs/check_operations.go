@@ -22,11 +22,13 @@ func (i *inspection) checkOperationName(s step) {
 	name := s.get("name")
 	switch {
 	case s.Name == "loop":
-		i.report("unknown-operation", name, "the loop operation is not supported: it is deprecated and only for Atlas tests, which a signal ends")
+		i.report("unknown-operation", name,
+			"the loop operation is not supported: it is deprecated and only for Atlas tests, which a signal ends")
 	case s.Kind == entities.Thread || s.Kind == entities.Topology || s.Kind == entities.SavedValue:
 		i.report("unknown-operation", name, "entity %q is a %s, which has no operations", s.Object, s.Kind)
 	case others != nil:
-		i.report("unknown-operation", name, "operation %s does not exist on a %s, only on: %s", s.Name, s.Kind, strings.Join(others, ", "))
+		i.report("unknown-operation", name, "operation %s does not exist on a %s, only on: %s", s.Name, s.Kind,
+			strings.Join(others, ", "))
 	default:
 		i.report("unknown-operation", name, "unknown operation %s", s.Name)
 	}
@@ -36,7 +38,8 @@ func (i *inspection) checkArguments(s step, sc scope) {
 	arguments := s.get("arguments")
 	for _, f := range arguments.fields() {
 		if _, found := s.Row.Argument(f.Key); s.Known && !found {
-			i.reportAt("unknown-argument", f.KeyPosition, arguments.path+"."+f.Key, "operation %s has no argument %s", s.Name, f.Key)
+			i.reportAt("unknown-argument", f.KeyPosition, arguments.path+"."+f.Key, "operation %s has no argument %s",
+				s.Name, f.Key)
 		}
 	}
 	for _, a := range s.Row.Arguments {
@@ -58,7 +61,8 @@ func (i *inspection) checkArguments(s step, sc scope) {
 		}
 	}
 	// findOneAndReplace and findOneAndUpdate: matched case-insensitively.
-	if v := arguments.get("returnDocument"); v.exists() && !strings.EqualFold(v.String, "Before") && !strings.EqualFold(v.String, "After") {
+	if v := arguments.get("returnDocument"); v.exists() && !strings.EqualFold(v.String, "Before") &&
+		!strings.EqualFold(v.String, "After") {
 		i.report("argument-value", v, "argument returnDocument must be one of Before, After")
 	}
 	// upload and uploadWithId.
@@ -87,14 +91,16 @@ func (i *inspection) checkSpecialOperation(s step, sc scope) {
 	// failPoint: the client should use one mongos, or the fail point can be set on another one than the operations reach.
 	sharded := mayBeSharded(i.suite.Requirements) && mayBeSharded(sc.test.Requirements)
 	if client := arguments.get("client"); s.Name == "failPoint" && client.exists() && sc.many[client.String] && sharded {
-		i.report("ambiguous-fail-point", client, "client %q can use several mongoses of a sharded cluster, and the fail point is on "+
-			"one of them: use a client with useMultipleMongoses: false, or targetedFailPoint", client.String)
+		i.report("ambiguous-fail-point", client,
+			"client %q can use several mongoses of a sharded cluster, and the fail point is on "+
+				"one of them: use a client with useMultipleMongoses: false, or targetedFailPoint", client.String)
 	}
 	// Configuring Fail Points: the command and its mode.
 	f := arguments.get("failPoint")
 	switch {
 	case !s.Known || !f.exists():
-	case f.Kind != source.Document || len(f.Fields) == 0 || f.Fields[0].Key != "configureFailPoint" || f.Fields[0].Value.Kind != source.String:
+	case f.Kind != source.Document || len(f.Fields) == 0 || f.Fields[0].Key != "configureFailPoint" ||
+		f.Fields[0].Value.Kind != source.String:
 		i.report("fail-point", f, "a fail point must be a document whose first key is configureFailPoint, with the name of a fail point")
 	case f.Value.Get("mode") == nil:
 		i.report("fail-point", f, "the fail point has no mode")
@@ -104,6 +110,7 @@ func (i *inspection) checkSpecialOperation(s step, sc scope) {
 // mayBeSharded reports whether requirements allow a sharded cluster.
 func mayBeSharded(requirements []Requirement) bool {
 	return requirements == nil || slices.ContainsFunc(requirements, func(r Requirement) bool {
-		return r.Topologies == nil || slices.Contains(r.Topologies, "sharded") || slices.Contains(r.Topologies, "sharded-replicaset")
+		return r.Topologies == nil || slices.Contains(r.Topologies, "sharded") ||
+			slices.Contains(r.Topologies, "sharded-replicaset")
 	})
 }

@@ -121,7 +121,8 @@ func (d *discovery) builtIn(p string) {
 	}
 	if name == "." || !exists(FS, name) {
 		hint := cmp.Or(meant.Hint(filepath.Base(p), beside(p)), meant.Hint(name, BuiltIn()))
-		d.fail(p, "no such file or folder, and no built-in suite of that name (built in: "+strings.Join(BuiltIn(), ", ")+")"+hint)
+		d.fail(p, "no such file or folder, and no built-in suite of that name (built in: "+strings.Join(BuiltIn(),
+			", ")+")"+hint)
 		return
 	}
 	d.below(p, FS, name, func(name string) string { return name })
@@ -222,7 +223,8 @@ func (d *discovery) below(p string, in fs.FS, root string, show func(string) str
 		return found
 	}
 	candidateOf := func(name string) *candidate {
-		return &candidate{name: show(name), ext: path.Ext(name), named: named, read: func() ([]byte, error) { return fs.ReadFile(in, name) }}
+		return &candidate{name: show(name), ext: path.Ext(name), named: named,
+			read: func() ([]byte, error) { return fs.ReadFile(in, name) }}
 	}
 	for _, name := range names {
 		c, stem := candidateOf(name), strings.TrimSuffix(name, path.Ext(name))

@@ -42,7 +42,8 @@ func Checks() []Check {
 		{"operator", Warning, "A special operator exists, is the only key of its document, and has a valid operand.", true},
 		{"placeholder", Warning, "$$placeholder only occurs in uriOptions and kmsProviders.", true},
 		{"unobserved-event", Warning, "A client observes the events, log messages and spans expected of it.", false},
-		{"repeated-expectation", Warning, "A test has one list of expected events for each client and event type, and one of log messages and one of spans for each client.", false},
+		{"repeated-expectation", Warning,
+			"A test has one list of expected events for each client and event type, and one of log messages and one of spans for each client.", false},
 		{"uri-option", Warning, "A client's uriOptions are known connection options.", false},
 		{"api-version", Warning, "serverApi has a known version.", false},
 		{"kms-credentials", Warning, "A KMS provider with credentials has all of them.", false},
@@ -132,7 +133,8 @@ func (i *inspection) inspect() {
 	for k, test := range i.suite.Tests {
 		t := i.root("tests").at(k)
 		if line, exists := lines[test.Description]; exists {
-			i.report("duplicate-test", t.get("description"), "the test on line %d has the same description %q", line, test.Description)
+			i.report("duplicate-test", t.get("description"), "the test on line %d has the same description %q", line,
+				test.Description)
 		} else {
 			lines[test.Description] = t.get("description").Position.Line
 		}

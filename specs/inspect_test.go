@@ -96,7 +96,8 @@ func TestFlaws(t *testing.T) {
 	testkit.Check(t, err)
 	for i, want := range [][]string{
 		nil, // valid
-		{"operations[1].arguments.requests[0].insertOne", "operations[1].arguments.writeConcern.j"}, // in the order of the file
+		// in the order of the file
+		{"operations[1].arguments.requests[0].insertOne", "operations[1].arguments.writeConcern.j"},
 		nil, // only fails while it runs
 	} {
 		var got []string

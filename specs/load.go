@@ -112,7 +112,8 @@ func concurrently(n int, do func(i int)) {
 // loadError returns the error of loading paths. Finding no suite is an error.
 func loadError(failed []error, found int, paths []string) error {
 	if len(failed) == 0 && found == 0 {
-		failed = []error{&PathError{Message: fmt.Sprintf("no .yml, .yaml or .json file in %s is a suite", strings.Join(paths, ", "))}}
+		failed = []error{&PathError{Message: fmt.Sprintf("no .yml, .yaml or .json file in %s is a suite",
+			strings.Join(paths, ", "))}}
 	}
 	return errors.Join(failed...)
 }

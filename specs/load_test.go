@@ -34,7 +34,8 @@ func write(t *testing.T, files map[string]string) string {
 // A case of testdata/load.txt has files, paths to load, and the result. YAML, JSON and OTHER stand for
 // valid suites; ! marks a suite whose tests must fail.
 func TestLoad(t *testing.T) {
-	suites := map[string]string{"YAML": yamlSuite, "JSON": jsonSuite, "OTHER": otherJSON, "LARGE": strings.Repeat("#", source.MaxBytes+1)}
+	suites := map[string]string{"YAML": yamlSuite, "JSON": jsonSuite, "OTHER": otherJSON,
+		"LARGE": strings.Repeat("#", source.MaxBytes+1)}
 	testkit.PlayCases(t, "testdata/load.txt", func(t *testing.T, in string) string {
 		parts, files := strings.Split(in, " | "), map[string]string{}
 		for _, file := range parts[:len(parts)-1] {
@@ -80,7 +81,8 @@ func TestLoad(t *testing.T) {
 				got = append(got, e.Error())
 			}
 		}
-		return strings.NewReplacer(dir+string(filepath.Separator), "", dir, "the folder", "\n", "⏎").Replace(strings.Join(got, " | "))
+		return strings.NewReplacer(dir+string(filepath.Separator), "", dir, "the folder", "\n",
+			"⏎").Replace(strings.Join(got, " | "))
 	})
 }
 
@@ -88,8 +90,9 @@ func TestOtherFiles(t *testing.T) {
 	for want, l := range map[string]specs.Loaded{
 		"":                                {},
 		"skipped 1 file in other formats": {Others: []string{"a"}},
-		"skipped 2 files in other formats; rejected 1 invalid suite, as expected": {Others: []string{"a", "b"}, Rejected: []string{"c"}},
-		"rejected 3 invalid suites, as expected":                                  {Rejected: []string{"a", "b", "c"}},
+		"skipped 2 files in other formats; rejected 1 invalid suite, as expected": {Others: []string{"a", "b"},
+			Rejected: []string{"c"}},
+		"rejected 3 invalid suites, as expected": {Rejected: []string{"a", "b", "c"}},
 	} {
 		testkit.Equal(t, "the summary", l.Summary(false), want)
 	}
@@ -187,19 +190,28 @@ tests:
 	testkit.Check(t, err)
 	r, test := s.Requirements[0], s.Tests[0]
 	for what, ok := range map[string]bool{
-		"suite":        s.File == "f.yml" && s.Description == "d" && s.SchemaVersion == specs.Version{Major: 1, Minor: 28} && len(s.CreateEntities) == 6,
-		"entity":       s.CreateEntities[1].Kind == "database" && s.CreateEntities[1].ID == "database0" && s.CreateEntities[1].Position.Line == 5,
-		"versions":     *r.MinServerVersion == specs.Version{Major: 4, Minor: 2} && *r.MaxServerVersion == specs.Version{Major: 7, Patch: 1},
-		"requirement":  slices.Equal(r.Topologies, []string{"single", "sharded"}) && r.Serverless == "forbid" && r.ServerParameters.Get("a").Int == 1 && !*r.Auth && r.AuthMechanism == "PLAIN",
-		"csfle":        *r.CSFLE && r.MinLibmongocrypt == "1.8.0" && !*s.Requirements[1].CSFLE && s.Requirements[1].Auth == nil && s.Requirements[1].MinServerVersion == nil,
-		"initial data": s.InitialData[0].DatabaseName == "db" && s.InitialData[0].CollectionName == "c" && s.InitialData[0].CreateOptions.Get("capped").Bool && len(s.InitialData[0].Documents) == 1,
-		"test":         test.Description == "t" && *test.SkipReason == "why" && *test.Requirements[0].Auth && test.Position.Line > 0,
-		"operation 0":  test.Operations[0].Name == "find" && test.Operations[0].Object == "collection0" && test.Operations[0].ExpectResult != nil && test.Operations[0].SaveResultAsEntity == "r" && test.Operations[0].Arguments.Get("filter") != nil,
-		"operation 1":  test.Operations[1].ExpectError.Get("isError").Bool && !test.Operations[1].IgnoreResultAndError,
-		"operation 2":  test.Operations[2].IgnoreResultAndError,
-		"events":       len(test.ExpectEvents) == 2 && test.ExpectEvents[1].Get("ignoreExtraEvents").IsTrue(),
-		"logs":         len(test.ExpectLogMessages) == 1 && test.ExpectTracing == nil,
-		"outcome":      test.Outcome[0].CollectionName == "c" && test.Outcome[0].CreateOptions == nil,
+		"suite": s.File == "f.yml" && s.Description == "d" && s.SchemaVersion == specs.Version{Major: 1, Minor: 28} &&
+			len(s.CreateEntities) == 6,
+		"entity": s.CreateEntities[1].Kind == "database" && s.CreateEntities[1].ID == "database0" &&
+			s.CreateEntities[1].Position.Line == 5,
+		"versions": *r.MinServerVersion == specs.Version{Major: 4, Minor: 2} &&
+			*r.MaxServerVersion == specs.Version{Major: 7, Patch: 1},
+		"requirement": slices.Equal(r.Topologies, []string{"single", "sharded"}) && r.Serverless == "forbid" &&
+			r.ServerParameters.Get("a").Int == 1 && !*r.Auth && r.AuthMechanism == "PLAIN",
+		"csfle": *r.CSFLE && r.MinLibmongocrypt == "1.8.0" && !*s.Requirements[1].CSFLE &&
+			s.Requirements[1].Auth == nil && s.Requirements[1].MinServerVersion == nil,
+		"initial data": s.InitialData[0].DatabaseName == "db" && s.InitialData[0].CollectionName == "c" &&
+			s.InitialData[0].CreateOptions.Get("capped").Bool && len(s.InitialData[0].Documents) == 1,
+		"test": test.Description == "t" && *test.SkipReason == "why" && *test.Requirements[0].Auth &&
+			test.Position.Line > 0,
+		"operation 0": test.Operations[0].Name == "find" && test.Operations[0].Object == "collection0" &&
+			test.Operations[0].ExpectResult != nil && test.Operations[0].SaveResultAsEntity == "r" &&
+			test.Operations[0].Arguments.Get("filter") != nil,
+		"operation 1": test.Operations[1].ExpectError.Get("isError").Bool && !test.Operations[1].IgnoreResultAndError,
+		"operation 2": test.Operations[2].IgnoreResultAndError,
+		"events":      len(test.ExpectEvents) == 2 && test.ExpectEvents[1].Get("ignoreExtraEvents").IsTrue(),
+		"logs":        len(test.ExpectLogMessages) == 1 && test.ExpectTracing == nil,
+		"outcome":     test.Outcome[0].CollectionName == "c" && test.Outcome[0].CreateOptions == nil,
 	} {
 		if !ok {
 			t.Errorf("%s is wrong", what)

@@ -28,7 +28,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// runnerOf is a stand-in for a runner of GitHub Actions: a temporary folder, and the files with which steps speak to it.
+// runnerOf is a stand-in for a runner of GitHub Actions: a temporary folder, and the files with which steps speak to
+// it.
 type runnerOf struct {
 	t   *testing.T
 	dir string
@@ -128,15 +129,20 @@ func TestActionInstalls(t *testing.T) {
 		{"a version", []string{"INPUT_VERSION=1.2.3"}, "this is utr version"},
 		{"a version as it is tagged", []string{"INPUT_VERSION=v1.2.3"}, "this is utr version"},
 		{"a release of the action", []string{"INPUT_REF=v1.2.3"}, "this is utr version"},
-		{"a version for another release of the action", []string{"INPUT_VERSION=1.2.3", "INPUT_REF=v9.9.9"}, "this is utr version"},
-		{"a branch of the action, so the latest version, for another processor", []string{"INPUT_REF=main", "RUNNER_ARCH=ARM64"},
+		{"a version for another release of the action", []string{"INPUT_VERSION=1.2.3", "INPUT_REF=v9.9.9"},
+			"this is utr version"},
+		{"a branch of the action, so the latest version, for another processor",
+			[]string{"INPUT_REF=main", "RUNNER_ARCH=ARM64"},
 			"this is utr version"},
 		{"a tag that moves, so the latest version", []string{"INPUT_REF=v1", "RUNNER_ARCH=ARM64"}, "this is utr version"},
 		{"the latest version", []string{"INPUT_VERSION=latest", "RUNNER_ARCH=ARM64"}, "this is utr version"},
 		{"a wrong checksum", []string{"INPUT_VERSION=3.0.0"}, "utr_3.0.0_linux_amd64.tar.gz does not have the checksum"},
-		{"no checksum", []string{"INPUT_VERSION=4.0.0"}, "checksums.txt of version 4.0.0 does not list utr_4.0.0_linux_amd64.tar.gz"},
-		{"a version that does not exist", []string{"INPUT_VERSION=5"}, "cannot download " + server.URL + "/download/v5/utr_5_linux_amd64.tar.gz"},
-		{"no latest version", []string{"INPUT_RELEASES=" + server.URL + "/nowhere"}, "cannot find the latest release at " + server.URL},
+		{"no checksum", []string{"INPUT_VERSION=4.0.0"},
+			"checksums.txt of version 4.0.0 does not list utr_4.0.0_linux_amd64.tar.gz"},
+		{"a version that does not exist", []string{"INPUT_VERSION=5"},
+			"cannot download " + server.URL + "/download/v5/utr_5_linux_amd64.tar.gz"},
+		{"no latest version", []string{"INPUT_RELEASES=" + server.URL + "/nowhere"},
+			"cannot find the latest release at " + server.URL},
 		{"on Windows", []string{"INPUT_VERSION=1.2.3", "RUNNER_OS=Windows", "RUNNER_ARCH=ARM64"}, "this is utr version"},
 		{"another processor", []string{"RUNNER_ARCH=X86"}, "no release for X86 processors"},
 		{"another system", []string{"RUNNER_OS=Plan9"}, "no release for Plan9"},
@@ -224,7 +230,8 @@ func TestActionRuns(t *testing.T) {
 		testkit.Check(t, os.WriteFile(filepath.Join(nights, fmt.Sprintf("2020-01-%02d.json", i+1)), nil, 0o600))
 	}
 	runner := newRunner(t, filepath.Dir(utrtest.Command(t)))
-	out, err := runner.step("run", "INPUT_SUITES="+bad, "INPUT_EARLIER="+nights, "INPUT_ARGUMENTS=--topology single").CombinedOutput()
+	out, err := runner.step("run", "INPUT_SUITES="+bad, "INPUT_EARLIER="+nights,
+		"INPUT_ARGUMENTS=--topology single").CombinedOutput()
 	testkit.Equal(t, "exit code", err.(*exec.ExitError).ExitCode(), 1)
 	testkit.Contains(t, string(out), "\n::error file=", "0 passed, 1 failed")
 	testkit.Contains(t, runner.file("GITHUB_STEP_SUMMARY"), "## ✘ utr: 1 failed")
@@ -237,10 +244,12 @@ func TestActionRuns(t *testing.T) {
 	kept, err := filepath.Glob(filepath.Join(nights, "*.json"))
 	testkit.Check(t, err)
 	testkit.Equal(t, "kept reports", len(kept), 30)
-	testkit.Same(t, "the report is kept", testkit.Read(t, kept[29]), testkit.Read(t, filepath.Join(runner.reports(), "utr.json")))
+	testkit.Same(t, "the report is kept", testkit.Read(t, kept[29]),
+		testkit.Read(t, filepath.Join(runner.reports(), "utr.json")))
 
 	merged := newRunner(t, filepath.Dir(utrtest.Command(t)))
-	out, err = merged.step("run", "INPUT_MERGE="+runner.reports(), "INPUT_SUITES=ignored", "INPUT_EARLIER="+nights).CombinedOutput()
+	out, err = merged.step("run", "INPUT_MERGE="+runner.reports(), "INPUT_SUITES=ignored",
+		"INPUT_EARLIER="+nights).CombinedOutput()
 	testkit.Equal(t, "exit code of merge: "+string(out), err.(*exec.ExitError).ExitCode(), 1)
 	testkit.Contains(t, testkit.Read(t, filepath.Join(merged.reports(), "utr.md")), "## ✘ utr: 1 failed")
 }
@@ -322,7 +331,8 @@ func TestActionDeclaresItsInputs(t *testing.T) {
 	for name, value := range passed {
 		testkit.Equal(t, ".ci/action reads "+name, read[name], true)
 		if name != "INPUT_REF" {
-			testkit.Equal(t, name, value, "${{ inputs."+strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "INPUT_")), "_", "-")+" }}")
+			testkit.Equal(t, name, value, "${{ inputs."+strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "INPUT_")),
+				"_", "-")+" }}")
 		}
 	}
 	// Of the inputs, the folder and the artifact are not passed. The reference, which is passed, is not an input.

@@ -23,7 +23,8 @@ import (
 // Under nohup, SIGHUP is ignored.
 func TestHangUpIsIgnored(t *testing.T) {
 	t.Parallel()
-	u := utrtest.NewPlace(t).Launch(exec.Command("sh", "-c", `trap "" HUP; exec "$@"`, "sh", utrtest.Command(t), "serve", "--topology", "single"))
+	u := utrtest.NewPlace(t).Launch(exec.Command("sh", "-c", `trap "" HUP; exec "$@"`, "sh", utrtest.Command(t), "serve",
+		"--topology", "single"))
 	w := newWitness(t, u.Line("mongodb://"))
 	for range 2 {
 		testkit.Check(t, w.ping())
@@ -40,7 +41,8 @@ func TestInterruptedStart(t *testing.T) {
 	halfway := release(t) // with a mongos that never becomes ready
 	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo mongos version v8.0.4; exit; }\nexec sleep 600\n"
 	testkit.Check(t, os.WriteFile(filepath.Join(halfway, "bin", "mongos"), []byte(script), 0o755))
-	suite := strings.Replace(armed, "tests:\n", "runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n", 1)
+	suite := strings.Replace(armed, "tests:\n",
+		"runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n", 1)
 	p := utrtest.NewPlace(t)
 	u := p.Start("run", "--local", halfway, "--topology", "all", suiteFile(t, suite))
 	testkit.Until(t, "the servers are started", func() bool { return len(servers(t, p)) == 6 })
@@ -67,7 +69,8 @@ func TestInterruptWithoutAnswer(t *testing.T) {
 				u.WaitStderr("cleaning up (fail points, sessions, clients); this takes up to")
 			}
 			end := u.End().Want(3)
-			left := strings.Contains(end.Out, "interrupted; clean-up: ") && strings.Contains(end.Out, "fail point failCommand could not be turned off")
+			left := strings.Contains(end.Out, "interrupted; clean-up: ") &&
+				strings.Contains(end.Out, "fail point failCommand could not be turned off")
 			testkit.Equal(t, "what is left is reported in "+end.Out, left, len(signals) == 1)
 		})
 	}
@@ -105,7 +108,8 @@ func TestEnds(t *testing.T) {
 		{"SIGTERM ends the servers of --local", syscall.SIGTERM, local, 0, "", nil},
 		{"SIGHUP removes the clusters of a service", syscall.SIGHUP, func(t *testing.T, _ *utrtest.Place) place {
 			s := fakemo.Start(t)
-			return place{[]string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth"}, "",
+			return place{[]string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster",
+				"replicaset-auth"}, "",
 				func() { testkit.Equal(t, "remaining clusters", s.Clusters(), "[]") }}
 		}, 0, "", nil},
 		{"killed, with servers of --local", syscall.SIGKILL, local, 1, "clean", nil},
@@ -114,7 +118,8 @@ func TestEnds(t *testing.T) {
 		}, 1, "clean", nil},
 		{"killed, on an existing deployment", syscall.SIGKILL, existing, 0, "clean", []string{"failCommand", "removed"}},
 		{"cleaned elsewhere", syscall.SIGKILL, existing, 0, "clean --uri URI", []string{"failCommand", "removed"}},
-		{"cleaned by the next run", syscall.SIGKILL, existing, 0, "run --uri URI READS", []string{"took over the lock", "turned off: failCommand"}},
+		{"cleaned by the next run", syscall.SIGKILL, existing, 0, "run --uri URI READS",
+			[]string{"took over the lock", "turned off: failCommand"}},
 		{"killed, on an existing cluster of a service", syscall.SIGKILL, func(t *testing.T, _ *utrtest.Place) place {
 			s := fakemo.Start(t)
 			s.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
@@ -175,7 +180,8 @@ func TestKilledAtAService(t *testing.T) {
 	killed.Exit()
 	testkit.Equal(t, "clusters and entries", fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), "5 4")
 	p.Run("clean").Want(0, "removed 2, left 0")
-	testkit.Equal(t, "clusters and entries of the other run", fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), "3 2")
+	testkit.Equal(t, "clusters and entries of the other run",
+		fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), "3 2")
 	running.Signal(syscall.SIGINT)
 	running.Exit()
 	testkit.Equal(t, "remaining clusters", s.Clusters(), "[servers/existing]")

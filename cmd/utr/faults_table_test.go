@@ -64,7 +64,8 @@ func (s *faultScene) embedded(o embedded.Options) *embedded.Deployment {
 }
 
 // during starts a run whose second test waits for an answer of a deployment, and calls a function meanwhile.
-func (s *faultScene) during(suite string, topology embedded.Topology, happens func(*embedded.Deployment) error, args ...string) {
+func (s *faultScene) during(suite string, topology embedded.Topology, happens func(*embedded.Deployment) error,
+	args ...string) {
 	s.Helper()
 	d := s.embedded(embedded.Options{Topology: topology})
 	s.start(suite, append(args, "--uri", d.URI())...)
@@ -163,7 +164,8 @@ func (s *faultScene) behind(uri string) {
 func (w witness) untouched() {
 	w.t.Helper()
 	for _, host := range utrtest.Hosts(w.uri) {
-		reply, err := newWitness(w.t, "mongodb://"+host+"/?directConnection=true").run(bson.D{{Key: "configureFailPoint", Value: "failCommand"},
+		reply, err := newWitness(w.t, "mongodb://"+host+
+			"/?directConnection=true").run(bson.D{{Key: "configureFailPoint", Value: "failCommand"},
 			{Key: "mode", Value: "off"}})
 		testkit.Check(w.t, err)
 		testkit.Equal(w.t, "how often the fail point of "+host+" had an effect", reply.Lookup("count").AsInt64(), 0)
@@ -174,13 +176,15 @@ func (w witness) untouched() {
 var listens = regexp.MustCompile(`"Waiting for connections".*"port":(\d+)`)
 
 var faults = []fault{
-	{"`utr` gets SIGINT", "fail points are turned off and the lock is removed", 10 * time.Second, 3, "passed skipped skipped", "interrupted",
+	{"`utr` gets SIGINT", "fail points are turned off and the lock is removed", 10 * time.Second, 3,
+		"passed skipped skipped", "interrupted",
 		func(s *faultScene) { s.onSet(); s.run.Signal(syscall.SIGINT) }},
 	{"`utr` gets SIGTERM", "the same", 10 * time.Second, 3, "passed skipped skipped", "interrupted",
 		func(s *faultScene) { s.onSet(); s.run.Signal(syscall.SIGTERM) }},
 	{"`utr` gets SIGHUP", "the same", 10 * time.Second, 3, "passed skipped skipped", "interrupted",
 		func(s *faultScene) { s.onSet(); s.run.Signal(syscall.SIGHUP) }},
-	{"`utr` is paused for a few seconds and continues", "nothing: the test continues", 10 * time.Second, 0, "passed passed passed", "",
+	{"`utr` is paused for a few seconds and continues", "nothing: the test continues", 10 * time.Second, 0,
+		"passed passed passed", "",
 		func(s *faultScene) {
 			server := s.Serve("--topology", "single")
 			s.start(strings.Replace(armed, "ms: 90000", "ms: 2000", 1), "--uri", server.URI)
@@ -192,29 +196,34 @@ var faults = []fault{
 			s.run.Signal(syscall.SIGCONT)
 			s.end = w.free
 		}},
-	{"`utr` is paused for 65 s and continues", "the lock is lost, so the run ends as after a signal", 90 * time.Second, 3, "passed skipped skipped", "was lost",
+	{"`utr` is paused for 65 s and continues", "the lock is lost, so the run ends as after a signal", 90 * time.Second, 3,
+		"passed skipped skipped", "was lost",
 		func(s *faultScene) {
 			s.onSet()
 			s.run.Freeze()
 			time.AfterFunc(65*time.Second, func() { _ = s.run.Process.Signal(syscall.SIGCONT) })
 		}},
-	{"`utr` gets SIGKILL", "the next run on the deployment takes over the lock and turns fail points off", 10 * time.Second, -1, "", "",
+	{"`utr` gets SIGKILL", "the next run on the deployment takes over the lock and turns fail points off",
+		10 * time.Second, -1, "", "",
 		func(s *faultScene) {
 			server := s.onSet()
 			s.run.Signal(syscall.SIGKILL)
 			free := s.end
 			s.end = func() {
-				s.Place.Run("run", "--uri", server.URI, suiteFile(s.T, reads)).Want(0, "took over the lock", "turned off: failCommand")
+				s.Place.Run("run", "--uri", server.URI, suiteFile(s.T, reads)).Want(0, "took over the lock",
+					"turned off: failCommand")
 				free()
 				s.Empty()
 			}
 		}},
-	{"`utr` gets SIGINT while its proxy executes a fail point", "the lock is removed; the servers never had the fail point", 10 * time.Second, 3,
+	{"`utr` gets SIGINT while its proxy executes a fail point",
+		"the lock is removed; the servers never had the fail point", 10 * time.Second, 3,
 		"passed skipped skipped", "interrupted", func(s *faultScene) {
 			s.behind(s.Serve("--topology", "replicaset").URI)
 			s.run.Signal(syscall.SIGINT)
 		}},
-	{"`utr` gets SIGKILL while its proxy executes a fail point", "the next run takes over the lock; the servers never had the fail point",
+	{"`utr` gets SIGKILL while its proxy executes a fail point",
+		"the next run takes over the lock; the servers never had the fail point",
 		10 * time.Second, -1, "", "", func(s *faultScene) {
 			server := s.Serve("--topology", "replicaset")
 			s.behind(server.URI)
@@ -227,22 +236,27 @@ var faults = []fault{
 				s.Empty()
 			}
 		}},
-	{"`--deadline` is over", "as after a signal", 10 * time.Second, 3, "passed skipped skipped", "the run took longer than --deadline",
+	{"`--deadline` is over", "as after a signal", 10 * time.Second, 3, "passed skipped skipped",
+		"the run took longer than --deadline",
 		func(s *faultScene) { s.onSet("--deadline", "5s") }},
-	{"the only server is killed", "the test is broken; the rest does not run", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
+	{"the only server is killed", "the test is broken; the rest does not run", 25 * time.Second, 3,
+		"passed broken skipped", "stopped answering",
 		func(s *faultScene) { s.onBlocked("single").Signal(syscall.SIGKILL) }},
-	{"the only server behind the proxy is killed", "the same", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
+	{"the only server behind the proxy is killed", "the same", 25 * time.Second, 3, "passed broken skipped",
+		"stopped answering",
 		func(s *faultScene) {
 			server := s.Serve("--topology", "single")
 			s.behind(server.URI)
 			server.Signal(syscall.SIGKILL)
 			s.end = func() {}
 		}},
-	{"all members of a replica set are killed", "the same", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
+	{"all members of a replica set are killed", "the same", 25 * time.Second, 3, "passed broken skipped",
+		"stopped answering",
 		func(s *faultScene) { s.onBlocked("replicaset").Signal(syscall.SIGKILL) }},
 	{"all routers of a cluster are killed", "the same", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
 		func(s *faultScene) { s.onBlocked("sharded").Signal(syscall.SIGKILL) }},
-	{"a server of `--local` is killed", "the test is broken; the rest runs on another deployment", 25 * time.Second, 3, "passed broken passed", "stopped answering",
+	{"a server of `--local` is killed", "the test is broken; the rest runs on another deployment", 25 * time.Second, 3,
+		"passed broken passed", "stopped answering",
 		func(s *faultScene) {
 			s.start(blocked, "--local", release(s.T), "--topology", "single", "--auth", "off")
 			s.run.Line("passed blocked: first")
@@ -254,32 +268,40 @@ var faults = []fault{
 				testkit.Contains(s.T, s.run.Errors(), "the logs of the servers are in "+s.Temp)
 				kept, _ := filepath.Glob(filepath.Join(s.Temp, "utr-*", "*"))
 				logs, _ := filepath.Glob(filepath.Join(s.Temp, "utr-*", "*.log"))
-				testkit.Equal(s.T, fmt.Sprint("the ledger, what is kept, and logs: ", kept), fmt.Sprint(s.Entries(""), len(kept), len(logs)), "[] 2 2")
+				testkit.Equal(s.T, fmt.Sprint("the ledger, what is kept, and logs: ", kept),
+					fmt.Sprint(s.Entries(""), len(kept), len(logs)), "[] 2 2")
 			}
 		}},
-	{"the primary of a replica set is killed, and the driver retries on another member", "nothing: the test passes, and its fail point ended with the member",
+	{"the primary of a replica set is killed, and the driver retries on another member",
+		"nothing: the test passes, and its fail point ended with the member",
 		25 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
 			s.during(blocked, embedded.ReplicaSet, func(d *embedded.Deployment) error { return d.Kill(d.Primary()) })
 		}},
-	{"the same, and the driver does not retry", "the test is broken; the rest runs on the others", 25 * time.Second, 3, "passed broken passed", "stopped answering",
+	{"the same, and the driver does not retry", "the test is broken; the rest runs on the others", 25 * time.Second, 3,
+		"passed broken passed", "stopped answering",
 		func(s *faultScene) {
-			s.during(blocked, embedded.ReplicaSet, func(d *embedded.Deployment) error { return d.Kill(d.Primary()) }, "--uri-option", "retryReads=false")
+			s.during(blocked, embedded.ReplicaSet, func(d *embedded.Deployment) error { return d.Kill(d.Primary()) },
+				"--uri-option", "retryReads=false")
 		}},
-	{"the primary of a replica set behind the proxy is killed, and the driver retries", "nothing: the test passes, and its fail point ended with the member", 25 * time.Second, 0, "passed passed passed", "",
+	{"the primary of a replica set behind the proxy is killed, and the driver retries",
+		"nothing: the test passes, and its fail point ended with the member", 25 * time.Second, 0, "passed passed passed", "",
 		func(s *faultScene) {
 			d := s.embedded(embedded.Options{Topology: embedded.ReplicaSet})
 			s.behind(d.URI())
 			testkit.Check(s.T, d.Kill(d.Primary()))
 			s.end = func() {}
 		}},
-	{"another member becomes primary, and the driver retries", "nothing: the test passes", 25 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
-		s.during(delayed, embedded.ReplicaSet, (*embedded.Deployment).StepDown)
-	}},
-	{"the same, and the driver does not retry", "the test failed, and the reason names the election", 25 * time.Second, 1, "passed failed passed",
+	{"another member becomes primary, and the driver retries", "nothing: the test passes", 25 * time.Second, 0,
+		"passed passed passed", "", func(s *faultScene) {
+			s.during(delayed, embedded.ReplicaSet, (*embedded.Deployment).StepDown)
+		}},
+	{"the same, and the driver does not retry", "the test failed, and the reason names the election", 25 * time.Second, 1,
+		"passed failed passed",
 		"the primary changed during the test", func(s *faultScene) {
 			s.during(delayed, embedded.ReplicaSet, (*embedded.Deployment).StepDown, "--uri-option", "retryReads=false")
 		}},
-	{"a replica set has no primary, and its members answer", "the test is broken; the rest does not run", 25 * time.Second, 3, "passed broken skipped", "has no primary",
+	{"a replica set has no primary, and its members answer", "the test is broken; the rest does not run", 25 * time.Second,
+		3, "passed broken skipped", "has no primary",
 		func(s *faultScene) {
 			s.during(blocked, embedded.ReplicaSet, func(d *embedded.Deployment) error {
 				primary := d.Primary()
@@ -292,51 +314,58 @@ var faults = []fault{
 		testkit.Check(s.T, errors.Join(d.Kill(d.Hosts()[0]), d.Kill(d.Hosts()[1])))
 		s.start(blocked, "--uri", d.URI())
 	}},
-	{"a secondary is paused", "nothing: tests may take ten times as long", 25 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
-		pid := s.onLocal(delayed)[0]
-		testkit.Check(s.T, syscall.Kill(pid, syscall.SIGSTOP))
-	}},
-	{"a server is restarted, and the driver does not retry", "the test is broken; the rest runs", 25 * time.Second, 3, "passed broken passed", "was restarted",
+	{"a secondary is paused", "nothing: tests may take ten times as long", 25 * time.Second, 0, "passed passed passed", "",
+		func(s *faultScene) {
+			pid := s.onLocal(delayed)[0]
+			testkit.Check(s.T, syscall.Kill(pid, syscall.SIGSTOP))
+		}},
+	{"a server is restarted, and the driver does not retry", "the test is broken; the rest runs", 25 * time.Second, 3,
+		"passed broken passed", "was restarted",
 		func(s *faultScene) {
 			s.during(blocked, embedded.Standalone, func(d *embedded.Deployment) error {
 				return errors.Join(d.Kill(d.Hosts()[0]), d.Restart(d.Hosts()[0]))
 			}, "--uri-option", "retryReads=false")
 		}},
-	{"one router of several is down at the start", "nothing: it is left out", 10 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
-		d := s.embedded(embedded.Options{Topology: embedded.Sharded})
-		testkit.Check(s.T, d.Kill(d.Hosts()[0]))
-		s.start(quick, "--uri", d.URI())
-		s.end = func() { testkit.Contains(s.T, s.run.Errors(), "the mongos "+d.Hosts()[0]+" is left out") }
-	}},
-	{"one router of several is killed", "the test is broken; the rest runs on the others", 25 * time.Second, 3, "passed broken passed", "stopped answering",
+	{"one router of several is down at the start", "nothing: it is left out", 10 * time.Second, 0, "passed passed passed",
+		"", func(s *faultScene) {
+			d := s.embedded(embedded.Options{Topology: embedded.Sharded})
+			testkit.Check(s.T, d.Kill(d.Hosts()[0]))
+			s.start(quick, "--uri", d.URI())
+			s.end = func() { testkit.Contains(s.T, s.run.Errors(), "the mongos "+d.Hosts()[0]+" is left out") }
+		}},
+	{"one router of several is killed", "the test is broken; the rest runs on the others", 25 * time.Second, 3,
+		"passed broken passed", "stopped answering",
 		func(s *faultScene) {
 			s.during(blocked, embedded.Sharded, func(d *embedded.Deployment) error { return d.Kill(d.Hosts()[0]) })
 		}},
 	{"nothing listens", "nothing runs", 10 * time.Second, 3, none, "nothing listens there",
 		func(s *faultScene) { s.start(blocked, "--uri", "mongodb://127.0.0.1:1/") }},
-	{"something listens and does not answer", "nothing runs", 15 * time.Second, 3, none, "it does not answer", func(s *faultScene) {
-		silent, err := net.Listen("tcp", "127.0.0.1:0")
-		testkit.Check(s.T, err)
-		s.Cleanup(func() { _ = silent.Close() })
-		s.start(blocked, "--uri", "mongodb://"+silent.Addr().String())
-	}},
+	{"something listens and does not answer", "nothing runs", 15 * time.Second, 3, none, "it does not answer",
+		func(s *faultScene) {
+			silent, err := net.Listen("tcp", "127.0.0.1:0")
+			testkit.Check(s.T, err)
+			s.Cleanup(func() { _ = silent.Close() })
+			s.start(blocked, "--uri", "mongodb://"+silent.Addr().String())
+		}},
 	{"the password is wrong", "nothing runs", 15 * time.Second, 3, none, "user or password is wrong", func(s *faultScene) {
 		d := s.embedded(embedded.Options{Users: []embedded.User{{Name: "ann", Password: testkit.Secret}}})
 		s.start(blocked, "--uri", strings.Replace(d.URI(), "ann:", "bob:", 1))
 	}},
-	{"a fail point of an earlier run is on", "it is turned off, and the run continues", 10 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
-		server := s.Serve("--topology", "replicaset")
-		w := newWitness(s.T, server.URI)
-		_, err := w.run(bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
-			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "errorCode", Value: 8}}}})
-		testkit.Check(s.T, err)
-		s.start(quick, "--uri", server.URI)
-		s.end = func() {
-			testkit.Contains(s.T, s.run.Errors(), "left over from an earlier run, and turned off: failCommand was on")
-			w.free()
-		}
-	}},
-	{"another run uses the deployment", "nothing runs, and the other run continues", 10 * time.Second, 3, none, "is in use by a run on host",
+	{"a fail point of an earlier run is on", "it is turned off, and the run continues", 10 * time.Second, 0,
+		"passed passed passed", "", func(s *faultScene) {
+			server := s.Serve("--topology", "replicaset")
+			w := newWitness(s.T, server.URI)
+			_, err := w.run(bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
+				{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "errorCode", Value: 8}}}})
+			testkit.Check(s.T, err)
+			s.start(quick, "--uri", server.URI)
+			s.end = func() {
+				testkit.Contains(s.T, s.run.Errors(), "left over from an earlier run, and turned off: failCommand was on")
+				w.free()
+			}
+		}},
+	{"another run uses the deployment", "nothing runs, and the other run continues", 10 * time.Second, 3, none,
+		"is in use by a run on host",
 		func(s *faultScene) {
 			server := s.onSet()
 			other := s.run
@@ -349,7 +378,8 @@ var faults = []fault{
 				free()
 			}
 		}},
-	{"a collection that a suite names contains documents that `utr` did not write", "nothing runs, and nothing is changed", 10 * time.Second, 3, none, "documents that utr did not write",
+	{"a collection that a suite names contains documents that `utr` did not write", "nothing runs, and nothing is changed",
+		10 * time.Second, 3, none, "documents that utr did not write",
 		func(s *faultScene) {
 			server := s.Serve("--topology", "replicaset")
 			w := newWitness(s.T, server.URI)
@@ -364,17 +394,20 @@ var faults = []fault{
 				w.free()
 			}
 		}},
-	{"the user has no role", "nothing runs, and the error names the right", 10 * time.Second, 3, none, "not authorized to read enableTestCommands",
+	{"the user has no role", "nothing runs, and the error names the right", 10 * time.Second, 3, none,
+		"not authorized to read enableTestCommands",
 		func(s *faultScene) { s.as() }},
 	{"the user may only read", "the same", 10 * time.Second, 3, none, "may not drop collections of the database db",
 		func(s *faultScene) { s.as("readAnyDatabase", "clusterMonitor") }},
-	{"the user may write only another database", "the same", 10 * time.Second, 3, none, "may not drop collections of the database db",
+	{"the user may write only another database", "the same", 10 * time.Second, 3, none,
+		"may not drop collections of the database db",
 		func(s *faultScene) {
 			s.as("clusterMonitor", bson.D{{Key: "role", Value: "readWrite"}, {Key: "db", Value: "other"}})
 		}},
 	{"the orchestration service does not answer", "nothing runs", 10 * time.Second, 3, none, "connection refused",
 		func(s *faultScene) { s.start(blocked, "--orchestration", "http://127.0.0.1:1", "--cluster", "single") }},
-	{"the orchestration service fails to create the first cluster, once", "it is asked again", 60 * time.Second, 0, "passed passed passed", "",
+	{"the orchestration service fails to create the first cluster, once", "it is asked again", 60 * time.Second, 0,
+		"passed passed passed", "",
 		func(s *faultScene) {
 			service, failed := fakemo.Start(s.T), false
 			service.Misbehave(func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
@@ -388,16 +421,18 @@ var faults = []fault{
 			s.start(quick, "--orchestration", service.URL, "--cluster", "single")
 			s.end = func() { testkit.Equal(s.T, "remaining clusters", service.Clusters(), "[]") }
 		}},
-	{"the orchestration service takes 2 s to answer", "nothing: the run waits for it", 60 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
-		service := fakemo.Start(s.T)
-		service.Misbehave(func(string, string, http.ResponseWriter, *http.Request) bool {
-			time.Sleep(2 * time.Second)
-			return false
-		})
-		s.start(quick, "--orchestration", service.URL, "--cluster", "single")
-		s.end = func() { testkit.Equal(s.T, "remaining clusters", service.Clusters(), "[]") }
-	}},
-	{"the orchestration service does not delete a cluster", "the run names it, `utr clean` removes it later", 60 * time.Second, 3, "passed skipped skipped", "interrupted",
+	{"the orchestration service takes 2 s to answer", "nothing: the run waits for it", 60 * time.Second, 0,
+		"passed passed passed", "", func(s *faultScene) {
+			service := fakemo.Start(s.T)
+			service.Misbehave(func(string, string, http.ResponseWriter, *http.Request) bool {
+				time.Sleep(2 * time.Second)
+				return false
+			})
+			s.start(quick, "--orchestration", service.URL, "--cluster", "single")
+			s.end = func() { testkit.Equal(s.T, "remaining clusters", service.Clusters(), "[]") }
+		}},
+	{"the orchestration service does not delete a cluster", "the run names it, `utr clean` removes it later",
+		60 * time.Second, 3, "passed skipped skipped", "interrupted",
 		func(s *faultScene) {
 			service := fakemo.Start(s.T)
 			s.second("--orchestration", service.URL, "--cluster", "single")
@@ -415,21 +450,23 @@ var faults = []fault{
 				s.Empty()
 			}
 		}},
-	{"the orchestration service hangs while a cluster is deleted", "the same", 150 * time.Second, 3, "passed skipped skipped", "interrupted", func(s *faultScene) {
-		service := fakemo.Start(s.T)
-		s.second("--orchestration", service.URL, "--cluster", "single")
-		service.Misbehave(func(_, _ string, _ http.ResponseWriter, r *http.Request) bool {
-			<-r.Context().Done()
-			return true
-		})
-		s.run.Signal(syscall.SIGTERM)
-		s.end = func() {
-			service.Misbehave(nil)
-			s.Place.Run("clean").Want(0, "removed 1, left 0")
-			s.Empty()
-		}
-	}},
-	{"one of two existing clusters of an orchestration service dies", "the test is broken; the rest runs on the other", 25 * time.Second, 3, "passed broken passed", "stopped answering",
+	{"the orchestration service hangs while a cluster is deleted", "the same", 150 * time.Second, 3,
+		"passed skipped skipped", "interrupted", func(s *faultScene) {
+			service := fakemo.Start(s.T)
+			s.second("--orchestration", service.URL, "--cluster", "single")
+			service.Misbehave(func(_, _ string, _ http.ResponseWriter, r *http.Request) bool {
+				<-r.Context().Done()
+				return true
+			})
+			s.run.Signal(syscall.SIGTERM)
+			s.end = func() {
+				service.Misbehave(nil)
+				s.Place.Run("clean").Want(0, "removed 1, left 0")
+				s.Empty()
+			}
+		}},
+	{"one of two existing clusters of an orchestration service dies", "the test is broken; the rest runs on the other",
+		25 * time.Second, 3, "passed broken passed", "stopped answering",
 		func(s *faultScene) {
 			service := fakemo.Start(s.T)
 			service.Add(s.T, "servers", "a", embedded.Options{})
@@ -440,11 +477,13 @@ var faults = []fault{
 			service.Kill("servers/a")
 			s.end = func() { testkit.Equal(s.T, "remaining clusters", len(service.Clusters()), 2) }
 		}},
-	{"a report cannot be written", "nothing runs, and the other reports say so", 10 * time.Second, 3, "", "cannot write a report", func(s *faultScene) {
-		s.start(quick, "--topology", "single", "--json", filepath.Join(s.dir, "missing", "report.json"))
-		s.kinds = s.kinds[1:]
-	}},
-	{"the disk of a report is full", "the run finishes; the error names that report, which is incomplete", 10 * time.Second, 3, "passed passed passed", "",
+	{"a report cannot be written", "nothing runs, and the other reports say so", 10 * time.Second, 3, "",
+		"cannot write a report", func(s *faultScene) {
+			s.start(quick, "--topology", "single", "--json", filepath.Join(s.dir, "missing", "report.json"))
+			s.kinds = s.kinds[1:]
+		}},
+	{"the disk of a report is full", "the run finishes; the error names that report, which is incomplete",
+		10 * time.Second, 3, "passed passed passed", "",
 		func(s *faultScene) {
 			if _, err := os.Stat("/dev/full"); err != nil {
 				s.Skip("not verified: no /dev/full")
@@ -455,21 +494,25 @@ var faults = []fault{
 				testkit.Contains(s.T, s.run.Errors(), "writing the report to /dev/full: write /dev/full: no space left on device")
 			}
 		}},
-	{"the disk of `--results` is full for a cell of a matrix", "its tests do not count; the other cells run", 20 * time.Second, 3,
+	{"the disk of `--results` is full for a cell of a matrix", "its tests do not count; the other cells run",
+		20 * time.Second, 3,
 		"skipped skipped skipped passed", "file too large", func(s *faultScene) {
 			long := strings.NewReplacer("first", strings.Repeat("first ", 900), "ms: 90000", "ms: 1").Replace(armed)
-			file := suiteFile(s.T, "clusters: {name: c, embedded: single}\nsuites: [{name: long, paths: ["+suiteFile(s.T, long)+"]}, smoke]\n")
+			file := suiteFile(s.T, "clusters: {name: c, embedded: single}\nsuites: [{name: long, paths: ["+suiteFile(s.T,
+				long)+"]}, smoke]\n")
 			s.kinds = []string{"markdown"} // others of this cell do not fit
 			s.run = s.Launch(exec.Command("sh", "-c", `ulimit -f 8 && exec "$@"`, "sh", utrtest.Command(s.T), "matrix", file,
 				"--results", filepath.Join(s.dir, "results"), "--markdown", filepath.Join(s.dir, "report.markdown")))
 		}},
-	{"the process of a cell of a matrix is killed", "its other tests are skipped; the other cells run", 20 * time.Second, 3,
+	{"the process of a cell of a matrix is killed", "its other tests are skipped; the other cells run",
+		20 * time.Second, 3,
 		"passed passed skipped skipped passed", "its process died: signal: killed", func(s *faultScene) {
 			n := nightAt(s.T, s.Place)
 			s.run = n.begin(reportFiles(s.dir)...)
 			testkit.Check(s.T, syscall.Kill(child(s.T, s.run), syscall.SIGKILL))
 		}},
-	{"the network to the deployment blocks", "the test is broken; the rest does not run", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
+	{"the network to the deployment blocks", "the test is broken; the rest does not run", 25 * time.Second, 3,
+		"passed broken skipped", "stopped answering",
 		func(s *faultScene) { s.onBlocked("single").Freeze() }},
 }
 

@@ -29,9 +29,11 @@ func many() string {
 // A file that had an earlier report says that this run has not finished.
 func TestQuotaForReports(t *testing.T) {
 	dir := t.TempDir()
-	earlier, fresh, small := filepath.Join(dir, "earlier.json"), filepath.Join(dir, "fresh.tap"), filepath.Join(dir, "small.svg")
+	earlier, fresh, small := filepath.Join(dir, "earlier.json"), filepath.Join(dir, "fresh.tap"), filepath.Join(dir,
+		"small.svg")
 	testkit.Check(t, os.WriteFile(earlier, []byte("earlier"), 0o600))
-	end := utrtest.NewPlace(t).Launch(exec.Command("sh", "-c", `ulimit -f 8 || exit 99; exec "$@"`, "sh", utrtest.Command(t),
+	end := utrtest.NewPlace(t).Launch(exec.Command("sh", "-c", `ulimit -f 8 || exit 99; exec "$@"`, "sh",
+		utrtest.Command(t),
 		"run", "--topology", "single", "--json", earlier, "--tap", fresh, "--badge", small, suiteFile(t, many()))).End()
 	if end.Code == 99 {
 		t.Skip("not verified: this shell cannot limit file sizes")

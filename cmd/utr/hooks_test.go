@@ -15,8 +15,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// pre-commit runs each hook of .pre-commit-hooks.yaml on a good suite and on a bad one. Here utr is on the path; for users,
-// pre-commit builds it.
+// pre-commit runs each hook of .pre-commit-hooks.yaml on a good suite and on a bad one. Here utr is on the path; for
+// users, pre-commit builds it.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	program, manifest := testkit.PreCommit(t), filepath.Join(testkit.Root(t), ".pre-commit-hooks.yaml")
@@ -54,17 +54,21 @@ func TestHooks(t *testing.T) {
 	}
 	must("git", "init", "--quiet")
 	good := "description: a\n\nschemaVersion: \"1.0\"\n\ntests:\n  - description: b\n    operations: []\n"
-	write(map[string]string{".pre-commit-config.yaml": string(config), "other.yml": "a: [not, a, suite]\n", "suites/a.yml": good})
+	write(map[string]string{".pre-commit-config.yaml": string(config), "other.yml": "a: [not, a, suite]\n",
+		"suites/a.yml": good})
 	must(utrtest.Command(t), "convert", filepath.Join(dir, "suites"))
 	must("git", "add", "--all")
 	out, err := command(program, "run", "--all-files", "--verbose")
 	testkit.Equal(t, "good suites: "+out, err, nil)
 	testkit.Equal(t, "hooks that passed", strings.Count(out, "Passed\n"), len(hooks))
 	bad := map[string]struct{ reason, text, says string }{
-		"utr-validate":       {"an unknown key", good + "more: 1\n", "more"},
-		"utr-fmt":            {"another layout", strings.Replace(good, "\n  - ", "\n-   ", 1), "files were modified by this hook"},
-		"utr-convert":        {"a stale JSON file", strings.Replace(good, "description: b", "description: c", 1), "1 JSON files out of date"},
-		"utr-schema-version": {"a version that is not needed", strings.Replace(good, "1.0", "1.4", 1), `declares "1.4", needs only 1.0`},
+		"utr-validate": {"an unknown key", good + "more: 1\n", "more"},
+		"utr-fmt": {"another layout", strings.Replace(good, "\n  - ", "\n-   ", 1),
+			"files were modified by this hook"},
+		"utr-convert": {"a stale JSON file", strings.Replace(good, "description: b", "description: c", 1),
+			"1 JSON files out of date"},
+		"utr-schema-version": {"a version that is not needed", strings.Replace(good, "1.0", "1.4", 1),
+			`declares "1.4", needs only 1.0`},
 	}
 	testkit.Equal(t, "hooks", len(hooks), len(bad))
 	for id, r := range bad {

@@ -123,7 +123,8 @@ func (w witness) sees() {
 // holder returns the process id in the lock document, or 0.
 func (w witness) holder() int64 {
 	w.t.Helper()
-	lock, err := w.Database("utr").Collection("lock").FindOne(testkit.Context(w.t), bson.D{{Key: "_id", Value: "run"}}).Raw()
+	lock, err := w.Database("utr").Collection("lock").FindOne(testkit.Context(w.t),
+		bson.D{{Key: "_id", Value: "run"}}).Raw()
 	if err != nil {
 		return 0
 	}

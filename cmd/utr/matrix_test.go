@@ -96,7 +96,8 @@ func TestNightIsInterrupted(t *testing.T) {
 	testkit.Contains(t, log, "interrupted: 1 of 3 tests ran") // it was not killed
 	testkit.Contains(t, testkit.Read(t, junit), `[c_reference_again]" time="0.000">`,
 		`<skipped message="not run: interrupted before it began">`,
-		`<testcase name="the run" classname="utr" time="0.000">`, `<testcase name="cell c_reference_again" classname="utr" time="0.000">`,
+		`<testcase name="the run" classname="utr" time="0.000">`,
+		`<testcase name="cell c_reference_again" classname="utr" time="0.000">`,
 		`<error message="interrupted before it began" type="broken">`)
 	n.resume("smoke|again").Want(0, "2 cells, 1 of them already finished", "\n2 passed, 0 failed, 0 skipped")
 }
@@ -130,8 +131,11 @@ func TestNightNamesWhatIsLeft(t *testing.T) {
 	})
 	n.replace("embedded: single", "orchestration: {url: '"+s.URL+"', cluster: single}")
 	for end, signal := range map[string]func(*utrtest.Process){
-		"interrupted; ":                      func(u *utrtest.Process) { u.Signal(syscall.SIGTERM) },
-		"its process died: signal: killed; ": func(u *utrtest.Process) { testkit.Check(t, syscall.Kill(child(t, u), syscall.SIGKILL)) },
+		"interrupted; ": func(u *utrtest.Process) { u.Signal(syscall.SIGTERM) },
+		"its process died: signal: killed; ": func(u *utrtest.Process) {
+			testkit.Check(t,
+				syscall.Kill(child(t, u), syscall.SIGKILL))
+		},
 	} {
 		_ = os.RemoveAll(n.results) // otherwise begin would find the earlier report
 		u := n.begin("--only", "slow")

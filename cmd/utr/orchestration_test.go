@@ -27,8 +27,10 @@ func TestOrchestrationEndToEnd(t *testing.T) {
 	testkit.Check(t, os.WriteFile(mine, []byte(text), 0o600))
 	failing := suiteFile(t, misread)
 	end := p.Run("run", "-v", "--events", "--topology", "all", "--orchestration", s.URL,
-		"--cluster", "sharded-auth", "--cluster", mine, "--cluster", "single", "--clusters", "2", "--json", report, "--html", page,
-		"--uri-option", "compressors=zlib", suiteFile(t, reads), failing).Want(1, failing+":11:", "\n3 passed, 3 failed, 0 skipped")
+		"--cluster", "sharded-auth", "--cluster", mine, "--cluster", "single", "--clusters", "2", "--json", report,
+		"--html", page,
+		"--uri-option", "compressors=zlib", suiteFile(t, reads), failing).Want(1, failing+":11:",
+		"\n3 passed, 3 failed, 0 skipped")
 	testkit.Equal(t, "remaining clusters", s.Clusters(), "[]")
 	p.Empty()
 	secrets := []string{"p@ss/w:rd%", "p%40ss%2Fw%3Ard%25", "s3cretkey"}
@@ -72,8 +74,8 @@ func TestSweptFromElsewhere(t *testing.T) {
 
 // With the real mongo-orchestration and our own mongod and mongos: suites pass on clusters that share the work, and
 // through the proxy for fail points in front of load balancers; everything is removed except a data folder that a
-// configuration names, and utr clean removes the cluster that a killed run was creating. soak/orchestration covers other
-// kinds of clusters and other ends of a run.
+// configuration names, and utr clean removes the cluster that a killed run was creating. soak/orchestration covers
+// other kinds of clusters and other ends of a run.
 func TestMongoOrchestration(t *testing.T) {
 	t.Parallel()
 	o := utrtest.Orchestrate(t)

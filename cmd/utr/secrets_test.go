@@ -33,8 +33,10 @@ func leaks(user, password string) []string {
 	_ = xml.EscapeText(&escaped, []byte(password))
 	digest := md5.Sum([]byte(user + ":mongo:" + password)) // SCRAM-SHA-1
 	forms := []string{
-		password, password[:6], url.QueryEscape(password), url.PathEscape(password), url.UserPassword("", password).String()[1:],
-		strings.Trim(string(quoted), `"`), escaped.String(), html.EscapeString(password), strings.ReplaceAll(password, `'`, `'\''`),
+		password, password[:6], url.QueryEscape(password), url.PathEscape(password),
+		url.UserPassword("", password).String()[1:],
+		strings.Trim(string(quoted), `"`), escaped.String(), html.EscapeString(password),
+		strings.ReplaceAll(password, `'`, `'\''`),
 		hex.EncodeToString([]byte(password)), hex.EncodeToString(digest[:]),
 	}
 	// The base64 form depends on preceding bytes: PLAIN sends user NUL password, Basic user:password.
@@ -147,7 +149,8 @@ func TestPasswordIsNowhere(t *testing.T) {
 		{"a server without TLS", 3, option("serverSelectionTimeoutMS=200&tls=true")},
 		{"nothing listens", 3, "mongodb://" + right + "127.0.0.1:1/?serverSelectionTimeoutMS=100"},
 		{"a wrong password", 3, strings.Replace(uri, right, url.UserPassword(user, password+"x").String()+"@", 1)},
-		{"a missing key file", 2, option("tls=true&tlsCertificateKeyFile=nowhere.pem&tlsCertificateKeyFilePassword=" + url.QueryEscape(keyFile))},
+		{"a missing key file", 2, option("tls=true&tlsCertificateKeyFile=nowhere.pem&tlsCertificateKeyFilePassword=" +
+			url.QueryEscape(keyFile))},
 		{"a token", 3, option("serverSelectionTimeoutMS=100&authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:" + url.QueryEscape(keyFile))},
 	} {
 		said[r.reason+", by --uri"] = p.Run("run", suite, "--uri", r.uri).Want(r.code).All()
@@ -194,7 +197,8 @@ suites: {name: s, paths: [%[3]s, %[4]s]}
 defaults:
   jobs: 1
   uri-options: {tlsCertificateKeyFilePassword: %[5]q, proxyHost: h, proxyPassword: %[6]q, sslClientCertificateKeyPassword: %[7]q}
-`, secrets["service"], secrets["token"], suiteFile(t, sensitive), suiteFile(t, armed), secrets["key"], secrets["proxy"], secrets["older"]))
+`, secrets["service"], secrets["token"], suiteFile(t, sensitive), suiteFile(t, armed), secrets["key"], secrets["proxy"],
+		secrets["older"]))
 	set, said := suiteFile(t, "--set=MINE="+w.uri+"\n"), outputs{}
 	said["the plan"] = p.Run("matrix", "@"+set, file, "--dry-run", "-v").Want(0, "tlsCertificateKeyFilePassword=***").All()
 	night := p.Start(append([]string{"matrix", "@" + set, file, "--results", results}, reports...)...)

@@ -118,7 +118,8 @@ func refusal(reply bson.Raw) error {
 // it (Retryable Reads, "Retryable Error"; Change Streams, "Resumable Error").
 var passing = []int32{
 	codes.HostUnreachable, codes.HostNotFound, codes.NetworkTimeout, codes.ShutdownInProgress,
-	codes.FailedToSatisfyReadPreference, codes.ReadConcernMajorityNotAvailableYet, codes.PrimarySteppedDown, codes.ExceededTimeLimit,
+	codes.FailedToSatisfyReadPreference, codes.ReadConcernMajorityNotAvailableYet, codes.PrimarySteppedDown,
+	codes.ExceededTimeLimit,
 	codes.SocketException, codes.NotWritablePrimary, codes.InterruptedAtShutdown, codes.InterruptedDueToReplStateChange,
 	codes.NotPrimaryNoSecondaryOk, codes.NotPrimaryOrSecondary,
 }

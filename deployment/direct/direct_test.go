@@ -85,7 +85,8 @@ func TestReplies(t *testing.T) {
 // An answer is told from a network error, also if it has no code, as those of other vendors' servers.
 func TestAnswers(t *testing.T) {
 	answer := func(code int32, message string) error {
-		return refusal(testkit.Raw(t, bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: code}, {Key: "errmsg", Value: message}}))
+		return refusal(testkit.Raw(t, bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: code},
+			{Key: "errmsg", Value: message}}))
 	}
 	for _, r := range []struct {
 		reason          string
@@ -97,7 +98,8 @@ func TestAnswers(t *testing.T) {
 		{"the message of servers without codes", answer(0, "ns not found"), true, true},
 		{"another code", answer(59, "no such command: 'drop'"), true, false},
 		{"another message", answer(0, "not now"), true, false},
-		{"a driver's network error", mongo.CommandError{Message: "ns not found: EOF", Labels: []string{"NetworkError"}}, false, false},
+		{"a driver's network error", mongo.CommandError{Message: "ns not found: EOF", Labels: []string{"NetworkError"}},
+			false, false},
 		{"another error", errors.New("EOF"), false, false},
 	} {
 		testkit.Equal(t, r.reason, []bool{Refused(r.err), Absent(r.err)}, []bool{r.refused, r.absent})

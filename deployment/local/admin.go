@@ -40,7 +40,8 @@ func (s *server) runAs(ctx context.Context, who *options.Credential, command bso
 
 // withLimit bounds one command.
 func withLimit(ctx context.Context, on string, command bson.D) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, commandLimit, fmt.Errorf("%s did not answer %s within %s", on, command[0].Key, commandLimit))
+	return context.WithTimeoutCause(ctx, commandLimit,
+		fmt.Errorf("%s did not answer %s within %s", on, command[0].Key, commandLimit))
 }
 
 // runBy runs a command with a client of the driver, which supports authentication and load balancers.
@@ -154,22 +155,23 @@ func initiate(ctx context.Context, set Set, members []*server) error {
 		return err
 	}
 	var steppedUp time.Time
-	return await(ctx, "replica set "+set.Name+" to have a primary and "+plural.Of(len(members)-1, "secondary"), func(ctx context.Context) error {
-		replies := make([]direct.Hello, len(members))
-		for i, m := range members {
-			if replies[i], err = m.hello(ctx); err != nil {
-				return fmt.Errorf("%s: %w", m.Name, err)
+	return await(ctx, "replica set "+set.Name+" to have a primary and "+plural.Of(len(members)-1, "secondary"),
+		func(ctx context.Context) error {
+			replies := make([]direct.Hello, len(members))
+			for i, m := range members {
+				if replies[i], err = m.hello(ctx); err != nil {
+					return fmt.Errorf("%s: %w", m.Name, err)
+				}
 			}
-		}
-		missing, elected := lacks(replies)
-		// Without replSetStepUp, the first election starts only after the election timeout of 10 s, except in a
-		// set of one. It fails until the other members know the configuration; so it is repeated.
-		if missing != nil && len(members) > 1 && !elected && time.Since(steppedUp) > stepUpPause {
-			_ = members[0].stepUp(ctx)
-			steppedUp = time.Now()
-		}
-		return missing
-	})
+			missing, elected := lacks(replies)
+			// Without replSetStepUp, the first election starts only after the election timeout of 10 s, except in a
+			// set of one. It fails until the other members know the configuration; so it is repeated.
+			if missing != nil && len(members) > 1 && !elected && time.Since(steppedUp) > stepUpPause {
+				_ = members[0].stepUp(ctx)
+				steppedUp = time.Now()
+			}
+			return missing
+		})
 }
 
 // stepUp sends replSetStepUp. With access control, only the members' internal user __system of the database
@@ -177,7 +179,8 @@ func initiate(ctx context.Context, set Set, members []*server) error {
 func (s *server) stepUp(ctx context.Context) error {
 	var system *options.Credential
 	if s.key != "" {
-		system = &options.Credential{AuthMechanism: "SCRAM-SHA-256", Username: "__system", Password: s.key, AuthSource: "local"}
+		system = &options.Credential{AuthMechanism: "SCRAM-SHA-256", Username: "__system", Password: s.key,
+			AuthSource: "local"}
 	}
 	return s.runAs(ctx, system, bson.D{{Key: "replSetStepUp", Value: 1}})
 }
@@ -206,7 +209,8 @@ func lacks(replies []direct.Hello) (missing error, elected bool) {
 // codes, so no error is treated as permanent.
 func (s *server) addShard(ctx context.Context, user *options.Credential, set Set, hosts []string) error {
 	command := bson.D{{Key: "addShard", Value: set.Name + "/" + strings.Join(hosts, ",")}, {Key: "name", Value: set.Name}}
-	return await(ctx, set.Name+" to be added as a shard", func(ctx context.Context) error { return s.runAs(ctx, user, command) })
+	return await(ctx, set.Name+" to be added as a shard",
+		func(ctx context.Context) error { return s.runAs(ctx, user, command) })
 }
 
 // createUser creates the first user through the localhost exception, with a write concern.
@@ -265,7 +269,8 @@ func await(ctx context.Context, what string, try func(context.Context) error) er
 			case <-ctx.Done():
 			}
 		}
-		return fmt.Errorf("waited %s for %s: %w (last error: %s)", time.Since(begun).Round(time.Millisecond), what, context.Cause(ctx), last)
+		return fmt.Errorf("waited %s for %s: %w (last error: %s)", time.Since(begun).Round(time.Millisecond), what,
+			context.Cause(ctx), last)
 	}
 }
 

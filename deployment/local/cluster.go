@@ -207,7 +207,8 @@ func (c *Cluster) members(set string) []*server {
 
 // entries returns the servers that clients connect to.
 func (c *Cluster) entries() []*server {
-	return slices.DeleteFunc(slices.Clone(c.servers), func(s *server) bool { return s.Role == RoleConfig || s.Role == RoleShard })
+	return slices.DeleteFunc(slices.Clone(c.servers),
+		func(s *server) bool { return s.Role == RoleConfig || s.Role == RoleShard })
 }
 
 func addresses(servers []*server) (all []string) {
@@ -218,7 +219,8 @@ func addresses(servers []*server) (all []string) {
 }
 
 func (c *Cluster) initiate(ctx context.Context) error {
-	return together(ctx, c.plan.Sets, func(set Set, ctx context.Context) error { return initiate(ctx, set, c.members(set.Name)) })
+	return together(ctx, c.plan.Sets,
+		func(set Set, ctx context.Context) error { return initiate(ctx, set, c.members(set.Name)) })
 }
 
 // addShards adds all shards through the first mongos.
@@ -251,7 +253,8 @@ func (c *Cluster) writeSecrets(context.Context) (err error) {
 	if !c.options.Shape.TLS {
 		return nil
 	}
-	c.place.CA, c.place.Certificate = filepath.Join(c.Folder(), certificate.CAFile), filepath.Join(c.Folder(), certificate.ServerFile)
+	c.place.CA, c.place.Certificate = filepath.Join(c.Folder(), certificate.CAFile), filepath.Join(c.Folder(),
+		certificate.ServerFile)
 	c.secure, err = certificate.Write(c.Folder())
 	return err
 }

@@ -36,7 +36,8 @@ func TestTopologies(t *testing.T) {
 		{"members with users", Shape{Topology: ReplicaSet, Auth: true}, 3, 3, "mongodb://utr:PASSWORD@HOSTS/?replicaSet=rs0"},
 		{"routers with users and TLS", Shape{Topology: Sharded, Auth: true, TLS: true}, 4, 2,
 			"mongodb://utr:PASSWORD@HOSTS/?tls=true&tlsCAFile="},
-		{"routers behind a load balancer", Shape{Topology: LoadBalanced, Mongoses: 1}, 3, 1, "mongodb://HOSTS/?loadBalanced=true"},
+		{"routers behind a load balancer", Shape{Topology: LoadBalanced, Mongoses: 1}, 3, 1,
+			"mongodb://HOSTS/?loadBalanced=true"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			b := newBench(t, "whole")
@@ -65,7 +66,8 @@ func TestTopologies(t *testing.T) {
 				return
 			}
 			testkit.Check(t, c.Close())
-			testkit.Equal(t, "files and entries", []any{b.files(), b.entries()}, []any{[]string{filepath.Join(c.Folder(), "mongod.log")}, 0})
+			testkit.Equal(t, "files and entries", []any{b.files(), b.entries()},
+				[]any{[]string{filepath.Join(c.Folder(), "mongod.log")}, 0})
 			testkit.Check(t, os.RemoveAll(c.Folder()))
 			b.empty()
 		})
@@ -85,8 +87,10 @@ func TestStartFails(t *testing.T) {
 				"    Error parsing command line: unrecognised option '--nounixsocket'", "the logs of the servers are in "}},
 		{"does not listen", 300 * time.Millisecond, 1,
 			[]string{"waited ", "for mongod to answer on 127.0.0.1:", "the start timed out after 300ms", "refused"}},
-		{"does not answer", 3 * time.Second, 1, []string{"waited ", "for mongod to answer on 127.0.0.1:", "the start timed out after 3s"}},
-		{"never has a port", testkit.Patience, portConflicts, []string{"mongod ended: exit status 14", "a line of a back trace"}},
+		{"does not answer", 3 * time.Second, 1,
+			[]string{"waited ", "for mongod to answer on 127.0.0.1:", "the start timed out after 3s"}},
+		{"never has a port", testkit.Patience, portConflicts,
+			[]string{"mongod ended: exit status 14", "a line of a back trace"}},
 	} {
 		t.Run(r.flaw, func(t *testing.T) {
 			b := newBench(t, r.flaw)
@@ -103,7 +107,8 @@ func TestStartFails(t *testing.T) {
 			if !errors.As(err, &failed) {
 				t.Fatalf("%T: %v", err, err)
 			}
-			testkit.Equal(t, "files and entries", []any{b.files(), b.entries()}, []any{[]string{filepath.Join(failed.Logs, "mongod.log")}, 0})
+			testkit.Equal(t, "files and entries", []any{b.files(), b.entries()},
+				[]any{[]string{filepath.Join(failed.Logs, "mongod.log")}, 0})
 		})
 	}
 }
@@ -113,7 +118,10 @@ func TestInvalidOptions(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"cannot start":                func(o *Options) { o.Release.Mongod = nowhere },
 		"a sharded cluster requires ": func(o *Options) { o.Shape.Topology, o.Release.Mongos = Sharded, "" },
-		"does not support load balancers, which require 5.": func(o *Options) { o.Shape.Topology, o.Release.Version = LoadBalanced, Version{5, 0, 6} },
+		"does not support load balancers, which require 5.": func(o *Options) {
+			o.Shape.Topology,
+				o.Release.Version = LoadBalanced, Version{5, 0, 6}
+		},
 		"a temporary folder": func(*Options) { t.Setenv("TMPDIR", nowhere) },
 	} {
 		b := newBench(t, "whole")
@@ -159,7 +167,8 @@ func TestPortTaken(t *testing.T) {
 		return net.Listen("tcp", net.JoinHostPort(address, "0"))
 	}
 	c := b.start()
-	testkit.Equal(t, "ports requested, and the taken one used", []any{calls, c.Hosts()[0] == other.Addr().String()}, []any{3, false})
+	testkit.Equal(t, "ports requested, and the taken one used", []any{calls, c.Hosts()[0] == other.Addr().String()},
+		[]any{3, false})
 	b.close(c)
 
 	p := Ports{listen: func() (net.Listener, error) { return taken{other}, nil }}

@@ -99,7 +99,8 @@ func (r Release) Plan(s Shape) (p Plan, err error) {
 			p.add(fmt.Sprintf("shard%d", i), RoleShard, 1)
 		}
 		for i := range s.Mongoses {
-			p.Mongoses = append(p.Mongoses, Process{Name: fmt.Sprintf("mongos-%d", i), Role: RoleMongos, Balanced: s.Topology == LoadBalanced})
+			p.Mongoses = append(p.Mongoses,
+				Process{Name: fmt.Sprintf("mongos-%d", i), Role: RoleMongos, Balanced: s.Topology == LoadBalanced})
 		}
 	}
 	return p, nil

@@ -100,7 +100,8 @@ var commands = testkit.Commands{
 		v, err := parseVersion(strings.NewReplacer(`\n`, "\n", `\r`, "\r").Replace(a[0]))
 		return v.String(), err
 	},
-	"other": func(_ *testing.T, a []string) (string, error) { // the arguments of the server on the port of "--port 7 --dbpath /ours"
+	"other": func(_ *testing.T, a []string) (string, error) {
+		// the arguments of the server on the port of "--port 7 --dbpath /ours"
 		return fmt.Sprint(differs(strings.Fields(a[0]), strings.Fields("--port 7 --dbpath /ours"))), nil
 	},
 	"time": func(_ *testing.T, a []string) (string, error) { // of a log line

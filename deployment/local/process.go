@@ -45,7 +45,8 @@ func (s *server) launch(program string, book *ledger.Ledger) error {
 			return
 		}
 		forget, err := book.Add(ledger.Entry{
-			Kind: ledger.ChildProcess, Process: ledger.Process{PID: s.command.Process.Pid}, Command: program + " (" + s.Name + ")",
+			Kind: ledger.ChildProcess, Process: ledger.Process{PID: s.command.Process.Pid},
+			Command: program + " (" + s.Name + ")",
 		})
 		if err == nil {
 			started <- nil

@@ -42,7 +42,8 @@ func Find(ctx context.Context, where string) (r Release, err error) {
 		return r, err
 	}
 	if !r.Version.atLeast(oldest) {
-		return r, fmt.Errorf("%s is of version %s: %d.%d is the oldest supported version", r.Mongod, r.Version, oldest[0], oldest[1])
+		return r, fmt.Errorf("%s is of version %s: %d.%d is the oldest supported version", r.Mongod, r.Version,
+			oldest[0], oldest[1])
 	}
 	mongos, err := exec.LookPath(mongosFor(r.Mongod))
 	if err != nil {
@@ -53,7 +54,8 @@ func Find(ctx context.Context, where string) (r Release, err error) {
 		return r, err
 	}
 	if router[0] != r.Version[0] || router[1] != r.Version[1] {
-		return r, fmt.Errorf("%s is of version %s, and %s of version %s: they must be of the same release", r.Mongod, r.Version, mongos, router)
+		return r, fmt.Errorf("%s is of version %s, and %s of version %s: they must be of the same release", r.Mongod,
+			r.Version, mongos, router)
 	}
 	r.Mongos = mongos
 	return r, nil

@@ -82,7 +82,8 @@ func TestLines(t *testing.T) {
 	second := func(n int) time.Time { return time.Date(2026, 11, 21, 18, 0, n, 0, time.UTC) }
 	got := ReadLogs(map[string]string{"h:1": one, "h:2": two, "h:3": "nowhere"}, second(1), second(2))
 	for i, want := range []string{
-		"h:1 " + day + "1.000+0000 I two", "h:1  and what belongs to it", "h:2 " + day + "1.500+0000 I meanwhile", "h:1 " + day + "2.000",
+		"h:1 " + day + "1.000+0000 I two", "h:1  and what belongs to it", "h:2 " + day + "1.500+0000 I meanwhile",
+		"h:1 " + day + "2.000",
 	} {
 		testkit.Contains(t, got[i].Server+" "+got[i].Text, want)
 	}
@@ -96,7 +97,8 @@ func TestTail(t *testing.T) {
 	line := strings.Repeat("y", 1_000)
 	path := logged(t, strings.Repeat(line+"\n", 3*tailBytes/len(line))+"the last")
 	got := strings.Split(tail(path), "\n")
-	testkit.Equal(t, "lines, the first and the last", []any{len(got), got[0][:3], got[len(got)-1]}, []any{tailLines, "yyy", "the last"})
+	testkit.Equal(t, "lines, the first and the last", []any{len(got), got[0][:3], got[len(got)-1]},
+		[]any{tailLines, "yyy", "the last"})
 	testkit.Contains(t, tail(path+"nowhere"), "cannot read")
 	testkit.Equal(t, "an empty output", quoted(" \n"), "; no output")
 }

@@ -39,9 +39,11 @@ func TestCommandsOfALock(t *testing.T) {
 		testkit.Check(t, err)
 		return ok
 	}
-	testkit.Equal(t, "free, held, ours", []bool{took("a", "first"), took("b", ""), took("a", "first")}, []bool{true, false, true})
+	testkit.Equal(t, "free, held, ours", []bool{took("a", "first"), took("b", ""), took("a", "first")},
+		[]bool{true, false, true})
 	testkit.Equal(t, "renewed by its run, by another, until now, and after that",
-		[]bool{renewed("a", time.Hour), renewed("b", time.Hour), renewed("a", 0), renewed("a", time.Hour)}, []bool{true, false, true, false})
+		[]bool{renewed("a", time.Hour), renewed("b", time.Hour), renewed("a", 0), renewed("a", time.Hour)},
+		[]bool{true, false, true, false})
 	testkit.Equal(t, "expired, and held again", []bool{took("b", ""), took("a", "first")}, []bool{true, false})
 	h, err := d.Read(ctx)
 	testkit.Check(t, err)

@@ -67,7 +67,8 @@ func (d *Document) run(ctx context.Context, database string, command bson.D) (re
 	for range tries {
 		reply, err = d.Run(ctx, database, command)
 		code := direct.CodeOf(err) // another client's killAllSessions interrupts it
-		if passes := direct.Transient(err) || code == codeWriteConflict || code == codeInterrupted; !passes || ctx.Err() != nil {
+		if passes := direct.Transient(err) || code == codeWriteConflict || code == codeInterrupted; !passes ||
+			ctx.Err() != nil {
 			break
 		}
 	}
@@ -142,7 +143,8 @@ func (d *Document) Renew(ctx context.Context, run string, lease time.Duration) (
 	if err != nil {
 		return false, err
 	}
-	return d.modify(ctx, bson.D{{Key: "_id", Value: lockID}, {Key: "run", Value: run}, {Key: "expires", Value: bson.D{{Key: "$gt", Value: now}}}},
+	return d.modify(ctx, bson.D{{Key: "_id", Value: lockID}, {Key: "run", Value: run},
+		{Key: "expires", Value: bson.D{{Key: "$gt", Value: now}}}},
 		bson.D{{Key: "$set", Value: bson.D{{Key: "renewed", Value: now}, {Key: "expires", Value: now.Add(lease)}}}}, false)
 }
 

@@ -112,7 +112,8 @@ func (l *Lock) get(ctx context.Context) error {
 			return &HeldError{Hosts: l.hosts, Holder: *holder, Waited: min(l.o.Wait, waited)}
 		}
 		if !noted {
-			l.o.Note(fmt.Sprintf("waiting up to %s for the deployment at %s, which is in use by %s", l.o.Wait, strings.Join(l.hosts, ","), holder))
+			l.o.Note(fmt.Sprintf("waiting up to %s for the deployment at %s, which is in use by %s", l.o.Wait,
+				strings.Join(l.hosts, ","), holder))
 		}
 		select {
 		case <-time.After(min(lockPoll, l.o.Wait-waited)):
@@ -157,7 +158,8 @@ func (l *Lock) try(ctx context.Context) (*Holder, error) {
 		}
 		l.renewed, l.tried = sent, sent // beat does not run yet
 		if left {
-			l.o.Note(fmt.Sprintf("took over the lock of the deployment at %s, which %s left behind", strings.Join(l.hosts, ","), holder))
+			l.o.Note(fmt.Sprintf("took over the lock of the deployment at %s, which %s left behind",
+				strings.Join(l.hosts, ","), holder))
 		}
 		return nil, nil
 	}
@@ -215,7 +217,8 @@ func (l *Lock) recover(ctx context.Context) (bool, error) {
 // expired returns the error for a lock that no other run holds now: one may have held it meanwhile, as after a pause of
 // this process.
 func (l *Lock) expired() *LostError {
-	return &LostError{Hosts: l.hosts, Err: fmt.Errorf("it was not renewed for %s, so another run may have used the deployment", l.o.Lease)}
+	return &LostError{Hosts: l.hosts,
+		Err: fmt.Errorf("it was not renewed for %s, so another run may have used the deployment", l.o.Lease)}
 }
 
 // lose reports that the lock is lost.

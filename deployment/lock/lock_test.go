@@ -68,7 +68,8 @@ func TestLeases(t *testing.T) {
 		s := &scripted{}
 		synctest.Test(t, func(t *testing.T) {
 			s.begun = time.Now()
-			s.holder = &Holder{Run: "other", Host: "far", PID: 7, Started: s.begun, Renewed: s.begun, Expires: s.begun.Add(time.Hour), Now: s.begun}
+			s.holder = &Holder{Run: "other", Host: "far", PID: 7, Started: s.begun, Renewed: s.begun,
+				Expires: s.begun.Add(time.Hour), Now: s.begun}
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			o := Options{Note: s.say}

@@ -134,7 +134,8 @@ func (c *Client) Check(ctx context.Context) error {
 		return err
 	}
 	if about.Service == "" {
-		return &Error{Method: http.MethodGet, URL: c.URL() + "/", Err: errors.New("something other than mongo-orchestration answers")}
+		return &Error{Method: http.MethodGet, URL: c.URL() + "/",
+			Err: errors.New("something other than mongo-orchestration answers")}
 	}
 	return nil
 }
@@ -168,7 +169,8 @@ func (c *Client) cluster(ctx context.Context, limit time.Duration, method string
 	body any) (found Cluster, err error) {
 	err = c.do(ctx, limit, method, place(kind, id), body, &found)
 	if err == nil && found.URI == "" {
-		err = &Error{Method: method, URL: c.URL() + place(kind, id), Err: errors.New("the answer has no mongodb_uri: are its servers running?")}
+		err = &Error{Method: method, URL: c.URL() + place(kind, id),
+			Err: errors.New("the answer has no mongodb_uri: are its servers running?")}
 	}
 	found.Kind = kind
 	return found, err

@@ -112,10 +112,13 @@ func TestFaults(t *testing.T) {
 			"500: errors.TimeoutError: Could not start Server. Please check server log", 500},
 		{"a message of several lines", raise("pymongo.errors.OperationFailure: not\n  master: it is\n  a secondary"),
 			"500: pymongo.errors.OperationFailure: not master: it is a secondary", 500},
-		{"two exceptions", status(500, "Traceback (most recent call last):\n  x\nKeyError: 'a'\n\nDuring handling of the above exception, "+
-			"another exception occurred:\n\nTraceback (most recent call last):\n  y\nOSError: gone\n"), "500: OSError: gone (KeyError: 'a')", 500},
-		{"a page of a web server", status(404, "<!DOCTYPE html><html><head><title>Error: 404 Not Found</title><style>a{}</style></head>"+
-			"<body><h1>Error: 404 Not Found</h1><p>Not found: <tt>'/v2/'</tt></p></body></html>"),
+		{"two exceptions", status(500,
+			"Traceback (most recent call last):\n  x\nKeyError: 'a'\n\nDuring handling of the above exception, "+
+				"another exception occurred:\n\nTraceback (most recent call last):\n  y\nOSError: gone\n"),
+			"500: OSError: gone (KeyError: 'a')", 500},
+		{"a page of a web server", status(404,
+			"<!DOCTYPE html><html><head><title>Error: 404 Not Found</title><style>a{}</style></head>"+
+				"<body><h1>Error: 404 Not Found</h1><p>Not found: <tt>'/v2/'</tt></p></body></html>"),
 			"404: Error: 404 Not Found Not found: '/v2/'", 404},
 		{"a status without a body", status(503, ""), "503 Service Unavailable", 503},
 		{"an unknown status", status(599, ""), ": 599", 599},
@@ -138,7 +141,8 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			s := answering(t, func(w http.ResponseWriter, q *http.Request) {
-				testkit.Equal(t, "the content type is JSON", q.Header.Get("Content-Type") == "application/json", q.Method == http.MethodPut)
+				testkit.Equal(t, "the content type is JSON", q.Header.Get("Content-Type") == "application/json",
+					q.Method == http.MethodPut)
 				r.handler(w, q)
 			})
 			limit := testkit.Patience

@@ -233,7 +233,8 @@ func markOf(id string) (m Mark, found bool) {
 func (c Configuration) NewID(m Mark) string {
 	id := cmp.Or(firstText(c.doc(), "id"), strings.TrimSuffix(c.Name[strings.LastIndexAny(c.Name, `/\`)+1:], ".json"))
 	id = strings.Trim(notInIDs.ReplaceAllString(id, "-"), "-")
-	return strings.ToLower(strings.Join([]string{"utr", id[:min(len(id), 24)], m.At.UTC().Format(markTime), m.Owner, rand.Text()[:10]}, "-"))
+	return strings.ToLower(strings.Join([]string{"utr", id[:min(len(id), 24)], m.At.UTC().Format(markTime), m.Owner,
+		rand.Text()[:10]}, "-"))
 }
 
 // Body returns the request body for creating a cluster. The id of each server begins with the cluster's, so that parts
@@ -287,7 +288,8 @@ func CheckReleases(kind Kind, body map[string]any, servers []Running) error {
 		case number != nil && !strings.HasPrefix(s.Version+".", number[1]+"."):
 			errs = append(errs, fmt.Errorf("server %s (%s) runs %s instead of %s", s.Host, s.ID, s.Version, release))
 		case seen && s.Version != same.Version:
-			errs = append(errs, fmt.Errorf("server %s (%s) runs %s, but %s (%s) runs %s", s.Host, s.ID, s.Version, same.Host, same.ID, same.Version))
+			errs = append(errs, fmt.Errorf("server %s (%s) runs %s, but %s (%s) runs %s", s.Host, s.ID, s.Version, same.Host,
+				same.ID, same.Version))
 		case !seen:
 			first[release] = s
 		}

@@ -20,7 +20,8 @@ func TestPresets(t *testing.T) {
 			shape, _, _ := strings.Cut(name, "-")
 			auth, tls := strings.Contains(name, "auth"), strings.Contains(name, "tls")
 			testkit.Equal(t, "kind, origin and name", []any{c.Kind, c.Preset, c.Name}, []any{kinds[shape], true, name})
-			testkit.Equal(t, "needs files, TLS and an authority", []bool{c.NeedsFiles, c.TLS, c.CAFile != ""}, []bool{tls, tls, tls})
+			testkit.Equal(t, "needs files, TLS and an authority", []bool{c.NeedsFiles, c.TLS, c.CAFile != ""},
+				[]bool{tls, tls, tls})
 			testkit.Equal(t, "load balanced", c.LoadBalanced, shape == "load")
 			testkit.Equal(t, "test commands", slices.Contains(c.Parameters, "enableTestCommands"), true)
 			full := c.With(Settings{Files: "/files", Version: "7.0"})
@@ -103,7 +104,8 @@ func TestBalancerPorts(t *testing.T) {
 }
 
 func TestMarks(t *testing.T) {
-	for _, id := range []string{"mine", "utr-x-abcdefghij", "utr-x-20269903t020004-1-a-abcdefghij", "x-utr-x-20260703t020004-1-a-abcdefghij"} {
+	for _, id := range []string{"mine", "utr-x-abcdefghij", "utr-x-20269903t020004-1-a-abcdefghij",
+		"x-utr-x-20260703t020004-1-a-abcdefghij"} {
 		if m, found := markOf(id); found {
 			t.Errorf("%s: mark %v", id, m)
 		}
@@ -118,7 +120,8 @@ func FuzzConfiguration(f *testing.F) {
 		f.Add(c.text)
 	}
 	for _, text := range []string{
-		`{"members": [{"server_id": "b", "procParams": 7}]}`, `{"shards": [{"shardParams": []}], "configsvrs": [{"members": 1}]}`,
+		`{"members": [{"server_id": "b", "procParams": 7}]}`,
+		`{"shards": [{"shardParams": []}], "configsvrs": [{"members": 1}]}`,
 		`{"routers": [{"setParameter": "x"}], "sslParams": 1, "password": 3}`, `{"procParams": null, "login": []}`,
 	} {
 		f.Add([]byte(text))
@@ -136,6 +139,7 @@ func FuzzConfiguration(f *testing.F) {
 		testkit.Check(t, err)
 		again, err := Parse("x", sent)
 		testkit.Check(t, err)
-		testkit.Equal(t, "id, kind and configuration", []any{body["id"], again.Kind, string(c.text)}, []any{"ID", c.Kind, before})
+		testkit.Equal(t, "id, kind and configuration", []any{body["id"], again.Kind, string(c.text)},
+			[]any{"ID", c.Kind, before})
 	})
 }

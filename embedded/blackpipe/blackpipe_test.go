@@ -38,11 +38,13 @@ func count(ctx context.Context, uri string) error {
 		return err
 	}
 	today := bson.E{Key: "_id", Value: "2016-06-28"}
-	if err := twice(bson.D{today}, bson.D{{Key: "$addToSet", Value: bson.D{{Key: "pending", Value: token}}}}, true); err != nil {
+	if err := twice(bson.D{today}, bson.D{{Key: "$addToSet", Value: bson.D{{Key: "pending", Value: token}}}},
+		true); err != nil {
 		return err
 	}
 	return twice(bson.D{today, {Key: "pending", Value: token}},
-		bson.D{{Key: "$pull", Value: bson.D{{Key: "pending", Value: token}}}, {Key: "$inc", Value: bson.D{{Key: "counter", Value: 1}}}}, false)
+		bson.D{{Key: "$pull", Value: bson.D{{Key: "pending", Value: token}}},
+			{Key: "$inc", Value: bson.D{{Key: "counter", Value: 1}}}}, false)
 }
 
 const (
@@ -65,11 +67,13 @@ func faults() (faults, mistakes []fault) {
 				"[{expect: ADDS, hangUp: true}, {expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", ""},
 			{"half of a reply", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, half: {n: 1}}, {expect: COUNTS, reply: {n: 0}}]", "", ""},
 			{"an outage", "[{expect: ADDS, hangUp: true}, {expect: ADDS, hangUp: true}]", "EOF", ""},
-			{"a command error is not retried", "[{expect: ADDS, reply: {ok: 0, code: 13, errmsg: not authorized}}]", "not authorized", ""},
+			{"a command error is not retried", "[{expect: ADDS, reply: {ok: 0, code: 13, errmsg: not authorized}}]",
+				"not authorized", ""},
 			{"a late reply", "[{expect: ADDS, reply: {n: 1}, after: 20ms}, {expect: COUNTS, reply: {n: 1}}]", "", ""},
 			{"in any order", "[{any: [{expect: COUNTS, reply: {n: 1}}, {expect: ADDS, reply: {n: 1}}]}]", "", ""},
 		}, []fault{
-			{"another command than expected", "[{expect: {insert: days}, reply: {}}]", "EOF", "expect.insert: the value is missing"},
+			{"another command than expected", "[{expect: {insert: days}, reply: {}}]", "EOF",
+				"expect.insert: the value is missing"},
 			{"another value than expected", "[{expect: {update: nights}, reply: {}}]", "EOF", "message 1 does not match"},
 			{"none of several expected commands",
 				"[{any: [{expect: {update: nights}, reply: {}}, {expect: {find: days}, reply: {}}]}]", "EOF", `want "nights", got "days"`},
@@ -216,7 +220,8 @@ func TestParseScript(t *testing.T) {
 		{"hangUp: false", "steps: [{expect: {ping: 1}, hangUp: false}]", "hangUp is not true"},
 		{"a delay without a unit", "steps: [{expect: {ping: 1}, reply: {}, after: 5}]", "after is not a duration"},
 		{"a misspelled key", "steps: [{expects: {ping: 1}}]", `a step has no key "expects"`},
-		{"an unknown operator", "steps: [{expect: {ping: {$$exist: true}}, reply: {}}]", "s.yml:1:26: unknown operator $$exist"},
+		{"an unknown operator", "steps: [{expect: {ping: {$$exist: true}}, reply: {}}]",
+			"s.yml:1:26: unknown operator $$exist"},
 		{"a malformed reply", "steps: [{expect: {ping: 1}, reply: {id: {$oid: x}}}]", "$oid"},
 		{"any beside other keys", "steps: [{any: [], reply: {}}]", "any must be the only key"},
 		{"an invalid step in any", "steps: [{any: [{expect: {ping: 1}}]}]", "the step requires"},

@@ -91,8 +91,9 @@ func (p *Play) End() error {
 	}
 	if len(p.groups) > 0 {
 		missing := p.groups[0][0]
-		return &Unexpected{Position: missing.Expect.Position, Message: fmt.Sprintf("expected %s; the application ended after %s",
-			missing.Expect.JSON(), plural.Of(p.received, "message"))}
+		return &Unexpected{Position: missing.Expect.Position,
+			Message: fmt.Sprintf("expected %s; the application ended after %s",
+				missing.Expect.JSON(), plural.Of(p.received, "message"))}
 	}
 	return nil
 }

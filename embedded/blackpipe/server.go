@@ -2,8 +2,8 @@
 // so that the test includes the driver. The test decides when the server replies, closes the connection, stalls, or
 // sends half a message. The server stores no data.
 //
-// ListenT starts a server for a Go test. The test receives messages with Server.Next, or expects them with a Script. The
-// server answers hello and endSessions automatically. All functions and methods may be called concurrently.
+// ListenT starts a server for a Go test. The test receives messages with Server.Next, or expects them with a Script.
+// The server answers hello and endSessions automatically. All functions and methods may be called concurrently.
 package blackpipe
 
 import (
@@ -77,7 +77,8 @@ func Listen(o Options) (*Server, error) {
 
 // URI returns the connection string of the server.
 func (s *Server) URI() string {
-	options := map[string]string{Single: "?directConnection=true", ReplicaSet: "?replicaSet=" + setName, LoadBalanced: "?loadBalanced=true"}
+	options := map[string]string{Single: "?directConnection=true", ReplicaSet: "?replicaSet=" + setName,
+		LoadBalanced: "?loadBalanced=true"}
 	return "mongodb://" + s.options.Listener.Addr().String() + "/" + options[s.options.Topology]
 }
 
@@ -155,8 +156,10 @@ func (s *Server) Hello() bson.D {
 	}[s.options.Topology]
 	return append(out, bson.D{
 		{Key: "helloOk", Value: true}, {Key: "isWritablePrimary", Value: true}, {Key: "ismaster", Value: true},
-		{Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48_000_000}, {Key: "maxWriteBatchSize", Value: 100_000},
+		{Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48_000_000},
+		{Key: "maxWriteBatchSize", Value: 100_000},
 		{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())}, {Key: "logicalSessionTimeoutMinutes", Value: 30},
-		{Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: s.options.MaxWireVersion}, {Key: "readOnly", Value: false},
+		{Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: s.options.MaxWireVersion},
+		{Key: "readOnly", Value: false},
 	}...)
 }

@@ -31,13 +31,15 @@ func (k *conn) configureFailPoint(x *pending) bson.Raw {
 	registry := k.registryOf(name)
 	switch {
 	case x.db != "admin":
-		return k.failure(x, fault.Errorf(fault.Unauthorized, "configureFailPoint may only be run against the admin database."), nil)
+		return k.failure(x, fault.Errorf(fault.Unauthorized,
+			"configureFailPoint may only be run against the admin database."), nil)
 	case registry == nil:
 		return k.failure(x, fault.Errorf(fault.FailPointSetFailed, "the connection has not said hello to a service"), nil)
 	}
 	for _, field := range LackingFields() {
 		if _, err := x.body.LookupErr("data", field); err == nil {
-			return k.failure(x, fault.Errorf(fault.FailPointSetFailed, "%s takes effect inside a server: the proxy cannot execute it", field), nil)
+			return k.failure(x, fault.Errorf(fault.FailPointSetFailed,
+				"%s takes effect inside a server: the proxy cannot execute it", field), nil)
 		}
 	}
 	count, err := registry.Configure(x.body)
@@ -74,8 +76,8 @@ func (k *conn) getParameter(x *pending) bson.Raw {
 	return k.success(found)
 }
 
-// listsOperations reports whether an aggregation lists the commands in progress. The server does not know those that the
-// proxy holds, and lists them when they have begun.
+// listsOperations reports whether an aggregation lists the commands in progress. The server does not know those that
+// the proxy holds, and lists them when they have begun.
 func listsOperations(r *request) bool {
 	stage, _ := r.body.Lookup("pipeline", "0").DocumentOK()
 	_, err := stage.LookupErr("$currentOp")

@@ -14,8 +14,8 @@ import (
 // server: the write must not be reflected.
 func LackingFields() []string { return []string{"failBeforeCommitExceptionCode"} }
 
-// commits evaluates onPrimaryTransactionalWrite for each commit of a retryable write, and reports whether the connection is
-// closed. The command has run: a server, too, continues a command whose connection it closes.
+// commits evaluates onPrimaryTransactionalWrite for each commit of a retryable write, and reports whether the
+// connection is closed. The command has run: a server, too, continues a command whose connection it closes.
 func (k *conn) commits(x *pending, reply bson.Raw) (closes bool) {
 	registry := k.registry()
 	_, err := x.body.LookupErr("autocommit")
@@ -61,8 +61,8 @@ func commitsOf(r *request, reply bson.Raw) int {
 	return 0
 }
 
-// together returns how often n inserted documents have committed. If a statement has failed, a server commits them one by
-// one.
+// together returns how often n inserted documents have committed. If a statement has failed, a server commits them one
+// by one.
 func together(n, batches int, failed bool) int {
 	if failed {
 		return n

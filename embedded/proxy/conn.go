@@ -151,7 +151,8 @@ func (k *conn) request(message []byte) error {
 		}
 	}
 	exhaust := r.flags&wire.ExhaustAllowed != 0
-	if (hello || exhaust || x.undecided || kills[r.name] != nil || x.row.AcceptsWriteConcern() || x.element.LoseReply || x.labels != nil) && r.flags&wire.MoreToCome == 0 {
+	if (hello || exhaust || x.undecided || kills[r.name] != nil || x.row.AcceptsWriteConcern() || x.element.LoseReply ||
+		x.labels != nil) && r.flags&wire.MoreToCome == 0 {
 		k.expect(x)
 	}
 	_, err := k.server.Write(message)
@@ -257,8 +258,8 @@ func (k *conn) expect(x *pending) {
 	k.expected[x.RequestID] = x
 }
 
-// reply returns what the client gets in place of a message of the server, and, if it is part of a stream, what stands for
-// the next one. An error closes the connection.
+// reply returns what the client gets in place of a message of the server, and, if it is part of a stream, what stands
+// for the next one. An error closes the connection.
 func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 	h, _, err := wire.Split(message)
 	if err != nil {

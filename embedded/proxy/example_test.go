@@ -25,7 +25,8 @@ func Example() {
 		panic(err)
 	}
 	defer p.Close()
-	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + p.Address(server.Hosts()[0]) + "/?directConnection=true"))
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + p.Address(server.Hosts()[0]) +
+		"/?directConnection=true"))
 	if err != nil {
 		panic(err)
 	}

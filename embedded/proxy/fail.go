@@ -83,7 +83,8 @@ func (k *conn) expire(x *pending, registry *failpoint.Registry, c failpoint.Comm
 func (k *conn) command(x *pending) failpoint.Command {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return failpoint.Command{Name: x.row.Name, Aliases: x.row.Aliases, Namespace: x.namespace(), AppName: k.appName, Connection: k.number}
+	return failpoint.Command{Name: x.row.Name, Aliases: x.row.Aliases, Namespace: x.namespace(), AppName: k.appName,
+		Connection: k.number}
 }
 
 // labels returns what decides which labels the server would add.
@@ -95,7 +96,8 @@ func (k *conn) labels(x *pending, code int32) fault.Reply {
 	_, errStream := stage.LookupErr("$changeStream")
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return fault.Reply{Wire: about.wire, Mongos: about.mongos, Code: code, HasTxnNumber: errNumber == nil, InTransaction: errAuto == nil,
+	return fault.Reply{Wire: about.wire, Mongos: about.mongos, Code: code, HasTxnNumber: errNumber == nil,
+		InTransaction:   errAuto == nil,
 		EndsTransaction: x.row.EndsTransaction, ChangeStream: errStream == nil, NoWrites: !k.lastOp.IsZero()}
 }
 
@@ -113,13 +115,14 @@ func (k *conn) failure(x *pending, err error, labels []string) bson.Raw {
 	if about := k.front.current(); !about.member || !fault.NotPrimary.In(failed.Code, about.wire) {
 		version = nil
 	}
-	doc := slices.Concat(k.labeled(labels), version, bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: failed.Message}, {Key: "code", Value: failed.Code},
-		{Key: "codeName", Value: fault.NameIn(failed.Code, k.front.current().wire)}}, failed.Extra, times)
+	doc := slices.Concat(k.labeled(labels), version,
+		bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: failed.Message}, {Key: "code", Value: failed.Code},
+			{Key: "codeName", Value: fault.NameIn(failed.Code, k.front.current().wire)}}, failed.Extra, times)
 	return value.Encode(doc)
 }
 
-// written adds the write concern error of a fail point to the reply of a command that has run, and remembers whether the
-// command has written.
+// written adds the write concern error of a fail point to the reply of a command that has run, and remembers whether
+// the command has written.
 func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	code, _ := doc.Lookup("code").AsInt64OK()
 	if !x.row.AcceptsWriteConcern() || k.registry() == nil || slices.Contains(refusals, int32(code)) {
@@ -153,8 +156,8 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	return value.Encode(out)
 }
 
-// relabeled returns the reply to a command that a fail point has not failed: its labels replace those of the server, and
-// are also in a reply without an error.
+// relabeled returns the reply to a command that a fail point has not failed: its labels replace those of the server,
+// and are also in a reply without an error.
 func (k *conn) relabeled(x *pending, doc bson.Raw) bson.Raw {
 	if x.labels == nil {
 		return doc
@@ -180,7 +183,8 @@ func unlabeled(reply bson.D) bson.D {
 }
 
 // refusals are the errors of commands that a server does not begin, and for which it waits for no write concern.
-var refusals = []int32{fault.BadValue, fault.FailedToParse, fault.Unauthorized, fault.TypeMismatch, fault.IllegalOperation, fault.CommandNotFound,
+var refusals = []int32{fault.BadValue, fault.FailedToParse, fault.Unauthorized, fault.TypeMismatch,
+	fault.IllegalOperation, fault.CommandNotFound,
 	fault.InvalidOptions, fault.InvalidNamespace, fault.OperationNotSupportedInTransaction, fault.NotWritablePrimary, fault.NotPrimaryOrSecondary,
 	fault.APIVersionError, fault.APIStrictError, fault.NotARetryableWriteCommand, fault.IDLFailedToParse, fault.IDLUnknownField}
 

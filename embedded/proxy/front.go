@@ -180,8 +180,8 @@ func (f *front) learn(hello bson.Raw) {
 	f.name = cmp.Or(f.name, strings.ToLower(cmp.Or(name, f.server)))
 }
 
-// ask sends a command on the proxy's own connection. It tries once more if that was closed. A server that does not answer
-// makes the client wait, as it would without the proxy.
+// ask sends a command on the proxy's own connection. It tries once more if that was closed. A server that does not
+// answer makes the client wait, as it would without the proxy.
 func (f *front) ask(ctx context.Context, question bson.D) (reply bson.Raw, err error) {
 	f.asking.Lock()
 	defer f.asking.Unlock()
@@ -224,7 +224,8 @@ func exchange(ctx context.Context, behind net.Conn, question bson.D) (bson.Raw, 
 	return wire.Response(id, h, body)
 }
 
-// baseBackoff returns the field that errors of an overloaded server have (Client Backpressure, "Overload retry policy").
+// baseBackoff returns the field that errors of an overloaded server have (Client Backpressure, "Overload retry
+// policy").
 func (f *front) baseBackoff(ctx context.Context) (field bson.D) {
 	const name = "externalClientBaseBackoffMS"
 	ask := f.ask

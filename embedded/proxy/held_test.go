@@ -24,14 +24,17 @@ func TestKilledWhileBlocked(t *testing.T) {
 		o                      embedded.Options
 	}{
 		{"the session", `{"killSessions": [` + session + `]}`, "60000", "11601", own},
-		{"the session, on a mongos", `{"killSessions": [` + session + `]}`, "60000", "11601", embedded.Options{Topology: embedded.Sharded, Mongoses: 1}},
+		{"the session, on a mongos", `{"killSessions": [` + session + `]}`, "60000", "11601",
+			embedded.Options{Topology: embedded.Sharded, Mongoses: 1}},
 		{"another session", `{"killSessions": [` + other + `]}`, "100", "ok", own},
 		{"all sessions", `{"killAllSessions": []}`, "60000", "11601", own},
 		{"each pattern", `{"killAllSessionsByPattern": []}`, "60000", "11601", own},
 		{"a pattern with another session", `{"killAllSessionsByPattern": [{"lsid": ` + other + `}]}`, "100", "ok", own},
-		{"a pattern with the session, but without its user", `{"killAllSessionsByPattern": [{"lsid": ` + session + `}]}`, "100", "ok", own},
-		{"a pattern with the session and its user", `{"killAllSessionsByPattern": [{"lsid": {"id": ` + uuid + `, "uid": {"$binary": {"base64": "` +
-			strings.Repeat("A", 43) + `=", "subType": "00"}}}}]}`, "60000", "11601", own},
+		{"a pattern with the session, but without its user", `{"killAllSessionsByPattern": [{"lsid": ` + session + `}]}`,
+			"100", "ok", own},
+		{"a pattern with the session and its user",
+			`{"killAllSessionsByPattern": [{"lsid": {"id": ` + uuid + `, "uid": {"$binary": {"base64": "` +
+				strings.Repeat("A", 43) + `=", "subType": "00"}}}}]}`, "60000", "11601", own},
 		{"users in a pattern", `{"killAllSessionsByPattern": [{"users": []}]}`, "60000", "11601", own},
 		{"not a list", `{"killAllSessionsByPattern": 1}`, "100", "ok", own},
 		{"null", `{"killAllSessions": null}`, "100", "ok", own},
@@ -49,7 +52,8 @@ func TestKilledWhileBlocked(t *testing.T) {
 				reply := make(chan string, 1)
 				go func() { reply <- blocked.run(testkit.Extended[bson.Raw](t, `{"find": "c", "lsid": `+session+`}`)) }()
 				testkit.Until(t, "the command is blocked", func() bool {
-					state := admin.run(testkit.Extended[bson.Raw](t, `{"getParameter": 1, "failpoint.failCommand": 1, "$db": "admin"}`))
+					state := admin.run(testkit.Extended[bson.Raw](t,
+						`{"getParameter": 1, "failpoint.failCommand": 1, "$db": "admin"}`))
 					return strings.Contains(state, `"timesEntered":1`)
 				})
 				got := ""
@@ -80,7 +84,8 @@ func TestOperationsWhileBlocked(t *testing.T) {
 	}{
 		{"a command of a session", `{"find": "c"` + session + `}`, operations, true},
 		{"a command without a session", `{"find": "c"}`, operations, false},
-		{"another question", `{"find": "c"` + session + `}`, `{"aggregate": "c", "pipeline": [{"$match": {}}], "cursor": {}}`, false},
+		{"another question", `{"find": "c"` + session + `}`, `{"aggregate": "c", "pipeline": [{"$match": {}}], "cursor": {}}`,
+			false},
 		{"another command", `{"find": "c"` + session + `}`, `{"ping": 1, "pipeline": [{"$currentOp": {}}]}`, false},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -96,7 +101,8 @@ func TestOperationsWhileBlocked(t *testing.T) {
 			}
 			found := send(blocked, c.blocked)
 			testkit.Until(t, "the command is counted", func() bool {
-				return strings.Contains(admin.run(testkit.Extended[bson.Raw](t, `{"getParameter": 1, "failpoint.failCommand": 1, "$db": "admin"}`)), `"timesEntered":1`)
+				return strings.Contains(admin.run(testkit.Extended[bson.Raw](t,
+					`{"getParameter": 1, "failpoint.failCommand": 1, "$db": "admin"}`)), `"timesEntered":1`)
 			})
 			answer := send(asking, c.question)
 			if c.waits {

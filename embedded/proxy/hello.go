@@ -9,8 +9,8 @@ import (
 // hellos are the names of the handshake.
 var hellos = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
 
-// rewritten returns a reply to hello with the proxy's addresses instead of the servers' (Server Discovery and Monitoring,
-// "ServerDescription"), and without compression.
+// rewritten returns a reply to hello with the proxy's addresses instead of the servers' (Server Discovery and
+// Monitoring, "ServerDescription"), and without compression.
 func (p *Proxy) rewritten(hello bson.Raw) bson.Raw {
 	elements, err := hello.Elements()
 	if err != nil {

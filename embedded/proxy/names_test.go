@@ -16,14 +16,15 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// A driver that knows one member follows the proxy to each new primary, also to members that only replies to hello name,
-// as those that join later. Each has its own fail points.
+// A driver that knows one member follows the proxy to each new primary, also to members that only replies to hello
+// name, as those that join later. Each has its own fail points.
 func TestDiscovery(t *testing.T) {
 	d := embedded.StartT(t, embedded.Options{Topology: embedded.ReplicaSet})
 	p, err := proxy.Start(proxy.Options{}, d.Hosts()[0])
 	testkit.Check(t, err)
 	t.Cleanup(p.Close)
-	o := options.Client().SetServerMonitoringMode(options.ServerMonitoringModePoll) // otherwise it may disconnect after 10 s
+	// otherwise it may disconnect after 10 s
+	o := options.Client().SetServerMonitoringMode(options.ServerMonitoringModePoll)
 	c, err := mongo.Connect(o.ApplyURI("mongodb://" + p.Address(d.Hosts()[0]) + "/?replicaSet=rs0&retryWrites=false"))
 	testkit.Check(t, err)
 	defer func() { testkit.Check(t, c.Disconnect(t.Context())) }()
@@ -71,7 +72,8 @@ func TestNames(t *testing.T) {
 			(&clientOf{t: t, address: p.Address(set)}).configure(`{"configureFailPoint": "failCommand", "$db": "admin", "mode": {"times": 1},
 				"data": {"failCommands": ["ping"], "errorCode": 8}}`)
 			for _, want := range []string{"8", "ok"} {
-				testkit.Equal(t, "set by "+set+", a command by "+use, gist(t, c.run(testkit.Extended[bson.Raw](t, `{"ping": 1}`))), want)
+				testkit.Equal(t, "set by "+set+", a command by "+use, gist(t, c.run(testkit.Extended[bson.Raw](t, `{"ping": 1}`))),
+					want)
 			}
 			c.close()
 		}

@@ -71,7 +71,8 @@ var primary = testkit.D("ok", 1, "maxWireVersion", 25, "setName", "s", "isWritab
 func TestPasses(t *testing.T) {
 	doc := func(pairs ...any) bson.Raw { return testkit.Raw(t, testkit.D(pairs...)) }
 	sequence := wire.AppendMsg(nil, 7, 0, 0, doc("insert", "c", "$db", "d"))
-	section := append(append([]byte{1}, binary.LittleEndian.AppendUint32(nil, uint32(4+len("documents")+1+5))...), "documents\x00\x05\x00\x00\x00\x00"...)
+	section := append(append([]byte{1}, binary.LittleEndian.AppendUint32(nil, uint32(4+len("documents")+1+5))...),
+		"documents\x00\x05\x00\x00\x00\x00"...)
 	sequence = append(sequence, section...)
 	binary.LittleEndian.PutUint32(sequence, uint32(len(sequence)))
 	first := append(append([]byte(nil), sequence[:20]...), section...) // the sequence before the body
@@ -95,8 +96,10 @@ func TestPasses(t *testing.T) {
 		{"a compressed message", packed},
 		{"an unknown opcode", wire.AppendMessage(nil, wire.Header{RequestID: 6, OpCode: 77}, []byte("what"))},
 		{"a message without a body", wire.AppendMessage(nil, wire.Header{RequestID: 6, OpCode: wire.OpMsg}, nil)},
-		{"a section with a negative length", wire.AppendMessage(nil, wire.Header{RequestID: 11, OpCode: wire.OpMsg}, []byte("\x00\x00\x00\x00\x00\xf0\xff\xff\xff\x00\x00"))},
-		{"a section longer than the message", wire.AppendMessage(nil, wire.Header{RequestID: 12, OpCode: wire.OpMsg}, []byte("\x00\x00\x00\x00\x00\xf0\x00\x00\x00\x00\x00"))},
+		{"a section with a negative length", wire.AppendMessage(nil, wire.Header{RequestID: 11, OpCode: wire.OpMsg},
+			[]byte("\x00\x00\x00\x00\x00\xf0\xff\xff\xff\x00\x00"))},
+		{"a section longer than the message", wire.AppendMessage(nil, wire.Header{RequestID: 12, OpCode: wire.OpMsg},
+			[]byte("\x00\x00\x00\x00\x00\xf0\x00\x00\x00\x00\x00"))},
 		{"an unknown command", wire.AppendMsg(nil, 13, 0, 0, doc("noSuchCommand", 1, "$db", "d"))},
 		{"an empty document", wire.AppendMsg(nil, 10, 0, 0, doc())},
 		{"half a message", sequence[:len(sequence)-3]},
@@ -126,11 +129,14 @@ func TestPasses(t *testing.T) {
 func TestHelloIsRewritten(t *testing.T) {
 	p, client, server := connected(t, primary)
 	reply := append(bson.D{}, primary...)
-	reply = append(reply, testkit.D("hosts", bson.A{"a:1", "B:2"}, "passives", bson.A{"c:3"}, "arbiters", bson.A{"d:4"}, "me", "a:1", "primary", "b:2",
+	reply = append(reply, testkit.D("hosts", bson.A{"a:1", "B:2"}, "passives", bson.A{"c:3"}, "arbiters", bson.A{"d:4"},
+		"me", "a:1", "primary", "b:2",
 		"compression", bson.A{"zlib"})...)
-	want := append(append(bson.D{}, primary...), testkit.D("hosts", bson.A{p.Address("a:1"), p.Address("b:2")}, "passives", bson.A{p.Address("c:3")},
-		"arbiters", bson.A{p.Address("d:4")}, "me", p.Address("a:1"), "primary", p.Address("b:2"))...)
-	_, err := client.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, testkit.Raw(t, testkit.D("hello", 1, "$db", "admin"))))
+	want := append(append(bson.D{}, primary...),
+		testkit.D("hosts", bson.A{p.Address("a:1"), p.Address("b:2")}, "passives", bson.A{p.Address("c:3")},
+			"arbiters", bson.A{p.Address("d:4")}, "me", p.Address("a:1"), "primary", p.Address("b:2"))...)
+	_, err := client.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed,
+		testkit.Raw(t, testkit.D("hello", 1, "$db", "admin"))))
 	testkit.Check(t, err)
 	h, _, err := wire.ReadMessage(server)
 	testkit.Check(t, err)
@@ -160,7 +166,8 @@ func TestStreamFails(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			_, client, server := connected(t, primary)
 			admin := &clientOf{t: t, address: client.RemoteAddr().String()}
-			admin.configure(`{"configureFailPoint": "failCommand", "mode": {"skip": 2}, "data": {"failCommands": ["` + command + `"], "errorCode": 91}, "$db": "admin"}`)
+			admin.configure(`{"configureFailPoint": "failCommand", "mode": {"skip": 2}, "data": {"failCommands": ["` + command +
+				`"], "errorCode": 91}, "$db": "admin"}`)
 			_, err := client.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, testkit.Raw(t, begin)))
 			testkit.Check(t, err)
 			_, _, err = wire.ReadMessage(server)

@@ -40,7 +40,8 @@ func newPairAt(t testing.TB, o embedded.Options, n int) pair {
 	if o.Version == "4.2" {
 		hello = "isMaster"
 	}
-	return pair{own: target(own), proxied: p.Address(target(behind)), balanced: o.Topology == embedded.LoadBalanced, hello: hello}
+	return pair{own: target(own), proxied: p.Address(target(behind)), balanced: o.Topology == embedded.LoadBalanced,
+		hello: hello}
 }
 
 // client is a connection that says hello before its first command, again after it was closed.
@@ -66,8 +67,9 @@ func (c *client) run(command bson.Raw) string {
 		conn, err := net.Dial("tcp", c.address)
 		testkit.Check(c.t, err)
 		c.conn = conn
-		hello := testkit.D(c.pair.hello, 1, "$db", "admin", "helloOk", true, "client", testkit.D("application", testkit.D("name", c.app),
-			"driver", testkit.D("name", "test", "version", "1"), "os", testkit.D("type", "test")))
+		hello := testkit.D(c.pair.hello, 1, "$db", "admin", "helloOk", true, "client",
+			testkit.D("application", testkit.D("name", c.app),
+				"driver", testkit.D("name", "test", "version", "1"), "os", testkit.D("type", "test")))
 		if c.pair.balanced {
 			hello = append(hello, testkit.D("loadBalanced", true)...)
 		}
@@ -108,7 +110,8 @@ func document(t testing.TB, raw bson.Raw) (d bson.D) {
 }
 
 // varying are fields that differ from run to run or from member to member.
-var varying = []string{"$clusterTime", "operationTime", "localTime", "connectionId", "electionId", "opTime", "lastWrite", "hosts", "me", "primary",
+var varying = []string{"$clusterTime", "operationTime", "localTime", "connectionId", "electionId", "opTime",
+	"lastWrite", "hosts", "me", "primary",
 	"topologyVersion", "serviceId", "recoveryToken"}
 
 func rendered(t testing.TB, reply bson.Raw) string {

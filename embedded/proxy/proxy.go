@@ -34,7 +34,8 @@ func FailPoints() []string { return append(slices.Clone(ofServer), failpoint.Fai
 
 // ofServer are the fail points of each server. failCommandSequence belongs to the deployment. Others take effect in the
 // middle of a command: maxTimeNeverTimeOut, stopReplProducer.
-var ofServer = []string{failpoint.FailCommand, failpoint.OnPrimaryTransactionalWrite, failpoint.FailGetMoreAfterCursorCheckout,
+var ofServer = []string{failpoint.FailCommand, failpoint.OnPrimaryTransactionalWrite,
+	failpoint.FailGetMoreAfterCursorCheckout,
 	failpoint.MaxTimeAlwaysTimeOut}
 
 // Options describe the deployment.
@@ -73,8 +74,10 @@ func Start(o Options, servers ...string) (*Proxy, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address)
 		}
 	}
-	p := &Proxy{Options: o, commands: server.Commands(commands.New(commands.Options{}).Rows()), fronts: map[string]*front{},
-		sequence: failpoint.NewRegistry(rand.Float64, failpoint.FailCommandSequence), registries: map[string]*failpoint.Registry{}}
+	p := &Proxy{Options: o, commands: server.Commands(commands.New(commands.Options{}).Rows()),
+		fronts: map[string]*front{},
+		sequence: failpoint.NewRegistry(rand.Float64,
+			failpoint.FailCommandSequence), registries: map[string]*failpoint.Registry{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	for _, s := range servers {
 		if _, err := p.front(s); err != nil {
@@ -85,8 +88,8 @@ func Start(o Options, servers ...string) (*Proxy, error) {
 	return p, nil
 }
 
-// Address returns the address of the proxy in front of a server. A server that is not known yet gets one. It returns the
-// server's own address if that is not possible.
+// Address returns the address of the proxy in front of a server. A server that is not known yet gets one. It returns
+// the server's own address if that is not possible.
 func (p *Proxy) Address(server string) string {
 	f, err := p.front(server)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Each field of failCommand and each mode, each error for which a server waits for no write concern, and what depends on
-// the server, on one with its own fail points and on one behind the proxy: the replies are the same. A case is the fail
-// point and the commands after it, separated by bars.
+// Each field of failCommand and each mode, each error for which a server waits for no write concern, and what depends
+// on the server, on one with its own fail points and on one behind the proxy: the replies are the same. A case is the
+// fail point and the commands after it, separated by bars.
 func TestFields(t *testing.T) {
 	for _, c := range []struct {
 		file   string
@@ -49,7 +49,8 @@ func (p pair) fields(t *testing.T, in string) string {
 	}
 	got := strings.Split(strings.TrimSpace(p.play(t, commands)), "\n")
 	name, _ := commands[0].Index(0).Value().StringValueOK()
-	p.play(t, []bson.Raw{testkit.Extended[bson.Raw](t, fmt.Sprintf(`{"configureFailPoint": %q, "mode": "off", "$db": "admin"}`, name))})
+	p.play(t, []bson.Raw{testkit.Extended[bson.Raw](t,
+		fmt.Sprintf(`{"configureFailPoint": %q, "mode": "off", "$db": "admin"}`, name))})
 	var short []string
 	for _, text := range got[1:] {
 		short = append(short, gist(t, text))
@@ -76,7 +77,8 @@ func gist(t *testing.T, text string) string {
 	if labels, err := reply.LookupErr("errorLabels"); err == nil {
 		out += " " + labels.String()
 	}
-	for _, field := range []string{"failpoint.failCommand", "failpoint.onPrimaryTransactionalWrite", "shardId", "baseBackoffMS"} {
+	for _, field := range []string{"failpoint.failCommand", "failpoint.onPrimaryTransactionalWrite", "shardId",
+		"baseBackoffMS"} {
 		if v, err := reply.LookupErr(field); err == nil {
 			out += " " + v.String()
 		}
@@ -88,7 +90,8 @@ func gist(t *testing.T, text string) string {
 // every topology and version. UTR_SOAK=1 plays thousands.
 func TestSchedules(t *testing.T) {
 	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
-	for _, topology := range []embedded.Topology{embedded.Standalone, embedded.ReplicaSet, embedded.Sharded, embedded.LoadBalanced} {
+	for _, topology := range []embedded.Topology{embedded.Standalone, embedded.ReplicaSet, embedded.Sharded,
+		embedded.LoadBalanced} {
 		for _, version := range embedded.Versions() {
 			o := embedded.Options{Topology: topology, Version: version, Members: 1, Mongoses: 1}
 			if _, err := o.About(); err != nil {
@@ -109,34 +112,42 @@ func schedule(t *testing.T, random *rand.Rand) []bson.Raw {
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
 	names := []string{"find", "insert", "ping", "commitTransaction", "aggregate", "hello"}
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	code := pick("6", "7", "8", "11", "43", "50", "63", "89", "91", "112", "133", "150", "189", "234", "237", "251", "262", "279", "280", "358",
+	code := pick("6", "7", "8", "11", "43", "50", "63", "89", "91", "112", "133", "150", "189", "234", "237", "251", "262",
+		"279", "280", "358",
 		"462", "9001", "10107", "11000", "11600", "11602", "13388", "13435", "13436", "123456")
 	data := fmt.Sprintf(`"failCommands": ["%s"]`, strings.Join(names[:1+random.IntN(3)], `", "`))
 	for _, field := range []string{
-		pick("", `"errorCode": `+code, `"errorCode": `+code, `"closeConnection": true`, `"writeConcernError": {"code": `+code+`, "errmsg": "x"}`),
-		pick("", "", "", `"errorLabels": []`, `"errorLabels": ["RetryableWriteError", "x"]`), pick("", "", "", `"appName": "app"`, `"appName": "other"`),
-		pick("", "", "", `"namespace": "db.c"`, `"namespace": "db"`), pick("", "", "", "", `"blockConnection": true, "blockTimeMS": 2`, `"blockConnection": true`),
+		pick("", `"errorCode": `+code, `"errorCode": `+code, `"closeConnection": true`,
+			`"writeConcernError": {"code": `+code+`, "errmsg": "x"}`),
+		pick("", "", "", `"errorLabels": []`, `"errorLabels": ["RetryableWriteError", "x"]`),
+		pick("", "", "", `"appName": "app"`, `"appName": "other"`),
+		pick("", "", "", `"namespace": "db.c"`, `"namespace": "db"`),
+		pick("", "", "", "", `"blockConnection": true, "blockTimeMS": 2`, `"blockConnection": true`),
 	} {
 		if field != "" {
 			data += ", " + field
 		}
 	}
-	mode := pick(`"alwaysOn"`, `{"times": 1}`, `{"times": 2}`, `{"skip": 1}`, `{"activationProbability": 1}`, `{"activationProbability": 0}`, `"off"`)
-	commands := []string{fmt.Sprintf(`{"configureFailPoint": "failCommand", "$db": "admin", "mode": %s, "data": {%s}}`, mode, data)}
+	mode := pick(`"alwaysOn"`, `{"times": 1}`, `{"times": 2}`, `{"skip": 1}`, `{"activationProbability": 1}`,
+		`{"activationProbability": 0}`, `"off"`)
+	commands := []string{fmt.Sprintf(`{"configureFailPoint": "failCommand", "$db": "admin", "mode": %s, "data": {%s}}`,
+		mode, data)}
 	var session string
 	for range 1 + random.IntN(4) {
 		if session == "" || random.IntN(2) == 0 {
 			session = fmt.Sprintf(`"lsid": {"id": {"$uuid": "00000000-0000-4000-8000-%012x"}}`, random.Int64N(1<<48))
 		}
 		number := fmt.Sprintf(`, %s, "txnNumber": {"$numberLong": "%d"}`, session, 1+random.IntN(3))
-		commands = append(commands, pick(`{"ping": 1}`, `{"find": "c", "filter": {"a": 1}}`, `{"find": "c", "filter": {"a": 1}, "maxTimeMS": 60000}`,
+		commands = append(commands, pick(`{"ping": 1}`, `{"find": "c", "filter": {"a": 1}}`,
+			`{"find": "c", "filter": {"a": 1}, "maxTimeMS": 60000}`,
 			`{"insert": "c", "documents": [{"_id": 1}]}`, `{"insert": "c", "documents": [{}]`+number+`}`,
 			`{"insert": "t", "documents": [{}], "startTransaction": true, "autocommit": false`+number+`}`,
 			`{"commitTransaction": 1, "$db": "admin", "autocommit": false`+number+`}`,
 			`{"aggregate": "c", "pipeline": [{"$match": {"a": 1}}], "cursor": {}}`,
 			`{"delete": "c", "deletes": [{"q": {}, "limit": 1}], "writeConcern": {"w": 1}}`, `{"hello": 1}`))
 	}
-	commands = append(commands, `{"configureFailPoint": "failCommand", "$db": "admin", "mode": "off"}`, `{"killAllSessions": []}`)
+	commands = append(commands, `{"configureFailPoint": "failCommand", "$db": "admin", "mode": "off"}`,
+		`{"killAllSessions": []}`)
 	var all []bson.Raw
 	for _, c := range commands {
 		all = append(all, testkit.Extended[bson.Raw](t, c))

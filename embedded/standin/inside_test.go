@@ -114,7 +114,8 @@ func TestHost(t *testing.T) {
 		{"unknown version", `{"version":"3.6"}` + "\n", `server version "3.6"`},
 		{"empty configuration", `{"version":"8.0","set":"BQAAAAA="}` + "\n", "contains 0 members"},
 	} {
-		if err := standin.Host(t.Context(), strings.NewReader(r.spec), io.Discard); err == nil || !strings.Contains(err.Error(), r.want) {
+		if err := standin.Host(t.Context(), strings.NewReader(r.spec), io.Discard); err == nil ||
+			!strings.Contains(err.Error(), r.want) {
 			t.Errorf("%s: got %v", r.reason, err)
 		}
 	}
@@ -122,7 +123,8 @@ func TestHost(t *testing.T) {
 	in, out := io.Pipe()
 	done := make(chan error, 1)
 	go func() { done <- standin.Host(ctx, strings.NewReader(`{"version":"8.0"}`+"\n"), out) }()
-	if line, err := bufio.NewReader(in).ReadString('\n'); err != nil || !strings.Contains(line, `"host":{"address":"127.0.0.1:`) {
+	if line, err := bufio.NewReader(in).ReadString('\n'); err != nil ||
+		!strings.Contains(line, `"host":{"address":"127.0.0.1:`) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	cancel()

@@ -55,9 +55,11 @@ type TLSOptions struct {
 
 // These options are accepted, because mongo-orchestration and deployment/local pass them, but do not affect clients.
 var (
-	ignoredSwitches = []string{"v", "vv", "vvv", "quiet", "logappend", "ipv6", "nounixsocket", "journal", "nojournal", "directoryperdb",
+	ignoredSwitches = []string{"v", "vv", "vvv", "quiet", "logappend", "ipv6", "nounixsocket", "journal", "nojournal",
+		"directoryperdb",
 		"noprealloc", "smallfiles", "enableMajorityReadConcern"}
-	ignoredSettings = []string{"verbose", "oplogSize", "storageEngine", "wiredTigerCacheSizeGB", "networkMessageCompressors", "nssize"}
+	ignoredSettings = []string{"verbose", "oplogSize", "storageEngine", "wiredTigerCacheSizeGB",
+		"networkMessageCompressors", "nssize"}
 )
 
 // Parse parses the command line of mongod or mongos, and its configuration file of lines NAME = VALUE. version is the
@@ -80,7 +82,8 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	flags.StringVar(&o.LogPath, "logpath", "", "file to append the log to, instead of standard output")
 	flags.StringVar(&keyFile, "keyFile", "", "enables access control")
 	flags.StringVar(&clusterAuth, "clusterAuthMode", "", "enables access control")
-	flags.Func("setParameter", "server parameter, as NAME=VALUE", func(p string) error { o.Parameters = append(o.Parameters, p); return nil })
+	flags.Func("setParameter", "server parameter, as NAME=VALUE",
+		func(p string) error { o.Parameters = append(o.Parameters, p); return nil })
 	if mongos {
 		flags.StringVar(&o.ConfigDB, "configdb", "", "config servers, as SET/HOST:PORT,HOST:PORT")
 	} else {
@@ -94,8 +97,10 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 		flags.StringVar(&o.TLS.Mode, prefix+"Mode", "", "requireTLS, preferTLS, allowTLS or disabled")
 		flags.BoolVar(&tlsOn, prefix+"OnNormalPorts", false, "the same as --tlsMode requireTLS")
 		flags.StringVar(&o.TLS.CAFile, prefix+"CAFile", "", "CA certificates for clients")
-		flags.BoolVar(&o.TLS.AllowInvalid, prefix+"AllowInvalidCertificates", false, "accept certificates that the CA has not signed")
-		flags.BoolVar(&o.TLS.AllowNone, prefix+"AllowConnectionsWithoutCertificates", false, "accept clients without a certificate")
+		flags.BoolVar(&o.TLS.AllowInvalid, prefix+"AllowInvalidCertificates", false,
+			"accept certificates that the CA has not signed")
+		flags.BoolVar(&o.TLS.AllowNone, prefix+"AllowConnectionsWithoutCertificates", false,
+			"accept clients without a certificate")
 	}
 	flags.StringVar(&o.TLS.CertificateFile, "tlsCertificateKeyFile", "", "certificate of the server, with its key")
 	flags.StringVar(&o.TLS.CertificateFile, "sslPEMKeyFile", "", "the same as --tlsCertificateKeyFile")

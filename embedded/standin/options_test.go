@@ -29,7 +29,8 @@ func changes(t *testing.T, o *Options) string {
 	got, want := reflect.ValueOf(*o), reflect.ValueOf(*defaults)
 	for i := range got.NumField() {
 		name := got.Type().Field(i).Name
-		if name == "Arguments" || name == "Profile" || reflect.DeepEqual(got.Field(i).Interface(), want.Field(i).Interface()) {
+		if name == "Arguments" || name == "Profile" ||
+			reflect.DeepEqual(got.Field(i).Interface(), want.Field(i).Interface()) {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s=%v", name, got.Field(i).Interface()))
@@ -57,7 +58,8 @@ func TestCommandLines(t *testing.T) {
 
 // A value that is JSON has the type of the JSON.
 func TestParameters(t *testing.T) {
-	got, err := bson.MarshalExtJSON(parameters([]string{"a=1", "b=true", "c=SCRAM-SHA-1", `d={"x": [1]}`, "e"}), false, false)
+	got, err := bson.MarshalExtJSON(parameters([]string{"a=1", "b=true", "c=SCRAM-SHA-1", `d={"x": [1]}`, "e"}),
+		false, false)
 	testkit.Check(t, err)
 	testkit.Equal(t, "parameters", string(got), `{"a":1,"b":true,"c":"SCRAM-SHA-1","d":{"x":[1]},"e":""}`)
 }

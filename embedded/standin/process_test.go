@@ -164,7 +164,8 @@ func (s *story) step(line string) {
 	switch name := words[1]; words[0] {
 	case "start":
 		p := &proc{story: s, dir: s.dir(name)}
-		p.args = append([]string{words[2], "--bind_ip", s.host, "--port", s.fill("PORT(" + name + ")"), "--setParameter", "enableTestCommands=1",
+		p.args = append([]string{words[2], "--bind_ip", s.host, "--port", s.fill("PORT(" + name + ")"), "--setParameter",
+			"enableTestCommands=1",
 			"-v", "--logpath", filepath.Join(p.dir, "log"), "--logappend"}, words[3:]...)
 		if words[2] == "mongod" {
 			p.args = append(p.args, "--dbpath", p.dir)
@@ -188,7 +189,8 @@ func (s *story) step(line string) {
 		_, err := c().InsertOne(testkit.Context(t), bson.D{})
 		testkit.Check(t, err)
 	case "find":
-		if err := c().FindOne(testkit.Context(t), bson.D{}).Err(); !errors.Is(err, mongo.ErrNoDocuments) && codeOf(err) != code {
+		if err := c().FindOne(testkit.Context(t), bson.D{}).Err(); !errors.Is(err, mongo.ErrNoDocuments) &&
+			codeOf(err) != code {
 			t.Errorf("%s: got %v", line, err)
 		}
 	case "count":
@@ -198,7 +200,8 @@ func (s *story) step(line string) {
 	case "state":
 		state := strings.Join(words[3:], " ")
 		testkit.Until(t, line, func() bool {
-			raw, _ := s.client(name).Database("admin").RunCommand(testkit.Context(t), bson.D{{Key: "replSetGetStatus", Value: 1}}).Raw()
+			raw, _ := s.client(name).Database("admin").RunCommand(testkit.Context(t),
+				bson.D{{Key: "replSetGetStatus", Value: 1}}).Raw()
 			members, _ := raw.Lookup("members").Array().Values()
 			return slices.ContainsFunc(members, func(m bson.RawValue) bool {
 				return m.Document().Lookup("stateStr").StringValue() == state && slices.ContainsFunc(strings.Split(words[2], ","),

@@ -18,7 +18,8 @@ import (
 
 // rows is the table of operations.
 func rows() []row {
-	return slices.Concat(clientRows(), databaseRows(), collectionRows(), indexRows(), cursorRows(), sessionRows(), bucketRows())
+	return slices.Concat(clientRows(), databaseRows(), collectionRows(), indexRows(), cursorRows(), sessionRows(),
+		bucketRows())
 }
 
 // Arguments lists the arguments of an operation that the driver supports. It

@@ -14,12 +14,14 @@ func databaseRows() []row {
 	const on = entities.Database
 	const cursorCommand = "command commandName batchSize comment maxTimeMS"
 	return []row{
-		with(on, "aggregate", "pipeline"+readConcerns+writeConcerns, func(c *call, o *filled[options.AggregateOptions]) (any, error) {
-			return c.result(c.db().Aggregate(c.ctx, c.any("pipeline"), o))
-		}),
-		with(on, "createChangeStream", "pipeline"+readConcerns, func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
-			return c.result(c.db().Watch(c.ctx, c.any("pipeline"), o))
-		}),
+		with(on, "aggregate", "pipeline"+readConcerns+writeConcerns,
+			func(c *call, o *filled[options.AggregateOptions]) (any, error) {
+				return c.result(c.db().Aggregate(c.ctx, c.any("pipeline"), o))
+			}),
+		with(on, "createChangeStream", "pipeline"+readConcerns,
+			func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
+				return c.result(c.db().Watch(c.ctx, c.any("pipeline"), o))
+			}),
 		with(on, "listCollectionNames", "filter", func(c *call, o *filled[options.ListCollectionsOptions]) (any, error) {
 			return c.result(c.db().ListCollectionNames(c.ctx, c.any("filter"), o))
 		}),
@@ -32,9 +34,10 @@ func databaseRows() []row {
 		with(on, "runCursorCommand", cursorCommand, commandCursor),
 		with(on, "createCommandCursor", cursorCommand, commandCursor),
 		with(on, "createCollection", "collection viewOn pipeline timeseries"+writeConcerns, createCollection),
-		with(on, "dropCollection", "collection"+writeConcerns, func(c *call, o *filled[options.DropCollectionOptions]) (any, error) {
-			return enginekit.Nothing{}, c.db().Collection(c.Text("collection")).Drop(c.ctx, o)
-		}),
+		with(on, "dropCollection", "collection"+writeConcerns,
+			func(c *call, o *filled[options.DropCollectionOptions]) (any, error) {
+				return enginekit.Nothing{}, c.db().Collection(c.Text("collection")).Drop(c.ctx, o)
+			}),
 	}
 }
 

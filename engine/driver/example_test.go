@@ -16,7 +16,8 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(about.Name, slices.Contains(about.Operations, "collection.insertOne"), slices.Contains(about.Operations, "collection.mapReduce"))
+	fmt.Println(about.Name, slices.Contains(about.Operations, "collection.insertOne"),
+		slices.Contains(about.Operations, "collection.mapReduce"))
 	// Output:
 	// driver true false
 }

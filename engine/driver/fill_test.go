@@ -45,14 +45,17 @@ func TestFill(t *testing.T) {
 		reason, options string
 		into, want      any
 	}{
-		{"scalars", `{"allowDiskUse": true, "batchSize": 2, "skip": 3.0}`, find(), &options.FindOptions{AllowDiskUse: &yes, BatchSize: &n, Skip: &ms}},
-		{"a document keeps its order", `{"sort": {"b": 1, "a": -1}}`, find(), &options.FindOptions{Sort: document(t, `{"b": 1, "a": -1}`)}},
+		{"scalars", `{"allowDiskUse": true, "batchSize": 2, "skip": 3.0}`, find(),
+			&options.FindOptions{AllowDiskUse: &yes, BatchSize: &n, Skip: &ms}},
+		{"a document keeps its order", `{"sort": {"b": 1, "a": -1}}`, find(),
+			&options.FindOptions{Sort: document(t, `{"b": 1, "a": -1}`)}},
 		{"a hint may be a string", `{"hint": "_id_"}`, find(), &options.FindOptions{Hint: "_id_"}},
 		{"a collation", `{"collation": {"locale": "en", "strength": 2, "caseLevel": true}}`, find(),
 			&options.FindOptions{Collation: &options.Collation{Locale: "en", Strength: 2, CaseLevel: true}}},
 		{"an array of documents", `{"arrayFilters": [{"i": 1}]}`, new(options.UpdateOneOptions),
 			&options.UpdateOneOptions{ArrayFilters: []any{document(t, `{"i": 1}`)}}},
-		{"a field with another name", `{"size": 3}`, new(options.CreateCollectionOptions), &options.CreateCollectionOptions{SizeInBytes: &ms}},
+		{"a field with another name", `{"size": 3}`, new(options.CreateCollectionOptions),
+			&options.CreateCollectionOptions{SizeInBytes: &ms}},
 	} {
 		testkit.Check(t, fill(row.into, "o", document(t, row.options)))
 		if diff := cmp.Diff(row.want, row.into, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
@@ -128,7 +131,8 @@ func TestTable(t *testing.T) {
 
 func FuzzFill(f *testing.F) {
 	for _, text := range []string{
-		`{"sort": {"a": 1}, "batchSize": 2}`, `{"collation": {"locale": "en"}, "hint": "x"}`, `{"readConcern": {"level": "local"}, "arrayFilters": [1, {}]}`,
+		`{"sort": {"a": 1}, "batchSize": 2}`, `{"collation": {"locale": "en"}, "hint": "x"}`,
+		`{"readConcern": {"level": "local"}, "arrayFilters": [1, {}]}`,
 	} {
 		f.Add([]byte(document(f, text)))
 	}
@@ -136,7 +140,8 @@ func FuzzFill(f *testing.F) {
 		if bson.Raw(doc).Validate() != nil {
 			return
 		}
-		for _, into := range []any{new(options.FindOptions), new(options.UpdateOneOptions), new(options.CollectionOptions), new(options.IndexOptions)} {
+		for _, into := range []any{new(options.FindOptions), new(options.UpdateOneOptions), new(options.CollectionOptions),
+			new(options.IndexOptions)} {
 			_ = fill(into, "o", doc)
 		}
 	})
@@ -145,7 +150,8 @@ func FuzzFill(f *testing.F) {
 // The transcript shows the conversion of each error.
 func TestErrorOf(t *testing.T) {
 	reply := raw(t, bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 91}})
-	first, second := raw(t, bson.D{{Key: "index", Value: 0}, {Key: "code", Value: 11000}}), raw(t, bson.D{{Key: "index", Value: 2}, {Key: "code", Value: 121}})
+	first, second := raw(t, bson.D{{Key: "index", Value: 0}, {Key: "code", Value: 11000}}), raw(t,
+		bson.D{{Key: "index", Value: 2}, {Key: "code", Value: 121}})
 	concern := &mongo.WriteConcernError{Code: 64, Name: "N", Raw: raw(t, bson.D{{Key: "code", Value: 64}})}
 	duplicate := map[int]mongo.WriteError{0: {Code: 11000, Message: "duplicate key"}}
 	inner := callbackError{&result.Error{Kind: "server", Code: 1, Labels: []string{"L"}}}
@@ -155,15 +161,20 @@ func TestErrorOf(t *testing.T) {
 		"wrapped":              fmt.Errorf("outer: %w", mongo.CommandError{Code: 91, Raw: reply}),
 		"not of package mongo": xdriver.Error{Code: 91, Name: "N", Raw: []byte(reply)},
 		"maxTimeMS":            mongo.CommandError{Code: 50, Raw: reply},
-		"write":                mongo.WriteException{WriteErrors: mongo.WriteErrors{{Index: 0, Code: 11000, Raw: first}}, Raw: reply},
-		"write concern":        mongo.WriteException{WriteConcernError: concern},
-		"bulk write with a write concern error": mongo.BulkWriteException{WriteConcernError: concern, Labels: []string{"L"}, WriteErrors: []mongo.BulkWriteError{
-			{WriteError: mongo.WriteError{Index: 0, Code: 11000, Raw: first}}, {WriteError: mongo.WriteError{Index: 2, Code: 121, Raw: second}}}},
+		"write": mongo.WriteException{WriteErrors: mongo.WriteErrors{{Index: 0, Code: 11000, Raw: first}},
+			Raw: reply},
+		"write concern": mongo.WriteException{WriteConcernError: concern},
+		"bulk write with a write concern error": mongo.BulkWriteException{WriteConcernError: concern, Labels: []string{"L"},
+			WriteErrors: []mongo.BulkWriteError{
+				{WriteError: mongo.WriteError{Index: 0, Code: 11000,
+					Raw: first}}, {WriteError: mongo.WriteError{Index: 2, Code: 121,
+					Raw: second}}}},
 		"client bulk write, write concern": mongo.ClientBulkWriteException{WriteConcernErrors: []mongo.WriteConcernError{{Code: 64, Name: "N", Message: "m"}}},
 		"client bulk write, write":         mongo.ClientBulkWriteException{WriteErrors: duplicate},
 		"client bulk write, top level and write": mongo.ClientBulkWriteException{WriteErrors: duplicate,
 			WriteError: &mongo.WriteError{Code: 91, Message: "shutting down", Raw: reply}},
-		"client bulk write, top level":              mongo.ClientBulkWriteException{WriteError: &mongo.WriteError{Code: 91, Raw: reply}},
+		"client bulk write, top level": mongo.ClientBulkWriteException{WriteError: &mongo.WriteError{Code: 91,
+			Raw: reply}},
 		"client bulk write, top level without code": mongo.ClientBulkWriteException{WriteError: &mongo.WriteError{Message: "EOF"}},
 		"deadline":                 context.DeadlineExceeded,
 		"canceled":                 fmt.Errorf("find: %w", context.Canceled),

@@ -45,7 +45,8 @@ func bucketRows() []row {
 			if err != nil {
 				return nil, err
 			}
-			return enginekit.Nothing{}, of(c).UploadFromStreamWithID(c.ctx, c.any("id"), c.Text("filename"), bytes.NewReader(data), o)
+			return enginekit.Nothing{}, of(c).UploadFromStreamWithID(c.ctx, c.any("id"), c.Text("filename"),
+				bytes.NewReader(data), o)
 		}),
 	}
 }

@@ -74,7 +74,8 @@ func indexRows() []row {
 			if err != nil {
 				return nil, err
 			}
-			return c.result(c.coll().SearchIndexes().List(c.ctx, o, given(options.ListSearchIndexesOptions{AggregateOptions: &aggregation})))
+			return c.result(c.coll().SearchIndexes().List(c.ctx, o,
+				given(options.ListSearchIndexesOptions{AggregateOptions: &aggregation})))
 		}),
 		silently(on, "updateSearchIndex", "name definition", func(c *call) error {
 			return c.coll().SearchIndexes().UpdateOne(c.ctx, c.Text("name"), c.any("definition"))

@@ -138,7 +138,8 @@ func TestTimeouts(t *testing.T) {
 	}
 	l.must("client", "$configureFailPoint", `{"command": {"configureFailPoint": "failCommand", "mode": "alwaysOn",
 		"data": {"failCommands": ["find"], "blockConnection": true, "blockTimeMS": 60000}}}`)
-	if out := l.do("collection", "find", `{"filter": {}, "timeoutMS": 50}`); out.Err == nil || !out.Err.Timeout || !out.Err.Client {
+	if out := l.do("collection", "find", `{"filter": {}, "timeoutMS": 50}`); out.Err == nil || !out.Err.Timeout ||
+		!out.Err.Client {
 		t.Errorf("timeoutMS: %+v", out.Err)
 	}
 	l.must("client", "$configureFailPoint", `{"command": {"configureFailPoint": "failCommand", "mode": "off"}}`)
@@ -155,7 +156,8 @@ func TestWithTransaction(t *testing.T) {
 		left   string // number of documents
 	}{
 		{"another error is returned", []*result.Error{{Message: "m", Code: 11000}}, 11000, "0"},
-		{"a transient error is retried", []*result.Error{{Message: "m", Code: 112, Labels: []string{"TransientTransactionError"}}, nil}, 0, "1"},
+		{"a transient error is retried",
+			[]*result.Error{{Message: "m", Code: 112, Labels: []string{"TransientTransactionError"}}, nil}, 0, "1"},
 		{"without an error it commits", []*result.Error{nil}, 0, "2"},
 	} {
 		calls := 0

@@ -33,7 +33,8 @@ func (r row) Accepts(name string) bool {
 	case "session":
 		return slices.Contains([]entities.Kind{entities.Client, entities.Database, entities.Collection}, r.kind)
 	case "timeoutMS":
-		return !slices.Contains([]string{"close", "endSession", "getSnapshotTime", "startTransaction", "appendMetadata"}, r.name) &&
+		return !slices.Contains([]string{"close", "endSession", "getSnapshotTime", "startTransaction", "appendMetadata"},
+			r.name) &&
 			!strings.HasPrefix(r.name, "$")
 	}
 	if r.options == nil {

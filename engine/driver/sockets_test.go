@@ -90,8 +90,10 @@ func TestHeartbeats(t *testing.T) {
 		closes bool // the driver closes the monitor
 		held   bool
 	}{
-		{"the server closes the other socket, the driver the monitor", func(_, theirs net.Conn) { _ = theirs.Close() }, true, true},
-		{"the server closes the other socket, the driver does nothing", func(_, theirs net.Conn) { _ = theirs.Close() }, false, true},
+		{"the server closes the other socket, the driver the monitor", func(_, theirs net.Conn) { _ = theirs.Close() },
+			true, true},
+		{"the server closes the other socket, the driver does nothing", func(_, theirs net.Conn) { _ = theirs.Close() },
+			false, true},
 		{"a write fails", func(ours, theirs net.Conn) { _ = theirs.Close(); _, _ = ours.Write([]byte("find")) }, false, true},
 		{"a deadline of the driver", func(ours, _ net.Conn) { _ = ours.SetReadDeadline(time.Now()) }, false, false},
 		{"closed by the driver", func(ours, _ net.Conn) { _ = ours.Close() }, false, false},

@@ -43,7 +43,8 @@ func PoolWriter(log *EventLog) func(*event.PoolEvent) {
 		if !known {
 			return
 		}
-		out := result.Event{Type: kind, Address: e.Address, ConnectionID: e.ConnectionID, Reason: e.Reason, ServiceID: e.ServiceID}
+		out := result.Event{Type: kind, Address: e.Address, ConnectionID: e.ConnectionID, Reason: e.Reason,
+			ServiceID: e.ServiceID}
 		if kind == result.PoolCleared {
 			interrupts := e.Interruption
 			out.InterruptInUseConnections = &interrupts

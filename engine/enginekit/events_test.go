@@ -22,7 +22,8 @@ func TestEvents(t *testing.T) {
 	monitor := func(publish func(*event.ServerMonitor)) func(*EventLog) {
 		return func(l *EventLog) { publish(ServerMonitor(l)) }
 	}
-	after := event.TopologyDescription{Kind: "Single", Servers: []event.ServerDescription{{Addr: address.Address("a:1"), Kind: "Standalone"}}}
+	after := event.TopologyDescription{Kind: "Single",
+		Servers: []event.ServerDescription{{Addr: address.Address("a:1"), Kind: "Standalone"}}}
 	all := map[string]func(*EventLog){
 		"connection created": pool(event.PoolEvent{Type: event.ConnectionCreated, Address: "a:1", ConnectionID: 7}),
 		"connection closed":  pool(event.PoolEvent{Type: event.ConnectionClosed, Reason: "stale", Error: errors.New("gone")}),
@@ -34,11 +35,13 @@ func TestEvents(t *testing.T) {
 		"topology closed":    monitor(func(m *event.ServerMonitor) { m.TopologyClosed(nil) }),
 		"topology changed": monitor(func(m *event.ServerMonitor) {
 			before := event.TopologyDescription{Kind: "Unknown"}
-			m.TopologyDescriptionChanged(&event.TopologyDescriptionChangedEvent{PreviousDescription: before, NewDescription: after})
+			m.TopologyDescriptionChanged(&event.TopologyDescriptionChangedEvent{PreviousDescription: before,
+				NewDescription: after})
 		}),
 		"server changed": monitor(func(m *event.ServerMonitor) {
 			unknown, primary := event.ServerDescription{Kind: "Unknown"}, event.ServerDescription{Kind: "RSPrimary"}
-			m.ServerDescriptionChanged(&event.ServerDescriptionChangedEvent{Address: "a:1", PreviousDescription: unknown, NewDescription: primary})
+			m.ServerDescriptionChanged(&event.ServerDescriptionChangedEvent{Address: "a:1", PreviousDescription: unknown,
+				NewDescription: primary})
 		}),
 		"first heartbeat": monitor(func(m *event.ServerMonitor) {
 			m.ServerHeartbeatStarted(&event.ServerHeartbeatStartedEvent{ConnectionID: "0"})

@@ -83,8 +83,10 @@ func waiting(s *Sockets) <-chan bool {
 func TestClose(t *testing.T) {
 	messages := map[string][]byte{
 		"command": message(wiremessage.OpMsg, 0), "unacknowledged": message(wiremessage.OpMsg, wiremessage.MoreToCome),
-		"awaitable": message(wiremessage.OpMsg, wiremessage.ExhaustAllowed), "compressed": message(wiremessage.OpCompressed, 0),
-		"query": message(opQuery, 0), "foreign": []byte("GET / HTTP/1.1\r\n\r\n"), "short": {1, 2, 3}, "cut": message(wiremessage.OpMsg, 0)[:20],
+		"awaitable":  message(wiremessage.OpMsg, wiremessage.ExhaustAllowed),
+		"compressed": message(wiremessage.OpCompressed, 0),
+		"query":      message(opQuery, 0), "foreign": []byte("GET / HTTP/1.1\r\n\r\n"), "short": {1, 2, 3},
+		"cut": message(wiremessage.OpMsg, 0)[:20],
 	}
 	play := func(t *testing.T, sent string, serverCloses bool) (outcome string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -146,7 +148,8 @@ func TestClosedForItsUser(t *testing.T) {
 		_, err1 := client.Read(make([]byte, 9))
 		_, err2 := client.Write(message(wiremessage.OpMsg, 0))
 		never := time.Time{}
-		for i, err := range []error{err1, err2, client.SetDeadline(never), client.SetReadDeadline(never), client.SetWriteDeadline(never)} {
+		for i, err := range []error{err1, err2, client.SetDeadline(never), client.SetReadDeadline(never),
+			client.SetWriteDeadline(never)} {
 			if !errors.Is(err, net.ErrClosed) {
 				t.Errorf("call %d on a closed connection: %v", i, err)
 			}

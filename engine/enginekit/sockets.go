@@ -33,7 +33,8 @@ type Sockets struct {
 }
 
 // NewSockets returns the dialer of a client.
-func NewSockets(dial func(ctx context.Context, network, address string) (net.Conn, error), patience time.Duration) *Sockets {
+func NewSockets(dial func(ctx context.Context, network, address string) (net.Conn, error),
+	patience time.Duration) *Sockets {
 	return &Sockets{Dial: dial, Patience: patience, open: map[*Socket]bool{},
 		streams: map[string]*Socket{}, closed: map[string]bool{}}
 }

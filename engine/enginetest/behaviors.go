@@ -19,24 +19,32 @@ import (
 func Behaviors() []Behavior {
 	return []Behavior{
 		{"describes itself", "the runner checks capabilities, and reports include the name of the engine", describes},
-		{"rejects unknown kinds and options of entities", "a test without one of its options would pass or fail for another reason", rejectsEntities},
+		{"rejects unknown kinds and options of entities",
+			"a test without one of its options would pass or fail for another reason", rejectsEntities},
 		{"applies uriOptions", "a client with the default options would pass or fail for another reason", appliesOptions},
-		{"rejects names that are in use or unknown", "the format requires an error, and the runner relies on the engine for it", rejectsNames},
-		{"rejects unknown operations and arguments", "the test must be skipped with the capability as its reason, before anything is sent", rejectsOperations},
+		{"rejects names that are in use or unknown",
+			"the format requires an error, and the runner relies on the engine for it", rejectsNames},
+		{"rejects unknown operations and arguments",
+			"the test must be skipped with the capability as its reason, before anything is sent", rejectsOperations},
 		{"logs all events in order", "some suites test the order of command, CMAP and SDAM events", ordersEvents},
 		{"waits for events", "waitForEvent must neither poll nor hang", waitsForEvents},
-		{"does not log the runner's own commands", "a fail point is not part of a test, and must be turned off on the server where it was set", hidesFailPoints},
+		{"does not log the runner's own commands",
+			"a fail point is not part of a test, and must be turned off on the server where it was set", hidesFailPoints},
 		{"reports the id of a session", "$$sessionLsid is matched against it", reportsLSID},
 		{"reports the topology", "the runner uses it to wait for pools and to find primaries", reportsTopology},
-		{"does not treat a caller's deadline as timeoutMS", "the time limit of a test must not change the commands", ignoresDeadline},
+		{"does not treat a caller's deadline as timeoutMS", "the time limit of a test must not change the commands",
+			ignoresDeadline},
 		{"cancels an operation", "a test that hangs must end without leaking a connection", cancels},
 		{"performs operations concurrently", "tests have threads and run concurrently", worksConcurrently},
 		{"isolates tests", "the set-up of one test can overlap with the end of another", isolatesTests},
 		{"ends sessions", "sessions must not outlive a test", endsSessions},
-		{"completes unacknowledged writes", "a write after the end of its test would change the initial data of the next test", completesWrites},
+		{"completes unacknowledged writes",
+			"a write after the end of its test would change the initial data of the next test", completesWrites},
 		{"logs canceled commands", "the runner waits until the server has finished them, because otherwise they could trigger fail points of the next test", logsCanceled},
-		{"returns the log messages that a client observes", "expectLogMessages matches them; a client without log messages would look silent", logsMessages},
-		{"closes clients permanently", "later events would belong to no test; earlier ones must still be readable", closesClients},
+		{"returns the log messages that a client observes",
+			"expectLogMessages matches them; a client without log messages would look silent", logsMessages},
+		{"closes clients permanently", "later events would belong to no test; earlier ones must still be readable",
+			closesClients},
 	}
 }
 
@@ -71,7 +79,8 @@ func rejectsEntities(k *bench) {
 		{"session", `{"client": "client", "sessionOptions": {"color": "red"}}`},
 	} {
 		err := k.entity(row.kind, "rejected", row.options)
-		k.failIf(!unsupported(err), "%s with %v: got %v, want an error that names what is unsupported", row.kind, row.options, err)
+		k.failIf(!unsupported(err), "%s with %v: got %v, want an error that names what is unsupported", row.kind,
+			row.options, err)
 	}
 }
 
@@ -139,7 +148,8 @@ func ordersEvents(k *bench) {
 	}
 	for _, e := range []result.Event{log[0], log[len(log)/2], log[len(log)-1]} {
 		later, err := k.test.Events(k.ctx, "client", e.Sequence, 0)
-		k.failIf(err != nil || len(later) > 0 && later[0].Sequence != e.Sequence+1, "reading after event %d: %v", e.Sequence, err)
+		k.failIf(err != nil || len(later) > 0 && later[0].Sequence != e.Sequence+1, "reading after event %d: %v",
+			e.Sequence, err)
 	}
 	missing := []result.EventType{result.ConnectionCheckedOut, result.CommandStarted, result.CommandFailed,
 		result.ConnectionCheckedOut, result.CommandStarted, result.CommandSucceeded, result.ConnectionCheckedIn}
@@ -183,9 +193,11 @@ func waitsForEvents(k *bench) {
 	cancel()
 	const never = int64(1) << 60
 	events, err := k.test.Events(ctx, "client", never, limit)
-	k.failIf(err == nil || len(events) > 0, "a wait with a canceled context returned %s and no error", plural.Of(len(events), "event"))
+	k.failIf(err == nil || len(events) > 0, "a wait with a canceled context returned %s and no error",
+		plural.Of(len(events), "event"))
 	events, err = k.test.Events(k.ctx, "client", never, time.Millisecond)
-	k.failIf(err != nil || len(events) > 0, "a wait without an event returned %s, %v", plural.Of(len(events), "event"), err)
+	k.failIf(err != nil || len(events) > 0, "a wait without an event returned %s, %v",
+		plural.Of(len(events), "event"), err)
 }
 
 func hidesFailPoints(k *bench) {
@@ -219,18 +231,21 @@ func reportsTopology(k *bench) {
 	}
 	k.check(v.Unmarshal(&reported))
 	primary := writable[reported.Type]
-	k.failIf(primary == nil, "the type of a topology that accepted an insert is one of %q, got %v", slices.Sorted(maps.Keys(writable)), v)
+	k.failIf(primary == nil, "the type of a topology that accepted an insert is one of %q, got %v",
+		slices.Sorted(maps.Keys(writable)), v)
 	found := false
 	for _, s := range reported.Servers {
 		_, _, err := net.SplitHostPort(s.Address)
 		k.failIf(err != nil || !slices.Contains(serverTypes, s.Type), "a server has no host:port or an unknown type: %v", v)
 		found = found || slices.Contains(primary, s.Type)
 	}
-	k.failIf(!found, "a %s topology that accepted an insert has a server of the type %q, got %v", reported.Type, primary, v)
+	k.failIf(!found, "a %s topology that accepted an insert has a server of the type %q, got %v", reported.Type,
+		primary, v)
 	for _, e := range k.seen(0, result.ServerDescriptionChanged, result.TopologyDescriptionChanged) {
 		for _, d := range []*result.TopologyState{e.Previous, e.New} {
 			known := d != nil && (e.Type == result.ServerDescriptionChanged && slices.Contains(serverTypes, d.Type) ||
-				e.Type == result.TopologyDescriptionChanged && (writable[d.Type] != nil || d.Type == "Unknown" || d.Type == "ReplicaSetNoPrimary"))
+				e.Type == result.TopologyDescriptionChanged &&
+					(writable[d.Type] != nil || d.Type == "Unknown" || d.Type == "ReplicaSetNoPrimary"))
 			k.failIf(!known, "a description in %s is missing or has an unknown type: %+v", e.Type, d)
 		}
 	}
@@ -246,7 +261,8 @@ var writable = map[string][]string{
 }
 
 // serverTypes are the types of servers (Server Discovery and Monitoring, "ServerType").
-var serverTypes = []string{"Standalone", "Mongos", "PossiblePrimary", "RSPrimary", "RSSecondary", "RSArbiter", "RSOther",
+var serverTypes = []string{"Standalone", "Mongos", "PossiblePrimary", "RSPrimary", "RSSecondary",
+	"RSArbiter", "RSOther",
 	"RSGhost", "LoadBalancer", "Unknown"}
 
 func ignoresDeadline(k *bench) {
@@ -266,7 +282,8 @@ const blocked = 2 * limit
 func cancels(k *bench) {
 	k.insert()
 	before := k.now()
-	k.failPoint(`"alwaysOn"`, fmt.Sprintf(`{"failCommands": ["find"], "blockConnection": true, "blockTimeMS": %d}`, blocked.Milliseconds()))
+	k.failPoint(`"alwaysOn"`, fmt.Sprintf(`{"failCommands": ["find"], "blockConnection": true, "blockTimeMS": %d}`,
+		blocked.Milliseconds()))
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
 	outcomes := make(chan result.Outcome, 1)
@@ -407,7 +424,8 @@ func logsMessages(k *bench) {
 	k.check(err)
 	opened := k.entity("client", "logged", `{"observeLogMessages": {"command": "debug"}}`)
 	if !slices.Contains(d.Features, engine.FeatureLogging) {
-		k.failIf(!unsupported(opened), "a client with observeLogMessages: got %v, want an error that names what is unsupported", opened)
+		k.failIf(!unsupported(opened),
+			"a client with observeLogMessages: got %v, want an error that names what is unsupported", opened)
 		return
 	}
 	k.check(opened)
@@ -431,7 +449,8 @@ func closesClients(k *bench) {
 	k.failIf(err != nil, "the second close of a client must succeed: %v", err)
 	log := k.events()
 	if k.logs(result.MonitorSDAM) {
-		k.failIf(log[len(log)-1].Type != result.TopologyClosed, "the last event is %s, want topologyClosedEvent", log[len(log)-1].Type)
+		k.failIf(log[len(log)-1].Type != result.TopologyClosed, "the last event is %s, want topologyClosedEvent",
+			log[len(log)-1].Type)
 	}
 	if k.logs(result.MonitorCMAP) {
 		closed := slices.ContainsFunc(log, func(e result.Event) bool { return e.Type == result.PoolClosed })

@@ -114,7 +114,8 @@ func changing(change func(engine.Operation, *result.Outcome)) fault {
 
 // changed is a fault that changes logs.
 func changed(change func([]result.Event) []result.Event) fault {
-	return fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+	return fault{events: func(t engine.Test, ctx context.Context, id string, after int64,
+		wait time.Duration) ([]result.Event, error) {
 		found, err := t.Events(ctx, id, after, wait)
 		return change(found), err
 	}}
@@ -164,29 +165,33 @@ func faults() []faultRow {
 			}
 		}}},
 		{"names are not checked", "rejects names that are in use or unknown", fault{open: lenient(false)}},
-		{"arguments are ignored", "rejects unknown operations and arguments", changing(func(_ engine.Operation, out *result.Outcome) {
-			if out.Err != nil && out.Err.Unsupported != "" {
-				out.Err = nil
-			}
-		})},
+		{"arguments are ignored", "rejects unknown operations and arguments",
+			changing(func(_ engine.Operation, out *result.Outcome) {
+				if out.Err != nil && out.Err.Unsupported != "" {
+					out.Err = nil
+				}
+			})},
 		{"events are reversed", "logs all events in order", changed(func(found []result.Event) []result.Event {
 			slices.Reverse(found)
 			return found
 		})},
 		{"Events does not wait", "waits for events",
-			fault{events: func(t engine.Test, ctx context.Context, id string, after int64, _ time.Duration) ([]result.Event, error) {
+			fault{events: func(t engine.Test, ctx context.Context, id string, after int64,
+				_ time.Duration) ([]result.Event, error) {
 				return t.Events(ctx, id, after, 0)
 			}}},
 		{"the server of the fail point is unknown", "does not log the runner's own commands",
 			changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
 		{"command started events are missing", "logs canceled commands", changed(func(found []result.Event) []result.Event {
-			return slices.DeleteFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted && e.CommandName == "insert" })
+			return slices.DeleteFunc(found,
+				func(e result.Event) bool { return e.Type == result.CommandStarted && e.CommandName == "insert" })
 		})},
-		{"a canceled operation has no error", "logs canceled commands", changing(func(op engine.Operation, out *result.Outcome) {
-			if op.Name == "insertOne" {
-				out.Err = nil
-			}
-		})},
+		{"a canceled operation has no error", "logs canceled commands",
+			changing(func(op engine.Operation, out *result.Outcome) {
+				if op.Name == "insertOne" {
+					out.Err = nil
+				}
+			})},
 		{"the id of another session", "reports the id of a session", changing(func(op engine.Operation, out *result.Outcome) {
 			if op.Name == engine.OpLSID {
 				out.Value.RawValue = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}

@@ -104,7 +104,8 @@ func (p *peer) receive(t *testing.T) string {
 func TestAdapterSide(t *testing.T) {
 	uri := regexp.MustCompile(`"uri":"[^"]*"`)
 	testkit.PlayStories(t, conversations, func(t *testing.T, s testkit.Story) string {
-		d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet, Members: 1, Version: "4.2"})
+		d, err := embedded.Start(testkit.Context(t),
+			embedded.Options{Topology: embedded.ReplicaSet, Members: 1, Version: "4.2"})
 		testkit.Check(t, err)
 		t.Cleanup(func() { testkit.Check(t, d.Close()) })
 		e := driver.New()
@@ -151,7 +152,8 @@ func TestCallbackIsLate(t *testing.T) {
 	p.send(t, `{"jsonrpc":"2.0","id":1,"method":"begin","params":{}}`)
 	p.receive(t)
 	p.send(t, `{"jsonrpc":"2.0","id":2,"method":"do","params":{"object":"session","name":"withTransaction","arguments":{},"callback":true}}`)
-	testkit.Equal(t, "the request of the adapter", p.receive(t), `{"jsonrpc":"2.0","id":1,"method":"callback","params":{"do":2}}`)
+	testkit.Equal(t, "the request of the adapter", p.receive(t),
+		`{"jsonrpc":"2.0","id":1,"method":"callback","params":{"do":2}}`)
 	p.send(t, `{"jsonrpc":"2.0","id":1,"result":{"error":{"message":"mine","client":true,"timeout":true}}}`)
 	testkit.Equal(t, "the result of withTransaction",
 		strings.Contains(p.receive(t), `"error":{"message":"mine","client":true,"timeout":true}`), true)

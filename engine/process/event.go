@@ -96,13 +96,15 @@ type logMessage struct {
 }
 
 func logMessageOf(m result.LogMessage) logMessage {
-	return logMessage{Sequence: m.Sequence, Time: float64(m.Time.UnixMicro()) / 1000, Level: m.Level, Component: m.Component,
-		Data: document(m.Data), FailureRedacted: m.FailureRedacted}
+	return logMessage{Sequence: m.Sequence, Time: float64(m.Time.UnixMicro()) / 1000, Level: m.Level,
+		Component: m.Component,
+		Data:      document(m.Data), FailureRedacted: m.FailureRedacted}
 }
 
 func (m logMessage) message() result.LogMessage {
-	return result.LogMessage{Sequence: m.Sequence, Time: time.UnixMicro(int64(m.Time * 1000)), Level: m.Level, Component: m.Component,
-		Data: bson.Raw(m.Data), FailureRedacted: m.FailureRedacted}
+	return result.LogMessage{Sequence: m.Sequence, Time: time.UnixMicro(int64(m.Time * 1000)), Level: m.Level,
+		Component: m.Component,
+		Data:      bson.Raw(m.Data), FailureRedacted: m.FailureRedacted}
 }
 
 // span is the JSON form of result.Span.
@@ -140,7 +142,8 @@ func failureOf(e *result.Error) *failure {
 	if e == nil {
 		return nil
 	}
-	f := &failure{Message: e.Message, Client: e.Client, Timeout: e.Timeout, Kind: e.Kind, Code: e.Code, CodeName: e.CodeName, Labels: e.Labels,
+	f := &failure{Message: e.Message, Client: e.Client, Timeout: e.Timeout, Kind: e.Kind, Code: e.Code,
+		CodeName: e.CodeName, Labels: e.Labels,
 		Response: document(e.Response), Partial: value(e.Partial.RawValue), Server: e.Server, Unsupported: e.Unsupported,
 		WriteErrors:        map[uint]document{},
 		WriteConcernErrors: mapped(e.WriteConcernErrors, func(d result.Document) document { return document(d) })}

@@ -103,7 +103,8 @@ func open(mode, address string) (*process.Engine, error) {
 		return nil, err
 	}
 	environment := append(os.Environ(), adapterMode+"="+mode, aliveAt+"="+address)
-	return process.New(process.Options{Command: []string{self}, Environment: environment, StartLimit: time.Minute, Runner: "test"})
+	return process.New(process.Options{Command: []string{self}, Environment: environment, StartLimit: time.Minute,
+		Runner: "test"})
 }
 
 // alive listens for adapters. none waits until all of them have ended.
@@ -145,7 +146,8 @@ func TestBehaviors(t *testing.T) {
 func TestSuites(t *testing.T) {
 	mode := testkit.Either(os.Getenv("UTR_SOAK") == "1", "reference", "unchecked")
 	suites := suitetest.Share(t, 48)
-	suitetest.CheckVerdicts(t, suitetest.With(t, newEngine(t, mode), deployment.EmbeddedOptions{}).Run(t, suites), result.SkipRequirement)
+	suitetest.CheckVerdicts(t, suitetest.With(t, newEngine(t, mode), deployment.EmbeddedOptions{}).Run(t, suites),
+		result.SkipRequirement)
 }
 
 // A misbehaving adapter ends the call with an error that reports the cause. The next
@@ -158,19 +160,24 @@ func TestMisbehaviors(t *testing.T) {
 		mode, reason string
 		contains     []string
 	}{
-		{"hangs", "a driver can hang", []string{"no reply to find on collection within", "the adapter was killed", "last output:\nwaiting"}},
+		{"hangs", "a driver can hang",
+			[]string{"no reply to find on collection within", "the adapter was killed", "last output:\nwaiting"}},
 		{"hangs in end", "closing a client can hang", []string{"no reply to end within", "last output:\nwaiting"}},
 		{"endless line", "memory is bounded", []string{"a message of more than 64 MiB"}},
 		{"endless lines", "unsolicited replies must not accumulate", []string{"which is not open"}},
-		{"floods standard error", "memory is bounded, and the call can be canceled", []string{"no reply to find on collection within", "last output:\n"}},
-		{"grandchild", "a process that outlives the adapter holds its output open", []string{"closed its output", "exit status 3"}},
-		{"exits", "an adapter can end at any time", []string{"closed its output", "exit status 3", "last output:\nout of luck"}},
+		{"floods standard error", "memory is bounded, and the call can be canceled",
+			[]string{"no reply to find on collection within", "last output:\n"}},
+		{"grandchild", "a process that outlives the adapter holds its output open",
+			[]string{"closed its output", "exit status 3"}},
+		{"exits", "an adapter can end at any time",
+			[]string{"closed its output", "exit status 3", "last output:\nout of luck"}},
 		{"rubbish", "a debugging print writes to standard output", []string{"not a message", "debugging"}},
 		{"unknown field", "a misspelled field must not be ignored", []string{"unknown field", "vlaue"}},
 		{"wrong id", "a reply to another request must not be accepted", []string{"request 99, which is not open"}},
 		{"twice", "a second reply could be mistaken for that of a later request", []string{"which is not open"}},
 		{"half", "a message is cut off", []string{"in the middle of a message"}},
-		{"no extended JSON", "a misspelled type must not be read as a document", []string{"the adapter answered find on collection wrongly", "$numberInt"}},
+		{"no extended JSON", "a misspelled type must not be read as a document",
+			[]string{"the adapter answered find on collection wrongly", "$numberInt"}},
 		{"bad sequence", "a log with a gap hides events", []string{"the sequence of an event is 7, expected 1"}},
 		{"talkative", "standard error is bounded", []string{"closed its output", "line 99999"}},
 	} {
@@ -236,7 +243,8 @@ func TestStartLimit(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	testkit.Check(t, err)
-	e, err := process.New(process.Options{Command: []string{self}, Environment: append(os.Environ(), adapterMode+"=hangs in hello"), StartLimit: time.Millisecond})
+	e, err := process.New(process.Options{Command: []string{self},
+		Environment: append(os.Environ(), adapterMode+"=hangs in hello"), StartLimit: time.Millisecond})
 	testkit.Check(t, err)
 	_, err = e.Describe(testkit.Context(t))
 	testkit.ErrorContains(t, err, "did not reply to hello within 1ms", "the adapter was killed")
@@ -443,6 +451,7 @@ func TestEmptyArray(t *testing.T) {
 	testkit.Check(t, err)
 	testkit.Equal(t, "the length of the reply", len(events[0].Body), 5)
 	broke, hints := e.Findings()
-	testkit.Equal(t, "a protocol error, and hints", fmt.Sprint(broke, hints), "<nil> [the adapter answers begin with [] where {} belongs; utr accepts it "+
-		"the adapter answers events with [] at events[].reply where {} belongs; utr accepts it]")
+	testkit.Equal(t, "a protocol error, and hints", fmt.Sprint(broke, hints),
+		"<nil> [the adapter answers begin with [] where {} belongs; utr accepts it "+
+			"the adapter answers events with [] at events[].reply where {} belongs; utr accepts it]")
 }

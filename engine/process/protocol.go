@@ -36,7 +36,8 @@ func badResult(during string, result []byte, into any, err error) error {
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
 		why = fmt.Sprintf("%s has the type %s, not %s", cmp.Or(wrong.Field, "the result"), wrong.Value, kindOf(wrong.Type))
 	}
-	return &ProtocolError{fmt.Errorf("the adapter answered %s wrongly: %s: %s", during, why, excerpt(result)), shapeOf(into)}
+	return &ProtocolError{fmt.Errorf("the adapter answered %s wrongly: %s: %s", during, why, excerpt(result)),
+		shapeOf(into)}
 }
 
 func kindOf(t reflect.Type) string {

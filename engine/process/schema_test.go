@@ -61,7 +61,8 @@ func NewConformity() (*Conformity, error) {
 		}
 		return schema
 	}
-	c := &Conformity{line: compile("#/definitions/message"), results: map[string]*gojsonschema.Schema{}, calls: map[string]string{}}
+	c := &Conformity{line: compile("#/definitions/message"), results: map[string]*gojsonschema.Schema{},
+		calls: map[string]string{}}
 	for call, d := range definitions["results"].Properties {
 		c.results[call] = compile(d.Ref)
 	}
@@ -210,24 +211,32 @@ func TestConformity(t *testing.T) {
 		{"a request", FromRunner, greeting, ""},
 		{"a reply", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"protocol":1,"name":"n","version":"1","schemaVersion":"1.0","operations":[]}}`, ""},
 		{"an error of JSON-RPC", FromAdapter, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no driver"}}`, ""},
-		{"an error of an invalid line has no id", FromAdapter, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, ""},
+		{"an error of an invalid line has no id", FromAdapter,
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, ""},
 		{"a notification", FromRunner, `{"jsonrpc":"2.0","method":"cancel","params":{"id":1}}`, ""},
-		{"a notification has no id", FromRunner, `{"jsonrpc":"2.0","id":2,"method":"cancel","params":{"id":1}}`, "Must validate one"},
+		{"a notification has no id", FromRunner, `{"jsonrpc":"2.0","id":2,"method":"cancel","params":{"id":1}}`,
+			"Must validate one"},
 		{"an unknown member", FromRunner, strings.Replace(greeting, `"runner"`, `"color":"red","runner"`, 1), "color"},
 		{"a missing member", FromRunner, strings.Replace(greeting, `"protocol":1,`, "", 1), "Must validate one"},
 		{"an unknown call", FromRunner, strings.Replace(greeting, "hello", "tickle", 1), "method"},
 		{"a call from the wrong side", FromAdapter, greeting, "wrong side"},
-		{"the result of another call", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"messages":[]}}`, "messages is not allowed"},
-		{"a result and an error", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}`, "Must validate one"},
+		{"the result of another call", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"messages":[]}}`,
+			"messages is not allowed"},
+		{"a result and an error", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}`,
+			"Must validate one"},
 		{"a reply without a request", FromAdapter, `{"jsonrpc":"2.0","id":7,"result":{}}`, "without a request"},
-		{"an ObjectId as a string", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"0123456789abcdef01234567"}}`, ""},
-		{"an ObjectId as Extended JSON", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":{"$oid":"0123456789abcdef01234567"}}}`, ""},
-		{"a service that is not an ObjectId", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"here"}}`, "pattern"},
+		{"an ObjectId as a string", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"0123456789abcdef01234567"}}`,
+			""},
+		{"an ObjectId as Extended JSON", FromAdapter,
+			`{"jsonrpc":"2.0","id":2,"result":{"serviceId":{"$oid":"0123456789abcdef01234567"}}}`, ""},
+		{"a service that is not an ObjectId", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"here"}}`,
+			"pattern"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			c, err := NewConformity()
 			testkit.Check(t, err)
-			for _, before := range []string{greeting, `{"jsonrpc":"2.0","id":2,"method":"do","params":{"object":"c","name":"find"}}`} {
+			for _, before := range []string{greeting,
+				`{"jsonrpc":"2.0","id":2,"method":"do","params":{"object":"c","name":"find"}}`} {
 				testkit.Check(t, c.Check(FromRunner, before))
 			}
 			switch err := c.Check(r.from, r.line); {

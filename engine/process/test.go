@@ -22,7 +22,8 @@ type test struct {
 }
 
 func (t *test) Open(ctx context.Context, e engine.Entity) error {
-	params := openParams{Kind: e.Kind, ID: e.ID, Options: document(e.Options), URI: e.URI, ClusterTime: document(e.ClusterTime)}
+	params := openParams{Kind: e.Kind, ID: e.ID, Options: document(e.Options), URI: e.URI,
+		ClusterTime: document(e.ClusterTime)}
 	return t.simple(ctx, callOpen, params, fmt.Sprintf("open %s %s", e.Kind, e.ID))
 }
 
@@ -44,7 +45,8 @@ func (t *test) simple(ctx context.Context, method string, params any, during str
 
 func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 	during := fmt.Sprintf("%s on %s", op.Name, op.Object)
-	params := doParams{Object: op.Object, Name: op.Name, Arguments: document(op.Arguments), SaveAs: op.SaveAs, Callback: op.Callback != nil}
+	params := doParams{Object: op.Object, Name: op.Name, Arguments: document(op.Arguments), SaveAs: op.SaveAs,
+		Callback: op.Callback != nil}
 	var callback func() callbackResult
 	if op.Callback != nil {
 		callback = func() callbackResult { return t.callbackResult(op.Callback(ctx)) }

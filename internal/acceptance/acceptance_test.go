@@ -37,7 +37,8 @@ func TestReadmeShowsAFailure(t *testing.T) {
 		t.Fatal("README.md does not run docs/examples/find.yml")
 	}
 	if os.Getenv("UTR_UPDATE") == "1" {
-		testkit.Check(t, os.WriteFile("README.md", []byte(before+"$ utr run docs/examples/find.yml\n"+text+"```"+after), 0o644))
+		testkit.Check(t, os.WriteFile("README.md", []byte(before+"$ utr run docs/examples/find.yml\n"+text+"```"+after),
+			0o644))
 	} else {
 		testkit.Same(t, "README.md is out of date: run `go generate ./internal/acceptance`", shown, text)
 	}

@@ -92,7 +92,8 @@ func TestExpiryAtTheStart(t *testing.T) {
 		var began atomic.Bool
 		var got []result.Status
 		config.Jobs = 1
-		config.KnownFailing = []runner.KnownFailure{{Pattern: regexp.MustCompile("wrong|first|second"), Reason: "a reason", Until: until}}
+		config.KnownFailing = []runner.KnownFailure{{Pattern: regexp.MustCompile("wrong|first|second"), Reason: "a reason",
+			Until: until}}
 		config.Now = func() time.Time {
 			return testkit.Either(began.Load(), r.later, r.start)
 		}

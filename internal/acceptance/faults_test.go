@@ -86,7 +86,8 @@ func (f *fragile) failCommand(command, appName string, times int, data ...bson.E
 	for _, host := range f.Hosts() {
 		members[host] = f.client(f.DirectURI(host))
 		f.admin(members[host], bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode},
-			{Key: "data", Value: append(bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "appName", Value: appName}}, data...)}})
+			{Key: "data", Value: append(bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "appName", Value: appName}},
+				data...)}})
 	}
 	return members
 }
@@ -94,7 +95,8 @@ func (f *fragile) failCommand(command, appName string, times int, data ...bson.E
 // block makes every member block a command once. The returned function waits until a
 // member does, and returns its address.
 func (f *fragile) block(command, appName string, wait time.Duration) (blocked func() string) {
-	members := f.failCommand(command, appName, 1, bson.E{Key: "blockConnection", Value: true}, bson.E{Key: "blockTimeMS", Value: wait.Milliseconds()})
+	members := f.failCommand(command, appName, 1, bson.E{Key: "blockConnection", Value: true},
+		bson.E{Key: "blockTimeMS", Value: wait.Milliseconds()})
 	return func() string {
 		f.t.Helper()
 		address := ""
@@ -169,15 +171,23 @@ func TestServersInTheMiddle(t *testing.T) {
 		says                  string // in the reason; HOST is the server that blocks
 		next                  result.Status
 	}{
-		{"the standalone is killed", alone, "retryReads: false", findOne, kill, result.Broken, "the deployment stopped answering: HOST: ", result.Skipped},
-		{"the standalone is restarted", alone, "retryReads: false", findOne, restart, result.Broken, "HOST was restarted", result.Passed},
-		{"the primary is killed, and the engine retries on the next", set, "retryReads: true", findOne, kill, result.Passed, "", result.Passed},
-		{"the primary is killed, and the engine does not retry", set, "retryReads: false", findOne, kill, result.Broken, stopped, result.Passed},
-		{"all members are killed", set, "retryReads: false", findOne, killAll, result.Broken, "the deployment stopped answering", result.Skipped},
+		{"the standalone is killed", alone, "retryReads: false", findOne, kill, result.Broken,
+			"the deployment stopped answering: HOST: ", result.Skipped},
+		{"the standalone is restarted", alone, "retryReads: false", findOne, restart, result.Broken, "HOST was restarted",
+			result.Passed},
+		{"the primary is killed, and the engine retries on the next", set, "retryReads: true", findOne, kill, result.Passed,
+			"", result.Passed},
+		{"the primary is killed, and the engine does not retry", set, "retryReads: false", findOne, kill, result.Broken,
+			stopped, result.Passed},
+		{"all members are killed", set, "retryReads: false", findOne, killAll, result.Broken,
+			"the deployment stopped answering", result.Skipped},
 		{"a secondary is killed", set, "retryReads: false", findOne, kill, result.Broken, stopped, result.Passed},
-		{"a secondary is killed, and the engine retries on the other", set, "retryReads: true", findOne, kill, result.Passed, "", result.Passed},
-		{"a mongos is killed, and the engine knows no other", sharded, "retryReads: true", findOne, kill, result.Broken, stopped, result.Passed},
-		{"the primary steps down, and the engine retries", set, "retryWrites: true", insertOne, stepDown, result.Passed, "", result.Passed},
+		{"a secondary is killed, and the engine retries on the other", set, "retryReads: true", findOne, kill, result.Passed,
+			"", result.Passed},
+		{"a mongos is killed, and the engine knows no other", sharded, "retryReads: true", findOne, kill, result.Broken,
+			stopped, result.Passed},
+		{"the primary steps down, and the engine retries", set, "retryWrites: true", insertOne, stepDown, result.Passed, "",
+			result.Passed},
 		{"the primary steps down, and the engine does not retry", set, "retryWrites: false", insertOne, stepDown,
 			result.Failed, "the primary changed during the test, from HOST to ", result.Passed},
 		{"nothing happens", set, "retryReads: true", findOne, func(*fragile, string) {}, result.Passed, "", result.Passed},
@@ -205,7 +215,8 @@ func TestServersInTheMiddle(t *testing.T) {
 				}
 				happened <- host
 			}()
-			suite := load(t, "middle", "OPTIONS", r.uriOptions+", appName: "+appName+", heartbeatFrequencyMS: 500", "PREFERENCE", preference, "COMMAND", r.operation)
+			suite := load(t, "middle", "OPTIONS", r.uriOptions+", appName: "+appName+", heartbeatFrequencyMS: 500", "PREFERENCE",
+				preference, "COMMAND", r.operation)
 			verdicts, summary := f.run(t.Context(), suite, nil, func(result.Note) {})
 			host := <-happened
 			var got []result.Status
@@ -275,11 +286,12 @@ func TestSlowMember(t *testing.T) {
 	down := f.Hosts()[2]
 	f.check(f.Kill(down))
 	var info string
-	f.run(t.Context(), load(t, "middle", "OPTIONS", "retryReads: true", "PREFERENCE", "primary", "COMMAND", findOne), nil, func(n result.Note) {
-		if ready, is := n.(result.DeploymentReady); is {
-			info = ready.Info
-		}
-	})
+	f.run(t.Context(), load(t, "middle", "OPTIONS", "retryReads: true", "PREFERENCE", "primary", "COMMAND", findOne), nil,
+		func(n result.Note) {
+			if ready, is := n.(result.DeploymentReady); is {
+				info = ready.Info
+			}
+		})
 	testkit.Contains(t, info, "on 3 hosts; "+down+" does not answer, so tests may take ten times as long")
 }
 
@@ -306,8 +318,10 @@ func TestRunnersOwnClient(t *testing.T) {
 		{"initial data: the server closes the connection", failing("insert", 1, closed), result.Passed, ""},
 		{"outcome: not primary", failing("find", 1, notPrimary), result.Passed, ""},
 		{"outcome: the server closes the connection", failing("find", 1, closed), result.Passed, ""},
-		{"initial data: not primary, always", failing("insert", -1, notPrimary), result.Broken, "initial data of db.coll: insert: "},
-		{"initial data: a permanent error", failing("insert", 1, bson.E{Key: "errorCode", Value: 8}), result.Broken, "initial data of db.coll: insert: "},
+		{"initial data: not primary, always", failing("insert", -1, notPrimary), result.Broken,
+			"initial data of db.coll: insert: "},
+		{"initial data: a permanent error", failing("insert", 1, bson.E{Key: "errorCode", Value: 8}), result.Broken,
+			"initial data of db.coll: insert: "},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
@@ -337,12 +351,13 @@ func TestLockTakenInTheMiddle(t *testing.T) {
 	now := time.Now()
 	other := bson.D{{Key: "run", Value: "other"}, {Key: "host", Value: "far"}, {Key: "pid", Value: 7},
 		{Key: "started", Value: now}, {Key: "renewed", Value: now}, {Key: "expires", Value: now.Add(time.Hour)}}
-	_, summary := f.run(running, load(t, "waiting"), &lock.Options{Lease: 3 * time.Second, Lost: func(err error) { lose(err) }}, func(n result.Note) {
-		if s, ok := n.(result.TestStarted); ok && s.Test.Description == "waits" {
-			_, err := document.ReplaceOne(context.Background(), bson.D{{Key: "_id", Value: "run"}}, other)
-			f.check(err)
-		}
-	})
+	_, summary := f.run(running, load(t, "waiting"),
+		&lock.Options{Lease: 3 * time.Second, Lost: func(err error) { lose(err) }}, func(n result.Note) {
+			if s, ok := n.(result.TestStarted); ok && s.Test.Description == "waits" {
+				_, err := document.ReplaceOne(context.Background(), bson.D{{Key: "_id", Value: "run"}}, other)
+				f.check(err)
+			}
+		})
 	var lost *lock.LostError
 	if cause := context.Cause(running); !errors.As(cause, &lost) || lost.Holder == nil || lost.Holder.Host != "far" {
 		t.Errorf("the run ended with %v", cause)

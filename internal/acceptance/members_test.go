@@ -23,12 +23,13 @@ func TestMembersThatRead(t *testing.T) {
 		testkit.Check(t, err)
 		return m
 	}
-	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 4, MemberConfigs: []embedded.Member{
-		parse(`{"tags": {"dc": "east"}}`),
-		parse(`{"tags": {"dc": "west"}, "priority": 0, "latencyMS": 400}`),
-		parse(`{"tags": {"dc": "west"}, "priority": 0}`),
-		parse(`{"tags": {"dc": "west"}, "priority": 0, "hidden": true}`),
-	}})
+	d, err := embedded.Start(t.Context(),
+		embedded.Options{Topology: embedded.ReplicaSet, Members: 4, MemberConfigs: []embedded.Member{
+			parse(`{"tags": {"dc": "east"}}`),
+			parse(`{"tags": {"dc": "west"}, "priority": 0, "latencyMS": 400}`),
+			parse(`{"tags": {"dc": "west"}, "priority": 0}`),
+			parse(`{"tags": {"dc": "west"}, "priority": 0, "hidden": true}`),
+		}})
 	testkit.Check(t, err)
 	t.Cleanup(func() { testkit.Check(t, d.Close()) })
 	hosts := d.Hosts()
@@ -44,7 +45,8 @@ func TestMembersThatRead(t *testing.T) {
 			{"the near one of two members with the tag; a hidden one is unknown", "250",
 				`{"mode": "nearest", "tagSets": [{"dc": "west"}]}`, []int{2}},
 			{"both if neither is too far", "60000", `{"mode": "secondary", "tagSets": [{"dc": "west"}]}`, []int{1, 2}},
-			{"the primary if no member has the tag", "250", `{"mode": "secondaryPreferred", "tagSets": [{"dc": "north"}]}`, []int{0}},
+			{"the primary if no member has the tag", "250", `{"mode": "secondaryPreferred", "tagSets": [{"dc": "north"}]}`,
+				[]int{0}},
 			{"the second tag set if no member has the tag of the first", "250",
 				`{"mode": "nearest", "tagSets": [{"dc": "north"}, {"dc": "east"}]}`, []int{0}},
 		} {
@@ -105,7 +107,8 @@ func open(t *testing.T, test engine.Test, uri, uriOptions, preference string) {
 	for _, x := range []struct{ kind, options string }{
 		{"client", `{"uriOptions": ` + uriOptions + `}`},
 		{"database", `{"client": "client", "databaseName": "members"}`},
-		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"readPreference": ` + preference + `}}`},
+		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"readPreference": ` +
+			preference + `}}`},
 	} {
 		options := testkit.Extended[bson.Raw](t, x.options)
 		testkit.Check(t, test.Open(t.Context(), engine.Entity{Kind: x.kind, ID: x.kind, Options: options, URI: uri}))
@@ -127,8 +130,10 @@ func TestDirectConnectionToASecondary(t *testing.T) {
 		{"read-preferences@2014-02-14", `{"mode": "primary"}`, "collection", "count", `{"filter": {}}`, refused},
 		{"read-preferences@2014-02-14", `{"mode": "primaryPreferred"}`, "collection", "find", `{"filter": {}}`, 0},
 		{"read-preferences@2014-02-14", `{"mode": "secondary"}`, "collection", "find", `{"filter": {}}`, 0},
-		{"read-preferences@2014-02-14", `{"mode": "secondary", "tagSets": [{"no": "member"}]}`, "collection", "find", `{"filter": {}}`, 0},
-		{"read-preferences@2014-02-14", `{"mode": "primary"}`, "database", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`, 0},
+		{"read-preferences@2014-02-14", `{"mode": "secondary", "tagSets": [{"no": "member"}]}`, "collection", "find",
+			`{"filter": {}}`, 0},
+		{"read-preferences@2014-02-14", `{"mode": "primary"}`, "database", "runCommand",
+			`{"commandName": "ping", "command": {"ping": 1}}`, 0},
 		{"read-preferences@2014-02-14", `{"mode": "primary"}`, "database", "runCommand",
 			`{"commandName": "listCollections", "command": {"listCollections": 1}, "readPreference": {"mode": "secondary"}}`, 0},
 		{"current", `{"mode": "primary"}`, "collection", "find", `{"filter": {}}`, 0},
@@ -141,7 +146,8 @@ func TestDirectConnectionToASecondary(t *testing.T) {
 			testkit.Check(t, err)
 			defer func() { testkit.Check(t, test.End(context.WithoutCancel(t.Context()))) }()
 			open(t, test, "mongodb://"+d.Hosts()[1]+"/", `{"directConnection": true}`, r.preference)
-			out := test.Do(t.Context(), engine.Operation{Object: r.object, Name: r.operation, Arguments: testkit.Extended[bson.Raw](t, r.arguments)})
+			out := test.Do(t.Context(), engine.Operation{Object: r.object, Name: r.operation,
+				Arguments: testkit.Extended[bson.Raw](t, r.arguments)})
 			code := int32(0)
 			if out.Err != nil {
 				if code = out.Err.Code; code == 0 {

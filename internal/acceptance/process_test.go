@@ -70,7 +70,8 @@ func TestLocalRelease(t *testing.T) {
 	}{
 		{"the oldest, without load balancing", "4.2", nil},
 		{"load balancing must be enabled", "5.0", nil},
-		{"the newest, with everything enabled", "8.2", []string{"--auth", "on", "--tls", "--local-shards", "2", "--mongoses", "3"}},
+		{"the newest, with everything enabled", "8.2",
+			[]string{"--auth", "on", "--tls", "--local-shards", "2", "--mongoses", "3"}},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			p, release := utrtest.NewPlace(t), t.TempDir()
@@ -92,7 +93,8 @@ func TestRealReleases(t *testing.T) {
 	for _, release := range releases {
 		for _, args := range [][]string{{"--auth", "off", "smoke"}, {"--auth", "on", "smoke"}, {"--jobs", "2", finds(t)}} {
 			t.Run(filepath.Base(release)+" "+strings.Join(args[:2], " "), func(t *testing.T) {
-				runWell(t, utrtest.NewPlace(t), append([]string{"--local", release, "--topology", "all", "--backoff", "none"}, args...)...)
+				runWell(t, utrtest.NewPlace(t),
+					append([]string{"--local", release, "--topology", "all", "--backoff", "none"}, args...)...)
 			})
 		}
 	}

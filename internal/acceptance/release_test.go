@@ -21,10 +21,12 @@ func TestOlderRelease(t *testing.T) {
 	place := utrtest.NewPlace(t, "UTR_PYTHON="+testkit.Python(t, "pip"), "UTR_CACHE_DIR="+t.TempDir(),
 		"PIP_NO_INDEX=1", "PIP_FIND_LINKS="+wheels)
 	suites := []string{"deviations"}
-	if official, found := testkit.FindOfficial(t, "client-backpressure", "tests", "backpressure-retry-max-attempts.yml"); found {
+	if official, found := testkit.FindOfficial(t, "client-backpressure", "tests",
+		"backpressure-retry-max-attempts.yml"); found {
 		suites = append(suites, official)
 	}
-	args := append([]string{"run", "--engine", "pymongo@" + release, "--topology", "replicaset", "--jobs", "4", "--json", report}, suites...)
+	args := append([]string{"run", "--engine", "pymongo@" + release, "--topology", "replicaset", "--jobs", "4", "--json",
+		report}, suites...)
 	out := place.Run(args...).Want(0).Out
 	testkit.Contains(t, out, " known-failing\n")
 	text := testkit.Read(t, report)

@@ -62,7 +62,8 @@ func TestShardsAreOneRun(t *testing.T) {
 		merge := []string{"merge", "--json", "merged.json"}
 		for i := 1; i <= r.parts; i++ {
 			part := fmt.Sprintf("part-%d.json", i)
-			run(part, append(r.durations, "--shard", fmt.Sprintf("%d/%d", i, r.parts), "smoke", "retryable-reads/collection-count.yml")...)
+			run(part, append(r.durations, "--shard", fmt.Sprintf("%d/%d", i, r.parts), "smoke",
+				"retryable-reads/collection-count.yml")...)
 			merge = append(merge, part)
 		}
 		utr(t, merge...)

@@ -48,24 +48,28 @@ func (v vendor) start(t *testing.T) string {
 
 func vendors() map[string]vendor {
 	const reads, driver = "specs/retryable-reads", "engine/driver/known-failing.txt"
-	few := []string{reads + "/collection-find.yml", reads + "/database-aggregate.yml", reads + "/database-listCollections.yml"}
+	few := []string{reads + "/collection-find.yml", reads + "/database-aggregate.yml",
+		reads + "/database-listCollections.yml"}
 	ferret := vendor{
 		program: func(t testing.TB) []string { return []string{testkit.FerretDB(t)} },
 		args: func(dir string) []string {
-			return []string{"--handler=sqlite", "--listen-addr=127.0.0.1:0", "--sqlite-url=file:" + dir + "/?_pragma=synchronous(off)",
+			return []string{"--handler=sqlite", "--listen-addr=127.0.0.1:0",
+				"--sqlite-url=file:" + dir + "/?_pragma=synchronous(off)",
 				"--state-dir=" + dir, "--telemetry=disable", "--debug-addr=-"}
 		},
 		known: "deployment/known-failing/ferretdb.txt",
 		rows: []vendorRow{
-			{name: "crud", engine: "reference", crud: []string{"bulkWrite", "deleteOne", "distinct-comment", "estimatedDocumentCount",
-				"find", "findOneAndUpdate", "insertOne-dots_and_dollars", "updateMany-pipeline"}},
+			{name: "crud", engine: "reference",
+				crud: []string{"bulkWrite", "deleteOne", "distinct-comment", "estimatedDocumentCount",
+					"find", "findOneAndUpdate", "insertOne-dots_and_dollars", "updateMany-pipeline"}},
 			{name: "driver", engine: "driver", known: driver, own: few},
 			{name: "pymongo", engine: "pymongo", known: "adapters/pymongo/known-failing.txt", own: few},
 		},
 	}
 	// Most reads wait for a heartbeat, half a second after the last. So parts of them run side by side.
 	for _, part := range []string{"1/6", "2/6", "3/6", "4/6", "5/6", "6/6"} {
-		ferret.rows = append(ferret.rows, vendorRow{name: "reads " + part, engine: "reference", own: []string{reads, "--shard", part}, part: true})
+		ferret.rows = append(ferret.rows,
+			vendorRow{name: "reads " + part, engine: "reference", own: []string{reads, "--shard", part}, part: true})
 	}
 	return map[string]vendor{
 		"FerretDB": ferret,
@@ -74,8 +78,9 @@ func vendors() map[string]vendor {
 			args:    func(string) []string { return nil },
 			known:   "deployment/known-failing/mongo-java-server.txt",
 			rows: []vendorRow{ // PyMongo and Node refuse its wire version
-				{name: "crud", engine: "reference", crud: []string{"aggregate", "bulkWrite", "deleteOne-collation", "estimatedDocumentCount",
-					"find", "findOneAndUpdate", "insertOne-dots_and_dollars", "updateMany-pipeline"}},
+				{name: "crud", engine: "reference",
+					crud: []string{"aggregate", "bulkWrite", "deleteOne-collation", "estimatedDocumentCount",
+						"find", "findOneAndUpdate", "insertOne-dots_and_dollars", "updateMany-pipeline"}},
 				{name: "reads", engine: "reference", own: few[:2]},
 				{name: "driver", engine: "driver", known: driver, own: []string{reads + "/client-listDatabaseNames.yml"}},
 			},

@@ -230,7 +230,8 @@ func TestCitations(t *testing.T) {
 		case e.IsDir() && (file == ".git" || file == "internal/cli/testdata"): // output, whose sources are checked
 			return fs.SkipDir
 		case file == "docs/drivers.md", // has the reasons in known-failing at the time of a run
-			e.IsDir(), !slices.Contains([]string{".go", ".md", ".txt", ".yml", ".py", ".js", ".java", ".rs"}, filepath.Ext(file)):
+			e.IsDir(), !slices.Contains([]string{".go", ".md", ".txt", ".yml", ".py", ".js", ".java", ".rs"},
+				filepath.Ext(file)):
 			return nil
 		}
 		text := read(t, file)
@@ -261,7 +262,8 @@ func column(page, title string) (out []string) {
 		case !strings.HasPrefix(line, "|"):
 			at = -1
 		case at < 0:
-			if at = slices.IndexFunc(cells, func(c string) bool { return strings.HasSuffix(strings.Trim(c, " |\n"), title) }); at < 0 {
+			if at = slices.IndexFunc(cells,
+				func(c string) bool { return strings.HasSuffix(strings.Trim(c, " |\n"), title) }); at < 0 {
 				at = len(cells)
 			}
 		case at < len(cells) && !strings.HasPrefix(line, "|---"):
@@ -288,7 +290,8 @@ func TestCitationForms(t *testing.T) {
 		{"a comment of several lines", "// (Reads,\n// \"Errors, and\n// more\")", "1 []", ""},
 		{"a string in Go", `"(Reads, \"Choosing\")"`, "1 [Reads has no section Choosing]", ""},
 		{"without quotation marks", "Reads, Selecting: a remark", "1 []", "[]"},
-		{"an invented one without quotation marks", "Reads, Choosing", "1 [Reads has no section Choosing]", "[Reads has no section Choosing]"},
+		{"an invented one without quotation marks", "Reads, Choosing", "1 [Reads has no section Choosing]",
+			"[Reads has no section Choosing]"},
 		{"a section that continues is another", "Reads, Selecting more", "1 [Reads has no section Selecting more]",
 			"[Reads has no section Selecting more]"},
 		{"a list of specifications", "Reads, Writes and others", "0 []", ""},

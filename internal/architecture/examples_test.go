@@ -25,7 +25,8 @@ func configurations(t *testing.T) map[string]string {
 			all[filepath.Base(f)+" in "+filepath.Base(filepath.Dir(f))] = testkit.Read(t, f)
 		}
 	}
-	all["the workflow of utr engine init"] = regexp.MustCompile(`\{\{.*?\}\}`).ReplaceAllString(read(t, "internal/starter/files/workflow.yml"), "x")
+	all["the workflow of utr engine init"] = regexp.MustCompile(`\{\{.*?\}\}`).ReplaceAllString(read(t,
+		"internal/starter/files/workflow.yml"), "x")
 	for i, m := range yamlBlock.FindAllStringSubmatch(read(t, "docs/ci.md"), -1) {
 		all[fmt.Sprintf("block %d of docs/ci.md", i+1)] = m[1]
 	}
@@ -102,7 +103,8 @@ func TestFlagsOfExamples(t *testing.T) {
 			section, _, _ = strings.Cut(section, "\n## ")
 			for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(m[2], -1) {
 				seen++
-				testkit.Equal(t, name+": utr "+m[1]+" has "+flag, regexp.MustCompile(`(?m)^ +(-\w, )?`+flag+`\b`).MatchString(section), true)
+				testkit.Equal(t, name+": utr "+m[1]+" has "+flag,
+					regexp.MustCompile(`(?m)^ +(-\w, )?`+flag+`\b`).MatchString(section), true)
 			}
 		}
 	}
@@ -122,7 +124,8 @@ func TestEvergreenExample(t *testing.T) {
 			commands[name] = true
 		}
 	})
-	testkit.Same(t, "functions", slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(project["functions"].(map[string]any))))
+	testkit.Same(t, "functions", slices.Sorted(maps.Keys(used)),
+		slices.Sorted(maps.Keys(project["functions"].(map[string]any))))
 	testkit.Equal(t, "commands", slices.Sorted(maps.Keys(commands)),
 		"[attach.xunit_results expansions.update git.get_project shell.exec subprocess.exec]")
 	names := func(of any) map[string]bool {

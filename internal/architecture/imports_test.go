@@ -24,11 +24,15 @@ func inWords() rules {
 		"embedded":  {"embedded/", "internal/certificate", "internal/plural"},
 		"embedded/": {"embedded/", "internal/relay", "internal/wire"},
 		"internal/cli": {
-			"adapters", "deployment", "deployment/lock", "deployment/orchestration", "docs/examples", "embedded", "embedded/blackpipe",
-			"embedded/standin", "engine", "engine/driver", "engine/enginetest", "engine/process", "internal/cache", "internal/compare",
+			"adapters", "deployment", "deployment/lock", "deployment/orchestration", "docs/examples", "embedded",
+			"embedded/blackpipe",
+			"embedded/standin", "engine", "engine/driver", "engine/enginetest", "engine/process", "internal/cache",
+			"internal/compare",
 			"internal/coverage", "internal/experiment", "internal/experiment/counter", "internal/ledger",
-			"internal/matrix", "internal/meant", "internal/audit", "internal/official", "internal/otlp", "internal/plural", "internal/processgroup", "internal/prose",
-			"internal/report", "internal/secret", "internal/site", "internal/starter", "reference", "reference/pinning", "reference/retry",
+			"internal/matrix", "internal/meant", "internal/audit", "internal/official", "internal/otlp", "internal/plural",
+			"internal/processgroup", "internal/prose",
+			"internal/report", "internal/secret", "internal/site", "internal/starter", "reference", "reference/pinning",
+			"reference/retry",
 			"reference/selection", "result", "runner", "specs", "specs/",
 		},
 		"internal/soak/":  {"/"},
@@ -39,7 +43,8 @@ func inWords() rules {
 // rulesOf parses the table of the page: a package, its description, its imports.
 func rulesOf(t *testing.T, page string) rules {
 	t.Helper()
-	all, words := inWords(), []string{"everything below", "its own and `internal/wire`", "anything", "imports of ours", "---"}
+	all, words := inWords(), []string{"everything below", "its own and `internal/wire`", "anything",
+		"imports of ours", "---"}
 	for line := range strings.Lines(page) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 5 {
@@ -177,7 +182,8 @@ func TestWithoutTheRaceDetector(t *testing.T) {
 		}
 	}
 	testkit.Equal(t, "50 files or more", seen >= 50, true)
-	for _, text := range []string{"\tgo func() {", "\tt.Parallel()", "\tgo serve(c)", "\tgo s.serve(c)", "\tworkers.Go(func() {", "\tmu sync.Mutex"} {
+	for _, text := range []string{"\tgo func() {", "\tt.Parallel()", "\tgo serve(c)", "\tgo s.serve(c)",
+		"\tworkers.Go(func() {", "\tmu sync.Mutex"} {
 		testkit.Equal(t, text+" is found", starts.MatchString(text), true)
 	}
 	testkit.Equal(t, "a pool is found", starts.MatchString("var steps = sync.Pool{}"), false)

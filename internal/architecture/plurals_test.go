@@ -17,11 +17,13 @@ func TestPlurals(t *testing.T) {
 		`errors|events|files|hosts|lines|members|messages|mutants|operations|places|ports|problems|reasons|rules|schedules|` +
 		`servers|suites|tests|times|tries|warnings)\b`)
 	testkit.Check(t, filepath.WalkDir(root, func(file string, _ fs.DirEntry, err error) error {
-		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || strings.Contains(file, "embedded/internal/") {
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") ||
+			strings.Contains(file, "embedded/internal/") {
 			return err
 		}
 		for _, m := range counted.FindAllStringSubmatch(testkit.Read(t, file), -1) {
-			if before := strings.TrimSpace(m[1]); before != "than" && before != "to" && before != "of" && !strings.HasSuffix(before, "/") && before != "file" {
+			if before := strings.TrimSpace(m[1]); before != "than" && before != "to" && before != "of" &&
+				!strings.HasSuffix(before, "/") && before != "file" {
 				t.Errorf("%s: %s…: use plural.Of", file, m[0])
 			}
 		}

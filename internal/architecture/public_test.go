@@ -22,7 +22,8 @@ type outsider struct {
 
 func outsiders(t *testing.T) (all []outsider) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,Doc,GoFiles,TestGoFiles,XTestGoFiles", "../../...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,Doc,GoFiles,TestGoFiles,XTestGoFiles",
+		"../../...").Output()
 	testkit.Check(t, err)
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p outsider
@@ -46,7 +47,8 @@ func TestPublicPackages(t *testing.T) {
 	for _, p := range outsiders(t) {
 		seen++
 		name := inside(p.ImportPath)
-		testkit.Equal(t, name+": the documentation begins with its name", strings.HasPrefix(p.Doc, "Package "+p.Name+" "), true)
+		testkit.Equal(t, name+": the documentation begins with its name",
+			strings.HasPrefix(p.Doc, "Package "+p.Name+" "), true)
 		has := slices.ContainsFunc(p.XTestGoFiles, func(file string) bool {
 			text := example.FindString(testkit.Read(t, filepath.Join(p.Dir, file)))
 			return strings.Contains(text, "\t// Output:\n") || text != "" && p.Name == "utr"

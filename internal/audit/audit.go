@@ -107,7 +107,8 @@ func ofOperation(path string, o *source.Value, emit emitter) {
 		}
 		ofLeaves(path+".expectResult", want, emit)
 	case o.Get("saveResultAsEntity") == nil:
-		emit(path, o, "expectError was added", o.With("expectError", document(o.Position, "isError", boolean(o.Position, true))))
+		emit(path, o, "expectError was added",
+			o.With("expectError", document(o.Position, "isError", boolean(o.Position, true))))
 	}
 }
 
@@ -253,7 +254,8 @@ func ofLeaves(path string, v *source.Value, emit emitter) {
 			ofLeaves(fmt.Sprintf("%s[%d]", path, i), item, emit)
 		}
 	case source.Int:
-		emit(path, v, fmt.Sprintf("%d became %d", v.Int, v.Int+1), &source.Value{Position: v.Position, Kind: source.Int, Int: v.Int + 1})
+		emit(path, v, fmt.Sprintf("%d became %d", v.Int, v.Int+1),
+			&source.Value{Position: v.Position, Kind: source.Int, Int: v.Int + 1})
 		emit(path, v, fmt.Sprintf("%d became %d.5", v.Int, v.Int),
 			&source.Value{Position: v.Position, Kind: source.Float, Float: float64(v.Int) + 0.5})
 	case source.Float:
@@ -317,7 +319,8 @@ func covers(a, b *source.Value) bool {
 	}
 	switch a.Kind {
 	case source.Document:
-		return !slices.ContainsFunc(a.Fields, func(f source.Field) bool { return b.Get(f.Key) == nil || !covers(f.Value, b.Get(f.Key)) })
+		return !slices.ContainsFunc(a.Fields,
+			func(f source.Field) bool { return b.Get(f.Key) == nil || !covers(f.Value, b.Get(f.Key)) })
 	case source.Array:
 		return slices.EqualFunc(a.Items, b.Items, covers)
 	default:

@@ -38,11 +38,13 @@ func BenchmarkDecide(b *testing.B) {
 		{"overload-write", "insert", false, server(462, append(overload, "RetryableWriteError")...)},
 	} {
 		measure(b, row.who, "attempts", []int{1, 4, 16, 64}, func(b *testing.B, n int) {
-			settings := retry.Settings{Operation: retry.Lookup(row.operation), RetryReads: true, RetryWrites: true, Timeout: true,
+			settings := retry.Settings{Operation: retry.Lookup(row.operation), RetryReads: true, RetryWrites: true,
+				Timeout:            true,
 				MaxAdaptiveRetries: &n, OverloadRetargeting: true}
 			servers := [2]retry.Chosen{}
 			for i := range servers {
-				servers[i] = retry.Chosen{Address: fmt.Sprintf("server%d:27017", i), Sharded: row.sharded, Wire: 25, RetryableWrites: true}
+				servers[i] = retry.Chosen{Address: fmt.Sprintf("server%d:27017", i), Sharded: row.sharded, Wire: 25,
+					RetryableWrites: true}
 			}
 			for b.Loop() {
 				last := decideUntil(n, retry.Start(policy, settings), servers, row.failure)
@@ -154,14 +156,18 @@ func verdictsOf(n int) []*result.Verdict {
 		switch {
 		case i%100 == 0:
 			v = result.Verdict{Status: result.Failed, Evidence: result.Evidence{Clients: []result.ClientLog{log},
-				Mismatches: []result.Mismatch{{Path: "expectEvents[0].events[1].commandStartedEvent.command.limit", Message: "the numbers differ",
-					Want: "1", Got: "2", Diff: "- 1\n+ 2"}},
-				Operations: []result.OperationLog{{Name: "find", Object: "collection0", Duration: result.Duration(time.Millisecond)}}},
+				Mismatches: []result.Mismatch{{Path: "expectEvents[0].events[1].commandStartedEvent.command.limit",
+					Message: "the numbers differ",
+					Want:    "1", Got: "2", Diff: "- 1\n+ 2"}},
+				Operations: []result.OperationLog{{Name: "find", Object: "collection0",
+					Duration: result.Duration(time.Millisecond)}}},
 				Rerun: []string{"utr", "run", "--run", "^specs/find.yml: a test$", "specs/find.yml"}}
 		case i%7 == 0:
-			v = result.Verdict{Status: result.Skipped, SkipKind: result.SkipRequirement, Reason: "needs server 4.2.99 or earlier, the deployment has 8.0.12"}
+			v = result.Verdict{Status: result.Skipped, SkipKind: result.SkipRequirement,
+				Reason: "needs server 4.2.99 or earlier, the deployment has 8.0.12"}
 		}
-		v.Test = result.TestID{File: fmt.Sprintf("specs/file-%d.yml", i/200), Suite: fmt.Sprintf("suite %d", i/200), Iteration: 1,
+		v.Test = result.TestID{File: fmt.Sprintf("specs/file-%d.yml", i/200), Suite: fmt.Sprintf("suite %d", i/200),
+			Iteration:   1,
 			Description: fmt.Sprintf("operation %d is retried after an error", i), Deployment: "replicaset 8.0"}
 		v.Duration, v.Started = 12*time.Millisecond, time.Unix(1_700_000_000+int64(i), 0).UTC()
 		list[i] = &v

@@ -52,7 +52,8 @@ console.log(valid, twins);
 
 // BenchmarkAuthors measures whole processes, from start to exit: the commands for
 // authors of suites, and Node.js with js-yaml and ajv, which has neither positions nor
-// semantic checks. Both validate the same folder with its twins; the files that they convert are those of BenchmarkLoad.
+// semantic checks. Both validate the same folder with its twins; the files that they convert are those of
+// BenchmarkLoad.
 func BenchmarkAuthors(b *testing.B) {
 	dir := corpus(b)
 	schemas := filepath.Dir(testkit.OfficialSchema(b, "1.0"))
@@ -93,8 +94,10 @@ func BenchmarkAuthors(b *testing.B) {
 	reads := filepath.Join(testkit.Root(b), "specs", "retryable-reads")
 	run("validate/files=1/who=utr", 1, "suite", os.Environ(), utr, "validate", files[0])
 	run("validate/who=utr", len(files), "suite", os.Environ(), utr, "validate", dir)
-	run("convert/who=utr", len(files), "suite", os.Environ(), "sh", "-c", "rm -f "+folder+"/*.json; exec "+utr+" convert "+folder)
-	run("audit/tests=100/who=utr", 100, "test", os.Environ(), utr, "audit", filepath.Join(reads, "collection-aggregate.yml"))
+	run("convert/who=utr", len(files), "suite", os.Environ(), "sh", "-c",
+		"rm -f "+folder+"/*.json; exec "+utr+" convert "+folder)
+	run("audit/tests=100/who=utr", 100, "test", os.Environ(), utr, "audit",
+		filepath.Join(reads, "collection-aggregate.yml"))
 	env := append(os.Environ(), "NODE_PATH="+os.Getenv("UTR_NODE_PATH"))
 	probe := exec.Command("node", "-e", "require('js-yaml'); require('ajv')")
 	if probe.Env = env; probe.Run() != nil {

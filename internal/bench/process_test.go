@@ -32,13 +32,15 @@ func TestMain(m *testing.M) {
 func BenchmarkProcess(b *testing.B) {
 	self, err := os.Executable()
 	testkit.Check(b, err)
-	behind, err := process.New(process.Options{Command: []string{self}, Environment: append(os.Environ(), adapterMode+"=1")})
+	behind, err := process.New(process.Options{Command: []string{self},
+		Environment: append(os.Environ(), adapterMode+"=1")})
 	testkit.Check(b, err)
 	d, err := embedded.Start(context.Background(), embedded.Options{})
 	testkit.Check(b, err)
 	b.Cleanup(func() { testkit.Check(b, d.Close()) })
 	nothing := engine.Operation{Object: "session", Name: engine.OpLSID}
-	find := engine.Operation{Object: "collection", Name: "find", Arguments: testkit.Extended[bson.Raw](b, `{"filter": {}}`)}
+	find := engine.Operation{Object: "collection", Name: "find",
+		Arguments: testkit.Extended[bson.Raw](b, `{"filter": {}}`)}
 	engines := []engine.Engine{driver.New(), behind}
 	for _, row := range []struct {
 		name   string

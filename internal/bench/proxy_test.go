@@ -17,15 +17,16 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 )
 
-// BenchmarkProxy sends one command through the proxy for fail points, which none of them affects, and to the same server
-// directly. A relay that only copies bytes is what a process between them costs in any case.
+// BenchmarkProxy sends one command through the proxy for fail points, which none of them affects, and to the same
+// server directly. A relay that only copies bytes is what a process between them costs in any case.
 func BenchmarkProxy(b *testing.B) {
 	server := embedded.StartT(b, embedded.Options{})
 	p, err := proxy.Start(proxy.Options{}, server.Hosts()...)
 	testkit.Check(b, err)
 	b.Cleanup(p.Close)
 	ctx := context.Background()
-	for _, way := range []struct{ name, address string }{{"direct", server.Hosts()[0]}, {"relay", relayed(b, server.Hosts()[0])}, {"proxy", p.Address(server.Hosts()[0])}} {
+	for _, way := range []struct{ name, address string }{{"direct", server.Hosts()[0]},
+		{"relay", relayed(b, server.Hosts()[0])}, {"proxy", p.Address(server.Hosts()[0])}} {
 		client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + way.address + "/?directConnection=true"))
 		testkit.Check(b, err)
 		b.Cleanup(func() { _ = client.Disconnect(ctx) })
@@ -37,13 +38,14 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// BenchmarkProxyRun runs the official suites of retryable reads with the fail points of the servers, and with those of the
-// proxy.
+// BenchmarkProxyRun runs the official suites of retryable reads with the fail points of the servers, and with those of
+// the proxy.
 func BenchmarkProxyRun(b *testing.B) {
 	suites := suitetest.Load(b, testkit.Official(b, "retryable-reads"))
 	for _, mode := range []deployment.FailPointMode{deployment.FailPointsServer, deployment.FailPointsProxy} {
 		b.Run("fail-points="+string(mode), func(b *testing.B) {
-			runAll(b, suites, 1, "reference", deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}, FailPointMode: mode})
+			runAll(b, suites, 1, "reference",
+				deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}, FailPointMode: mode})
 		})
 	}
 }

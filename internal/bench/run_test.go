@@ -41,7 +41,8 @@ func BenchmarkRun(b *testing.B) {
 					if row.origin == "official" {
 						path = testkit.Official(b, row.suites)
 					}
-					runAll(b, suitetest.Load(b, path), jobs, row.who, deployment.EmbeddedOptions{Topologies: []deployment.Topology{topology}})
+					runAll(b, suitetest.Load(b, path), jobs, row.who,
+						deployment.EmbeddedOptions{Topologies: []deployment.Topology{topology}})
 				})
 			}
 		}
@@ -52,7 +53,8 @@ func BenchmarkRun(b *testing.B) {
 func BenchmarkRunGrowth(b *testing.B) {
 	suites := suitetest.Load(b, filepath.Join(corpus(b), "retryable-reads"))
 	measure(b, "reference", "files", []int{len(suites) / 16, len(suites) / 4, len(suites)}, func(b *testing.B, n int) {
-		runAll(b, every(suites, n), 1, "reference", deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}})
+		runAll(b, every(suites, n), 1, "reference",
+			deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}})
 	})
 }
 

@@ -76,7 +76,8 @@ func officialSchemas(b *testing.B) map[string]*gojsonschema.Schema {
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		testkit.Check(b, err)
-		all[strings.TrimSuffix(filepath.Base(file)[len("schema-"):], ".json")], err = gojsonschema.NewSchema(gojsonschema.NewBytesLoader(data))
+		all[strings.TrimSuffix(filepath.Base(file)[len("schema-"):],
+			".json")], err = gojsonschema.NewSchema(gojsonschema.NewBytesLoader(data))
 		testkit.Check(b, err)
 	}
 	return all

@@ -99,7 +99,8 @@ func echo(b *testing.B, size int) net.Conn {
 func BenchmarkStart(b *testing.B) {
 	for i, who := range []string{"replicaset", "sharded", "load-balanced"} {
 		measure(b, who, "servers", []int{1, 3, 12, 48}, func(b *testing.B, n int) {
-			o := embedded.Options{Topology: []embedded.Topology{embedded.ReplicaSet, embedded.Sharded, embedded.LoadBalanced}[i], Members: n}
+			o := embedded.Options{Topology: []embedded.Topology{embedded.ReplicaSet, embedded.Sharded, embedded.LoadBalanced}[i],
+				Members: n}
 			if o.Topology != embedded.ReplicaSet {
 				o.Members, o.Mongoses = 0, n
 			}

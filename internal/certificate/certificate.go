@@ -65,7 +65,8 @@ func New(host string) (p Pair, err error) {
 		return p, fmt.Errorf("make a certificate: %w", err)
 	}
 	text := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
-	return Pair{CA: text("CERTIFICATE", ca), Server: append(text("CERTIFICATE", server), text("PRIVATE KEY", secret)...)}, nil
+	return Pair{CA: text("CERTIFICATE", ca), Server: append(text("CERTIFICATE", server), text("PRIVATE KEY", secret)...)},
+		nil
 }
 
 // The files of Write, in PEM form.

@@ -161,7 +161,8 @@ func (a *auditing) write(c *call, all []mutant) error {
 	return c.print(fmt.Sprintf("wrote %s to %s; each must fail\n", plural.Of(len(all), "mutant"), a.folder))
 }
 
-func (a *auditing) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant, unchanged map[string]int) error {
+func (a *auditing) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant,
+	unchanged map[string]int) error {
 	verdicts := make([]*result.Verdict, len(all))
 	var workers errgroup.Group
 	workers.SetLimit(runtime.GOMAXPROCS(0))

@@ -87,7 +87,8 @@ func newBench(t testing.TB) *bench {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	write(t, "suite.yml", suite)
-	b := &bench{t: t, ctx: t.Context(), env: map[string]string{ledger.EnvDir: t.TempDir(), cache.EnvDir: t.TempDir()}, summary: result.Summary{Passed: 2}}
+	b := &bench{t: t, ctx: t.Context(), env: map[string]string{ledger.EnvDir: t.TempDir(), cache.EnvDir: t.TempDir()},
+		summary: result.Summary{Passed: 2}}
 	open := func(_ context.Context, o any) (deployment.Source, error) {
 		if b.arrive != nil {
 			b.arrive()

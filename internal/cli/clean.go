@@ -319,7 +319,8 @@ type clusterService interface {
 	Remove(context.Context, orchestration.Kind, string, ...string) (bool, error)
 }
 
-func (x *cleaner) awaitAndRemove(ctx context.Context, s clusterService, kind orchestration.Kind, l ledger.Leftover) error {
+func (x *cleaner) awaitAndRemove(ctx context.Context, s clusterService, kind orchestration.Kind,
+	l ledger.Leftover) error {
 	x.c.note(fmt.Sprintf("waiting for the service, which may still be creating %s", l.Entry))
 	last, before := time.Now(), 0
 	for {

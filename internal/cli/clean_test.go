@@ -61,30 +61,37 @@ func TestClean(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = orphan.Process.Kill(); _ = orphan.Wait() })
 	dir := t.TempDir()
-	folder, precious, link := filepath.Join(dir, "utr-folder"), filepath.Join(dir, "precious"), filepath.Join(dir, "utr-link")
-	testkit.Check(t, errors.Join(os.MkdirAll(filepath.Join(folder, "below"), 0o700), os.Mkdir(precious, 0o700), os.Symlink(precious, link)))
+	folder, precious, link := filepath.Join(dir, "utr-folder"), filepath.Join(dir, "precious"), filepath.Join(dir,
+		"utr-link")
+	testkit.Check(t, errors.Join(os.MkdirAll(filepath.Join(folder, "below"), 0o700), os.Mkdir(precious, 0o700),
+		os.Symlink(precious, link)))
 	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
 	b.addLeftovers(t,
 		ledger.Entry{Kind: ledger.Folder, Path: folder},
 		ledger.Entry{Kind: ledger.Folder, Path: filepath.Join(precious, "utr-never-made")},
 		ledger.Entry{Kind: ledger.Folder, Path: link},
 		ledger.Entry{Kind: ledger.ChildProcess, Process: ledger.Process{PID: orphan.Process.Pid}, Command: "sleep"},
-		ledger.Entry{Kind: ledger.ChildProcess, Process: ledger.Process{PID: os.Getpid(), Started: "before"}, Command: "another process with our id"},
+		ledger.Entry{Kind: ledger.ChildProcess, Process: ledger.Process{PID: os.Getpid(), Started: "before"},
+			Command: "another process with our id"},
 		ledger.Entry{Kind: ledger.Lock, URI: "mongodb://***@h:1/", Name: "utr.lock"},
 	)
 	b.expect(t, "a dry run", "clean --dry-run", 0, "left 6\n")
 	testkit.Equal(t, "after the dry run the folder exists", exists(folder), true)
 	b.expect(t, "clean", "clean", ExitBroken, "removed: process … removed: folder "+folder+" … removed 4, left 2\n")
-	testkit.Equal(t, "both reasons", says(b.err.String(), "folder "+link+" … it is no longer a folder") && says(b.err.String(),
-		"lock document in utr.lock of mongodb://***@h:1/ … it requires a password: utr clean --uri 'mongodb://***@h:1/', with the password in it"), true)
+	testkit.Equal(t, "both reasons", says(b.err.String(), "folder "+link+" … it is no longer a folder") &&
+		says(b.err.String(),
+			"lock document in utr.lock of mongodb://***@h:1/ … it requires a password: utr clean --uri 'mongodb://***@h:1/', with the password in it"), true)
 	_, err := ledger.ProcessOf(orphan.Process.Pid)
-	testkit.Equal(t, "the process, the folder, the target of the link exist", fmt.Sprint(err == nil, exists(folder), exists(precious)), "false false true")
+	testkit.Equal(t, "the process, the folder, the target of the link exist",
+		fmt.Sprint(err == nil, exists(folder), exists(precious)), "false false true")
 	testkit.Equal(t, "entries left", len(b.ledger(t)), 2)
 	b.addLeftovers(t, ledger.Entry{Kind: ledger.Lock, URI: "mongodb://***@127.0.0.1:1/", Name: "utr.lock"})
 	b.expect(t, "the environment has the password", "UTR_URI=mongodb://ann:geheim@127.0.0.1:1/ clean", ExitBroken,
 		"left 3 … lock document … nothing listens there")
-	b.expect(t, "of another deployment", "UTR_URI=mongodb://127.0.0.1:2/ clean", ExitBroken, "left 3 … it requires a password")
-	testkit.Equal(t, "it connects to a deployment that was not named", says(b.out.String()+b.err.String(), "127.0.0.1:2"), false)
+	b.expect(t, "of another deployment", "UTR_URI=mongodb://127.0.0.1:2/ clean", ExitBroken,
+		"left 3 … it requires a password")
+	testkit.Equal(t, "it connects to a deployment that was not named",
+		says(b.out.String()+b.err.String(), "127.0.0.1:2"), false)
 	b.changeRun(t, "machine", "elsewhere")
 	b.changeRun(t, "place", "a container there")
 	b.expect(t, "entries of another machine", "clean", 0, "on elsewhere: … on elsewhere: … nothing was left\n")
@@ -105,7 +112,8 @@ func TestLeftoversBeforeARun(t *testing.T) {
 	} {
 		t.Run(command, func(t *testing.T) {
 			b := newBench(t)
-			write(t, "night.yml", "clusters: [{name: c, orchestration: {url: '"+s.URL+"', cluster: single}}]\nsuites: suite.yml\n")
+			write(t, "night.yml", "clusters: [{name: c, orchestration: {url: '"+s.URL+
+				"', cluster: single}}]\nsuites: suite.yml\n")
 			s.Add(t, "servers", "utr-ours", embedded.Options{})
 			folder := filepath.Join(t.TempDir(), "utr-folder")
 			testkit.Check(t, os.Mkdir(folder, 0o700))
@@ -119,8 +127,10 @@ func TestLeftoversBeforeARun(t *testing.T) {
 			b.utr(command)
 			_, err := os.Stat(folder)
 			removes := want != ""
-			testkit.Equal(t, "the notes in "+b.err.String(), removes && says(b.err.String(), want) || !strings.Contains(b.err.String(), "earlier run"), true)
-			testkit.Equal(t, "the cluster and the folder are left", fmt.Sprint(len(s.Clusters()) > 0, err == nil), fmt.Sprint(!removes, !removes))
+			testkit.Equal(t, "the notes in "+b.err.String(), removes && says(b.err.String(), want) ||
+				!strings.Contains(b.err.String(), "earlier run"), true)
+			testkit.Equal(t, "the cluster and the folder are left", fmt.Sprint(len(s.Clusters()) > 0, err == nil),
+				fmt.Sprint(!removes, !removes))
 			testkit.Equal(t, "entries left", len(b.ledger(t)), testkit.Either(removes, 2, 4))
 			s.Kill()
 			s.Forget()
@@ -167,7 +177,8 @@ func TestCleanAwaitsCreation(t *testing.T) {
 	}{
 		{"it appears", 0, times{20 * time.Second}, nil, 20 * time.Second},
 		{"nothing appears", 0, nil, nil, creationQuiet + creationPoll},
-		{"its creation fails and leaves parts", 0, nil, times{10 * time.Second, 35 * time.Second}, 35*time.Second + creationQuiet + creationPoll},
+		{"its creation fails and leaves parts", 0, nil, times{10 * time.Second, 35 * time.Second},
+			35*time.Second + creationQuiet + creationPoll},
 		{"it was requested long ago", creationLimit + 1, nil, nil, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -226,11 +237,13 @@ func TestDoctorRights(t *testing.T) {
 // --overwrite.
 func TestForeignDocuments(t *testing.T) {
 	for line, r := range map[string]struct{ collection, reason string }{
-		"doctor --uri URI suite.yml":             {"db.coll", "documents that utr did not write, in collections that the suites name: db.coll … --overwrite"},
+		"doctor --uri URI suite.yml": {"db.coll",
+			"documents that utr did not write, in collections that the suites name: db.coll … --overwrite"},
 		"doctor --overwrite --uri URI suite.yml": {"db.coll", ""},
 		"doctor --uri URI":                       {"db.coll", ""},
-		"prose --uri URI writes-3":               {"utr-prose.documents", "in collections that the suites name: utr-prose.documents … --overwrite"},
-		"prose --overwrite --uri URI writes-3":   {"utr-prose.documents", ""},
+		"prose --uri URI writes-3": {"utr-prose.documents",
+			"in collections that the suites name: utr-prose.documents … --overwrite"},
+		"prose --overwrite --uri URI writes-3": {"utr-prose.documents", ""},
 	} {
 		d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
 		testkit.Check(t, err)
@@ -288,7 +301,8 @@ func TestSweep(t *testing.T) {
 	host := s.Hosts(kept[slices.IndexFunc(kept, func(name string) bool { return strings.Contains(name, "lying") })])
 	s.Forget()
 	b.addLeftovers(t, ledger.Entry{Kind: ledger.Cluster, URL: s.URL, Resource: "servers", ID: "utr-x", Hosts: host})
-	b.expect(t, "its servers run, and the service has forgotten them", "clean", ExitBroken, "left 1 … "+host[0]+" still accepts connections")
+	b.expect(t, "its servers run, and the service has forgotten them", "clean", ExitBroken,
+		"left 1 … "+host[0]+" still accepts connections")
 	s.Kill()
 	b.expect(t, "its servers have ended", "clean", 0, "removed 1, left 0")
 	s.Vanish()

@@ -73,7 +73,8 @@ utr compare --engine driver --engine driver --fail-points server --fail-points p
 		f.enginesFlag()
 		f.backoff(&r.backoff, "")
 		r.run.declareTarget(f, func() {
-			list(f, &r.failPoints, "fail-points", "MODE", executesFailPoints+" (default auto); for both engines, or once for each",
+			list(f, &r.failPoints, "fail-points", "MODE",
+				executesFailPoints+" (default auto); for both engines, or once for each",
 				oneOf[deployment.FailPointMode](failPointModes()), failPointModes()...)
 		})
 		f.group = "Tests"
@@ -82,8 +83,9 @@ utr compare --engine driver --engine driver --fail-points server --fail-points p
 			"(default those of the engine)")
 		f.duration(&r.run.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 		r.run.config.Jobs = 0
-		f.number(&r.run.config.Jobs, "jobs", "N", 1, "tests to run concurrently on each side (default half of what the machine "+
-			"allows)")
+		f.number(&r.run.config.Jobs, "jobs", "N", 1,
+			"tests to run concurrently on each side (default half of what the machine "+
+				"allows)")
 		f.group = "Generated schedules"
 		f.number(&r.generate, "generate", "N", 1, "compare N generated schedules instead of suites")
 		f.number(&r.seed, "seed", "S", 0, "seed of the generated schedules")
@@ -148,23 +150,26 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	if r.run.usesExistingCluster() {
 		right.lock = nil // the left side has it
 	}
-	err = left.withDeployment(ctx, c, claimed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-		r.sides[0].Config = cfg
-		return right.withDeployment(ctx, c, claimed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-			r.sides[1].Config = cfg
-			if generated {
-				return r.schedules(ctx, c)
-			}
-			return r.suites(ctx, suites)
+	err = left.withDeployment(ctx, c, claimed,
+		func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
+			r.sides[0].Config = cfg
+			return right.withDeployment(ctx, c, claimed,
+				func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
+					r.sides[1].Config = cfg
+					if generated {
+						return r.schedules(ctx, c)
+					}
+					return r.suites(ctx, suites)
+				})
 		})
-	})
 	if err != nil {
 		return cmp.Or(ctx.Err(), err)
 	}
 	if err := writeFile(r.json, writeText(c.secrets.Redact(jsonLines(r.records)))); err != nil {
 		return err
 	}
-	err = c.conclude(c.secrets.Redact(r.text.String()+r.counts.String())+"\n", r.counts[compare.Different] > 0 || r.problems > 0)
+	err = c.conclude(c.secrets.Redact(r.text.String()+r.counts.String())+"\n", r.counts[compare.Different] > 0 ||
+		r.problems > 0)
 	if err == nil && r.counts[compare.Same]+r.counts[compare.Explained] == 0 {
 		return usage("nothing was compared: no test ran on both engines")
 	}
@@ -204,7 +209,8 @@ func (r *compareFlags) schedules(ctx context.Context, c *call) error {
 	switch t := r.run.deployment.topology; t {
 	case topologyAuto:
 		if r.run.flags.target() != onEmbedded { // those that there are
-			topologies = mapSlice(r.sides[0].Config.Source.Offers(), func(d deployment.Description) string { return string(d.Topology) })
+			topologies = mapSlice(r.sides[0].Config.Source.Offers(),
+				func(d deployment.Description) string { return string(d.Topology) })
 			slices.Sort(topologies)
 			topologies = slices.Compact(topologies)
 		}
@@ -217,7 +223,8 @@ func (r *compareFlags) schedules(ctx context.Context, c *call) error {
 	status := c.progress(c.errors)
 	g, err := compare.Storm(ctx, compare.NewGenerator(int64(r.seed), topologies...), r.generate, r.limit, r.sides[0],
 		r.sides[1], func(done, findings int) {
-			if status(fmt.Sprintf("%d of %s, %d differ", done, plural.Of(r.generate, "schedule"), findings)); done == r.generate {
+			if status(fmt.Sprintf("%d of %s, %d differ", done, plural.Of(r.generate, "schedule"),
+				findings)); done == r.generate {
 				status("")
 			}
 		})

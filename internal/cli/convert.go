@@ -68,8 +68,9 @@ func formatted(f specs.File) (name string, text []byte, err error) {
 
 // rewriting writes a file for each YAML suite.
 type rewriting struct {
-	form           func(specs.File) (name string, text []byte, err error) // of the file to write
-	written, stale string                                                 // what the counted files are, without and with check
+	form func(specs.File) (name string, text []byte, err error) // of the file to write
+	// what the counted files are, without and with check
+	written, stale string
 	check          bool
 }
 

@@ -86,7 +86,8 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 	if err != nil {
 		return err
 	}
-	found := doctorReport{Engine: about.Name + " " + about.Version, Deployments: mapSlice(cfg.Source.Offers(), newDeploymentReport)}
+	found := doctorReport{Engine: about.Name + " " + about.Version,
+		Deployments: mapSlice(cfg.Source.Offers(), newDeploymentReport)}
 	cfg = runner.Config{Engine: cfg.Engine, Source: cfg.Source, AllTopologies: cfg.AllTopologies}
 	skips, unusable := runner.Plan(ctx, suites, cfg)
 	if unusable == nil && d.run.usesExistingCluster() {

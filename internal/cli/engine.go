@@ -89,7 +89,8 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 		return fmt.Errorf("the engine cannot be used: %w", err)
 	}
 	if err := c.print(fmt.Sprintf("%s %s: schema version %s, %s, features: %s\n\n", about.Name, about.Version,
-		about.SchemaVersion, plural.Of(len(about.Operations), "operation"), cmp.Or(strings.Join(about.Features, ", "), "none"))); err != nil {
+		about.SchemaVersion, plural.Of(len(about.Operations), "operation"),
+		cmp.Or(strings.Join(about.Features, ", "), "none"))); err != nil {
 		return err
 	}
 	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
@@ -141,7 +142,8 @@ func resultOf(b enginetest.Behavior, why error) (mark, text string) {
 	case errors.As(why, &lacking) && lacking.Unsupported != "":
 		return "–", fmt.Sprintf("%s\n    The engine does not support %s.", b.Name, lacking.Unsupported)
 	}
-	return "✘", fmt.Sprintf("%s\n    %s\n    It matters because %s.", b.Name, strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
+	return "✘", fmt.Sprintf("%s\n    %s\n    It matters because %s.", b.Name,
+		strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
 }
 
 func recordCommand(c *call) *cobra.Command {

@@ -24,7 +24,8 @@ import (
 type limitedEngine struct{ engine.Engine }
 
 func (limitedEngine) Describe(context.Context) (engine.Description, error) {
-	return engine.Description{Name: "poor", Version: "1", SchemaVersion: "1.4", Operations: []string{"collection.find", "collection.find"}}, nil
+	return engine.Description{Name: "poor", Version: "1", SchemaVersion: "1.4",
+		Operations: []string{"collection.find", "collection.find"}}, nil
 }
 
 func TestEngineCheck(t *testing.T) {
@@ -49,7 +50,8 @@ func TestEngineCheck(t *testing.T) {
 		{"an engine is needed", "", ExitUsage, "engine check: requires an engine"},
 		{"the engine is unknown", "nobody", ExitUsage, `unknown engine "nobody"`},
 		{"a missing suite", "reference nowhere.yml", ExitUsage, "nowhere.yml"},
-		{"the adapter exits at once", "'exec:./adapter sorry' x.yml", ExitBroken, "the engine cannot be used: … sorry: I am in the folder"},
+		{"the adapter exits at once", "'exec:./adapter sorry' x.yml", ExitBroken,
+			"the engine cannot be used: … sorry: I am in the folder"},
 	} {
 		b.expect(t, r.reason, "engine check "+r.args, r.code, r.says)
 	}
@@ -95,8 +97,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// adapt serves the reference engine. With an argument it exits at once instead, and prints its folder; after "until", it
-// crashes when a request has this text.
+// adapt serves the reference engine. With an argument it exits at once instead, and prints its folder; after "until",
+// it crashes when a request has this text.
 func adapt(args []string) (code int) {
 	var in io.Reader = os.Stdin
 	if len(args) > 1 && args[0] == "until" {
@@ -126,7 +128,8 @@ type fragile struct {
 func (f fragile) Read(p []byte) (int, error) {
 	n, err := f.Reader.Read(p)
 	if bytes.Contains(p[:n], []byte(f.at)) {
-		fmt.Fprintln(os.Stderr, "Traceback (most recent call last):\n"+strings.Repeat("  File \"adapter.py\", line 7, in call\n    return handlers[name](**arguments)\n", 8)+
+		fmt.Fprintln(os.Stderr, "Traceback (most recent call last):\n"+
+			strings.Repeat("  File \"adapter.py\", line 7, in call\n    return handlers[name](**arguments)\n", 8)+
 			"KeyError: 'deleteMany'")
 		os.Exit(1)
 	}

@@ -194,8 +194,10 @@ func (c *call) viaAdapter(a matrix.Adapter, address string) namedEngine {
 }
 
 func (c *call) viaProcess(a matrix.Adapter, o process.Options) namedEngine {
-	o = process.Options{Install: o.Install, Command: a.Command, Address: o.Address, Dir: a.Directory, StartLimit: a.StartTimeout, Requires: requirements(a),
-		Environment: slices.Concat(childEnvironment(os.Environ()), a.Environment), Runner: c.runner(), Transcript: c.transcript}
+	o = process.Options{Install: o.Install, Command: a.Command, Address: o.Address, Dir: a.Directory,
+		StartLimit: a.StartTimeout, Requires: requirements(a),
+		Environment: slices.Concat(childEnvironment(os.Environ()),
+			a.Environment), Runner: c.runner(), Transcript: c.transcript}
 	return namedEngine{open: withoutOptions(a.Name, func() (engine.Engine, error) {
 		if _, err := os.Stat(o.Dir); o.Dir != "" && err != nil { // starting would report the program as missing
 			return nil, fmt.Errorf("%s: directory: %w", a.Position, err)

@@ -20,7 +20,8 @@ var failing string
 // Every report shows backoff delays, with and without sleeping.
 func TestBackoffInReports(t *testing.T) {
 	b := realBench(t)
-	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 462, errorLabels: [SystemOverloadedError, RetryableError]").Replace(failing))
+	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR",
+		"errorCode: 462, errorLabels: [SystemOverloadedError, RetryableError]").Replace(failing))
 	const line = `attempt \d: back off \S+ [\d.]+ ms \[[^\]]*B6\]`
 	for _, backoff := range []string{"real", "none"} {
 		b.expect(t, backoff, "run -v --run not --backoff "+backoff+" --json json --junit junit x.yml", 1, "")
@@ -28,10 +29,12 @@ func TestBackoffInReports(t *testing.T) {
 			report, text, want string
 			times              int
 		}{
-			{"text", b.out.String(), line, 2}, {"JSON", testkit.Read(t, "json"), `"action":"back off"[^}]*"delayMS":[\d.]+`, 2}, {"JUnit", testkit.Read(t, "junit"), line, 2},
+			{"text", b.out.String(), line, 2}, {"JSON", testkit.Read(t, "json"), `"action":"back off"[^}]*"delayMS":[\d.]+`, 2},
+			{"JUnit", testkit.Read(t, "junit"), line, 2},
 			{"the command that runs it again", b.out.String(), `utr run [^\n]*--backoff ` + backoff, 1},
 		} {
-			testkit.Equal(t, r.report+" has --backoff "+backoff, len(regexp.MustCompile(r.want).FindAllString(r.text, -1)), r.times)
+			testkit.Equal(t, r.report+" has --backoff "+backoff,
+				len(regexp.MustCompile(r.want).FindAllString(r.text, -1)), r.times)
 		}
 	}
 }
@@ -64,7 +67,8 @@ func TestAddEngine(t *testing.T) {
 	testkit.Check(t, b.AddEngine("mine", mine))
 	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 2").Replace(failing))
 	b.expect(t, "a run", "run --engine mine --run same x.yml --run both --skip not", 0, "1 passed")
-	b.expect(t, "no policies", "run --engine mine --policy current x.yml", ExitUsage, "policies are for the engine reference, not for mine")
+	b.expect(t, "no policies", "run --engine mine --policy current x.yml", ExitUsage,
+		"policies are for the engine reference, not for mine")
 	for _, r := range []struct {
 		reason, name, says string
 		open               func() (engine.Engine, error)

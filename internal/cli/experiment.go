@@ -18,7 +18,8 @@ import (
 )
 
 func experimentGroup(c *call) *cobra.Command {
-	return group("experiment NAME", "Measure retry policies and strategies", "the name of an experiment: counter or overload",
+	return group("experiment NAME", "Measure retry policies and strategies",
+		"the name of an experiment: counter or overload",
 		counterCommand(c), overloadCommand(c))
 }
 
@@ -31,8 +32,10 @@ type overloadFlags struct {
 }
 
 func overloadCommand(c *call) *cobra.Command {
-	names, known := nameTable(6, experiment.Policies(), func(p experiment.Policy) (string, string) { return p.Name, p.What })
-	questions, asked := nameTable(8, experiment.Questions(), func(q experiment.Question) (string, string) { return q.Name, q.Asks })
+	names, known := nameTable(6, experiment.Policies(),
+		func(p experiment.Policy) (string, string) { return p.Name, p.What })
+	questions, asked := nameTable(8, experiment.Questions(),
+		func(q experiment.Question) (string, string) { return q.Name, q.Asks })
 	return c.command(&cobra.Command{
 		Use:   "overload",
 		Short: "Simulate clients and an overloaded server",
@@ -55,7 +58,8 @@ utr experiment overload --duration 6s --spike 130 --html overload.html`,
 		e := &overloadFlags{Config: experiment.Defaults()}
 		e.seed = int(e.Seed)
 		f.number(&e.Clients, "clients", "N", 1, "number of clients")
-		f.number(&e.Capacity, "capacity", "N", 1, "operations per second that the server can serve; queue and limiter scale with it")
+		f.number(&e.Capacity, "capacity", "N", 1,
+			"operations per second that the server can serve; queue and limiter scale with it")
 		f.number(&e.Load, "load", "PERCENT", 1, "load before and after the spike, in percent of the capacity")
 		f.number(&e.Spike, "spike", "PERCENT", 1, "load during the spike, in percent of the capacity")
 		f.duration(&e.Duration, "duration", "virtual duration; the spike is the second sixth")
@@ -154,7 +158,8 @@ type counterFlags struct {
 }
 
 func counterCommand(c *call) *cobra.Command {
-	names, known := nameTable(16, counter.Strategies(), func(s counter.Strategy) (string, string) { return s.Name, s.What })
+	names, known := nameTable(16, counter.Strategies(),
+		func(s counter.Strategy) (string, string) { return s.Name, s.What })
 	faults := mapSlice(counter.Faults(), func(f counter.Fault) string { return string(f) })
 	return c.command(&cobra.Command{
 		Use:   "counter",
@@ -175,7 +180,8 @@ utr experiment counter --uri mongodb://localhost:27017 --strategy idempotent --f
 	}, func(f *flags) action {
 		e := &counterFlags{Config: counter.Defaults()}
 		list(f, &e.strategies, "strategy", "NAME", "strategy to measure (default all)", oneOf[string](names), names...)
-		list(f, &e.faults, "fault", "NAME", "fault to inject (default all): "+strings.Join(faults, ", "), oneOf[counter.Fault](faults), faults...)
+		list(f, &e.faults, "fault", "NAME", "fault to inject (default all): "+strings.Join(faults, ", "),
+			oneOf[counter.Fault](faults), faults...)
 		f.number(&e.Events, "events", "N", 1, "events that each strategy counts during each fault")
 		f.text(&e.URI, "uri", "URI", "count on the deployment at this connection string, without TLS (default an embedded one)")
 		f.toggle(&e.elapsed, "elapsed", "also print messages and times, which differ from run to run")
@@ -194,7 +200,8 @@ func (e *counterFlags) act(ctx context.Context, c *call) error {
 		config.URI = deployment.NormalURI(e.URI)
 	}
 	if len(e.strategies) > 0 {
-		config.Strategies = slices.DeleteFunc(config.Strategies, func(s counter.Strategy) bool { return !slices.Contains(e.strategies, s.Name) })
+		config.Strategies = slices.DeleteFunc(config.Strategies,
+			func(s counter.Strategy) bool { return !slices.Contains(e.strategies, s.Name) })
 	}
 	if len(e.faults) > 0 {
 		config.Faults = e.faults

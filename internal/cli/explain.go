@@ -75,31 +75,36 @@ utr explain --list`,
 		ValidArgsFunction: cobra.FixedCompletions(
 			mapSlice(allRules(), func(r retry.Rule) string { return r.ID }), cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
-		e := &explainFlags{flags: f, operation: "find", topology: "replicaset", left: time.Minute, jitter: 0.5, tokens: math.Inf(1), wire: 25}
+		e := &explainFlags{flags: f, operation: "find", topology: "replicaset", left: time.Minute, jitter: 0.5,
+			tokens: math.Inf(1), wire: 25}
 		f.text(&e.policy, "policy", "NAME", "retry policy (default the current one)", policyNames()...)
 		f.toggle(&e.list, "list", "list the policies")
 		f.text(&e.other, "diff", "NAME", "list the rules and constants that differ in another policy", policyNames()...)
 		f.text(&e.operation, "operation", "NAME", "operation to simulate, by the name of its command or its name in suites")
 		choice(f, &e.topology, "topology", "NAME", "topology to simulate", "replicaset", "sharded")
 		f.toggle(&e.noRetry, "no-retry", "the client sets retryReads and retryWrites to false")
-		f.toggle(&e.retryWrites, "retry-writes", "the client sets retryWrites to true, which is not the default of the first revision")
+		f.toggle(&e.retryWrites, "retry-writes",
+			"the client sets retryWrites to true, which is not the default of the first revision")
 		f.toggle(&e.settings.InTransaction, "transaction", "the session is in a transaction")
 		f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set")
 		f.duration(&e.left, "left", "time until the deadline of timeoutMS, at the end of each attempt")
 		numberUpTo(f, &e.jitter, "jitter", "NUMBER", 1,
 			"jitter of backoffs, from 0 to 1; under a policy of read preferences, which of the near members is chosen")
-		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1), "tokens in the client's bucket (default a full bucket)").DefValue = ""
+		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1),
+			"tokens in the client's bucket (default a full bucket)").DefValue = ""
 		f.within(&e.wire, "wire", "VERSION", 0, math.MaxInt32, "maxWireVersion of the servers")
 		list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult)
 		f.file(&e.topologyFile, "select", "explain server selection in the topology that this file describes")
 		set(f, &e.preference, "read-preference", "PREFERENCE",
-			"read preference of the selection: a mode, or a document with mode, tag_sets, maxStalenessSeconds", selection.ParsePreference)
+			"read preference of the selection: a mode, or a document with mode, tag_sets, maxStalenessSeconds",
+			selection.ParsePreference)
 		f.texts(&e.deprioritized, "deprioritized", "ADDRESS", "deprioritized server")
 		var run []*regexp.Regexp
 		f.patterns(&run, "run", "with suites: only tests that match")
 		html := ""
 		f.file(&html, "html", "with suites: write a page", ".yml", ".yaml")
-		f.toggle(&e.out.asJSON, "json", "print a JSON line for each policy, rule, decision or step; with suites, for each test")
+		f.toggle(&e.out.asJSON, "json",
+			"print a JSON line for each policy, rule, decision or step; with suites, for each test")
 		return func(ctx context.Context, c *call) error {
 			switch {
 			case e.topologyFile != "":
@@ -234,7 +239,8 @@ func (l *lines) difference(sign string, of, other *retry.Policy) {
 		}
 	}
 	for _, r := range rulesOf(of) {
-		if !slices.ContainsFunc(rulesOf(other), func(o retry.Rule) bool { return o.ID == r.ID && o.Statement == r.Statement }) {
+		if !slices.ContainsFunc(rulesOf(other),
+			func(o retry.Rule) bool { return o.ID == r.ID && o.Statement == r.Statement }) {
 			l.add(ruleRecord{Policy: of.Name, Rule: r}, "%s %-5s %s\n", sign, r.ID, r.Statement)
 		}
 	}
@@ -437,7 +443,8 @@ func (e *explainFlags) selectServer(c *call) error {
 	}
 	for _, step := range steps {
 		left := mapSlice(step.Servers, func(v selection.Server) string { return v.Address })
-		e.out.add(map[string]any{"rule": step.Rule, "servers": left}, "%s: %s\n", step.Rule, cmp.Or(strings.Join(left, " "), "none"))
+		e.out.add(map[string]any{"rule": step.Rule, "servers": left}, "%s: %s\n", step.Rule,
+			cmp.Or(strings.Join(left, " "), "none"))
 	}
 	switch left := steps[len(steps)-1].Servers; len(left) {
 	case 0:

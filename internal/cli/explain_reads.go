@@ -13,7 +13,8 @@ import (
 
 // pins reports whether the reference engine performs the operation on a replica set by package pinning.
 func (e *explainFlags) pins(policy *retry.Policy, o retry.Operation) bool {
-	return policy.Pinning != "" && !e.settings.InTransaction && (o.Class == retry.Read && o.Name != "getMore" || ignores(o))
+	return policy.Pinning != "" && !e.settings.InTransaction &&
+		(o.Class == retry.Read && o.Name != "getMore" || ignores(o))
 }
 
 // ignores reports whether an operation does not obey a read preference. The name of a generic command is not known.
@@ -58,7 +59,8 @@ func (e *explainFlags) simulateRead(c *call, revision string, o retry.Operation,
 		if d.Refresh {
 			text += ", and check the set"
 		}
-		e.out.add(reference.DecisionOfRead(d, attempt), "attempt %d: %s [%s]\n", max(attempt, 1), text, strings.Join(d.Rules, " "))
+		e.out.add(reference.DecisionOfRead(d, attempt), "attempt %d: %s [%s]\n", max(attempt, 1), text,
+			strings.Join(d.Rules, " "))
 		switch {
 		case d.Action != pinning.Send && len(results) > 0:
 			e.out.add(nil, "%d --try unused\n", len(results))

@@ -91,8 +91,10 @@ func (f *flags) args(names ...string) (args []string) {
 }
 
 // set declares a flag for a variable. Shells complete choices, or a file name if the placeholder says so.
-func set[T any](f *flags, to *T, name, placeholder, summary string, read func(string) (T, error), choices ...string) *pflag.Flag {
-	flag := f.VarPF(value[T]{to, placeholder, read}, name, map[string]string{"verbose": "v", "quiet": "q", "jobs": "j"}[name], summary)
+func set[T any](f *flags, to *T, name, placeholder, summary string, read func(string) (T, error),
+	choices ...string) *pflag.Flag {
+	flag := f.VarPF(value[T]{to, placeholder, read}, name,
+		map[string]string{"verbose": "v", "quiet": "q", "jobs": "j"}[name], summary)
 	flag.Annotations = map[string][]string{groupOf: {f.group}}
 	if len(choices) > 0 || !strings.Contains(placeholder, "FILE") && !strings.Contains(placeholder, "DIR") {
 		// The error is for unknown flags and repeated registration.
@@ -106,7 +108,8 @@ func set[T any](f *flags, to *T, name, placeholder, summary string, read func(st
 	return flag
 }
 
-func list[T any](f *flags, to *[]T, name, placeholder, summary string, read func(string) (T, error), choices ...string) {
+func list[T any](f *flags, to *[]T, name, placeholder, summary string, read func(string) (T, error),
+	choices ...string) {
 	set(f, to, name, placeholder, summary+"; may be repeated", func(s string) ([]T, error) {
 		next, err := read(s)
 		return append(*to, next), err

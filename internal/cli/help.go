@@ -27,7 +27,8 @@ func helpCommand(c *call) *cobra.Command {
 		Use:     "help [COMMAND]",
 		GroupID: aboutGroup,
 		Short:   "Describe a command",
-		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string,
+			_ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 			for _, c := range visible(cmd.Root()) {
 				names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
 			}
@@ -276,7 +277,8 @@ func Markdown() string {
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", c.CommandPath(), strings.ReplaceAll(c.CommandPath(), " ", "-"), c.Short)
 	}
 	b.WriteString(`
-Flags may come before or after arguments. ` + "`--flag value` and `--flag=value`" + ` are equivalent. Nothing after ` + "`--`" + ` is a flag. If a flag is
+Flags may come before or after arguments. ` + "`--flag value` and `--flag=value`" + ` are equivalent. Nothing after ` +
+		"`--`" + ` is a flag. If a flag is
 given twice, the last value is used, unless the flag may be repeated.
 `)
 	fmt.Fprintf(&b, "\n```\n%s```\n", environmentTable())

@@ -28,9 +28,11 @@ func testRoot() *cobra.Command { return (&call{program: New()}).root() }
 // Every command and flag has a summary, and every example can be parsed.
 func TestEveryCommandAndFlagHasASummary(t *testing.T) {
 	for _, c := range testRoot().Commands() {
-		testkit.Equal(t, c.Name()+" has a summary without a full stop", c.Short != "" && !strings.HasSuffix(c.Short, "."), true)
+		testkit.Equal(t, c.Name()+" has a summary without a full stop", c.Short != "" &&
+			!strings.HasSuffix(c.Short, "."), true)
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			testkit.Equal(t, c.Name()+" "+f.Name+" has a summary without a full stop", f.Usage != "" && !strings.HasSuffix(f.Usage, "."), true)
+			testkit.Equal(t, c.Name()+" "+f.Name+" has a summary without a full stop", f.Usage != "" &&
+				!strings.HasSuffix(f.Usage, "."), true)
 		})
 		for line := range strings.SplitSeq(c.Example, "\n") {
 			if line, is := strings.CutPrefix(line, "utr "); is {
@@ -144,7 +146,8 @@ func TestWrittenCommandLines(t *testing.T) {
 			}
 		}
 	}
-	for where, least := range map[string]int{"nightly.yml": 5, "your-night.md": 6, "scale.md": 6, "running.md": 10, "matrix files": 4} {
+	for where, least := range map[string]int{"nightly.yml": 5, "your-night.md": 6, "scale.md": 6, "running.md": 10,
+		"matrix files": 4} {
 		if lines[where] < least {
 			t.Errorf("%s: the check saw only %d command lines", where, lines[where])
 		}

@@ -52,5 +52,6 @@ func (c *call) initEngine(from string, force bool) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	return c.print(fmt.Sprintf("wrote %s\nnext: the commands of %s/README.md\n", strings.Join(files, "\nwrote "), strings.TrimRight(dir, `/\`)))
+	return c.print(fmt.Sprintf("wrote %s\nnext: the commands of %s/README.md\n", strings.Join(files, "\nwrote "),
+		strings.TrimRight(dir, `/\`)))
 }

@@ -46,7 +46,8 @@ func TestStarters(t *testing.T) {
 		t.Run(from, func(t *testing.T) {
 			b := realBench(t)
 			testkit.Check(t, os.Mkdir(".git", 0o755))
-			b.expect(t, "init", "engine init mine --from "+from+" drivers/mine", 0, "next: the commands of drivers/mine/README.md")
+			b.expect(t, "init", "engine init mine --from "+from+" drivers/mine", 0,
+				"next: the commands of drivers/mine/README.md")
 			workflow := testkit.Read(t, filepath.Join(".github", "workflows", "utr-mine.yml"))
 			testkit.Contains(t, workflow, "\n          working-directory: drivers/mine\n", "\n          engine: mine\n")
 			readme := testkit.Read(t, filepath.Join("drivers", "mine", "README.md"))

@@ -37,7 +37,8 @@ func (c *call) viaVersion(a matrix.Adapter, version string) (namedEngine, error)
 		return namedEngine{}, usage("%q is not a version of %s, such as 4.20.1%s", version, a.Name, example(a.Versions))
 	}
 	how, at := a.At(version, "")
-	named := c.viaProcess(at, process.Options{Install: func(ctx context.Context) (command, environment []string, err error) {
+	named := c.viaProcess(at, process.Options{Install: func(ctx context.Context) (command, environment []string,
+		err error) {
 		installed, err := c.install(ctx, a, version)
 		return installed.Command, slices.Concat(childEnvironment(os.Environ()), installed.Environment), err
 	}})

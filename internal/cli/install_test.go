@@ -16,7 +16,8 @@ import (
 // killed run left is replaced.
 func TestInstallAtTheSameTime(t *testing.T) {
 	b := newBench(t)
-	all, err := matrix.ParseAdapters("engines.yml", []byte(`py: {command: "${folder:-.}/py", install: "echo ${version} >> installed; echo half > ${folder}/py; sleep 0.3; echo whole > ${folder}/py"}`), b.Getenv, nil)
+	all, err := matrix.ParseAdapters("engines.yml",
+		[]byte(`py: {command: "${folder:-.}/py", install: "echo ${version} >> installed; echo half > ${folder}/py; sleep 0.3; echo whole > ${folder}/py"}`), b.Getenv, nil)
 	testkit.Check(t, err)
 	errors := &whole{new(sync.Mutex), &b.err}
 	install := func() string {
@@ -55,7 +56,8 @@ func TestInstallAtTheSameTime(t *testing.T) {
 func TestInstallOnATerminal(t *testing.T) {
 	b := newBench(t)
 	b.Terminal = func() (int, bool) { return 80, true }
-	all, err := matrix.ParseAdapters("engines.yml", []byte(`py: {command: py, install: "echo collecting ${version}; touch ${folder}/py; sleep 0.6"}`), b.Getenv, nil)
+	all, err := matrix.ParseAdapters("engines.yml",
+		[]byte(`py: {command: py, install: "echo collecting ${version}; touch ${folder}/py; sleep 0.6"}`), b.Getenv, nil)
 	testkit.Check(t, err)
 	c := &call{program: &b.Program, errors: &b.err}
 	_, err = c.install(t.Context(), all[0], "1.2")

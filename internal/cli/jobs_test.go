@@ -16,7 +16,8 @@ func TestJobs(t *testing.T) {
 	}{
 		{why: "tests on embedded deployments mostly wait", machine: Machine{Cores: 2}, want: 20},
 		{why: "many deployments on many cores are not faster", machine: Machine{Cores: 64}, want: 20},
-		{why: "servers of another program use whole cores", machine: Machine{Cores: 2, Memory: 24 << 30}, local: "bin", want: 2},
+		{why: "servers of another program use whole cores", machine: Machine{Cores: 2, Memory: 24 << 30},
+			local: "bin", want: 2},
 		{why: "their memory is limited", machine: Machine{Cores: 16, Memory: 13 << 30}, local: "bin", want: 3},
 		{why: "a single test needs less than the limit", machine: Machine{Cores: 16, Memory: 1 << 30}, local: "bin", want: 1},
 		{why: "the memory of other systems is not known", machine: Machine{Cores: 16}, local: "bin", want: 1},

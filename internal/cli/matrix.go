@@ -91,7 +91,8 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 		f.text(&m.results, "results", "DIR", "folder for the results of cells (default the name of FILE with .results)")
 		f.toggle(&m.resume, "resume", "continue after an interruption: do not repeat finished cells")
 		f.enginesFlag()
-		f.shard(&m.shard, &m.durations, "run one of N parts of the tests of each cell, such as 2/5; utr merge combines the reports")
+		f.shard(&m.shard, &m.durations,
+			"run one of N parts of the tests of each cell, such as 2/5; utr merge combines the reports")
 		f.reports(&m.reports, "print the command line of each cell")
 		return m.act
 	})

@@ -158,7 +158,8 @@ func (m *matrixRun) unchanged(ctx context.Context, c *cellRun, found map[string]
 		m.call.note(fmt.Sprintf("--resume: asking the servers of the cell %s for their version; a cluster that does not exist is created first", c.Name))
 		servers, err := c.servers(ctx)
 		if err != nil { // the cell will fail with it
-			m.call.note(fmt.Sprintf("the cell %s runs again: cannot get the version of its servers: %s", c.Name, m.call.secrets.Redact(err.Error())))
+			m.call.note(fmt.Sprintf("the cell %s runs again: cannot get the version of its servers: %s", c.Name,
+				m.call.secrets.Redact(err.Error())))
 		}
 		found[cluster] = servers
 	}
@@ -252,9 +253,11 @@ func (m *matrixRun) statusLine(running *[]*cellRun) *liveLine {
 			}
 		}
 		cells := mapSlice(*running, func(c *cellRun) report.RunningCell {
-			return report.RunningCell{Name: c.Name, Done: int(c.log.done.Load()), Red: int(c.log.red.Load()), Total: int(c.log.total.Load())}
+			return report.RunningCell{Name: c.Name, Done: int(c.log.done.Load()), Red: int(c.log.red.Load()),
+				Total: int(c.log.total.Load())}
 		})
-		_ = m.call.print(l.wipe + report.CellsStatus(m.call.columns(), began, m.ended, len(m.cells), red, cells, time.Since(start)))
+		_ = m.call.print(l.wipe + report.CellsStatus(m.call.columns(), began, m.ended, len(m.cells), red, cells,
+			time.Since(start)))
 	}
 	return l
 }

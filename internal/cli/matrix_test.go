@@ -205,7 +205,8 @@ func TestFolderOfResults(t *testing.T) {
 	testkit.Check(t, err)
 	b.run(t, "another process has the folder", "", ExitBroken, "another utr is using it")
 	other.close()
-	b.run(t, "the other process has ended", "", 0, "", "replicaset_reference_s", "sharded_reference_s", "single_reference_s")
+	b.run(t, "the other process has ended", "", 0, "", "replicaset_reference_s", "sharded_reference_s",
+		"single_reference_s")
 }
 
 // Connection strings and options reach a cell through its standard input. Those of this process do not reach cells.
@@ -219,12 +220,15 @@ func TestCellsKeepSecrets(t *testing.T) {
 suites: {name: s, paths: [suite.yml]}
 `)
 	const lb = "/?loadBalanced=true"
-	for name, value := range map[string]string{"A": "mongodb://me:geheim%21@h1/?serverSelectionTimeoutMS=1", "B": "mongodb://me:geheimer@h2" + lb,
-		"B1": "mongodb://me:geheimst@h3" + lb, "C": "geheim und mehr", "D": "http://me:geheim7@h7", envURI: "mongodb://other:geheim9@h9/", envSingleURI: "mongodb://other:geheim8@h8/"} {
+	for name, value := range map[string]string{"A": "mongodb://me:geheim%21@h1/?serverSelectionTimeoutMS=1",
+		"B": "mongodb://me:geheimer@h2" + lb,
+		"B1": "mongodb://me:geheimst@h3" +
+			lb, "C": "geheim und mehr", "D": "http://me:geheim7@h7", envURI: "mongodb://other:geheim9@h9/", envSingleURI: "mongodb://other:geheim8@h8/"} {
 		b.env[name] = value
 	}
 	b.plays["a_reference_s"] = play{code: 3, cut: "nothing", says: "utr: auth with geheim! or geheim%21 failed"}
-	b.run(t, "all", "-v --html h --json j --junit u --markdown m --tap t", 3, "", "a_reference_s", "b_reference_s", "c_reference_s", "d_reference_s")
+	b.run(t, "all", "-v --html h --json j --junit u --markdown m --tap t", 3, "", "a_reference_s", "b_reference_s",
+		"c_reference_s", "d_reference_s")
 	texts := map[string]string{"standard output": b.out.String(), "standard error": b.err.String()}
 	for _, dir := range []string{".", "night.results"} {
 		maps.Copy(texts, contentsOf(t, dir))
@@ -237,7 +241,8 @@ suites: {name: s, paths: [suite.yml]}
 		"c_reference_s": {"", ""}, "d_reference_s": {"", ""}}
 	for _, c := range b.runs {
 		uri, single := valueOf(c.More, "--uri"), valueOf(c.More, "--single-uri")
-		if want[valueOf(c.Args, "--cell")] != [2]string{uri, single} || strings.Contains(strings.Join(c.Args, " "), "geheim") {
+		if want[valueOf(c.Args, "--cell")] != [2]string{uri, single} ||
+			strings.Contains(strings.Join(c.Args, " "), "geheim") {
 			t.Errorf("%q runs with %q and %q", c.Args, uri, single)
 		}
 	}
@@ -245,7 +250,8 @@ suites: {name: s, paths: [suite.yml]}
 		"utr run --uri 'mongodb://***@h2/?loadBalanced=true' --single-uri 'mongodb://***@h3/?loadBalanced=true' --engine reference … "+
 			"'tlsCertificateKeyFilePassword=***' … --orchestration 'http://***@h7'")
 	lacks(t, "the plan", b.out.String(), "geheim")
-	testkit.Equal(t, "the environment of a child", childEnvironment([]string{"A=1", envURI + "=2", "C=a=b"}), "[A=1 C=a=b]")
+	testkit.Equal(t, "the environment of a child", childEnvironment([]string{"A=1", envURI + "=2", "C=a=b"}),
+		"[A=1 C=a=b]")
 }
 
 // Cells on one existing cluster run one after another, others concurrently, as --jobs allows.
@@ -270,7 +276,8 @@ defaults: {wait-for-lock: 1m}
 		b.run(t, "three jobs", "--jobs 3", 0, "", all...)
 		testkit.Equal(t, "they take", time.Since(start), 2*time.Minute)
 		for _, cells := range began {
-			testkit.Equal(t, "concurrent cells on the existing cluster, and others, in "+cells, fmt.Sprint(strings.Count(cells, "a"), strings.Count(cells, "c")), "1 2")
+			testkit.Equal(t, "concurrent cells on the existing cluster, and others, in "+cells,
+				fmt.Sprint(strings.Count(cells, "a"), strings.Count(cells, "c")), "1 2")
 		}
 	})
 }
@@ -295,14 +302,17 @@ func TestResources(t *testing.T) {
 		{"other users and options", uses("uri", "mongodb://H/?appName=a"), uses("uri", "mongodb://ann:pw@h:27017/db"), true},
 		{"one of the hosts", uses("uri", "mongodb://a,b"), uses("uri", "mongodb://b,c"), true},
 		{"other ports", uses("uri", "mongodb://a:1"), uses("uri", "mongodb://a:2"), false},
-		{"a name in DNS", uses("uri", "mongodb+srv://a.example.com/"), uses("uri", "mongodb+srv://a.example.com/?ssl=true"), true},
+		{"a name in DNS", uses("uri", "mongodb+srv://a.example.com/"),
+			uses("uri", "mongodb+srv://a.example.com/?ssl=true"), true},
 		{"a cluster of a service", existing, uses("orchestration", "http://h:8889/v1/", "cluster", "id:a"), true},
 		{"another one", existing, uses("orchestration", service, "cluster", "id:b"), false},
 		{"one of another service", existing, uses("orchestration", "http://h2:8889", "cluster", "id:a"), false},
-		{"clusters to be created", uses("orchestration", service, "cluster", "single"), uses("orchestration", service, "cluster", "single"), false},
+		{"clusters to be created", uses("orchestration", service, "cluster", "single"),
+			uses("orchestration", service, "cluster", "single"), false},
 		{"embedded deployments", uses("topology", "single"), uses("topology", "single"), false},
 	} {
-		shared := slices.ContainsFunc(r.a.resources(), func(name string) bool { return slices.Contains(r.b.resources(), name) })
+		shared := slices.ContainsFunc(r.a.resources(),
+			func(name string) bool { return slices.Contains(r.b.resources(), name) })
 		testkit.Equal(t, r.reason, shared, r.shared)
 	}
 }
@@ -314,5 +324,6 @@ func TestArgumentsOfAFile(t *testing.T) {
 	b.Stdin = strings.NewReader(jsonLines(more))
 	got, err := b.expand([]string{"run", "@-", "--verbose"})
 	testkit.Check(t, err)
-	testkit.Equal(t, "the arguments", fmt.Sprintf("%q", got), fmt.Sprintf("%q", append([]string{"run", "--verbose"}, more...)))
+	testkit.Equal(t, "the arguments", fmt.Sprintf("%q", got),
+		fmt.Sprintf("%q", append([]string{"run", "--verbose"}, more...)))
 }

@@ -60,12 +60,14 @@ func newFile(_ context.Context, c *call) error {
 	switch {
 	case slices.Contains(suiteTemplates(), template):
 		text, _ := templates.ReadFile("templates/" + template + ".yml") // embedded, so it exists
-		made = []byte(strings.NewReplacer("FILE", name, `"NAME"`, fmt.Sprintf("%q", title), "DATABASE", "utr-"+template).Replace(string(text)))
+		made = []byte(strings.NewReplacer("FILE", name, `"NAME"`, fmt.Sprintf("%q", title), "DATABASE",
+			"utr-"+template).Replace(string(text)))
 	case slices.Contains(matrixTemplates(), template):
 		made, _ = examples.Matrices.ReadFile(template + ".yml") // embedded, so it exists
 		next = "matrix --dry-run"
 	default:
-		return usage("unknown template %q: choose one of %s", template, strings.Join(append(suiteTemplates(), matrixTemplates()...), ", "))
+		return usage("unknown template %q: choose one of %s", template,
+			strings.Join(append(suiteTemplates(), matrixTemplates()...), ", "))
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // does not overwrite
 	switch {

@@ -32,7 +32,8 @@ var refusals = []struct{ end, words string }{
 	{"-tlsOptions_not_supported", "unknown key in clientEncryptionOpts"},
 	{"-conflicts_with_expectResult", `"(expectError|ignoreResultAndError)" and "expectResult" are mutually exclusive`},
 	{"-conflicts_with_expectError", `"ignoreResultAndError" and "expectError" are mutually exclusive`},
-	{"-conflicts_with_saveResultAsEntity", `"(expectError|ignoreResultAndError)" and "saveResultAsEntity" are mutually exclusive`},
+	{"-conflicts_with_saveResultAsEntity",
+		`"(expectError|ignoreResultAndError)" and "saveResultAsEntity" are mutually exclusive`},
 }
 
 // refuses checks that validate and run reject a file with a matching error.

@@ -38,6 +38,7 @@ func operationNamed(name string) (retry.Operation, error) {
 	}
 	return retry.Operation{},
 		usage("unknown operation %q%s (known operations: %s, and their names in suites; any other command is a runCommand)",
-			given, meant.Hint(given, slices.Concat(names, slices.Collect(maps.Keys(performs)), slices.Collect(maps.Keys(operations.Commands())))),
+			given, meant.Hint(given, slices.Concat(names, slices.Collect(maps.Keys(performs)),
+				slices.Collect(maps.Keys(operations.Commands())))),
 			strings.Join(names, ", "))
 }

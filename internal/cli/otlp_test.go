@@ -99,7 +99,8 @@ func TestOTLP(t *testing.T) {
 	defer server.Close()
 	b := realBench(t)
 	write(t, "traced.yml", tracedSuite)
-	b.expect(t, "the outcome is that of the tests", "run --topology single --otlp "+server.URL+" traced.yml", 1, "1 passed, 1 failed")
+	b.expect(t, "the outcome is that of the tests", "run --topology single --otlp "+server.URL+" traced.yml", 1,
+		"1 passed, 1 failed")
 	testkit.Equal(t, "services", fmt.Sprint(c.names), "map[utr:true]")
 	testkit.Same(t, "the traces", c.trees(), []string{
 		`traced: a failure ERROR!
@@ -119,11 +120,15 @@ func TestOTLP(t *testing.T) {
 		code      int
 		want      string
 	}{
-		{"spans that are lost break a run that passed", "run --topology single --run retried --otlp " + refusing.URL + " traced.yml", 3,
+		{"spans that are lost break a run that passed",
+			"run --topology single --run retried --otlp " + refusing.URL + " traced.yml", 3,
 			"the spans could not be sent to http://127.0.0.1:"},
-		{"a failed run stays one", "run --topology single --otlp " + refusing.URL + " traced.yml", 1, "the spans could not be sent"},
-		{"another engine", "run --engine driver --otlp " + server.URL + " traced.yml", 2, "--otlp is for the engine reference, not for driver"},
-		{"not a URL of a collector", "run --otlp localhost:4318 traced.yml", 2, "is not the URL of a collector, such as http://localhost:4318"},
+		{"a failed run stays one", "run --topology single --otlp " + refusing.URL + " traced.yml", 1,
+			"the spans could not be sent"},
+		{"another engine", "run --engine driver --otlp " + server.URL + " traced.yml", 2,
+			"--otlp is for the engine reference, not for driver"},
+		{"not a URL of a collector", "run --otlp localhost:4318 traced.yml", 2,
+			"is not the URL of a collector, such as http://localhost:4318"},
 	} {
 		b.expect(t, r.why, r.line, r.code, r.want)
 	}

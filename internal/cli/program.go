@@ -144,9 +144,12 @@ func (c *call) root() *cobra.Command {
 			root.AddCommand(command)
 		}
 	}
-	add("Suites and reports:", runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, siteCommand, engineGroup,
-		newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand, coverageCommand, auditCommand)
-	add("Deployments:", doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand)
+	add("Suites and reports:", runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand,
+		siteCommand, engineGroup,
+		newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand, coverageCommand,
+		auditCommand)
+	add("Deployments:", doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand,
+		cleanCommand)
 	add("Specifications:", specsGroup, schemaCommand, explainCommand, experimentGroup)
 	add(aboutGroup, versionCommand, manCommand)
 	root.SetHelpCommand(helpCommand(c))

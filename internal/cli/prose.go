@@ -105,7 +105,8 @@ func (p *proseFlags) act(ctx context.Context, c *call) error {
 	if p.list {
 		var b strings.Builder
 		for _, t := range tests {
-			fmt.Fprintf(&b, "%s: %s, %s\n    policies %s\n", t.Name, t.Specification(), t.Section, strings.Join(t.Policies, ", "))
+			fmt.Fprintf(&b, "%s: %s, %s\n    policies %s\n", t.Name, t.Specification(), t.Section,
+				strings.Join(t.Policies, ", "))
 		}
 		return c.print(b.String())
 	}
@@ -124,7 +125,8 @@ func (p *proseFlags) runAll(ctx context.Context, c *call, _ []*specs.Suite, cfg 
 		}
 	}()
 	if p.run.usesExistingCluster() {
-		uses := &specs.Suite{InitialData: []specs.CollectionData{{DatabaseName: prose.DatabaseName, CollectionName: prose.CollectionName}}}
+		uses := &specs.Suite{InitialData: []specs.CollectionData{{DatabaseName: prose.DatabaseName,
+			CollectionName: prose.CollectionName}}}
 		if err := p.run.claim(ctx, c, []*specs.Suite{uses}, cfg); err != nil {
 			return err
 		}
@@ -177,13 +179,15 @@ func (p *proseFlags) offers(offers []deployment.Description, t prose.Test) (chos
 	}
 	used := map[deployment.Topology]bool{}
 	for i, o := range offers {
-		fits := slices.Contains(t.Needs.Topologies, string(o.Topology)) && slices.Compare(o.Version[:2], t.Needs.Version[:]) >= 0
+		fits := slices.Contains(t.Needs.Topologies, string(o.Topology)) &&
+			slices.Compare(o.Version[:2], t.Needs.Version[:]) >= 0
 		if fits && !used[o.Topology] && (len(chosen) == 0 || p.run.deployment.topology == topologyAll) {
 			used[o.Topology], chosen = true, append(chosen, i)
 		}
 	}
 	if len(chosen) == 0 {
-		why = fmt.Sprintf("it requires MongoDB %d.%d, %s", t.Needs.Version[0], t.Needs.Version[1], strings.Join(t.Needs.Topologies, " or "))
+		why = fmt.Sprintf("it requires MongoDB %d.%d, %s", t.Needs.Version[0], t.Needs.Version[1],
+			strings.Join(t.Needs.Topologies, " or "))
 	}
 	return chosen, why
 }
@@ -194,7 +198,8 @@ func (p *proseFlags) engine(jitter *float64) (engine.Engine, error) {
 	case jitter == nil:
 		return p.shared, nil
 	case p.run.driver != referenceEngine:
-		return nil, &prose.Unmet{What: "it sets the jitter of the driver, which only the engine " + referenceEngine + " allows"}
+		return nil, &prose.Unmet{What: "it sets the jitter of the driver, which only the engine " +
+			referenceEngine + " allows"}
 	case p.engines[*jitter] == nil:
 		options := p.run.engine
 		options.Random = func() float64 { return *jitter }
@@ -226,7 +231,8 @@ func constants(p *retry.Policy) prose.Constants {
 
 // record records and prints the result of a test.
 func (p *proseFlags) record(c *call, t prose.Test, where string, err error, took time.Duration) error {
-	r := proseRecord{Name: t.Name, Specification: t.Specification(), Section: t.Section, Deployment: where, Status: "passed",
+	r := proseRecord{Name: t.Name, Specification: t.Specification(), Section: t.Section, Deployment: where,
+		Status:  "passed",
 		Seconds: took.Seconds()}
 	lacking, unsupported := (*prose.Unmet)(nil), (*result.Error)(nil)
 	switch {

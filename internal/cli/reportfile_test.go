@@ -45,7 +45,8 @@ func TestFullDisk(t *testing.T) {
 			b.expect(t, k.flag, "run --"+k.flag+" /dev/full "+other+" suite.yml", ExitBroken,
 				"2 passed, 0 failed, 0 skipped\n … writing the report to /dev/full: ")
 			lacks(t, k.flag+": a device has no earlier report", b.err.String(), "earlier report")
-			testkit.Equal(t, k.flag+": the other report is complete", strings.HasSuffix(strings.TrimSpace(testkit.Read(t, "other")), end), true)
+			testkit.Equal(t, k.flag+": the other report is complete",
+				strings.HasSuffix(strings.TrimSpace(testkit.Read(t, "other")), end), true)
 		}
 	}
 }

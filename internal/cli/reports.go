@@ -32,7 +32,8 @@ func reportKinds(earlier ...*report.EarlierRun) []reportKind {
 		{"junit", "write a JUnit XML report", report.JUnit},
 		{"tap", "write a report in the Test Anything Protocol", report.TAP},
 		{"sarif", "write a SARIF log of the failures, for code scanning", report.SARIF},
-		{"markdown", "write a Markdown summary, for the page of a CI job", func() report.Generator { return report.Markdown(earlier...) }},
+		{"markdown", "write a Markdown summary, for the page of a CI job",
+			func() report.Generator { return report.Markdown(earlier...) }},
 		{"html", "write a self-contained HTML page", func() report.Generator { return report.HTML(earlier...) }},
 		{"badge", "write an SVG badge with the counts", report.Badge},
 	}
@@ -67,7 +68,8 @@ func (f *flags) reports(r *reportFlags, verbose string) {
 			return fileName(s, ".yml", ".yaml")
 		})
 	}
-	f.texts(&r.earlier, "earlier", "FILE|DIR", "JSON reports of earlier runs: new failures come first, and --html shows trends")
+	f.texts(&r.earlier, "earlier", "FILE|DIR",
+		"JSON reports of earlier runs: new failures come first, and --html shows trends")
 	f.checks = append(f.checks, r.check)
 }
 

@@ -111,11 +111,13 @@ func declareRun(f *flags) *runFlags {
 	r.declareWhere(f)
 	f.group = "Which tests"
 	f.filter(&r.config.Filter, "run")
-	f.shard(&r.config.Shard, &r.durations, "run one of N parts of the tests, such as 2/5; utr merge combines their reports")
+	f.shard(&r.config.Shard, &r.durations,
+		"run one of N parts of the tests, such as 2/5; utr merge combines their reports")
 	f.knownFailing(&r.knownFailing,
 		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason "+
 			"(default those of the engine)")
-	f.toggle(&r.dryRun, "dry-run", "print which tests would run and which collections would be dropped or changed, and exit")
+	f.toggle(&r.dryRun, "dry-run",
+		"print which tests would run and which collections would be dropped or changed, and exit")
 	f.group = "How to run them"
 	r.declareEngine(f)
 	f.backoff(&r.engine.Backoff, ", which reports always show")
@@ -132,10 +134,12 @@ func declareRun(f *flags) *runFlags {
 	f.number(&r.config.Retries, "retry-failed", "N", 0,
 		"number of retries of a failed or broken test (default 0); one that then passes is flaky, which fails the run")
 	f.number(&r.config.Count, "count", "N", 1, "how many times to run each test")
-	f.seed(&r.config.Shuffle, strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed gives the same order")
+	f.seed(&r.config.Shuffle, strings.TrimPrefix(shuffle, "--"),
+		"run tests in a random order; the same seed gives the same order")
 	r.config.Reseed = runner.ReseedAuto
 	choice(f, &r.config.Reseed, "reseed", "MODE",
-		"rewrite initial data before tests that need it, or before every test", string(runner.ReseedAuto), string(runner.ReseedAlways))
+		"rewrite initial data before tests that need it, or before every test", string(runner.ReseedAuto),
+		string(runner.ReseedAlways))
 	f.reports(&r.reports, "print a line for every test")
 	f.toggle(&r.config.KeepEvents, "events", "keep events and operations of passing tests in reports")
 	f.text(&r.config.Cell, "cell", "NAME", "name of the matrix cell, for reports")
@@ -162,7 +166,8 @@ func (r *runFlags) declareTarget(f *flags, declareFailPoints func()) {
 		"with --uri: load balancer in front of a single mongos, for load balanced deployments (or $"+envSingleURI+")")
 	f.toggle(&r.overwrite, "overwrite",
 		"with --uri: use the collections that suites name, even if they contain documents that utr did not write")
-	f.duration(&r.lock.Wait, "wait-for-lock", "with --uri: how long to wait for another run to release the deployment (default no wait)")
+	f.duration(&r.lock.Wait, "wait-for-lock",
+		"with --uri: how long to wait for another run to release the deployment (default no wait)")
 	f.text(&r.lock.Name, "lock-name", "NAME",
 		"with --uri: name of this run, shown to runs that find the deployment locked, such as the URL of a CI job")
 	f.group = "On local binaries"
@@ -176,9 +181,11 @@ func (r *runFlags) declareTarget(f *flags, declareFailPoints func()) {
 }
 
 func (r *runFlags) declareEngine(f *flags) {
-	f.text(&r.driver, "engine", "NAME", "driver under test: a built-in name, a name in the engines file, either with @VERSION, exec:COMMAND or tcp://HOST:PORT")
+	f.text(&r.driver, "engine", "NAME",
+		"driver under test: a built-in name, a name in the engines file, either with @VERSION, exec:COMMAND or tcp://HOST:PORT")
 	f.enginesFlag()
-	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
+	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them",
+		policyNames()...)
 	f.checks = append(f.checks, func() (err error) {
 		r.named, err = f.call.engineNamed(r.driver)
 		return err
@@ -200,13 +207,15 @@ func (f *flags) serverAPI(to *string, who string) {
 }
 
 func (f *flags) failPoints(to *deployment.FailPointMode) {
-	choice(f, to, "fail-points", "MODE", executesFailPoints+" (default auto: the server if it has test commands)", failPointModes()...)
+	choice(f, to, "fail-points", "MODE", executesFailPoints+" (default auto: the server if it has test commands)",
+		failPointModes()...)
 }
 
 const executesFailPoints = "who executes fail points: the server, which then needs test commands, or a proxy of utr in front of each server"
 
 func failPointModes() []string {
-	return []string{string(deployment.FailPointsAuto), string(deployment.FailPointsServer), string(deployment.FailPointsProxy)}
+	return []string{string(deployment.FailPointsAuto), string(deployment.FailPointsServer),
+		string(deployment.FailPointsProxy)}
 }
 
 func (f *flags) backoff(to *reference.Backoff, more string) {
@@ -296,7 +305,8 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 			} else {
 				summary.Breaks = []result.Break{{Reason: why}}
 			}
-			about := result.RunStarted{Files: len(suites), Jobs: cfg.Jobs, Seed: cfg.Shuffle, Shard: cfg.Shard.String(), Cell: cfg.Cell}
+			about := result.RunStarted{Files: len(suites), Jobs: cfg.Jobs, Seed: cfg.Shuffle, Shard: cfg.Shard.String(),
+				Cell: cfg.Cell}
 			out.broke(summary, about, runner.NotRun(suites, cfg, why))
 			out.ended = true
 		}
@@ -304,7 +314,8 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	}()
 	if r.deadline > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, r.deadline, fmt.Errorf("the run took longer than --deadline %s", r.deadline))
+		ctx, stop = context.WithTimeoutCause(ctx, r.deadline,
+			fmt.Errorf("the run took longer than --deadline %s", r.deadline))
 		defer stop()
 	}
 	return r.withDeployment(ctx, c, needed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
@@ -388,7 +399,8 @@ func (c *call) stop(source deployment.Source, err error) error {
 }
 
 // run runs the suites, writes the reports and passes the notes on. It interrupts the run if standard output fails.
-func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config, also func(result.Note)) error {
+func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config,
+	also func(result.Note)) error {
 	reading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	cfg.Notify = func(n result.Note) {

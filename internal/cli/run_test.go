@@ -47,7 +47,8 @@ func TestFlagsBeyondFields(t *testing.T) {
 	testkit.Equal(t, "flags end at two dashes", fmt.Sprint(f.Args(), err, v), "[a - -v --x] <nil> true")
 	testkit.Equal(t, "seeds", fmt.Sprint(joinSeeds([]string{"--shuffle", "7", "--shuffle", "a", "--", "--shuffle", "8"})),
 		"[--shuffle=7 --shuffle a -- --shuffle 8]")
-	verdicts := []*result.Verdict{{Test: result.TestID{Description: "x", Cell: "a"}}, {Test: result.TestID{Description: "y", Cell: "b"}}}
+	verdicts := []*result.Verdict{{Test: result.TestID{Description: "x", Cell: "a"}},
+		{Test: result.TestID{Description: "y", Cell: "b"}}}
 	for cell, want := range map[string]int{"a": 1, "c": 2, "": 2} { // durations of other cells are better than none
 		testkit.Equal(t, "verdicts for the durations of cell "+cell, len(ofCell(verdicts, cell)), want)
 	}
@@ -98,7 +99,8 @@ func TestReportDuringARun(t *testing.T) {
 		b.utr(line)
 	}()
 	testkit.Equal(t, "files after a panic", slices.Sorted(maps.Keys(contentsOf(t, "."))), "[r.json suite.yml]")
-	testkit.Contains(t, testkit.Read(t, "r.json"), `"skipKind":"not-run"`, `"breaks":[{"reason":"it ended before its first test"}]`)
+	testkit.Contains(t, testkit.Read(t, "r.json"), `"skipKind":"not-run"`,
+		`"breaks":[{"reason":"it ended before its first test"}]`)
 }
 
 // A run that exceeds --deadline is interrupted and prints the reason.

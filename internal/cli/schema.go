@@ -147,7 +147,8 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 		v.out.add(versionRecord{declared.Position, declared.Text(), lowest.String(), problemRecord(because)}, "%s", line)
 	}
 	var parts []string
-	for i, what := range []string{"a lower version than needed", "the lowest version possible", "a higher version than needed"} {
+	for i, what := range []string{"a lower version than needed", "the lowest version possible",
+		"a higher version than needed"} {
 		if n := count[i-1]; n > 0 {
 			parts = append(parts, plural.Of(n, "suite")+" with "+what)
 		}

@@ -48,12 +48,14 @@ func TestSchemaStoreEntry(t *testing.T) {
 	testkit.Same(t, "versions", entry.Versions, want)
 	testkit.Equal(t, "url", entry.URL, want[schema.Newest])
 	testkit.Contains(t, page, "`"+published+"VERSION.json`")
-	testkit.Contains(t, testkit.Read(t, "../../.github/workflows/nightly.yml"), "utr schema --write site/schema\n", "path: site\n")
+	testkit.Contains(t, testkit.Read(t, "../../.github/workflows/nightly.yml"), "utr schema --write site/schema\n",
+		"path: site\n")
 
 	root := testkit.Official(t)
 	for _, pattern := range entry.FileMatch {
 		t.Run(pattern, func(t *testing.T) {
-			matches := regexp.MustCompile("^" + strings.NewReplacer(`\*\*/`, "(?:.*/)?", `\*`, "[^/]*").Replace(regexp.QuoteMeta(pattern)) + "$")
+			matches := regexp.MustCompile("^" + strings.NewReplacer(`\*\*/`, "(?:.*/)?", `\*`,
+				"[^/]*").Replace(regexp.QuoteMeta(pattern)) + "$")
 			found := 0
 			testkit.Check(t, fs.WalkDir(os.DirFS(root), ".", func(name string, e fs.DirEntry, err error) error {
 				if err == nil && !e.IsDir() && matches.MatchString(name) {

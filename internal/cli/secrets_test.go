@@ -16,13 +16,15 @@ func secretNotes(secret string) []result.Note {
 	doc, _ := bson.Marshal(bson.D{{Key: "saslStart", Value: secret},
 		{Key: "deep", Value: bson.A{bson.D{{Key: secret, Value: bson.Binary{Data: []byte(secret)}}}}}})
 	deep := bson.Raw(doc).Lookup("deep")
-	failure := &result.Error{Message: "auth with " + secret, CodeName: secret, Labels: []string{secret}, Server: secret, Kind: secret,
+	failure := &result.Error{Message: "auth with " + secret, CodeName: secret, Labels: []string{secret}, Server: secret,
+		Kind:     secret,
 		Response: doc, WriteErrors: map[int]result.Document{0: doc}, WriteConcernErrors: []result.Document{doc},
 		Partial: result.Value{RawValue: deep}}
 	topology := &result.TopologyState{Type: secret, Servers: []result.ServerState{{Address: secret}}}
 	verdict := &result.Verdict{
 		Status: result.Failed, Reason: "cannot reach mongodb://user:" + secret + "@h/",
-		Evidence: result.Evidence{Mismatches: []result.Mismatch{{Path: "p", Message: secret, Want: secret, Got: secret, Diff: secret}},
+		Evidence: result.Evidence{Mismatches: []result.Mismatch{{Path: "p", Message: secret, Want: secret, Got: secret,
+			Diff: secret}},
 			ServerLog: []result.LogLine{{Server: "host:27017", Text: "somebody wrote " + secret}},
 			Operations: []result.OperationLog{{Name: "find",
 				Outcome: result.Outcome{Err: failure, Server: secret, Value: result.Value{RawValue: deep},
@@ -49,7 +51,8 @@ func TestSecretsStayInside(t *testing.T) {
 		{"a password", "mongodb://user:s3cr3t-pw@h:1/?replicaSet=rs", "s3cr3t-pw", false},
 		{"an escaped one", "mongodb://user:s3cr3t%2Fpw@h:1/", "s3cr3t/pw", false},
 		{"one of a host that DNS knows", "mongodb+srv://user:s3cr3t-pw@h/", "s3cr3t-pw", false},
-		{"a token", "mongodb://h/?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:s3cr3t-pw", "s3cr3t-pw", true},
+		{"a token", "mongodb://h/?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:s3cr3t-pw",
+			"s3cr3t-pw", true},
 		{"the password of a key", "mongodb://h/?tlsCertificateKeyFilePassword=s3cr3t-pw", "s3cr3t-pw", false},
 		{"the password of a proxy", "mongodb://h/?proxyHost=p&proxyPassword=s3cr3t-pw", "s3cr3t-pw", false},
 		{"an at sign in a password", "mongodb://user:s3cr3t@pw@h/", "s3cr3t@pw", true},
@@ -77,7 +80,8 @@ func TestSecretsStayInside(t *testing.T) {
 		b.notes = secretNotes(r.secret)
 		for _, line := range []string{
 			"run --uri '%s' --single-uri '%s' -v --events --json r.json --junit r.xml --html r.html --tap r.tap --sarif r.sarif --markdown r.md suite.yml",
-			"run --uri='%s' suite.yml", "run --dry-run --uri '%s' suite.yml", "run --jobs '%s' suite.yml", "run --timeout '%s' suite.yml",
+			"run --uri='%s' suite.yml", "run --dry-run --uri '%s' suite.yml", "run --jobs '%s' suite.yml",
+			"run --timeout '%s' suite.yml",
 			"run --uri '%s' --topology single suite.yml", "run --engine '%s' suite.yml", "run '--%s' suite.yml", "run '%s'",
 			"validate '%s'", "validate --json '%s'", "explain '%s'", "schema '%s'", "'%s'", "help '%s'",
 		} {

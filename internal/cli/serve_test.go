@@ -40,15 +40,19 @@ func TestServe(t *testing.T) {
 	}
 	dir := t.TempDir()
 	ca, named := filepath.Join(dir, "a ca&100%.pem"), "tlsCAFile="+dir+"/a%20ca%26100%25.pem"
-	b.expect(t, "everything", envPassword+"=hunter2 serve --topology load-balanced --port 27017 --user user --server-version 6.0 --tls --ca-file '"+ca+
+	b.expect(t, "everything", envPassword+
+		"=hunter2 serve --topology load-balanced --port 27017 --user user --server-version 6.0 --tls --ca-file '"+ca+
 		"' --uri-file uri --set-parameter quiet=true --set-parameter logLevel=2 --set-parameter saslHostName=h=1 "+
 		`--set-parameter 'ingressRequestRateLimiterApplicationExemptions={"appNames": ["a"]}'`, 0, "ready after")
-	testkit.Equal(t, "printed", b.out.String(), "mongodb://***@h:1,h:2/?replicaSet=rs&"+named+"\nsingle mongodb://***@h:1/?"+named+"\n")
+	testkit.Equal(t, "printed", b.out.String(),
+		"mongodb://***@h:1,h:2/?replicaSet=rs&"+named+"\nsingle mongodb://***@h:1/?"+named+"\n")
 	lacks(t, "standard error", b.err.String(), "hunter2")
 	testkit.Equal(t, "closed", closed, true)
-	want := embedded.Options{Topology: embedded.LoadBalanced, Version: "6.0", Members: 3, Mongoses: 2, Host: "127.0.0.1", TLS: true,
+	want := embedded.Options{Topology: embedded.LoadBalanced, Version: "6.0", Members: 3, Mongoses: 2,
+		Host: "127.0.0.1", TLS: true,
 		Users: []embedded.User{{Name: "user", Password: "hunter2"}}, Ports: []int{27017, 27018, 27019, 27020},
-		Parameters: bson.D{{Key: "quiet", Value: true}, {Key: "logLevel", Value: int32(2)}, {Key: "saslHostName", Value: "h=1"},
+		Parameters: bson.D{{Key: "quiet", Value: true}, {Key: "logLevel", Value: int32(2)},
+			{Key: "saslHostName", Value: "h=1"},
 			{Key: "ingressRequestRateLimiterApplicationExemptions", Value: bson.D{{Key: "appNames", Value: bson.A{"a"}}}}}}
 	testkit.Same(t, "options", asked, want)
 	for path, text := range map[string]string{ca: "certificate", "uri": server{}.URI() + "&" + named + "\n"} {
@@ -58,13 +62,16 @@ func TestServe(t *testing.T) {
 	}
 	for line, warned := range map[string]bool{"serve": false, "serve --tls": true, "serve --tls --ca-file ca": false} {
 		b.expect(t, line, line, 0, "")
-		testkit.Equal(t, line+" warns that clients lack the certificate", says(b.err.String(), "--ca-file FILE writes it"), warned)
+		testkit.Equal(t, line+" warns that clients lack the certificate",
+			says(b.err.String(), "--ca-file FILE writes it"), warned)
 	}
-	b.expect(t, "the certificate cannot be written", "serve --tls --ca-file nowhere/ca", ExitBroken, "cannot write a file for clients")
+	b.expect(t, "the certificate cannot be written", "serve --tls --ca-file nowhere/ca", ExitBroken,
+		"cannot write a file for clients")
 	failure = errors.New("stuck")
 	b.expect(t, "the deployment does not stop", "serve", ExitBroken, "stopping the deployment: stuck")
 	b.Serve, b.ctx = New().Serve, testkit.Context(t)
-	for _, parameter := range []string{"ingressRequestRateLimiterEnabled=true", "requireApiVersion"} { // not in 8.0; without a value
+	for _, parameter := range []string{"ingressRequestRateLimiterEnabled=true", "requireApiVersion"} {
+		// not in 8.0; without a value
 		b.expect(t, parameter, "serve --topology single --server-version 8.0 --set-parameter "+parameter, ExitUsage, "")
 	}
 }
@@ -100,7 +107,8 @@ func TestDoctorTakesNoLock(t *testing.T) {
 	defer func() { testkit.Check(t, held.Close()) }()
 	testkit.Equal(t, "the exit code of a run", b.utr("run --uri "+d.URI()+" smoke"), ExitBroken)
 	testkit.Equal(t, "the exit code of doctor", b.utr("doctor --uri "+d.URI()+" smoke"), 0)
-	if out := b.out.String(); !strings.Contains(out, "replicaset 8.0: 8.0.12; no access control; test commands; "+d.Hosts()[0]) {
+	if out := b.out.String(); !strings.Contains(out,
+		"replicaset 8.0: 8.0.12; no access control; test commands; "+d.Hosts()[0]) {
 		t.Errorf("it says %s", out)
 	}
 }
@@ -120,7 +128,8 @@ func TestPipe(t *testing.T) {
 		{"the application fails, and sends nothing", "ping.yml -- sh -c 'echo to $MONGODB_URI; exit 7'", ExitFailed,
 			`to mongodb://127.0.0.1: … utr: ping.yml:1:18: expected {"ping":1}; the application ended after 0 messages … sh: exit status 7`},
 		{"it sends nothing, and succeeds", "ping.yml -- true", ExitFailed, "ended after 0 messages"},
-		{"its child keeps the output open", "ping.yml -- sh -c 'sleep 60 & echo ended'", ExitFailed, "ended … ended after 0 messages"},
+		{"its child keeps the output open", "ping.yml -- sh -c 'sleep 60 & echo ended'", ExitFailed,
+			"ended … ended after 0 messages"},
 		{"it does not exit", "--timeout 50ms ping.yml -- sleep 60", ExitFailed, "sleep did not end within 50ms"},
 		{"no client connects", "--timeout 50ms ping.yml", ExitFailed, "ended after 0 messages"},
 		{"a missing application", "ping.yml -- ./nothing", ExitFailed, "nothing"},
@@ -150,8 +159,8 @@ func TestPipeWaits(t *testing.T) {
 	testkit.Check(t, client.Disconnect(t.Context()))
 }
 
-// A file for clients is readable only by its owner, and replaced at once: programs that wait for it never read a part. A
-// pipe is written to.
+// A file for clients is readable only by its owner, and replaced at once: programs that wait for it never read a part.
+// A pipe is written to.
 func TestFilesForClients(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "uri")
 	testkit.Check(t, os.WriteFile(name, []byte("earlier"), 0o644))

@@ -167,7 +167,8 @@ type trait struct {
 
 var traits = [...]trait{
 	{"operation", "KIND.NAME", "only tests with this operation", func(t specs.Traits) []string { return t.Operations }},
-	{"fail-command", "NAME", "only tests with a fail point for this command", func(t specs.Traits) []string { return t.FailCommands }},
+	{"fail-command", "NAME", "only tests with a fail point for this command",
+		func(t specs.Traits) []string { return t.FailCommands }},
 	{"code", "N", "only tests with this error code", specs.Traits.CodeNames},
 	{"label", "NAME", "only tests with this error label", func(t specs.Traits) []string { return t.Labels }},
 	{"event", "TYPE", "only tests that expect this type of event", func(t specs.Traits) []string { return t.Events }},

@@ -36,8 +36,9 @@ func TestSurvivingMutant(t *testing.T) {
 			same := *suites[0]
 			same.Tests = same.Tests[1:]
 			at.Line++
-			all = append(all, mutant{audit.Mutant{Path: "operations[0]", Position: source.Position{File: "suite.yml", Line: at.Line, Column: 5},
-				Change: "nothing was changed"}, &same, id})
+			all = append(all, mutant{audit.Mutant{Path: "operations[0]",
+				Position: source.Position{File: "suite.yml", Line: at.Line, Column: 5},
+				Change:   "nothing was changed"}, &same, id})
 		}
 	}
 	c := &call{program: &b.Program, secrets: redactor{secret.NewKeeper()}}
@@ -77,8 +78,10 @@ func TestRulesPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Rules
 
-This page is for authors of suites: the rules that ` + "`utr validate`" + ` checks. ` + "`utr run`" + ` rejects a file with an error, but
-not one with a warning. ` + "`--strict`" + ` turns warnings into errors, and ` + "`--disable RULE`" + ` does not report a warning.
+This page is for authors of suites: the rules that ` + "`utr validate`" + ` checks. ` + "`utr run`" +
+		` rejects a file with an error, but
+not one with a warning. ` + "`--strict`" + ` turns warnings into errors, and ` + "`--disable RULE`" +
+		` does not report a warning.
 
 <!-- What follows is made by UTR_UPDATE=1 go test -run TestRulesPage ./internal/cli. -->
 

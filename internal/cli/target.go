@@ -36,7 +36,8 @@ type deploymentFlags struct {
 }
 
 func (f *flags) deployment(d *deploymentFlags, initial string, choices ...string) {
-	for _, t := range []deployment.Topology{deployment.Single, deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced} {
+	for _, t := range []deployment.Topology{deployment.Single, deployment.ReplicaSet, deployment.Sharded,
+		deployment.LoadBalanced} {
 		choices = append(choices, string(t))
 	}
 	summary, versions := "server version of the embedded deployment", embedded.Versions()
@@ -56,7 +57,8 @@ func (f *flags) deployment(d *deploymentFlags, initial string, choices ...string
 	f.within(&d.Members, "members", "N", 1, embedded.MaxServers, "members of a replica set")
 	f.within(&d.Mongoses, "mongoses", "N", 1, embedded.MaxServers, "routers of a sharded cluster")
 	f.checks = append(f.checks, func() error {
-		if v, err := specs.ParseVersion(d.Version); err == nil && v.Major < 5 && d.topology == string(deployment.LoadBalanced) {
+		if v, err := specs.ParseVersion(d.Version); err == nil && v.Major < 5 &&
+			d.topology == string(deployment.LoadBalanced) {
 			return usage("--server-version %s: load balanced deployments require 5.0", d.Version)
 		}
 		return nil
@@ -126,7 +128,8 @@ func (r *runFlags) checkTarget() error {
 }
 
 // source opens the deployment. lost is called if its lock is lost.
-func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
+func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCauseFunc,
+	suites []*specs.Suite) (deployment.Source, error) {
 	if r.lock != nil {
 		r.lock.Lost = lost
 	}
@@ -142,8 +145,9 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 	}
 	switch target {
 	case onURI:
-		return c.program.Open(ctx, deployment.ClusterOptions{URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites),
-			ServerAPI: r.config.ServerAPI, URIOptions: r.uriOptions, Lock: r.lock, Ledger: book, Note: c.note, FailPointMode: r.failPoints})
+		return c.program.Open(ctx, deployment.ClusterOptions{URI: r.uri, SingleURI: r.single,
+			FailPoints: runner.FailPoints(suites),
+			ServerAPI:  r.config.ServerAPI, URIOptions: r.uriOptions, Lock: r.lock, Ledger: book, Note: c.note, FailPointMode: r.failPoints})
 	case onLocal:
 		o := r.local
 		o.EmbeddedOptions = r.deployment.options()
@@ -202,10 +206,13 @@ func (o *orchestrationFlags) declare(f *flags) {
 	const with = "with --orchestration: "
 	o.Each = 1
 	f.text(&o.URL, "orchestration", "URL", "run on clusters of the mongo-orchestration service at this URL")
-	f.texts(&o.clusters, "cluster", "PRESET|FILE|id:ID", with+"cluster to create, or the id of an existing one; presets are "+
-		strings.Join(orchestration.Presets(), ", ")+" (default one for each topology)", append(orchestration.Presets(), existingCluster)...)
+	f.texts(&o.clusters, "cluster", "PRESET|FILE|id:ID",
+		with+"cluster to create, or the id of an existing one; presets are "+
+			strings.Join(orchestration.Presets(), ", ")+" (default one for each topology)",
+		append(orchestration.Presets(), existingCluster)...)
 	f.number(&o.Each, "clusters", "N", 1, with+"how many of each cluster to create; they share the tests")
-	f.text(&o.settings.Version, "orchestration-version", "NAME", with+"name of the MongoDB release that the service starts")
+	f.text(&o.settings.Version, "orchestration-version", "NAME",
+		with+"name of the MongoDB release that the service starts")
 	f.text(&o.settings.Files, "orchestration-files", "DIR",
 		with+"folder that replaces "+orchestration.FilesToken+" in configurations (or $"+envDriversTools+")")
 }
@@ -230,7 +237,8 @@ func (o *orchestrationFlags) names(d *deploymentFlags) (names []string) {
 	if d.TLS {
 		secured += "-tls"
 	}
-	for _, t := range []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.Single, deployment.LoadBalanced} {
+	for _, t := range []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.Single,
+		deployment.LoadBalanced} {
 		if topology == t || topology == "" && t != deployment.LoadBalanced {
 			names = append(names, string(t)+secured)
 		}
@@ -252,7 +260,8 @@ func (o *orchestrationFlags) cluster(c *call, name string) (cluster deployment.O
 		return cluster, err
 	}
 	if configuration.NeedsFiles && settings.Files == "" && !configuration.Preset {
-		return cluster, usage("--cluster %s: contains %s, which --orchestration-files DIR must replace", name, orchestration.FilesToken)
+		return cluster, usage("--cluster %s: contains %s, which --orchestration-files DIR must replace", name,
+			orchestration.FilesToken)
 	}
 	if configuration.NamesData {
 		c.note(fmt.Sprintf("%s: dbpath is ignored: the service would remove that folder with the cluster", name))
@@ -307,8 +316,10 @@ func (r *runFlags) runLedger(ctx context.Context, c *call) (*ledger.Ledger, erro
 // rerun returns a function that returns the command line for one test. It repeats the flags without secrets.
 func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	fixed := append([]string{"utr", "run"}, c.secrets.texts(r.flags.args(
-		"engine", "engines", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api", "fail-points", "tls", "uri-option",
-		"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri", "single-uri"))...)
+		"engine", "engines", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api",
+		"fail-points", "tls", "uri-option",
+		"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri",
+		"single-uri"))...)
 	return func(id result.TestID) []string {
 		args := slices.Clone(fixed)
 		if r.flags.target() != onURI {

@@ -52,15 +52,17 @@ var testFiles = map[string]string{
 	"failed.json": jsonReport(result.RunStarted{}, finished("a", result.Failed), result.RunFinished{}),
 	"other.json":  jsonReport(result.RunStarted{}, finished("b", result.Passed), result.RunFinished{}),
 	"stopped.json": jsonReport(result.RunStarted{}, notRun("a"),
-		result.RunFinished{Summary: result.Summary{Skipped: 1, Interrupted: true, Breaks: []result.Break{{Reason: "interrupted"}}}}),
+		result.RunFinished{Summary: result.Summary{Skipped: 1, Interrupted: true,
+			Breaks: []result.Break{{Reason: "interrupted"}}}}),
 	"unfinished.json": string(report.Unfinished(report.JSON(), result.RunStarted{})),
 	"shard.json":      jsonReport(result.RunStarted{Shard: "1/2"}, finished("a", result.Passed), result.RunFinished{}),
-	"past.json":       jsonReport(result.RunStarted{}, finished("a", result.Passed), finished("b", result.Skipped), result.RunFinished{}),
-	"none.xml":        "<testsuites/>\n",
-	"earlier.json":    "<xml>",
-	"mine.json":       minimal,
-	"half.json":       `{"password": "hunter22"}`,
-	"secure.json":     `{"members": [{}], "sslParams": {"sslCAFile": "ABSOLUTE_PATH_REPLACEMENT_TOKEN/ca.pem"}}`,
+	"past.json": jsonReport(result.RunStarted{}, finished("a", result.Passed), finished("b", result.Skipped),
+		result.RunFinished{}),
+	"none.xml":     "<testsuites/>\n",
+	"earlier.json": "<xml>",
+	"mine.json":    minimal,
+	"half.json":    `{"password": "hunter22"}`,
+	"secure.json":  `{"members": [{}], "sslParams": {"sslCAFile": "ABSOLUTE_PATH_REPLACEMENT_TOKEN/ca.pem"}}`,
 	"failing.yml": strings.NewReplacer("MODE", "{times: 1}", "ERROR",
 		"errorCode: 50, errorLabels: [RetryableWriteError]").Replace(failing),
 	"kinds.yml": kinds, "gone.yml": gone, "on.yml": on,
@@ -69,29 +71,42 @@ var testFiles = map[string]string{
 
 // conditions are the settings of a run: "when …".
 var conditions = map[string]func(*bench){
-	"a test fails":                      func(b *bench) { b.summary.Failed = 1 },
-	"a test is flaky":                   func(b *bench) { b.summary.Flaky = 1 },
-	"a test breaks":                     func(b *bench) { b.summary.Broken = 1 },
-	"the run has a problem":             func(b *bench) { b.summary.Problems = []string{"x"} },
-	"the run cannot begin":              func(b *bench) { b.fails = errors.New("no test commands") },
-	"the deployment cannot be opened":   func(b *bench) { b.opening = errors.New("no mongod") },
-	"the deployment cannot be stopped":  func(b *bench) { b.closing = errors.New("stuck") },
-	"another run has the deployment":    func(b *bench) { b.opening = &lock.HeldError{Hosts: []string{"h1:1"}, Holder: far} },
-	"standard output is closed":         func(b *bench) { b.Stdout = broken{errors.New("closed")} },
-	"the reader closes standard output": func(b *bench) { b.Stdout, b.notes = broken{syscall.EPIPE}, []result.Note{finished("a", result.Failed)} },
+	"a test fails":                     func(b *bench) { b.summary.Failed = 1 },
+	"a test is flaky":                  func(b *bench) { b.summary.Flaky = 1 },
+	"a test breaks":                    func(b *bench) { b.summary.Broken = 1 },
+	"the run has a problem":            func(b *bench) { b.summary.Problems = []string{"x"} },
+	"the run cannot begin":             func(b *bench) { b.fails = errors.New("no test commands") },
+	"the deployment cannot be opened":  func(b *bench) { b.opening = errors.New("no mongod") },
+	"the deployment cannot be stopped": func(b *bench) { b.closing = errors.New("stuck") },
+	"another run has the deployment": func(b *bench) {
+		b.opening = &lock.HeldError{Hosts: []string{"h1:1"},
+			Holder: far}
+	},
+	"standard output is closed": func(b *bench) { b.Stdout = broken{errors.New("closed")} },
+	"the reader closes standard output": func(b *bench) {
+		b.Stdout, b.notes = broken{syscall.EPIPE},
+			[]result.Note{finished("a", result.Failed)}
+	},
 	"the command is interrupted":        func(b *bench) { b.interrupt() },
 	"the run is interrupted":            func(b *bench) { b.during = b.interrupt },
 	"nothing arrives on standard input": func(b *bench) { b.Stdin = reading{b} },
-	"the deployment does not answer":    func(b *bench) { b.arrive, b.opening = b.interrupt, errors.New("server selection error") },
+	"the deployment does not answer": func(b *bench) {
+		b.arrive, b.opening = b.interrupt,
+			errors.New("server selection error")
+	},
 	"the service reports a secret": func(b *bench) {
 		b.during = func() {
 			b.opened.(deployment.OrchestrationOptions).Note("mongodb://bob:hunter22@h is out, hunter22 and s3cret as well")
 		}
 	},
-	"a report has a failure":                func(b *bench) { b.notes = failureNotes() },
-	"a report has a failure, on a terminal": func(b *bench) { b.notes, b.Terminal = failureNotes(), func() (int, bool) { return 80, true } },
+	"a report has a failure": func(b *bench) { b.notes = failureNotes() },
+	"a report has a failure, on a terminal": func(b *bench) {
+		b.notes, b.Terminal = failureNotes(),
+			func() (int, bool) { return 80, true }
+	},
 	"an earlier run left a cluster": func(b *bench) {
-		b.addLeftovers(b.t, ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers", ID: "utr-x"})
+		b.addLeftovers(b.t, ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers",
+			ID: "utr-x"})
 	},
 	"a collection contains documents of others": func(b *bench) {
 		b.foreign = &runner.ForeignError{Hosts: []string{"h1:1"}, Namespaces: []string{"db.coll"}}
@@ -167,7 +182,8 @@ func canceled(ctx context.Context) context.Context {
 }
 
 func TestTranscripts(t *testing.T) {
-	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare", "engines", "authors", "audit", "failures"} {
+	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare", "engines", "authors",
+		"audit", "failures"} {
 		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, input string) (said string) {
 			b := newBench(t)
 			if name == "compare" || name == "engines" || name == "audit" || name == "failures" {
@@ -260,7 +276,8 @@ func (b *bench) scene(t *testing.T, line string, verbose bool) string {
 
 // rerun returns the command that a report shows for the first test, and checks that it selects exactly this test.
 func (b *bench) rerun(t *testing.T, where string) string {
-	command := b.ran.Rerun(result.TestID{File: "suite.yml", Suite: "the suite", Description: "first (a+b)", Deployment: where})
+	command := b.ran.Rerun(result.TestID{File: "suite.yml", Suite: "the suite", Description: "first (a+b)",
+		Deployment: where})
 	testkit.Equal(t, "the exit code of "+report.Quote(command), b.Main(b.ctx, command[1:]), 0)
 	var selected []string
 	for _, x := range b.suites[0].Tests {

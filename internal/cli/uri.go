@@ -33,7 +33,8 @@ func (c *call) warnOfOptions(at string, options []deployment.URIOption) {
 			c.note(fmt.Sprintf("warning: %s has %s several times; the last one applies: %s", at, o.Name, last[name]))
 		}
 		if count[name] > 0 && !specs.IsURIOption(o.Name) && !o.Known() {
-			c.note(fmt.Sprintf("warning: %s has the unknown option %s, which drivers ignore%s", at, o.Name, meant.Hint(o.Name, specs.URIOptions())))
+			c.note(fmt.Sprintf("warning: %s has the unknown option %s, which drivers ignore%s", at, o.Name,
+				meant.Hint(o.Name, specs.URIOptions())))
 		}
 		count[name] = 0
 	}

@@ -229,7 +229,8 @@ func sarif(problems []specs.Problem, version string) string {
 		log.Rules = append(log.Rules, report.SARIFRule{ID: r.Name, Doc: r.Doc})
 	}
 	for _, p := range problems {
-		log.Results = append(log.Results, report.SARIFResult{Rule: p.Rule, Level: p.Severity.String(), Text: pathAndMessage(p), At: p.Position})
+		log.Results = append(log.Results,
+			report.SARIFResult{Rule: p.Rule, Level: p.Severity.String(), Text: pathAndMessage(p), At: p.Position})
 	}
 	return string(log.JSON())
 }

@@ -104,7 +104,8 @@ func (s *served) fail(t *testing.T, data ...bson.E) (hit func() bool) {
 	client := s.connect(t, s.single)
 	configure := func() int32 {
 		var reply struct{ Count int32 }
-		c := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"}, {Key: "data", Value: bson.D(data)}}
+		c := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
+			{Key: "data", Value: bson.D(data)}}
 		testkit.Check(t, client.Database("admin").RunCommand(testkit.Context(t), c).Decode(&reply))
 		return reply.Count
 	}
@@ -157,7 +158,8 @@ func TestClientsNoticeFailures(t *testing.T) {
 			server.fail(t, bson.E{Key: "failCommands", Value: bson.A{row.command}}, bson.E{Key: "errorCode", Value: 1})
 			steps := []string{"connects", row.step}
 			got := client.do(t, server, steps)
-			if last := got.lines[len(got.lines)-1]; got.judge(s, steps) == nil || !strings.HasPrefix(last, "FAILED "+row.step+": ") {
+			if last := got.lines[len(got.lines)-1]; got.judge(s, steps) == nil ||
+				!strings.HasPrefix(last, "FAILED "+row.step+": ") {
 				t.Errorf("%s always fails, but the client reported %q", row.command, got.lines)
 			}
 		})
@@ -195,7 +197,8 @@ func TestServeEnds(t *testing.T) {
 			s := serve(t, setting{topology: topology, version: "8.0"})
 			hit := s.fail(t, bson.E{Key: "failCommands", Value: bson.A{"find"}}, bson.E{Key: "blockConnection", Value: true},
 				bson.E{Key: "blockTimeMS", Value: 10 * testkit.Patience.Milliseconds()})
-			collection := s.connect(t, s.single, func(o *options.ClientOptions) { o.SetRetryReads(false) }).Database("ends").Collection("c")
+			collection := s.connect(t, s.single,
+				func(o *options.ClientOptions) { o.SetRetryReads(false) }).Database("ends").Collection("c")
 			ctx, ended := testkit.Context(t), make(chan error, 1)
 			go func() { ended <- collection.FindOne(ctx, bson.D{}).Err() }()
 			testkit.Until(t, "the find is blocked", hit)
@@ -212,7 +215,8 @@ func TestServeOnGivenPorts(t *testing.T) {
 	t.Parallel()
 	host := utrtest.Address(t)
 	for range 2 {
-		s := serve(t, setting{topology: "load-balanced", version: "8.0"}, "--host", host, "--port", strconv.Itoa(utrtest.Ports))
+		s := serve(t, setting{topology: "load-balanced", version: "8.0"}, "--host", host, "--port",
+			strconv.Itoa(utrtest.Ports))
 		testkit.Check(t, s.connect(t, s.uri).Ping(testkit.Context(t), nil))
 		balancer := net.JoinHostPort(host, strconv.Itoa(utrtest.Ports+2)) // after two mongoses
 		testkit.Equal(t, "load balancer", utrtest.Hosts(s.uri)[0], balancer)

@@ -212,7 +212,8 @@ func (c *goClient) getMore() {
 	ctx := mongo.NewSessionContext(c.ctx, session)
 	cursor = must(database.Collection("batches").Find(ctx, bson.D{}, options.Find().SetBatchSize(2)))
 	good(database.RunCommand(ctx, d("killCursors", "batches", "cursors", bson.A{cursor.ID()})).Err(), "killCursors")
-	equal([3]bool{cursor.Next(ctx), cursor.Next(ctx), cursor.Next(ctx)}, [3]bool{true, true, false}, "documents of a killed cursor")
+	equal([3]bool{cursor.Next(ctx), cursor.Next(ctx), cursor.Next(ctx)}, [3]bool{true, true, false},
+		"documents of a killed cursor")
 	failed(cursor.Err(), 43, "getMore of a killed cursor")
 }
 

@@ -48,8 +48,8 @@ require('./people.test.cjs');
 `
 )
 
-// The fixture and the hook of docs/application/embedded.md work: the tests there pass, the server ends with them, and if utr is
-// missing, the framework says so.
+// The fixture and the hook of docs/application/embedded.md work: the tests there pass, the server ends with them, and
+// if utr is missing, the framework says so.
 func TestFrameworks(t *testing.T) {
 	files := map[string]string{"standin.py": likePytest, "standin.cjs": likeMocha}
 	for _, m := range fileOfPage.FindAllStringSubmatch(testkit.Read(t, "../../docs/application/embedded.md"), -1) {
@@ -63,7 +63,8 @@ func TestFrameworks(t *testing.T) {
 		{"pytest", func(t *testing.T) (string, []string, []string, []string) {
 			python, err := exec.Command(testkit.Python(t, "pymongo"), "-c", "import sys; print(sys.executable)").Output()
 			testkit.Check(t, err)
-			return strings.TrimSpace(string(python)), os.Environ(), []string{"-m", "pytest", "-p", "no:cacheprovider"}, []string{"standin.py"}
+			return strings.TrimSpace(string(python)), os.Environ(), []string{"-m", "pytest", "-p", "no:cacheprovider"},
+				[]string{"standin.py"}
 		}, "1 passed"},
 		{"mocha", func(t *testing.T) (string, []string, []string, []string) {
 			node, env := testkit.Node(t)

@@ -26,9 +26,10 @@ var stepNames = []string{
 // done returns the lines that a client must print. Steps that the setting does not support are skipped.
 func (s setting) done(steps []string) (lines []string) {
 	skipped := map[string]bool{
-		"transactions": s.topology == "single", "changeStream": s.topology == "single", "failCommandRetriedWrite": s.topology == "single",
-		"clientBulkWrite": s.version < "8.0", // each component is one digit
-		"authentication":  s.user == "", "encryption": !s.tls,
+		"transactions": s.topology == "single", "changeStream": s.topology == "single",
+		"failCommandRetriedWrite": s.topology == "single",
+		"clientBulkWrite":         s.version < "8.0", // each component is one digit
+		"authentication":          s.user == "", "encryption": !s.tls,
 	}
 	for _, step := range steps {
 		lines = append(lines, testkit.Either(skipped[step], "skip ", "ok ")+step)
@@ -64,7 +65,8 @@ func (r report) judge(s setting, steps []string) error {
 		got = append(got, line)
 	}
 	if want := s.done(steps); !slices.Equal(got, want) || r.exit != nil {
-		return fmt.Errorf("%v, and the steps are\n%q, want\n%q\n%s\n%s", r.exit, got, want, strings.Join(r.lines, "\n"), r.errors)
+		return fmt.Errorf("%v, and the steps are\n%q, want\n%q\n%s\n%s", r.exit, got, want,
+			strings.Join(r.lines, "\n"), r.errors)
 	}
 	return nil
 }

@@ -61,7 +61,8 @@ func (s *spy) saw(direction int, compressor uint8) bool {
 	defer s.mu.Unlock()
 	const header, opCompressed, at = 16, 2012, 24
 	for _, t := range s.passed[direction] {
-		for rest := t.written; len(rest) > at; rest = rest[min(len(rest), max(header, int(binary.LittleEndian.Uint32(rest)))):] {
+		for rest := t.written; len(rest) > at; rest = rest[min(len(rest),
+			max(header, int(binary.LittleEndian.Uint32(rest)))):] {
 			if binary.LittleEndian.Uint32(rest[12:]) == opCompressed && rest[at] == compressor {
 				return true
 			}

@@ -53,7 +53,8 @@ func (d *Deviation) of(engine string) bool {
 // engines are the names of the left and right engines.
 func ofTest(engines [2]string, id result.TestID, differences []Difference) *Deviation {
 	topology, _, _ := strings.Cut(id.Deployment, " ")
-	return explained(engines, shown{Schedule{Topology: topology}, differences}, func(d *Deviation) condition { return d.test })
+	return explained(engines, shown{Schedule{Topology: topology}, differences},
+		func(d *Deviation) condition { return d.test })
 }
 
 // ofSchedule returns the deviation that explains the differences of a schedule, or nil.

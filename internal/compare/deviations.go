@@ -69,7 +69,8 @@ func Deviations() []Deviation {
 			schedule: fault(func(f Fault) bool { return f.Code == codes.MaxTimeMSExpired && f.labelled("RetryableWriteError") }),
 		},
 		{
-			ID: "D4", Engines: by(goDriver, nodeJS, rust), Title: "raises the previous error of a read when the last one has the label NoWritesPerformed",
+			ID: "D4", Engines: by(goDriver, nodeJS, rust),
+			Title:   "raises the previous error of a read when the last one has the label NoWritesPerformed",
 			Section: "Retryable Reads, If a retry attempt fails (the label belongs to Retryable Writes)",
 			Suite:   "no-writes-performed-of-a-read.yml",
 			Code: map[string]string{
@@ -97,7 +98,8 @@ func Deviations() []Deviation {
 				anyOf(events(func(l, r []string) bool { return len(r) > len(l) }), labelled("SystemOverloadedError"))),
 		},
 		{
-			ID: "D6", Engines: by(goDriver, pyMongo, java), Title: "may send a second attempt to the mongos that failed the first",
+			ID: "D6", Engines: by(goDriver, pyMongo, java),
+			Title: "may send a second attempt to the mongos that failed the first",
 			Section: "Retryable Reads, Selecting the server for retry; Retryable Writes, Executing Retryable Write Commands: " +
 				"in a sharded cluster, the server is deprioritized",
 			schedule: allOf(topology("sharded"), anyOf(sameEvents(servers),
@@ -115,11 +117,13 @@ func Deviations() []Deviation {
 			schedule: allOf(calls("getMore"), shown.timed, fault(func(f Fault) bool { return f.BlockMS > someTimeMS })),
 		},
 		{
-			ID: "D8", Engines: by(goDriver, pyMongo, nodeJS, java), Title: "does not report the labels of a client bulk write's write concern error",
+			ID: "D8", Engines: by(goDriver, pyMongo, nodeJS, java),
+			Title:    "does not report the labels of a client bulk write's write concern error",
 			Section:  "Retryable Writes, RetryableWriteError Labels; Bulk Write, Write Concern Errors",
 			schedule: allOf(calls("clientBulkWrite"), fault(Fault.ofWriteConcern), outcomesOnly()),
 			test: each(func(one Difference) bool {
-				return strings.Contains(one.Left, ".clientBulkWrite raised") && strings.Contains(one.Left, "write concern error:") &&
+				return strings.Contains(one.Left, ".clientBulkWrite raised") &&
+					strings.Contains(one.Left, "write concern error:") &&
 					one.Right == strings.Replace(one.Left, ", RetryableWriteError", "", 1)
 			}),
 		},
@@ -130,7 +134,8 @@ func Deviations() []Deviation {
 			schedule: allOf(shown.timed, anyOf(events(longer), calls("bulkWriteUnordered")), fault(Fault.unsettles)),
 		},
 		{
-			ID: "D10", Engines: by(goDriver), Title: "labels the network errors of writes to a standalone with RetryableWriteError",
+			ID: "D10", Engines: by(goDriver),
+			Title: "labels the network errors of writes to a standalone with RetryableWriteError",
 			Section: "Retryable Writes, RetryableWriteError Labels: any server version that supports retryable writes, which a " +
 				"standalone of that version does not", Permitted: true,
 			Suite: "network-error-of-a-standalone.yml",
@@ -144,7 +149,8 @@ func Deviations() []Deviation {
 			})),
 		},
 		{
-			ID: "D11", Engines: by(goDriver), Title: "raises the write concern error of an aggregate with $out as an error without a public type",
+			ID: "D11", Engines: by(goDriver),
+			Title:   "raises the write concern error of an aggregate with $out as an error without a public type",
 			Section: "Read and Write Concern, Errors",
 			Suite:   "write-concern-error-of-out.yml",
 			Code: map[string]string{
@@ -154,7 +160,8 @@ func Deviations() []Deviation {
 			schedule: allOf(calls("aggregateOut"), fault(Fault.ofWriteConcern), outcomesOnly()),
 		},
 		{
-			ID: "D12", Engines: by(goDriver), Title: "counts other errors after an overload error against limits other than maxAdaptiveRetries",
+			ID: "D12", Engines: by(goDriver),
+			Title:   "counts other errors after an overload error against limits other than maxAdaptiveRetries",
 			Section: "Client Backpressure, Overload retry policy: the limit applies to all retry attempts, also under timeoutMS",
 			Suite:   "limit-after-overload.yml",
 			Code: map[string]string{
@@ -188,7 +195,8 @@ func Deviations() []Deviation {
 			schedule: allOf(labelled("TransientTransactionError"), outcomesOnly(), left("UnknownTransactionCommitResult")),
 		},
 		{
-			ID: "D15", Engines: by(goDriver, pyMongo), Title: "raises an error other than the last one without the label NoWritesPerformed",
+			ID: "D15", Engines: by(goDriver, pyMongo),
+			Title: "raises an error other than the last one without the label NoWritesPerformed",
 			Section: "Retryable Writes, Executing Retryable Write Commands: the newest error that indicates an attempt, which " +
 				"may be a network error or a write concern error; Client Backpressure, Overload retry policy",
 			Suite: "error-of-several.yml",
@@ -219,7 +227,8 @@ func Deviations() []Deviation {
 				fault(func(f Fault) bool { return f.Code != 0 && f.Labels != nil && !f.labelled("RetryableWriteError") })),
 		},
 		{
-			ID: "D17", Engines: by(goDriver), Title: "sends the updates and deletes of many documents of a bulk write in separate commands",
+			ID: "D17", Engines: by(goDriver),
+			Title:   "sends the updates and deletes of many documents of a bulk write in separate commands",
 			Section: "Retryable Writes, Supported Write Operations: drivers MUST NOT alter splitting to make more writes retryable",
 			test: allOf(sameEvents(`, \d+ statements?`), each(func(one Difference) bool {
 				return strings.Contains(one.Left, " statements")
@@ -240,14 +249,16 @@ func Deviations() []Deviation {
 			schedule: sameEvents(", recovery token"),
 		},
 		{
-			ID: "D20", Engines: by(pyMongo), Title: "raises MaxTimeMSExpired as an error that is a timeout even without timeoutMS",
+			ID: "D20", Engines: by(pyMongo),
+			Title:   "raises MaxTimeMSExpired as an error that is a timeout even without timeoutMS",
 			Section: "Client Side Operations Timeout, Errors: without timeoutMS, drivers MUST return their existing errors; ExecutionTimeout is one", Permitted: true,
 			schedule: outcomes(func(l, r string) bool {
 				return strings.Replace(l, "raised server error, code 50", "raised timeout, code 50", 1) == r
 			}),
 		},
 		{
-			ID: "D21", Engines: by(pyMongo), Title: "publishes a command failed event for a reply that has ok: 1 and a write concern error",
+			ID: "D21", Engines: by(pyMongo),
+			Title:   "publishes a command failed event for a reply that has ok: 1 and a write concern error",
 			Section: "Command Logging and Monitoring, Succeeded or Failed",
 			Suite:   "command-that-succeeds.yml",
 			Code: map[string]string{
@@ -268,7 +279,8 @@ func Deviations() []Deviation {
 			Code: map[string]string{
 				pyMongo: "ClientSession.commit_transaction (client_session.py): _UNKNOWN_COMMIT_ERROR_CODES",
 			},
-			example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 6, Labels: []string{}}}},
+			example: Schedule{Operation: "commitTransaction", Topology: plainest,
+				Faults: []Fault{{Code: 6, Labels: []string{}}}},
 			schedule: anyOf(allOf(calls("withTransaction"), events(commitsAgain)), outcomes(func(l, r string) bool {
 				const label = ", UnknownTransactionCommitResult"
 				return strings.TrimSuffix(l, label) == strings.TrimSuffix(r, label)
@@ -287,9 +299,10 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D24", Engines: by(pyMongo, nodeJS),
-			Title:   "ends a bulk write, ordered or not, at a write concern error whose code is that of a retryable error",
-			Section: "CRUD, Error Handling, does not say whether a bulk write continues after a write concern error", Permitted: true,
-			Suite: "bulk-write-ends-at-retryable-write-concern-error.yml",
+			Title:     "ends a bulk write, ordered or not, at a write concern error whose code is that of a retryable error",
+			Section:   "CRUD, Error Handling, does not say whether a bulk write continues after a write concern error",
+			Permitted: true,
+			Suite:     "bulk-write-ends-at-retryable-write-concern-error.yml",
 			Code: map[string]string{
 				pyMongo: "_Bulk._execute_command (bulk.py): _RETRYABLE_ERROR_CODES",
 				nodeJS:  "executeCommands (src/bulk/common.ts) throws after any MongoWriteConcernError",
@@ -310,17 +323,20 @@ func Deviations() []Deviation {
 			schedule: allOf(fault(Fault.shutsDown), sameEvents(cleared)),
 		},
 		{
-			ID: "D27", Engines: by(pyMongo), Title: "retries an aggregate that writes only if both retryReads and retryWrites are true",
+			ID: "D27", Engines: by(pyMongo),
+			Title:   "retries an aggregate that writes only if both retryReads and retryWrites are true",
 			Section: "Client Backpressure, Overload retry policy",
 			Suite:   "aggregate-that-writes.yml",
 			Code: map[string]string{
 				pyMongo: "_ClientConnectionRetryable.run (mongo_client.py): retry_writes is required by _is_aggregate_write, and retry_reads by _is_read",
 			},
-			example:  Schedule{Operation: "aggregateOut", Topology: plainest, Options: Options{"retryReads": false}, Faults: []Fault{overloaded()}},
+			example: Schedule{Operation: "aggregateOut", Topology: plainest, Options: Options{"retryReads": false},
+				Faults: []Fault{overloaded()}},
 			schedule: allOf(calls("aggregateOut"), off("retryReads"), events(longer)),
 		},
 		{
-			ID: "D28", Engines: by(nodeJS), Title: "labels every network error with RetryableWriteError, including those of reads",
+			ID: "D28", Engines: by(nodeJS),
+			Title:     "labels every network error with RetryableWriteError, including those of reads",
 			Section:   "Retryable Writes, RetryableWriteError Labels: read literally, any network error of a client with retryWrites true",
 			Permitted: true,
 			Suite:     "network-error-of-a-read.yml",
@@ -331,7 +347,8 @@ func Deviations() []Deviation {
 			schedule: outcomes(func(l, r string) bool { return r == l+", RetryableWriteError" }),
 		},
 		{
-			ID: "D29", Engines: by(nodeJS, rust), Title: "clears the pool twice for one network error behind a load balancer, or not at all",
+			ID: "D29", Engines: by(nodeJS, rust),
+			Title:    "clears the pool twice for one network error behind a load balancer, or not at all",
 			Section:  "Server Discovery and Monitoring, Network error when reading or writing",
 			schedule: allOf(topology("load-balanced"), sameEvents(cleared)),
 		},
@@ -402,12 +419,13 @@ func Deviations() []Deviation {
 			Title: "with timeoutMS, publishes and raises MaxTimeMSExpired as a timeout that has no reply and no code, and that ends the operation",
 			Section: "Client Side Operations Timeout, Error Transformations: it becomes the new error type; Command Logging " +
 				"and Monitoring, Error Handling, does not say in which form the event has it", Permitted: true,
-			schedule: allOf(shown.timed, fault(func(f Fault) bool { return f.Code == codes.MaxTimeMSExpired }), func(s shown) bool {
-				return slices.ContainsFunc(s.differences, func(one Difference) bool {
-					return strings.Contains(one.Left, "code 50") && !strings.Contains(one.Right, "code 50") ||
-						strings.Contains(one.Right, "raised timeout")
-				})
-			}),
+			schedule: allOf(shown.timed, fault(func(f Fault) bool { return f.Code == codes.MaxTimeMSExpired }),
+				func(s shown) bool {
+					return slices.ContainsFunc(s.differences, func(one Difference) bool {
+						return strings.Contains(one.Left, "code 50") && !strings.Contains(one.Right, "code 50") ||
+							strings.Contains(one.Right, "raised timeout")
+					})
+				}),
 		},
 		{
 			ID: "D38", Engines: by(java),
@@ -422,7 +440,8 @@ func Deviations() []Deviation {
 			ID: "D39", Engines: by(java),
 			Title:   "when a retry fails after a write concern error or with one, raises it and continues the bulk write",
 			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not; which error is raised",
-			schedule: anyOf(allOf(bulk, anyOf(fault(Fault.deposes), faultAt(1, Fault.ofWriteConcern)), events(func(l, r []string) bool { return len(r) > len(l) })),
+			schedule: anyOf(allOf(bulk, anyOf(fault(Fault.deposes), faultAt(1, Fault.ofWriteConcern)),
+				events(func(l, r []string) bool { return len(r) > len(l) })),
 				allOf(fault(Fault.deposes), func(s shown) bool { return s.differences[0].Aspect == "operation" },
 					left("raised server error"), right("raised server error"))),
 		},
@@ -441,7 +460,8 @@ func Deviations() []Deviation {
 			schedule: fault(func(f Fault) bool { return f.Inner != nil }),
 		},
 		{
-			ID: "D41", Engines: by(nodeJS), Title: "with maxAdaptiveRetries 0, retries commitTransaction and abortTransaction after no error",
+			ID: "D41", Engines: by(nodeJS),
+			Title: "with maxAdaptiveRetries 0, retries commitTransaction and abortTransaction after no error",
 			Section: "Transactions, Interaction with Retryable Writes: both are retried; Client Backpressure, Overload retry policy: " +
 				"maxAdaptiveRetries is about overload errors",
 			Suite: "commit-without-adaptive-retries.yml",
@@ -450,7 +470,8 @@ func Deviations() []Deviation {
 			},
 			example: Schedule{Operation: "commitTransaction", Topology: plainest, Options: Options{"maxAdaptiveRetries": 0},
 				Faults: []Fault{{Close: true}}},
-			schedule: allOf(calls("commitTransaction", "abortTransaction", "withTransaction"), zero("maxAdaptiveRetries"), events(longer)),
+			schedule: allOf(calls("commitTransaction", "abortTransaction", "withTransaction"), zero("maxAdaptiveRetries"),
+				events(longer)),
 		},
 		{
 			ID: "D42", Engines: by(rust), Title: "reports UnknownTransactionCommitResult only for write concern errors of three codes",

@@ -36,7 +36,8 @@ func differ(left, right observation, random bool) []Difference {
 	for i := range max(len(left.Clients), len(right.Clients)) {
 		l, r := at(left.Clients, i), at(right.Clients, i)
 		if l.Client != r.Client || !slices.Equal(l.Lines, r.Lines) {
-			out = append(out, Difference{"events", cmp.Or(l.Client, r.Client), strings.Join(l.Lines, "\n"), strings.Join(r.Lines, "\n")})
+			out = append(out, Difference{"events", cmp.Or(l.Client, r.Client), strings.Join(l.Lines, "\n"),
+				strings.Join(r.Lines, "\n")})
 		}
 	}
 	return out

@@ -29,7 +29,8 @@ func number(seen *[]string, v bson.RawValue) int {
 
 // decisive are the command fields that matter to retries, in the order shown. Drivers
 // are free in all others, which suites check.
-var decisive = []string{"lsid", "txnNumber", "startTransaction", "autocommit", "writeConcern", "readConcern", "recoveryToken",
+var decisive = []string{"lsid", "txnNumber", "startTransaction", "autocommit", "writeConcern", "readConcern",
+	"recoveryToken",
 	"documents", "updates", "deletes", "ops"}
 
 // command lists the decisive fields, each after a comma.
@@ -131,7 +132,8 @@ func (f *folder) list(list bson.RawArray, anyOrder bool) string {
 }
 
 // volatile are reply fields that depend on time or server, and fields that results may omit ("CRUD", Results).
-var volatile = []string{"$clusterTime", "operationTime", "signature", "electionId", "opTime", "localTime", "connectionId", "uuid",
+var volatile = []string{"$clusterTime", "operationTime", "signature", "electionId", "opTime", "localTime",
+	"connectionId", "uuid",
 	"shards", "acknowledged", "insertedId", "insertedIds", "upsertedIds"}
 
 func (f *folder) document(doc bson.Raw) string {

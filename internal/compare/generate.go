@@ -37,7 +37,8 @@ var (
 
 // labelSets are labels that a server may attach to a command error.
 var labelSets = [][]string{
-	{}, {"RetryableWriteError"}, {"RetryableWriteError", "NoWritesPerformed"}, {"NoWritesPerformed"}, {"RetryableError"}, {"TransientTransactionError"},
+	{}, {"RetryableWriteError"}, {"RetryableWriteError", "NoWritesPerformed"}, {"NoWritesPerformed"}, {"RetryableError"},
+	{"TransientTransactionError"},
 }
 
 // overloadLabels are labels of overload errors.

@@ -37,7 +37,8 @@ type Finding struct {
 // Storm runs n generated schedules through both sides. It repeats schedules with unexplained differences and shrinks
 // those that differ again, but at most limit, since findings often have a common cause. progress, which may be nil,
 // receives the numbers of compared schedules and of findings.
-func Storm(ctx context.Context, g *Generator, n, limit int, left, right Side, progress func(done, findings int)) (*Generated, error) {
+func Storm(ctx context.Context, g *Generator, n, limit int, left, right Side,
+	progress func(done, findings int)) (*Generated, error) {
 	out := &Generated{NotCompared: map[string]int{}, Explained: map[string]int{}}
 	for done := 0; done < n; {
 		schedules := make([]Schedule, min(batch, n-done))

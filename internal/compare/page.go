@@ -36,7 +36,8 @@ func (d *Deviation) Page(drivers []Driver) string {
 		if !d.of(one.Engine) {
 			code = "differs in another way"
 		}
-		fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", one.Engine, strings.Join(differ, ", "), strings.Join(others, ", "), code)
+		fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", one.Engine, strings.Join(differ, ", "),
+			strings.Join(others, ", "), code)
 		engine := one.Engine
 		if len(one.Releases) > 1 { // utr installs them
 			version, _, _ := strings.Cut(differ[0], " ")
@@ -44,7 +45,8 @@ func (d *Deviation) Page(drivers []Driver) string {
 		}
 		commands += run(engine, " --known-failing /dev/null")
 	}
-	return fmt.Sprintf(pageText, d.ID, strings.TrimSuffix(d.Suite, ".yml"), d.Title, verdict, d.Section, d.Suite, d.Suite, d.example,
+	return fmt.Sprintf(pageText, d.ID, strings.TrimSuffix(d.Suite, ".yml"), d.Title, verdict, d.Section, d.Suite,
+		d.Suite, d.example,
 		commands, rows.String())
 }
 
@@ -83,7 +85,8 @@ The places in the code are those of the newest release that differs, as far as t
 func (d *Deviation) releases(of Driver) (differ, others []string) {
 	test := "deviations/" + d.Suite + ": " + d.example.String()
 	for _, version := range of.Releases {
-		i := slices.IndexFunc(of.Known, func(k runner.KnownFailure) bool { return k.Pattern.MatchString(test) && k.Holds(version) })
+		i := slices.IndexFunc(of.Known,
+			func(k runner.KnownFailure) bool { return k.Pattern.MatchString(test) && k.Holds(version) })
 		switch {
 		case i < 0:
 			others = append(others, version)

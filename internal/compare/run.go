@@ -37,13 +37,15 @@ type Pair struct {
 	engines [2]string       // the names of the left and right engines
 }
 
-// Run runs suites through both sides and returns the pairs in the order in which the left side finished them. It may call the Notify functions of both sides concurrently. Problems leave the pairs valid, such as
-// a known failure that passed. The error is that of a deployment, an engine, or ctx.
+// Run runs suites through both sides and returns the pairs in the order in which the left side finished them. It may
+// call the Notify functions of both sides concurrently. Problems leave the pairs valid, such as a known failure that
+// passed. The error is that of a deployment, an engine, or ctx.
 func Run(ctx context.Context, suites []*specs.Suite, left, right Side) (found []Pair, problems []string, err error) {
 	return run(ctx, suites, left, right, false)
 }
 
-func run(ctx context.Context, suites []*specs.Suite, left, right Side, everywhere bool) (found []Pair, problems []string, err error) {
+func run(ctx context.Context, suites []*specs.Suite, left, right Side,
+	everywhere bool) (found []Pair, problems []string, err error) {
 	sides := [2]Side{left, right}
 	var engines [2]string
 	for i, side := range sides {

@@ -50,7 +50,8 @@ func (f Fault) parts() []faultPart {
 		{f.BlockMS > 0, say("blocked for %d ms", f.BlockMS), doc("blockConnection", true, "blockTimeMS", f.BlockMS)},
 		{f.Code != 0, say("error %d", f.Code), doc("errorCode", f.Code)},
 		{f.WriteConcernError != 0, say("write concern error %d", f.WriteConcernError),
-			doc("writeConcernError", doc("code", f.WriteConcernError, "errmsg", "later", "errorLabels", when(f.Inner != nil, f.Inner)))},
+			doc("writeConcernError", doc("code", f.WriteConcernError, "errmsg", "later", "errorLabels",
+				when(f.Inner != nil, f.Inner)))},
 		{f.Inner != nil, say("with labels %v inside", f.Inner), nil},
 		{f.Labels != nil, say("labels %v", f.Labels), doc("errorLabels", f.Labels)},
 		{f.Backoff != 0, say("baseBackoffMS %d", f.Backoff), doc("errorExtraInfo", doc("baseBackoffMS", f.Backoff))},
@@ -174,8 +175,9 @@ func (s Schedule) test(description string, expected *expectation) bson.D {
 	for _, f := range s.Faults {
 		sequence = append(sequence, f.value())
 	}
-	steps = append(steps, onRunner("failPoint", "client", "setup", "failPoint", doc("configureFailPoint", "failCommandSequence",
-		"mode", "alwaysOn", "data", doc("appName", faultsOnly, "failCommands", op.Commands, "sequence", sequence))))
+	steps = append(steps, onRunner("failPoint", "client", "setup", "failPoint",
+		doc("configureFailPoint", "failCommandSequence",
+			"mode", "alwaysOn", "data", doc("appName", faultsOnly, "failCommands", op.Commands, "sequence", sequence))))
 	for i, o := range op.Operations {
 		steps = append(steps, slices.Concat(o, expected.operations[i]))
 	}

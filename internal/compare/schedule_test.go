@@ -16,7 +16,8 @@ import (
 // The generator uses every operation, fault, option and topology. Every schedule is a
 // valid suite and depends only on the seed.
 func TestGenerator(t *testing.T) {
-	g, second, other, same, others := NewGenerator(3, all...), NewGenerator(3, all...), NewGenerator(4, all...), true, false
+	g, second, other, same, others := NewGenerator(3, all...), NewGenerator(3, all...), NewGenerator(4,
+		all...), true, false
 	seen := map[string]int{}
 	var schedules []Schedule
 	for range 3000 {
@@ -97,7 +98,8 @@ func TestSmaller(t *testing.T) {
 			t.Fatalf("%s was changed to %s", before, s)
 		}
 	}
-	if left := smaller(Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}}}); len(left) != 1 || left[0].Faults[0].String() != "passes" {
+	if left := smaller(Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}}}); len(left) != 1 ||
+		left[0].Faults[0].String() != "passes" {
 		t.Errorf("a single fault shrinks to %v", left)
 	}
 }

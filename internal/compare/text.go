@@ -94,7 +94,8 @@ func Count(pairs []Pair) (c Counts) {
 
 // String is the last line of a report.
 func (c Counts) String() string {
-	return fmt.Sprintf("%d same, %d different, %d explained, %d not compared", c[Same], c[Different], c[Explained], c[NotCompared])
+	return fmt.Sprintf("%d same, %d different, %d explained, %d not compared", c[Same], c[Different], c[Explained],
+		c[NotCompared])
 }
 
 // Markdown returns the text of docs/driver/deviations.md.
@@ -105,7 +106,8 @@ func Markdown() string {
 This page lists the known differences between the reference engine and drivers, as ` + "`utr compare`" + ` found them,
 and the decision by the text of the specifications. "Permitted" means that the text leaves the choice to drivers,
 or can be read either way; all other differences depart from it. The reference engine passes the suites named here,
-and drivers that differ do not: ` + "`utr run --engine driver deviations`" + `. Each suite has a page that can be filed with
+and drivers that differ do not: ` + "`utr run --engine driver deviations`" +
+		`. Each suite has a page that can be filed with
 a driver as one report: how to reproduce the difference, which releases have it, and where in the code it is. Differences
 without a suite depend on chance, the format cannot express them, or another driver differs there in another way. The Rust
 driver was only run on the suites.

@@ -134,7 +134,8 @@ func naturally(a, b string) int {
 // known returns the names of each subject in the format and the retry core, with a text about them. Rules and
 // codes are those of the current policy.
 func known() map[string]map[string]string {
-	all := map[string]map[string]string{ops: {}, rules: {}, codes: {}, labels: {}, failing: {}, events: {}, operator: {}, spans: {"transaction": ""}}
+	all := map[string]map[string]string{ops: {}, rules: {}, codes: {}, labels: {}, failing: {}, events: {}, operator: {},
+		spans: {"transaction": ""}}
 	for _, o := range operations.All() {
 		all[ops][string(o.Kind)+"."+o.Name] = ""
 	}

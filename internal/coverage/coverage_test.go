@@ -29,7 +29,8 @@ func decided(rules ...string) *result.Verdict {
 func TestRules(t *testing.T) {
 	count := coverage.Of(suite(t, "20"))
 	testkit.Equal(t, "a run without decisions", count.Rules([]*result.Verdict{{}}), false)
-	testkit.Equal(t, "a run with decisions", count.Rules([]*result.Verdict{decided("R10", "R2"), decided("R2"), decided("T99")}), true)
+	testkit.Equal(t, "a run with decisions",
+		count.Rules([]*result.Verdict{decided("R10", "R2"), decided("R2"), decided("T99")}), true)
 	var rows []string
 	for _, s := range coverage.Sections(count, nil) {
 		for _, r := range s.Rows {
@@ -38,7 +39,8 @@ func TestRules(t *testing.T) {
 			}
 		}
 	}
-	testkit.Equal(t, "rules by the number of tests", strings.Join(rows, "; "), "R1 0 true never; R2 2 true ; R10 1 true ; T99 1 false ")
+	testkit.Equal(t, "rules by the number of tests", strings.Join(rows, "; "),
+		"R1 0 true never; R2 2 true ; R10 1 true ; T99 1 false ")
 }
 
 func TestHTML(t *testing.T) {
@@ -80,5 +82,6 @@ func TestSpans(t *testing.T) {
 			}
 		}
 	}
-	testkit.Equal(t, "rows", strings.Join(rows, "; "), "command insert 1; operation find 0; operation insert 1; transaction 1")
+	testkit.Equal(t, "rows", strings.Join(rows, "; "),
+		"command insert 1; operation find 0; operation insert 1; transaction 1")
 }

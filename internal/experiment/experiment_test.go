@@ -154,7 +154,8 @@ func TestOverload(t *testing.T) {
 	if again := alone(func(*Config) {}, "final")[0]; !slices.Equal(final.Series.Goodput, again.Series.Goodput) {
 		t.Error("the final policy gives other results when others run before it")
 	}
-	free := alone(func(c *Config) { c.Rejection, c.RoundTrip = 0, 100*time.Millisecond }, "naive")[0] // nothing else paces the retries
+	// nothing else paces the retries
+	free := alone(func(c *Config) { c.Rejection, c.RoundTrip = 0, 100*time.Millisecond }, "naive")[0]
 	if !free.Recovered {
 		t.Errorf("free rejections do harm: goodput %.0f after the spike", free.Phases[2].Goodput)
 	}
@@ -163,7 +164,8 @@ func TestOverload(t *testing.T) {
 		t.Errorf("small pools: recovered %t, with %.0f requests per second on 20 connections", pools.Recovered, most)
 	}
 	runs := alone(func(c *Config) { c.Clients, c.Capacity, c.Duration = 1, 200, 24*time.Second }, "bucket", "none")
-	if none, few := runs[0].Phases[1], runs[1].Phases[1]; few.Attempts-few.Operations > 1200 || few.Goodput < 0.5*none.Goodput {
+	if none, few := runs[0].Phases[1], runs[1].Phases[1]; few.Attempts-few.Operations > 1200 ||
+		few.Goodput < 0.5*none.Goodput {
 		t.Errorf("one client makes %d attempts of %d operations; goodput %.0f, without retries %.0f", few.Attempts,
 			few.Operations, few.Goodput, none.Goodput)
 	}
@@ -251,7 +253,8 @@ func TestText(t *testing.T) {
 	r := Report{Config: small("none"), Runs: []Run{{Phases: [3]Phase{1: some}}, {Phases: [3]Phase{2: some}}}}
 	var text strings.Builder
 	testkit.Check(t, r.Text(&text))
-	for _, want := range []string{`50.0% +0.0% .* 51 ms +99 ms +none +none +never`, `0.0% +50.0% .* none +none +51 ms +99 ms +never`} {
+	for _, want := range []string{`50.0% +0.0% .* 51 ms +99 ms +none +none +never`,
+		`0.0% +50.0% .* none +none +51 ms +99 ms +never`} {
 		if !regexp.MustCompile(want).MatchString(text.String()) {
 			t.Errorf("no row matches %s\n%s", want, &text)
 		}
@@ -271,7 +274,8 @@ func TestPercentile(t *testing.T) {
 		{nil, 50, 0}, {hundred[:1], 99, 1}, {hundred[:2], 50, 1}, {hundred[:3], 50, 2},
 		{hundred, 50, 50}, {hundred, 95, 95}, {hundred, 99, 99}, {hundred, 100, 100},
 	} {
-		testkit.Equal(t, fmt.Sprintf("p%d of %d", row.percent, len(row.values)), percentile(row.values, row.percent), row.want)
+		testkit.Equal(t, fmt.Sprintf("p%d of %d", row.percent, len(row.values)),
+			percentile(row.values, row.percent), row.want)
 	}
 }
 
@@ -308,16 +312,20 @@ func TestQuestions(t *testing.T) {
 	}{
 		{"a first backoff of 200 ms is not much worse than one of 100 ms",
 			func(in func(string, int) Phase) bool { return in("exponent", 0).Goodput > in("exponent", 1).Goodput/2 }},
-		{"backoffs that double are better", func(in func(string, int) Phase) bool { return in("base", 0).Goodput > in("base", 1).Goodput }},
+		{"backoffs that double are better",
+			func(in func(string, int) Phase) bool { return in("base", 0).Goodput > in("base", 1).Goodput }},
 		{"each of the first retries costs goodput", func(in func(string, int) Phase) bool {
 			return in("retries", 0).Goodput > in("retries", 1).Goodput && in("retries", 1).Goodput > in("retries", 2).Goodput
 		}},
 		{"without a backoff there are twice as many attempts", func(in func(string, int) Phase) bool {
 			return in("backoff", 0).PerOperation() > 2*in("backoff", 1).PerOperation()
 		}},
-		{"one retry survives one restart", func(in func(string, int) Phase) bool { return in("restart", 1).Failed < in("restart", 0).Failed }},
-		{"one retry does not survive all restarts", func(in func(string, int) Phase) bool { return in("restart", 1).Failed > 0 }},
-		{"retries until the deadline survive all", func(in func(string, int) Phase) bool { return in("restart", 2).Failed == 0 }},
+		{"one retry survives one restart",
+			func(in func(string, int) Phase) bool { return in("restart", 1).Failed < in("restart", 0).Failed }},
+		{"one retry does not survive all restarts",
+			func(in func(string, int) Phase) bool { return in("restart", 1).Failed > 0 }},
+		{"retries until the deadline survive all",
+			func(in func(string, int) Phase) bool { return in("restart", 2).Failed == 0 }},
 	} {
 		if !r.holds(func(question string, policy int) Phase { return answers[question].Runs[policy].Phases[1] }) {
 			t.Errorf("this does not hold: %s", r.reason)

@@ -21,10 +21,12 @@ func (r *Report) JSON(w io.Writer) error {
 		}
 		runs = append(runs, object{
 			"policy": run.Policy.Name, "description": run.Policy.What, "retryPolicy": run.Policy.rules.Name,
-			"phases": phases, "series": run.Series, "silenceMS": ms(run.Silence), "recoveryMS": only(run.Recovered, run.Recovery),
+			"phases": phases, "series": run.Series, "silenceMS": ms(run.Silence),
+			"recoveryMS": only(run.Recovered, run.Recovery),
 		})
 	}
-	data, err := json.MarshalIndent(object{"experiment": "overload", "config": r.Config.object(), "stepMS": ms(step), "runs": runs}, "", " ")
+	data, err := json.MarshalIndent(object{"experiment": "overload", "config": r.Config.object(), "stepMS": ms(step),
+		"runs": runs}, "", " ")
 	if err != nil {
 		return fmt.Errorf("writing the experiment as JSON: %w", err)
 	}
@@ -36,9 +38,11 @@ func (c *Config) object() object {
 	return object{
 		"clients": c.Clients, "capacityPerSec": c.Capacity, "loadPercent": c.Load, "spikePercent": c.Spike,
 		"durationMS": ms(c.Duration), "spikeFromMS": ms(c.spikeStart()), "spikeToMS": ms(c.spikeEnd()),
-		"timeoutMS": ms(c.Timeout), "maxPoolSize": c.Pool, "roundTripMS": ms(c.RoundTrip), "rejectionCostPercent": c.Rejection,
-		"queue": c.Queue, "ingressRatePerSec": c.Rate, "ingressBurst": c.Burst, "baseBackoffMS": ms(c.BaseBackoff),
-		"fault": c.Fault, "seed": c.Seed,
+		"timeoutMS": ms(c.Timeout), "maxPoolSize": c.Pool, "roundTripMS": ms(c.RoundTrip),
+		"rejectionCostPercent": c.Rejection,
+		"queue":                c.Queue, "ingressRatePerSec": c.Rate, "ingressBurst": c.Burst,
+		"baseBackoffMS": ms(c.BaseBackoff),
+		"fault":         c.Fault, "seed": c.Seed,
 	}
 }
 

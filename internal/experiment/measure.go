@@ -134,12 +134,14 @@ func (m *measure) ended(at, begun time.Duration, success bool, attempts int) {
 // run returns the result.
 func (m *measure) run(p Policy) Run {
 	r := Run{Policy: p, Phases: m.phases, Series: m.series}
-	lengths := [3]time.Duration{m.config.spikeStart(), m.config.spikeEnd() - m.config.spikeStart(), m.config.Duration - m.config.spikeEnd()}
+	lengths := [3]time.Duration{m.config.spikeStart(), m.config.spikeEnd() - m.config.spikeStart(),
+		m.config.Duration - m.config.spikeEnd()}
 	for i := range r.Phases {
 		ph := &r.Phases[i]
 		ph.Goodput = float64(m.results[i]) / lengths[i].Seconds()
 		slices.Sort(m.latencies[i])
-		ph.P50, ph.P95, ph.P99 = percentile(m.latencies[i], 50), percentile(m.latencies[i], 95), percentile(m.latencies[i], 99)
+		ph.P50, ph.P95, ph.P99 = percentile(m.latencies[i], 50), percentile(m.latencies[i],
+			95), percentile(m.latencies[i], 99)
 	}
 	r.Recovery, r.Recovered = recovery(r.Series.Goodput, m.config.spikeEnd(), r.Phases[0].Goodput)
 	r.Silence = silence(m.series.Goodput)

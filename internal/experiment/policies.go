@@ -36,12 +36,15 @@ func Policies() []Policy {
 		{Name: "none", What: "no retry: retryReads and retryWrites are false", rules: current, set: settings(false, true)},
 		{Name: "once", What: "one retry at once: drivers before client backpressure, without timeoutMS", rules: before,
 			set: settings(true, false)},
-		{Name: "naive", What: "retries at once until the deadline: drivers before client backpressure, with timeoutMS", rules: before,
+		{Name: "naive", What: "retries at once until the deadline: drivers before client backpressure, with timeoutMS",
+			rules: before,
+			set:   settings(true, true)},
+		{Name: "hasty", What: "two retries at once: the final policy without its backoff", rules: &hasty,
 			set: settings(true, true)},
-		{Name: "hasty", What: "two retries at once: the final policy without its backoff", rules: &hasty, set: settings(true, true)},
 		{Name: "bucket", What: "five retries with backoff and jitter, each for a token of the client's bucket: client-backpressure@2025-12",
 			rules: named("client-backpressure@2025-12"), set: settings(true, true)},
-		{Name: "final", What: "two retries with backoff and jitter: client-backpressure@2026-07-08", rules: current, set: settings(true, true)},
+		{Name: "final", What: "two retries with backoff and jitter: client-backpressure@2026-07-08", rules: current,
+			set: settings(true, true)},
 	}
 }
 
@@ -61,12 +64,15 @@ type Question struct {
 // Questions lists the questions.
 func Questions() []Question {
 	return []Question{
-		{"exponent", "is the exponent of the first backoff 0, as in prose of 2025-12, or 1, as in its pseudocode?", func(c *Config) {
-			c.Policies = []Policy{variant("one", "the first backoff is up to 200 ms: client-backpressure@2026-07-08", func(*retry.Overload) {}),
-				variant("zero", "the first backoff is up to 100 ms", func(o *retry.Overload) { o.Exponent = -1 })}
-		}},
+		{"exponent", "is the exponent of the first backoff 0, as in prose of 2025-12, or 1, as in its pseudocode?",
+			func(c *Config) {
+				c.Policies = []Policy{variant("one", "the first backoff is up to 200 ms: client-backpressure@2026-07-08",
+					func(*retry.Overload) {}),
+					variant("zero", "the first backoff is up to 100 ms", func(o *retry.Overload) { o.Exponent = -1 })}
+			}},
 		{"base", "should backoffs double, or grow by half as those of withTransaction do?", func(c *Config) {
-			c.Policies = []Policy{variant("double", "five retries, each backoff up to twice as long as the one before", retries(5)),
+			c.Policies = []Policy{variant("double", "five retries, each backoff up to twice as long as the one before",
+				retries(5)),
 				variant("half", "five retries, each backoff up to one and a half times as long",
 					func(o *retry.Overload) { o.MaxRetries, o.Growth = 5, 1.5 })}
 		}},

@@ -121,7 +121,8 @@ func (s *simulation) planNext(from time.Duration) {
 }
 
 func (s *simulation) begin() {
-	op := &operationRun{client: s.times.IntN(s.config.Clients), begun: s.now, state: retry.Start(s.policy.rules, s.policy.set)}
+	op := &operationRun{client: s.times.IntN(s.config.Clients), begun: s.now,
+		state: retry.Start(s.policy.rules, s.policy.set)}
 	s.log.began(s.now)
 	s.plan(s.config.Timeout, func() { s.expire(op) })
 	s.decide(op, retry.Input{Kind: retry.Begin})
@@ -170,7 +171,8 @@ func (s *simulation) reply() {
 			s.answer(r, retry.Input{Kind: retry.Succeeded})
 			return
 		}
-		s.fail(r, retry.Failure{Kind: retry.Server, Code: overloadCode, Labels: labels(), BaseBackoff: s.config.BaseBackoff, Server: address})
+		s.fail(r, retry.Failure{Kind: retry.Server, Code: overloadCode, Labels: labels(), BaseBackoff: s.config.BaseBackoff,
+			Server: address})
 	})
 }
 

@@ -60,7 +60,8 @@ func (r *Report) describe() string {
 	for i := range r.Runs {
 		run := &r.Runs[i]
 		parts = append(parts, fmt.Sprintf("%s: goodput %s, %s and %s per second before, during and after the spike, back: %s",
-			run.Policy.Name, whole(run.Phases[0].Goodput), whole(run.Phases[1].Goodput), whole(run.Phases[2].Goodput), run.back()))
+			run.Policy.Name, whole(run.Phases[0].Goodput), whole(run.Phases[1].Goodput), whole(run.Phases[2].Goodput),
+			run.back()))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -188,7 +189,8 @@ func (r *Report) points(series []float64, scale func(float64) float64) string {
 }
 
 func label(b *strings.Builder, x, y float64, anchor, class, text string) {
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" class="%s">%s</text>`+"\n", x, y, anchor, class, html.EscapeString(text))
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" class="%s">%s</text>`+"\n", x, y, anchor, class,
+		html.EscapeString(text))
 }
 
 func peak(values []float64) float64 { return slices.Max(append([]float64{0}, values...)) }

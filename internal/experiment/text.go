@@ -98,7 +98,8 @@ var columns = []column{
 func (r *Report) title() string {
 	c := &r.Config
 	spike := seconds(c.spikeEnd() - c.spikeStart())
-	load := fmt.Sprintf(" for %s, %d%% for %s, %d%% for %s", seconds(c.spikeStart()), c.Spike, spike, c.Load, seconds(c.Duration-c.spikeEnd()))
+	load := fmt.Sprintf(" for %s, %d%% for %s, %d%% for %s", seconds(c.spikeStart()), c.Spike, spike, c.Load,
+		seconds(c.Duration-c.spikeEnd()))
 	switch c.Fault {
 	case Unreachable:
 		load = fmt.Sprintf("; every request fails for %s after %s", spike, seconds(c.spikeStart()))
@@ -121,7 +122,8 @@ func (r *Report) set() string {
 		base = fmt.Sprintf("baseBackoffMS %d", c.BaseBackoff.Milliseconds())
 	}
 	return fmt.Sprintf("timeoutMS %d, maxPoolSize %s, round trip %s, a rejection costs %d%% of an operation, queue %s, %s, %s, seed %d",
-		c.Timeout.Milliseconds(), whole(float64(c.Pool)), millis(c.RoundTrip), c.Rejection, whole(float64(c.Queue)), limiter, base, c.Seed)
+		c.Timeout.Milliseconds(), whole(float64(c.Pool)), millis(c.RoundTrip), c.Rejection, whole(float64(c.Queue)), limiter,
+		base, c.Seed)
 }
 
 // back is the recovery time.

@@ -156,7 +156,8 @@ func (p *Proxy) reply(last int32, name string, action Action, server, client net
 		if name != "" && p.hooks.Replied != nil {
 			p.hooks.Replied(name, action)
 		}
-		if err != nil || h.ResponseTo != last || action == DropReply || write(client, wire.AppendMessage(nil, h, body)) != nil {
+		if err != nil || h.ResponseTo != last || action == DropReply ||
+			write(client, wire.AppendMessage(nil, h, body)) != nil {
 			return false
 		}
 		more = h.OpCode == wire.OpMsg && len(body) >= 4 && binary.LittleEndian.Uint32(body)&uint32(wire.MoreToCome) != 0

@@ -283,8 +283,10 @@ func (e Entry) check() error {
 			return fmt.Errorf("%d is not the id of a child process", e.Process.PID)
 		}
 	case Folder:
-		if !filepath.IsAbs(e.Path) || filepath.Clean(e.Path) != e.Path || !strings.HasPrefix(filepath.Base(e.Path), FolderPrefix) {
-			return fmt.Errorf("%q is not a temporary folder of utr: it must be absolute, and its name must begin with %s", e.Path, FolderPrefix)
+		if !filepath.IsAbs(e.Path) || filepath.Clean(e.Path) != e.Path ||
+			!strings.HasPrefix(filepath.Base(e.Path), FolderPrefix) {
+			return fmt.Errorf("%q is not a temporary folder of utr: it must be absolute, and its name must begin with %s",
+				e.Path, FolderPrefix)
 		}
 	case Lock:
 		need = map[string]string{"uri": e.URI, "name": e.Name}

@@ -133,7 +133,8 @@ func TestMakeFolder(t *testing.T) {
 	about, err := os.Stat(folder.Path)
 	testkit.Check(t, err)
 	testkit.Equal(t, "its mode", about.Mode().Perm(), "-rwx------")
-	testkit.Equal(t, folder.Path+" has the prefix", strings.HasPrefix(folder.Path, filepath.Join(parent, "utr-data-")), true)
+	testkit.Equal(t, folder.Path+" has the prefix", strings.HasPrefix(folder.Path, filepath.Join(parent, "utr-data-")),
+		true)
 	testkit.Equal(t, "its entry", l.leftovers(t, "a folder", 1, 0)[0].Entry.Path, folder.Path)
 	testkit.Check(t, folder.Close(t.Context()))
 	_, err = os.Stat(folder.Path)
@@ -261,7 +262,8 @@ func TestAnotherProcessOfTheSameID(t *testing.T) {
 	}
 	testkit.Check(t, later.Kill(t.Context()))
 	place, _ := here()
-	testkit.Equal(t, place+" contains the PID namespace", runtime.GOOS != "linux" || strings.Contains(place, "/pid:["), true)
+	testkit.Equal(t, place+" contains the PID namespace", runtime.GOOS != "linux" ||
+		strings.Contains(place, "/pid:["), true)
 }
 
 func TestDir(t *testing.T) {
@@ -277,7 +279,8 @@ func TestDir(t *testing.T) {
 		{"the variable", map[string]string{EnvDir: "/a", "XDG_STATE_HOME": "/b"}, "/a"},
 		{"a relative path in the variable", map[string]string{EnvDir: "a"}, filepath.Join(here, "a")},
 		{"XDG_STATE_HOME", map[string]string{"XDG_STATE_HOME": "/b"}, filepath.Join("/b", "utr")},
-		{"a relative XDG_STATE_HOME, which is ignored", map[string]string{"XDG_STATE_HOME": "b"}, filepath.Join(cache, "utr")},
+		{"a relative XDG_STATE_HOME, which is ignored", map[string]string{"XDG_STATE_HOME": "b"},
+			filepath.Join(cache, "utr")},
 		{"no variable", nil, filepath.Join(cache, "utr")},
 	} {
 		got, err := Dir(func(k string) string { return r.env[k] })
@@ -304,7 +307,8 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		path, pid := filepath.Base(left.Entry.Path), left.Entry.Process.PID
-		if left.Entry.Kind == Folder && !strings.HasPrefix(path, FolderPrefix) || left.Entry.Kind == ChildProcess && pid <= 1 {
+		if left.Entry.Kind == Folder && !strings.HasPrefix(path, FolderPrefix) ||
+			left.Entry.Kind == ChildProcess && pid <= 1 {
 			t.Errorf("%s would be removed, or process %d killed", left.Entry.Path, pid)
 		}
 	})

@@ -49,7 +49,8 @@ func here() (place, machine string) {
 	var text [64]uint16
 	var kind uint32
 	size := uint32(unsafe.Sizeof(text))
-	if err := syscall.RegQueryValueEx(key, value, nil, &kind, (*byte)(unsafe.Pointer(&text)), &size); err != nil || kind != syscall.REG_SZ {
+	if err := syscall.RegQueryValueEx(key, value, nil, &kind, (*byte)(unsafe.Pointer(&text)), &size); err != nil ||
+		kind != syscall.REG_SZ {
 		return "", ""
 	}
 	machine = syscall.UTF16ToString(text[:])

@@ -98,7 +98,8 @@ func (r *reader) adapter(v *source.Value, folder string) Adapter {
 		return Adapter{}
 	}
 	plain := *v
-	plain.Fields = slices.DeleteFunc(slices.Clone(v.Fields), func(f source.Field) bool { return slices.Contains(installKeys, f.Key) })
+	plain.Fields = slices.DeleteFunc(slices.Clone(v.Fields),
+		func(f source.Field) bool { return slices.Contains(installKeys, f.Key) })
 	a := r.process(r.replace(&plain), folder)
 	if v.Get("install") == nil {
 		for _, f := range v.Fields {

@@ -35,14 +35,17 @@ type Excluded struct{ Cell, Reason string }
 // Parse parses a matrix file. Variables in set take precedence over the environment and the file; an unused one is
 // a problem. versions returns the versions of an engine that NAME@PATTERN can match. The error lists all problems in
 // the order of the file, one a line. Parse is safe for concurrent use.
-func Parse(name string, data []byte, set map[string]string, getenv func(string) string, versions func(engine string) []string) (*File, error) {
+func Parse(name string, data []byte, set map[string]string, getenv func(string) string,
+	versions func(engine string) []string) (*File, error) {
 	root, err := source.ParseYAML(name, data)
 	if err != nil {
 		return nil, err
 	}
 	root = root.AsWritten()
-	r := &reader{variables: variables{set: set, getenv: getenv, file: map[string]string{}, used: map[string]bool{}}, versions: versions}
-	if !r.document(root, "a matrix file", append(axisNames[:], "description", "variables", "defaults", "include", "exclude")) {
+	r := &reader{variables: variables{set: set, getenv: getenv, file: map[string]string{}, used: map[string]bool{}},
+		versions: versions}
+	if !r.document(root, "a matrix file",
+		append(axisNames[:], "description", "variables", "defaults", "include", "exclude")) {
 		return nil, r.err()
 	}
 	r.declare(root.Get("variables"))
@@ -120,7 +123,8 @@ func (r *reader) document(v *source.Value, what string, known []string) bool {
 		if slices.Contains(known, f.Key) {
 			continue
 		}
-		r.add(f.KeyPosition, "%s has no key %q%s", what, f.Key, cmp.Or(meant.Hint(f.Key, known), "; it has "+strings.Join(known, ", ")))
+		r.add(f.KeyPosition, "%s has no key %q%s", what, f.Key,
+			cmp.Or(meant.Hint(f.Key, known), "; it has "+strings.Join(known, ", ")))
 	}
 	return true
 }
@@ -274,7 +278,8 @@ func (r *reader) parts(a int, v *source.Value, defined []part) (all []part) {
 
 // part reads the keys of all axes, a name and settings. The document may also have other keys.
 func (r *reader) part(v *source.Value, what string, others ...string) part {
-	return part{at: v.Position, settings: r.settings(v, what, append([]string{"name"}, others...)), name: r.name(v.Get("name"), what)}
+	return part{at: v.Position, settings: r.settings(v, what, append([]string{"name"}, others...)),
+		name: r.name(v.Get("name"), what)}
 }
 
 // named returns the defined parts that a pattern matches. It returns nil if the text is the definition of an engine
@@ -296,7 +301,8 @@ func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
 		return nil
 	}
 	names := partNames(defined)
-	r.add(item.Position, "%q matches none of the %s: %s%s", pattern, axisNames[a], strings.Join(names, ", "), meant.Hint(pattern, names))
+	r.add(item.Position, "%q matches none of the %s: %s%s", pattern, axisNames[a], strings.Join(names, ", "),
+		meant.Hint(pattern, names))
 	return []part{}
 }
 
@@ -332,7 +338,8 @@ func (r *reader) matching(name, text string, at source.Position, own []setting) 
 		}
 	}
 	if len(all) == 0 {
-		r.add(at, "%s matches none of the versions of %s: %s", text, engine, cmp.Or(strings.Join(versions, ", "), "the engines file names none"))
+		r.add(at, "%s matches none of the versions of %s: %s", text, engine,
+			cmp.Or(strings.Join(versions, ", "), "the engines file names none"))
 		return []part{}
 	}
 	return all

@@ -24,10 +24,14 @@ const cellTimeout = "cell-timeout"
 
 // settingKeys are the settings of clusters, engines, suites, options and defaults.
 var settingKeys = []key{
-	{"auth", onOff, ""}, {"tls", toggle, ""}, {"server-api", text, ""}, {"fail-points", text, ""}, {"uri-options", pairs, "uri-option"},
-	{"known-failing", list, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""}, {"reseed", text, ""},
-	{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"min-tests", text, ""}, {"shuffle", text, ""},
-	{"timeout", text, ""}, {"wait-for-lock", text, ""}, {"overwrite", toggle, ""}, {"fail-fast", toggle, ""}, {"events", toggle, ""},
+	{"auth", onOff, ""}, {"tls", toggle, ""}, {"server-api", text, ""}, {"fail-points", text, ""},
+	{"uri-options", pairs, "uri-option"},
+	{"known-failing", list, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""},
+	{"reseed", text, ""},
+	{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"min-tests", text, ""},
+	{"shuffle", text, ""},
+	{"timeout", text, ""}, {"wait-for-lock", text, ""}, {"overwrite", toggle, ""}, {"fail-fast", toggle, ""},
+	{"events", toggle, ""},
 	{cellTimeout, text, ""},
 }
 
@@ -45,7 +49,8 @@ var clusterKinds = []clusterKind{
 		{"url", text, "orchestration"}, {"topology", axis, ""}, {"cluster", axis, ""}, {"clusters", text, ""},
 		{"version", axis, "orchestration-version"}, {"files", text, "orchestration-files"}}},
 	{name: "local", keys: []key{
-		{"dir", text, "local"}, {"topology", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}, {"shards", text, "local-shards"}}},
+		{"dir", text, "local"}, {"topology", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}, {"shards", text,
+			"local-shards"}}},
 }
 
 func keyNames(keys []key) (names []string) {

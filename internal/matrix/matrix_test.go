@@ -63,7 +63,8 @@ m.yml:4:21: tls is set here and at m.yml:1:54, for the same cell`
 	_, err := Parse("m.yml", []byte(file), map[string]string{"WHO": "a", "WOH": "b"}, empty, versions)
 	testkit.Equal(t, "the error", err, want)
 	many := strings.Repeat("v, ", 71)
-	_, err = Parse("m.yml", []byte("clusters: [{embedded: {topology: ["+many+"], server-version: ["+many+"]}}]\nsuites: [a]\n"), nil, empty, versions)
+	_, err = Parse("m.yml", []byte("clusters: [{embedded: {topology: ["+many+"], server-version: ["+many+
+		"]}}]\nsuites: [a]\n"), nil, empty, versions)
 	testkit.ErrorContains(t, err, "the matrix has more than 5000 cells")
 }
 

@@ -95,7 +95,8 @@ func (r *reader) declare(block *source.Value) {
 func (r *reader) unused(file source.Position) {
 	for _, name := range slices.Sorted(maps.Keys(r.set)) {
 		if !r.used[name] {
-			r.add(file, "--set %s: the file does not use ${%s}%s", name, name, meant.Hint(name, slices.Sorted(maps.Keys(r.used))))
+			r.add(file, "--set %s: the file does not use ${%s}%s", name, name,
+				meant.Hint(name, slices.Sorted(maps.Keys(r.used))))
 		}
 	}
 }

@@ -145,7 +145,8 @@ func (c *changer) replace(from, to token.Pos, text, why string) {
 		}
 		end = min(end+1, len(c.text))
 	}
-	if trimmed := begin + len(c.text[begin:i]) - len(bytes.TrimLeft(c.text[begin:i], "\t")); bytes.Count(c.text, c.text[trimmed:end]) == 1 {
+	if trimmed := begin + len(c.text[begin:i]) - len(bytes.TrimLeft(c.text[begin:i], "\t")); bytes.Count(c.text,
+		c.text[trimmed:end]) == 1 {
 		begin = trimmed
 	}
 	old := string(c.text[begin:end])

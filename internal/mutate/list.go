@@ -49,7 +49,8 @@ func readFile(name string) (mutations []Mutation, err error) {
 		}
 	}
 	for i := range mutations {
-		mutations[i].Old, mutations[i].New = strings.TrimSuffix(mutations[i].Old, "\n"), strings.TrimSuffix(mutations[i].New, "\n")
+		mutations[i].Old, mutations[i].New = strings.TrimSuffix(mutations[i].Old,
+			"\n"), strings.TrimSuffix(mutations[i].New, "\n")
 	}
 	return mutations, nil
 }

@@ -54,7 +54,8 @@ func Fetch(ctx context.Context, dir, remote, revision string) (commit string, er
 		return at, nil
 	}
 	if !empty(checkout.dir) && checkout.run("config", "--local", "--get", marker) != nil {
-		return "", fmt.Errorf("%s exists, and utr specs fetch did not create it: use git there, or another folder in $%s", checkout.dir, EnvDir)
+		return "", fmt.Errorf("%s exists, and utr specs fetch did not create it: use git there, or another folder in $%s",
+			checkout.dir, EnvDir)
 	}
 	for _, args := range [][]string{
 		{"init", "--quiet"},

@@ -17,7 +17,8 @@ func git(t *testing.T, dir string, args ...string) string {
 	if _, err := exec.LookPath("git"); err != nil {
 		testkit.Lacking(t, "git", err)
 	}
-	command := exec.CommandContext(testkit.Context(t), "git", append([]string{"-c", "user.name=n", "-c", "user.email=e", "-C", dir}, args...)...)
+	command := exec.CommandContext(testkit.Context(t), "git",
+		append([]string{"-c", "user.name=n", "-c", "user.email=e", "-C", dir}, args...)...)
 	out, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("git %s: %v: %s", args, err, out)
@@ -70,10 +71,14 @@ func TestFetchFails(t *testing.T) {
 		ctx                         context.Context
 		dir, remote, revision, says string
 	}{
-		{"no such remote", t.Context(), filepath.Join(t.TempDir(), source), filepath.Join(remote, "nowhere"), first, "git fetch"},
-		{"no such revision", t.Context(), filepath.Join(t.TempDir(), source), remote, "nothing", "couldn't find remote ref nothing"},
-		{"a checkout of the user", t.Context(), filepath.Join(theirs, source), remote, first, "utr specs fetch did not create it"},
-		{"a folder that is not source", t.Context(), filepath.Join(t.TempDir(), "suites"), remote, first, "$UTR_SPECIFICATIONS must end in source"},
+		{"no such remote", t.Context(), filepath.Join(t.TempDir(), source), filepath.Join(remote, "nowhere"), first,
+			"git fetch"},
+		{"no such revision", t.Context(), filepath.Join(t.TempDir(), source), remote, "nothing",
+			"couldn't find remote ref nothing"},
+		{"a checkout of the user", t.Context(), filepath.Join(theirs, source), remote, first,
+			"utr specs fetch did not create it"},
+		{"a folder that is not source", t.Context(), filepath.Join(t.TempDir(), "suites"), remote, first,
+			"$UTR_SPECIFICATIONS must end in source"},
 		{"an interruption", canceled, filepath.Join(t.TempDir(), source), remote, first, "context canceled"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
@@ -104,7 +109,8 @@ func TestFetchAgain(t *testing.T) {
 
 // CI runs the official suites of the same commit.
 func TestRevision(t *testing.T) {
-	testkit.Contains(t, testkit.Read(t, filepath.Join(testkit.Root(t), ".github", "workflows", "ci.yml")), "SPECIFICATIONS: "+Revision+"\n")
+	testkit.Contains(t, testkit.Read(t, filepath.Join(testkit.Root(t), ".github", "workflows", "ci.yml")),
+		"SPECIFICATIONS: "+Revision+"\n")
 }
 
 func TestDir(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package otlp sends the spans of a run to an OpenTelemetry collector, such as Jaeger or Tempo: one trace for each test,
-// whose root is the test.
+// Package otlp sends the spans of a run to an OpenTelemetry collector, such as Jaeger or Tempo: one trace for each
+// test, whose root is the test.
 package otlp
 
 import (
@@ -72,11 +72,13 @@ func (e *Exporter) Provider() []sdk.TracerProviderOption {
 // Around starts the root span of a test. The context is for everything in the test. The function ends the span.
 func (e *Exporter) Around(ctx context.Context, id result.TestID) (context.Context, func(*result.Verdict)) {
 	ctx, span := e.tracer.Start(ctx, id.Suite+": "+id.Description, trace.WithAttributes(
-		attribute.String("utr.file", id.File), attribute.String("utr.deployment", id.Deployment), attribute.String("utr.cell", id.Cell)))
+		attribute.String("utr.file", id.File), attribute.String("utr.deployment", id.Deployment),
+		attribute.String("utr.cell", id.Cell)))
 	return ctx, func(v *result.Verdict) {
 		span.SetAttributes(attribute.String("utr.verdict", string(v.Status)))
 		for _, m := range v.Mismatches {
-			span.AddEvent("mismatch", trace.WithAttributes(attribute.String("path", m.Path), attribute.String("message", m.Message),
+			span.AddEvent("mismatch", trace.WithAttributes(attribute.String("path", m.Path),
+				attribute.String("message", m.Message),
 				attribute.String("want", m.Want), attribute.String("got", m.Got)))
 		}
 		if v.Status.FailsRun() {

@@ -16,7 +16,8 @@ func Limit(ctx context.Context, d time.Duration, cause error) (context.Context, 
 	return limit(ctx, d, cause, time.After)
 }
 
-func limit(ctx context.Context, d time.Duration, cause error, after func(time.Duration) <-chan time.Time) (context.Context, context.CancelFunc) {
+func limit(ctx context.Context, d time.Duration, cause error,
+	after func(time.Duration) <-chan time.Time) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for range d / step {

@@ -22,7 +22,8 @@ func TestLimit(t *testing.T) {
 		canceled bool
 	}{
 		{"a quiet machine", 0, 0, 2 * time.Second, errLimit, false},
-		{"a busy machine, on which each step takes six times as long", 100 * time.Millisecond, 0, 12 * time.Second, errLimit, false},
+		{"a busy machine, on which each step takes six times as long", 100 * time.Millisecond, 0, 12 * time.Second,
+			errLimit, false},
 		{"the outer context ends before", 0, time.Second, time.Second, context.DeadlineExceeded, false},
 		{"the wait is over", 0, 0, 0, context.Canceled, true},
 	} {
@@ -35,7 +36,8 @@ func TestLimit(t *testing.T) {
 					outer, cancel = context.WithTimeout(outer, c.outer)
 					defer cancel()
 				}
-				ctx, cancel := limit(outer, 2*time.Second, errLimit, func(d time.Duration) <-chan time.Time { return time.After(d + c.late) })
+				ctx, cancel := limit(outer, 2*time.Second, errLimit,
+					func(d time.Duration) <-chan time.Time { return time.After(d + c.late) })
 				defer cancel()
 				if c.canceled {
 					cancel()

@@ -19,7 +19,8 @@ func TestTail(t *testing.T) {
 		{"only blanks", []string{" \n"}, "", "", "it failed"},
 		{"a part of a line", []string{"one\ntw", "o\n"}, "one\ntwo", "two", "it failed; its last output:\none\ntwo"},
 		{"progress on one line", []string{"10 %\r20 %"}, "10 %\r20 %", "20 %", "it failed; its last output:\n10 %\r20 %"},
-		{"more than is kept", []string{"first", strings.Repeat("x", tailBytes-2), "\nz"}, strings.Repeat("x", tailBytes-2) + "\nz", "z", ""},
+		{"more than is kept", []string{"first", strings.Repeat("x", tailBytes-2), "\nz"},
+			strings.Repeat("x", tailBytes-2) + "\nz", "z", ""},
 	} {
 		var tail Tail
 		for _, text := range r.written {

@@ -27,7 +27,8 @@ type Test struct {
 // Specification returns the name of the test's specification.
 func (t Test) Specification() string {
 	prefix, _, _ := strings.Cut(t.Name, "-")
-	return map[string]string{"reads": "Retryable Reads", "writes": "Retryable Writes", "backpressure": "Client Backpressure"}[prefix]
+	return map[string]string{"reads": "Retryable Reads", "writes": "Retryable Writes",
+		"backpressure": "Client Backpressure"}[prefix]
 }
 
 // Needs are what a test requires of a deployment.

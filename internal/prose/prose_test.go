@@ -62,7 +62,8 @@ func TestPage(t *testing.T) {
 			n++
 		}
 	}
-	testkit.Contains(t, testkit.Read(t, "../../docs/driver/prose.md"), fmt.Sprintf("passes all %d tests that apply to `current`", n))
+	testkit.Contains(t, testkit.Read(t, "../../docs/driver/prose.md"),
+		fmt.Sprintf("passes all %d tests that apply to `current`", n))
 }
 
 // timed are tests with time limits that a busy machine can miss, so they are repeated.

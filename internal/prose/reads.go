@@ -18,10 +18,12 @@ func readTests() []Test {
 		{"reads-2.2", "2.2 Retryable Reads Are Retried on the Same mongos When No Others are Available",
 			Needs{clusters, [2]int{4, 2}}, everyPolicy, func(k *stage) { k.sameMongos("find", fails("find", 6)) }},
 		{"reads-3.1", "3.1 Retryable Reads Caused by Overload Errors Are Retried on a Different Replicaset Server " +
-			"When One is Available and enableOverloadRetargeting is enabled", Needs{sets, [2]int{4, 4}}, []string{current, reads26},
+			"When One is Available and enableOverloadRetargeting is enabled", Needs{sets,
+			[2]int{4, 4}}, []string{current, reads26},
 			func(k *stage) { k.retargeted(`, "enableOverloadRetargeting": true`, true, retryable, overloaded) }},
 		{"reads-3.2", "3.2 Retryable Reads Caused by Non-Overload Errors Are Retried on the Same Replicaset Server",
-			Needs{sets, [2]int{4, 4}}, []string{current, reads26, reads24}, func(k *stage) { k.retargeted("", false, retryable) }},
+			Needs{sets, [2]int{4, 4}}, []string{current, reads26,
+				reads24}, func(k *stage) { k.retargeted("", false, retryable) }},
 		{"reads-3.3", "3.3 Retryable Reads Caused by Overload Errors Are Retried on Same Replicaset Server " +
 			"When enableOverloadRetargeting is disabled", Needs{sets, [2]int{4, 4}}, []string{current, reads24},
 			func(k *stage) { k.retargeted("", false, retryable, overloaded) }},
@@ -169,7 +171,8 @@ func (k *stage) backedOffOnce(c *client, command string) {
 	k.require(all, "%s began and %d failed, not %d", plural.Of(len(started), "attempt"), len(failed), n)
 	wait := func(i int) time.Duration { return started[i+1].Time.Sub(failed[i].Time) }
 	backoffs := k.setting.Constants.Backoffs
-	k.require(wait(0) >= backoffs[0], "the second attempt came %v after the overload error, not %v or more", wait(0), backoffs[0])
+	k.require(wait(0) >= backoffs[0], "the second attempt came %v after the overload error, not %v or more", wait(0),
+		backoffs[0])
 	for i := 1; i+1 < n; i++ { // a backoff here would be that of this attempt
 		k.require(wait(i) < backoffs[i], "attempt %d came %v after an error without the label", i+2, wait(i))
 	}

@@ -199,7 +199,8 @@ const (
 
 // fails is the data of a fail point for a command, with an error code and labels.
 func fails(command string, code int, labels ...string) string {
-	return fmt.Sprintf(`"failCommands": [%q], "errorCode": %d, "errorLabels": ["%s"]`, command, code, strings.Join(labels, `", "`))
+	return fmt.Sprintf(`"failCommands": [%q], "errorCode": %d, "errorLabels": ["%s"]`, command, code,
+		strings.Join(labels, `", "`))
 }
 
 // events returns the client's events of some types. Command events are only those of a command.

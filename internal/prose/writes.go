@@ -12,9 +12,11 @@ import (
 
 func writeTests() []Test {
 	return []Test{
-		{"writes-1", "1. Test that retryable writes raise an exception when using the MMAPv1 storage engine", Needs{}, everyPolicy,
+		{"writes-1", "1. Test that retryable writes raise an exception when using the MMAPv1 storage engine", Needs{},
+			everyPolicy,
 			withoutTransactionNumbers},
-		{"writes-2", "2. Test that drivers properly retry after encountering PoolClearedErrors", Needs{retrying, [2]int{4, 4}},
+		{"writes-2", "2. Test that drivers properly retry after encountering PoolClearedErrors",
+			Needs{retrying, [2]int{4, 4}},
 			everyPolicy, func(k *stage) { k.poolCleared("insert", fails("insert", 91, writable)) }},
 		{"writes-3", "3. Test that drivers return the original error after encountering a WriteConcernError " +
 			"with a RetryableWriteError label", Needs{sets, [2]int{6, 0}}, everyPolicy,
@@ -25,7 +27,10 @@ func writeTests() []Test {
 				k.code(err, 91)
 			}},
 		{"writes-4", "4. Test that in a sharded cluster writes are retried on a different mongos when one is available",
-			Needs{clusters, [2]int{4, 4}}, everyPolicy, func(k *stage) { k.otherMongos("insert", fails("insert", 6, writable)) }},
+			Needs{clusters, [2]int{4, 4}}, everyPolicy, func(k *stage) {
+				k.otherMongos("insert",
+					fails("insert", 6, writable))
+			}},
 		{"writes-5", "5. Test that in a sharded cluster writes are retried on the same mongos when no others are available",
 			Needs{clusters, [2]int{4, 4}}, everyPolicy,
 			func(k *stage) { k.sameMongos("insert", fails("insert", 6, writable)+`, "closeConnection": true`) }},
@@ -38,13 +43,15 @@ func writeTests() []Test {
 		{"writes-6.2", "6. Case 2: Test that drivers return the correct error when receiving only errors with NoWritesPerformed",
 			Needs{sets, [2]int{6, 0}}, []string{current, proposal},
 			func(k *stage) {
-				first, second := fails("insert", 91, retryable, overloaded, noWrites), fails("insert", 10107, retryable, overloaded, noWrites)
+				first, second := fails("insert", 91, retryable, overloaded, noWrites), fails("insert", 10107, retryable,
+					overloaded, noWrites)
 				k.code(k.insertError(first, second), 91)
 			}},
 		{"writes-6.3", "6. Case 3: Test that drivers return the correct error when receiving some errors with NoWritesPerformed " +
 			"and some without NoWritesPerformed", Needs{sets, [2]int{6, 0}}, []string{current, proposal},
 			func(k *stage) {
-				err := k.insertError(fails("insert", 91, retryable, overloaded), fails("insert", 91, retryable, overloaded, noWrites))
+				err := k.insertError(fails("insert", 91, retryable, overloaded),
+					fails("insert", 91, retryable, overloaded, noWrites))
 				k.code(err, 91)
 				k.require(!err.HasLabel(noWrites), "the error has the label %s", noWrites)
 			}},

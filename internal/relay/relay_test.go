@@ -52,7 +52,8 @@ func TestPass(t *testing.T) {
 		// x until the end.
 		steps string
 	}{
-		{"a client that half-closes is answered", same, same, "client:question client. server=question server:answer server. client=answer"},
+		{"a client that half-closes is answered", same, same,
+			"client:question client. server=question server:answer server. client=answer"},
 		{"a server that closes closes the client", same, same, "server:farewell server. client=farewell"},
 		{"a server without half-close is closed", same, whole, "client:question client. server=question client="},
 		{"bytes read ahead from the server are not lost", same, ahead("a"), "server:nswer server. client=answer"},

@@ -24,8 +24,8 @@ var (
 )
 
 // The commands of the starting pages work in an empty folder with nothing but utr and, where a page needs them, Python
-// with PyMongo and Node.js with its driver: each prints what the page shows, where … stands for anything. A page's blocks of shell code, which install
-// something, are not executed. UTR_UPDATE=1 rewrites an output without ….
+// with PyMongo and Node.js with its driver: each prints what the page shows, where … stands for anything. A page's
+// blocks of shell code, which install something, are not executed. UTR_UPDATE=1 rewrites an output without ….
 func TestStartingPages(t *testing.T) {
 	for _, row := range []struct {
 		page         string

@@ -70,12 +70,14 @@ func TestArtifacts(t *testing.T) {
 		testkit.Equal(t, name+" is in "+archive, slices.Contains(content, name), true)
 	}
 	for _, manifest := range []string{"homebrew/Casks/utr.rb", "scoop/utr.json"} {
-		testkit.Contains(t, testkit.Read(t, filepath.Join(dir, manifest)), "https://github.com/unified-test-runner/utr/releases/download/v")
+		testkit.Contains(t, testkit.Read(t, filepath.Join(dir, manifest)),
+			"https://github.com/unified-test-runner/utr/releases/download/v")
 	}
 	if program, err := exec.LookPath("dpkg-deb"); err == nil && runtime.GOARCH == "amd64" {
 		out, err := exec.Command(program, "--contents", filepath.Join(dir, "utr_"+version+"_linux_amd64.deb")).Output()
 		testkit.Check(t, err)
-		testkit.Contains(t, string(out), "/usr/bin/utr\n", "/usr/share/man/man1/utr-run.1", "/usr/share/bash-completion/completions/utr\n")
+		testkit.Contains(t, string(out), "/usr/bin/utr\n", "/usr/share/man/man1/utr-run.1",
+			"/usr/share/bash-completion/completions/utr\n")
 	}
 }
 
@@ -111,16 +113,18 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	bin, home := t.TempDir(), t.TempDir()
-	m := &machine{t, filepath.Join(bin, "utr"), []string{"PATH=" + bin, "HOME=" + home, "TMPDIR=" + t.TempDir()}, t.TempDir()}
+	m := &machine{t, filepath.Join(bin, "utr"), []string{"PATH=" + bin, "HOME=" + home, "TMPDIR=" + t.TempDir()},
+		t.TempDir()}
 	data, err := os.ReadFile(utrtest.Command(t))
 	testkit.Check(t, err)
 	if dir := os.Getenv(envDist); dir != "" {
 		_, version := artifacts(t, dir)
-		unpack(t, filepath.Join(dir, "utr_"+version+"_"+runtime.GOOS+"_"+runtime.GOARCH+".tar.gz"), func(name string, text []byte) {
-			if name == "utr" {
-				data = text
-			}
-		})
+		unpack(t, filepath.Join(dir, "utr_"+version+"_"+runtime.GOOS+"_"+runtime.GOARCH+".tar.gz"),
+			func(name string, text []byte) {
+				if name == "utr" {
+					data = text
+				}
+			})
 	}
 	testkit.Check(t, os.WriteFile(m.utr, data, 0o755))
 	return m
@@ -148,11 +152,14 @@ func TestEmptyFolder(t *testing.T) {
 	testkit.Equal(t, "the system", about["os"]+"/"+about["arch"], runtime.GOOS+"/"+runtime.GOARCH)
 	if os.Getenv(envDist) != "" {
 		testkit.Equal(t, "digits of the commit", len(about["commit"]), 40)
-		testkit.Equal(t, "built from a changed checkout: "+about["version"], strings.Contains(about["version"], "dirty"), false)
+		testkit.Equal(t, "built from a changed checkout: "+about["version"],
+			strings.Contains(about["version"], "dirty"), false)
 	}
 	m.run(0, "run smoke", "1 passed, 0 failed, 0 skipped")
-	m.run(0, "run --topology replicaset --run collection.find.*NotWritablePrimary retryable-reads", " passed, 0 failed, 0 skipped")
-	m.run(0, "run --engine driver --topology replicaset --run handshake-hello.*collection.find retryable-reads", "known-failing")
+	m.run(0, "run --topology replicaset --run collection.find.*NotWritablePrimary retryable-reads",
+		" passed, 0 failed, 0 skipped")
+	m.run(0, "run --engine driver --topology replicaset --run handshake-hello.*collection.find retryable-reads",
+		"known-failing")
 	m.run(0, "new retryable-reads mine.yml")
 	m.run(0, "validate mine.yml", "1 valid")
 	m.run(0, "new nightly night.yml")
@@ -170,7 +177,8 @@ func TestEmptyFolder(t *testing.T) {
 func TestEnginesInEmptyFolder(t *testing.T) {
 	t.Run("nothing is installed", func(t *testing.T) {
 		m := newMachine(t)
-		for engine, requires := range map[string]string{"pymongo": "pip install", "node": "npm install", "ruby": "gem install", "java": "mvn "} {
+		for engine, requires := range map[string]string{"pymongo": "pip install", "node": "npm install",
+			"ruby": "gem install", "java": "mvn "} {
 			m.run(3, "run --engine "+engine+" smoke", "executable file not found in $PATH", requires)
 		}
 		m.run(3, "run --engine rust smoke", "rust/bin/adapter: no such file or directory", "cargo install")

@@ -44,7 +44,8 @@ func Annotation(level string, at source.Position, title, message string) string 
 	properties := "title=" + commandProperty.Replace(oneLine(title))
 	switch {
 	case at.Line > 0:
-		properties = fmt.Sprintf("file=%s,line=%d,col=%d,%s", commandProperty.Replace(at.File), at.Line, at.Column, properties)
+		properties = fmt.Sprintf("file=%s,line=%d,col=%d,%s", commandProperty.Replace(at.File), at.Line, at.Column,
+			properties)
 	case at.File != "":
 		properties = "file=" + commandProperty.Replace(at.File) + "," + properties
 	}

@@ -122,13 +122,15 @@ func cellMarkdown(cells []result.CellFinished) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\n### Cells\n\n| " + strings.Join(cellHead, " | ") + "|\n| --- " + strings.Repeat("| ---: ", len(cellHead)-2) + "| --- |\n")
+	b.WriteString("\n### Cells\n\n| " + strings.Join(cellHead, " | ") + "|\n| --- " + strings.Repeat("| ---: ",
+		len(cellHead)-2) + "| --- |\n")
 	for i, c := range cells {
 		if i == markdownCells {
 			fmt.Fprintf(&b, "\nand %s more in the other reports.\n", plural.Of(len(cells)-i, "cell"))
 			break
 		}
-		row := cellRow(sign(c)+" "+markdownEscape(clip(c.Cell, markdownText)), c.Summary, markdownEscape(clip(remark(c), briefWidth)))
+		row := cellRow(sign(c)+" "+markdownEscape(clip(c.Cell, markdownText)), c.Summary,
+			markdownEscape(clip(remark(c), briefWidth)))
 		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 	}
 	return b.String()

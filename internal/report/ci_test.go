@@ -19,14 +19,17 @@ import (
 
 func failing(description, reason string) result.Note {
 	return finished(&result.Verdict{
-		Test: result.TestID{File: "a,b:c.yml", Suite: "s", Description: description}, Status: result.Failed, Reason: reason, Position: at(1, 2),
-		Evidence: result.Evidence{Mismatches: []result.Mismatch{{Path: "p", Message: reason, Want: reason, Got: description, Diff: reason}}}, Rerun: []string{description},
+		Test: result.TestID{File: "a,b:c.yml", Suite: "s", Description: description}, Status: result.Failed, Reason: reason,
+		Position: at(1, 2),
+		Evidence: result.Evidence{Mismatches: []result.Mismatch{{Path: "p", Message: reason, Want: reason, Got: description,
+			Diff: reason}}}, Rerun: []string{description},
 	})
 }
 
 func TestAnnotations(t *testing.T) {
 	text := string(generate(report.Annotated(func(result.Note) []byte { return nil }),
-		[]result.Note{failing("100%: a,b", "one\ntwo, three"), result.RunFinished{Summary: result.Summary{Problems: []string{"stale"}}}}))
+		[]result.Note{failing("100%: a,b", "one\ntwo, three"),
+			result.RunFinished{Summary: result.Summary{Problems: []string{"stale"}}}}))
 	testkit.Contains(t, text,
 		"::error file=specs/find.yml,line=1,col=2,title=failed s%3A 100%25%3A a%2Cb::  one%0A  two, three%0A  p: ",
 		"\n::error title=utr::stale\n")
@@ -37,12 +40,15 @@ var workflowCommand = regexp.MustCompile(`^\s*(::[a-z-]*|.*##\[)`)
 
 // Text from suites and servers cannot issue workflow commands.
 func FuzzAnnotations(f *testing.F) {
-	for _, s := range []string{"::add-mask::x", "a\n::stop-commands::x", "  ::error::x", "##[add-mask]x", "100%0A::debug::", "\r::error::"} {
+	for _, s := range []string{"::add-mask::x", "a\n::stop-commands::x", "  ::error::x", "##[add-mask]x",
+		"100%0A::debug::", "\r::error::"} {
 		f.Add(s, s)
 	}
 	f.Fuzz(func(t *testing.T, description, reason string) {
-		text := generate(report.Annotated(report.Text(report.TextOptions{Verbose: true})), []result.Note{failing(description, reason),
-			result.DeploymentReady{Name: description, Info: reason}, result.RunFinished{Summary: result.Summary{Problems: []string{reason}}}})
+		text := generate(report.Annotated(report.Text(report.TextOptions{Verbose: true})),
+			[]result.Note{failing(description, reason),
+				result.DeploymentReady{Name: description,
+					Info: reason}, result.RunFinished{Summary: result.Summary{Problems: []string{reason}}}})
 		var commands []string
 		for _, line := range regexp.MustCompile(`[\r\n]`).Split(string(text), -1) {
 			commands = append(commands, workflowCommand.FindString(line))
@@ -113,7 +119,8 @@ func TestMarkdownIsBounded(t *testing.T) {
 		notes = append(notes, failing(fmt.Sprintf("test %d", i), strings.Repeat("long ", 3000)))
 	}
 	text := generate(report.Markdown(), append(notes, result.RunFinished{Summary: result.Summary{Failed: 200}}))
-	testkit.Equal(t, "the summary is short", len(text) <= 1<<20 && regexp.MustCompile(`\nand [0-9]+ more causes in`).Match(text), true)
+	testkit.Equal(t, "the summary is short", len(text) <= 1<<20 &&
+		regexp.MustCompile(`\nand [0-9]+ more causes in`).Match(text), true)
 }
 
 func TestBadge(t *testing.T) {
@@ -125,7 +132,8 @@ func TestBadge(t *testing.T) {
 		{"all well", result.Summary{Passed: 3, Skipped: 1, KnownFailing: 1}, "3 passed", "#1f7a33"},
 		{"failures come first", result.Summary{Passed: 3, Failed: 2, Broken: 1}, "2 failed, 1 broken, 3 passed", "#b3261e"},
 		{"a problem is red", result.Summary{Passed: 3, Problems: []string{"<stale>"}}, "1 problem, 3 passed", "#b3261e"},
-		{"an unfinished run is red", result.Summary{Passed: 3, Breaks: []result.Break{{Reason: "r"}, {Cell: "c"}}}, "1 cell broke, unfinished, 3 passed", "#b3261e"},
+		{"an unfinished run is red", result.Summary{Passed: 3, Breaks: []result.Break{{Reason: "r"}, {Cell: "c"}}},
+			"1 cell broke, unfinished, 3 passed", "#b3261e"},
 		{"an interruption is red", result.Summary{Passed: 3, Interrupted: true}, "interrupted, 3 passed", "#b3261e"},
 		{"nothing ran", result.Summary{Skipped: 9}, "0 passed", "#6b7280"},
 	} {
@@ -180,30 +188,35 @@ func TestProblemsAreDetected(t *testing.T) {
 		{` failures="3"`, ` failures="2"`, "the document counts {14 2 "},
 		{` skipped="6"`, ` skipped="5"`, "a suite counts {11 2 1 5}"},
 	} {
-		got := tapProblem([]byte(strings.Replace(tap, r.old, r.broken, 1)), points...) + junitProblem(strings.Replace(junit, r.old, r.broken, 1))
+		got := tapProblem([]byte(strings.Replace(tap, r.old, r.broken, 1)), points...) +
+			junitProblem(strings.Replace(junit, r.old, r.broken, 1))
 		testkit.Contains(t, r.broken+": "+got, r.problem)
 	}
 }
 
 // A description cannot add a directive, a point or the end of a block.
 func FuzzTAP(f *testing.F) {
-	for _, s := range []string{"a # SKIP b", "x\nok 99 - y", "\n  ...\n1..0", `back\`, `back\# TODO`, "\x00\xff", "Bail out!",
+	for _, s := range []string{"a # SKIP b", "x\nok 99 - y", "\n  ...\n1..0", `back\`, `back\# TODO`, "\x00\xff",
+		"Bail out!",
 		"---", "'\"", "# TODO", "\u0085\u2028\ufeff\ufffe\uffff"} {
 		f.Add(s, s)
 	}
 	f.Fuzz(func(t *testing.T, description, reason string) {
 		notes := []result.Note{result.RunStarted{Engine: description}}
 		for _, s := range []result.Status{result.Passed, result.Failed, result.Skipped, result.KnownFailing, result.Broken} {
-			notes = append(notes, finished(&result.Verdict{Test: result.TestID{File: description, Suite: "s", Description: description},
+			notes = append(notes, finished(&result.Verdict{Test: result.TestID{File: description, Suite: "s",
+				Description: description},
 				Status: s, SkipKind: result.SkipFile, Reason: reason, Position: at(1, 1), Rerun: []string{reason},
-				Evidence: result.Evidence{Mismatches: []result.Mismatch{{Path: reason, Message: description, Want: reason, Diff: reason + "\n" + description}}}}))
+				Evidence: result.Evidence{Mismatches: []result.Mismatch{{Path: reason, Message: description, Want: reason,
+					Diff: reason + "\n" + description}}}}))
 		}
 		text := generate(report.TAP(), append(notes, result.RunFinished{}))
 		testkit.Equal(t, string(text), tapProblem(text, "ok", "not ok", "ok SKIP", "not ok TODO", "not ok"), "")
 		for _, block := range regexp.MustCompile(`(?m)^  ---\n((  .*\n)*?)  \.\.\.$`).FindAllSubmatch(text, -1) {
 			_, err := source.ParseYAML("block", block[1])
 			testkit.Equal(t, "the block is YAML", err, nil)
-			testkit.Equal(t, "characters that must be escaped", bytes.ContainsAny(block[1], "\u0085\u2028\ufeff\ufffe\uffff"), false)
+			testkit.Equal(t, "characters that must be escaped", bytes.ContainsAny(block[1], "\u0085\u2028\ufeff\ufffe\uffff"),
+				false)
 		}
 	})
 }

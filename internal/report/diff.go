@@ -154,7 +154,8 @@ func (d *Difference) add(c Change, slower time.Duration) {
 		put(Fixed)
 	case skipped && (was.Status != is.Status || was.SkipKind != is.SkipKind || was.Reason != is.Reason):
 		put(SkipChanged)
-	case was.Status == result.Passed && is.Status == result.Passed && is.Duration-was.Duration >= slower && is.Duration >= 2*was.Duration:
+	case was.Status == result.Passed && is.Status == result.Passed && is.Duration-was.Duration >= slower &&
+		is.Duration >= 2*was.Duration:
 		put(Slower)
 	}
 }
@@ -162,7 +163,8 @@ func (d *Difference) add(c Change, slower time.Duration) {
 // Text lists the changes by kind, and the counts at the end.
 func (d Difference) Text() []byte {
 	t := &text{}
-	heads := [len(d)]string{"new failures", "failures of another kind", "not run", "fixed", "changed skips", "slower", "added", "removed"}
+	heads := [len(d)]string{"new failures", "failures of another kind", "not run", "fixed", "changed skips", "slower",
+		"added", "removed"}
 	for kind, changes := range d {
 		if len(changes) == 0 {
 			continue

@@ -56,7 +56,8 @@ func ended(day int, endings string) []result.Note {
 		if c == '-' {
 			continue
 		}
-		id := result.TestID{File: "specs/find.yml", Suite: "find", Description: fmt.Sprintf("t%d", i), Deployment: "replicaset 8.0", Iteration: 1}
+		id := result.TestID{File: "specs/find.yml", Suite: "find", Description: fmt.Sprintf("t%d", i),
+			Deployment: "replicaset 8.0", Iteration: 1}
 		v := &result.Verdict{Test: id, Position: at(i+1, 5), Status: statuses[c],
 			Started: began.Add(time.Duration(i) * time.Minute), Duration: time.Minute}
 		s.Add(v)
@@ -85,11 +86,15 @@ func cells() []result.Note {
 	bad := result.Summary{Failed: 1, KnownFailing: 1, Duration: 90 * time.Second, Problems: []string{"p", "q"}}
 	return []result.Note{
 		result.RunStarted{Engine: "e", Total: 4, Files: 1},
-		verdict("a", "t", result.Passed), result.CellFinished{Cell: "a", Summary: result.Summary{Passed: 1, Duration: time.Second}},
-		verdict("b|c", "t", result.Failed), verdict("b|c", "u", result.KnownFailing), result.CellFinished{Cell: "b|c", Summary: bad},
-		verdict("d", "t", result.Skipped), result.CellFinished{Cell: "d", KeptFrom: before, Summary: result.Summary{Skipped: 1}},
+		verdict("a", "t", result.Passed),
+		result.CellFinished{Cell: "a", Summary: result.Summary{Passed: 1, Duration: time.Second}},
+		verdict("b|c", "t", result.Failed), verdict("b|c", "u", result.KnownFailing),
+		result.CellFinished{Cell: "b|c", Summary: bad},
+		verdict("d", "t", result.Skipped),
+		result.CellFinished{Cell: "d", KeptFrom: before, Summary: result.Summary{Skipped: 1}},
 		result.CellFinished{Cell: "e", Broken: broke[0].Reason},
-		result.RunFinished{Summary: result.Summary{Passed: 1, Failed: 1, KnownFailing: 1, Skipped: 1, Duration: 91 * time.Second, Breaks: broke}},
+		result.RunFinished{Summary: result.Summary{Passed: 1, Failed: 1, KnownFailing: 1, Skipped: 1,
+			Duration: 91 * time.Second, Breaks: broke}},
 	}
 }
 

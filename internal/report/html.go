@@ -56,7 +56,8 @@ type page struct {
 func (h *page) head() {
 	hash := sha256.Sum256([]byte(pageJS))
 	script := base64.StdEncoding.EncodeToString(hash[:])
-	h.WriteString(strings.NewReplacer("{{.Style}}", pageCSS, "{{.Script}}", pageJS, "{{.ScriptHash}}", script).Replace(pageHTML))
+	h.WriteString(strings.NewReplacer("{{.Style}}", pageCSS, "{{.Script}}", pageJS, "{{.ScriptHash}}",
+		script).Replace(pageHTML))
 	if h.causes.trends != nil {
 		for _, r := range h.causes.trends.runs {
 			h.line("earlier", fields{"name": filepath.Base(r.name), "time": r.began.UTC().Format(time.RFC3339),

@@ -23,11 +23,13 @@ func hostile() []result.Note {
 		{Sequence: 1, Type: result.CommandStarted, Address: evil, CommandName: evil},
 		{Sequence: 2, Type: result.CommandFailed, Address: evil, CommandName: evil, Failure: failure},
 	}}}
-	v := &result.Verdict{Test: id, Status: result.Failed, Reason: evil, Rerun: []string{evil}, Evidence: result.Evidence{Clients: log,
-		Mismatches: []result.Mismatch{{Path: evil, Message: evil, Want: evil, Got: evil, Diff: evil}},
-		Operations: []result.OperationLog{{Name: evil, Object: evil, Outcome: result.Outcome{Err: failure,
-			Decisions: []result.Decision{{Action: evil, Reason: evil, Rules: []string{evil}}}}}}}}
-	return []result.Note{result.RunStarted{Engine: evil}, finished(v), result.RunFinished{Summary: result.Summary{Failed: 1, Problems: []string{evil}}}}
+	v := &result.Verdict{Test: id, Status: result.Failed, Reason: evil, Rerun: []string{evil},
+		Evidence: result.Evidence{Clients: log,
+			Mismatches: []result.Mismatch{{Path: evil, Message: evil, Want: evil, Got: evil, Diff: evil}},
+			Operations: []result.OperationLog{{Name: evil, Object: evil, Outcome: result.Outcome{Err: failure,
+				Decisions: []result.Decision{{Action: evil, Reason: evil, Rules: []string{evil}}}}}}}}
+	return []result.Note{result.RunStarted{Engine: evil}, finished(v),
+		result.RunFinished{Summary: result.Summary{Failed: 1, Problems: []string{evil}}}}
 }
 
 // data returns the lines of a kind in a page.
@@ -46,7 +48,8 @@ func data(page []byte, kind string) (found []string) {
 func TestHTMLIsSealed(t *testing.T) {
 	for reason, notes := range map[string][]result.Note{"every note": run(), "markup": hostile()} {
 		text := string(generate(report.HTML(), notes))
-		testkit.Equal(t, reason+": scripts", fmt.Sprint(strings.Count(text, "<script"), strings.Count(text, "</script>")), "2 2")
+		testkit.Equal(t, reason+": scripts", fmt.Sprint(strings.Count(text, "<script"), strings.Count(text, "</script>")),
+			"2 2")
 		head, data, _ := strings.Cut(text, `id="data">`)
 		data, rest, _ := strings.Cut(data, "</script>")
 		testkit.Equal(t, reason+": the data has markup", strings.ContainsAny(data, "<>"), false)
@@ -65,10 +68,12 @@ func TestHTMLIsBounded(t *testing.T) {
 			events[i] = result.Event{Sequence: int64(i), Type: result.ServerHeartbeatStarted}
 		}
 	}
-	v := &result.Verdict{Status: result.Failed, Evidence: result.Evidence{Clients: []result.ClientLog{{Client: "c", Events: events}},
-		Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: make([]result.Decision, 10_000)}}}}}
+	v := &result.Verdict{Status: result.Failed,
+		Evidence: result.Evidence{Clients: []result.ClientLog{{Client: "c", Events: events}},
+			Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: make([]result.Decision, 10_000)}}}}}
 	text := string(generate(report.HTML(), []result.Note{finished(v)}))
-	testkit.Contains(t, text, `"omitted":{"after":300,"count":24600}`, `"heartbeats":25000`, `"omitted":{"after":75,"count":9900}`, `"sequence":49999`)
+	testkit.Contains(t, text, `"omitted":{"after":300,"count":24600}`, `"heartbeats":25000`,
+		`"omitted":{"after":75,"count":9900}`, `"sequence":49999`)
 	testkit.Equal(t, "the page is short", len(text) < 200_000, true)
 	kept := fmt.Sprint(len(v.Clients[0].Events), events[1].Sequence, len(v.Operations[0].Outcome.Decisions))
 	testkit.Equal(t, "the verdict itself", kept, "50000 1 10000")
@@ -105,7 +110,8 @@ func TestManyFailuresAreBounded(t *testing.T) {
 func TestHTMLInBrowser(t *testing.T) {
 	link := func(file, test, where string) string { return "t=" + url.QueryEscape(file+"|"+test+"|"+where+"|1") }
 	pages := map[string][]byte{
-		"run.html": generate(report.HTML(), run()), "hostile.html": generate(report.HTML(), hostile()), "cut.html": generate(report.HTML(), run()[:6]),
+		"run.html": generate(report.HTML(), run()), "hostile.html": generate(report.HTML(), hostile()),
+		"cut.html": generate(report.HTML(), run()[:6]),
 		"trends.html": generate(report.HTML(
 			earlier(t, evil, ended(3, "pbp-fffp")),
 			earlier(t, "b.json", ended(4, "pfp--fpp")),
@@ -114,16 +120,20 @@ func TestHTMLInBrowser(t *testing.T) {
 	wide := []result.Note{result.RunStarted{}}
 	for i := range 13 {
 		for _, file := range []string{"green.yml", "red.yml"} {
-			v := &result.Verdict{Test: result.TestID{File: file, Description: "in " + file, Cell: fmt.Sprintf("cell-%d", i)}, Status: result.Passed}
+			v := &result.Verdict{Test: result.TestID{File: file, Description: "in " + file, Cell: fmt.Sprintf("cell-%d", i)},
+				Status: result.Passed}
 			if i == 3 && file == "red.yml" {
 				v.Status = result.Failed
 			}
 			wide = append(wide, result.TestFinished{Verdict: v})
 		}
 	}
-	explained := &result.Verdict{Test: result.TestID{File: "f.yml", Description: "t"}, Status: result.Passed, Evidence: result.Evidence{
-		Operations: []result.OperationLog{{Name: "find", Outcome: result.Outcome{Decisions: []result.Decision{{Attempt: 1, Action: "send"}}}}},
-		Clients:    []result.ClientLog{{Client: "c", Events: []result.Event{{Sequence: 1, Type: result.CommandStarted, Address: "a:1", CommandName: "find"}}}}}}
+	explained := &result.Verdict{Test: result.TestID{File: "f.yml", Description: "t"}, Status: result.Passed,
+		Evidence: result.Evidence{
+			Operations: []result.OperationLog{{Name: "find",
+				Outcome: result.Outcome{Decisions: []result.Decision{{Attempt: 1, Action: "send"}}}}},
+			Clients: []result.ClientLog{{Client: "c",
+				Events: []result.Event{{Sequence: 1, Type: result.CommandStarted, Address: "a:1", CommandName: "find"}}}}}}
 	pages["explained.html"] = generate(report.HTML(), []result.Note{finished(explained), result.RunFinished{}})
 	pages["green.html"] = generate(report.HTML(), ended(6, "pp"))
 	var many []result.Note
@@ -138,23 +148,32 @@ func TestHTMLInBrowser(t *testing.T) {
 		has, lacks             []string
 	}{
 		{"the matrix first", "run", "",
-			[]string{"data-ready=", `data-verdicts="12"`, "<title>✘ 3 red · utr report</title>", "✘ 1 failed", "– 5 skipped", ">replicaset 8.0</span>",
+			[]string{"data-ready=", `data-verdicts="12"`, "<title>✘ 3 red · utr report</title>", "✘ 1 failed", "– 5 skipped",
+				">replicaset 8.0</span>",
 				">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "the run broke: interrupted"},
 			[]string{"rerun"}},
 		{"what is red, by its cause", "run", "",
-			[]string{"3 causes of 3 red tests", `<b class="failed">✘ failed</b>`, `1 test</button><div class="why">expectEvents[0]`,
+			[]string{"3 causes of 3 red tests", `<b class="failed">✘ failed</b>`,
+				`1 test</button><div class="why">expectEvents[0]`,
 				"reference 1 · replicaset 8.0", `<span class="less">  - 1.5</span>`, "<pre>utr run --run ", "open it: a failure"}, nil},
-		{"a page without red tests begins with the matrix", "green", "", []string{`id="causes" aria-labelledby="cause" hidden=""`, ">t1</div>"}, nil},
+		{"a page without red tests begins with the matrix", "green", "",
+			[]string{`id="causes" aria-labelledby="cause" hidden=""`, ">t1</div>"}, nil},
 		{"one cause of several", "many", "c=1", []string{"✕ only one cause", ">test 1</div>"}, []string{">test 2</div>"}},
-		{"keys go from cause to cause", "many", " c ArrowRight l ArrowLeft Enter", []string{"✕ only one cause", ">test 1</div>"}, []string{">test 2</div>"}},
-		{"an explanation is open", "explained", "", []string{`<section id="detail" tabindex="-1"`, "attempt 1: send", ">messages</h3>"}, nil},
-		{"many causes end with a cue", "many", "", []string{"show 3 more causes", "15 causes of 15 red tests", "↓ all 15 verdicts"}, nil},
+		{"keys go from cause to cause", "many", " c ArrowRight l ArrowLeft Enter",
+			[]string{"✕ only one cause", ">test 1</div>"}, []string{">test 2</div>"}},
+		{"an explanation is open", "explained", "",
+			[]string{`<section id="detail" tabindex="-1"`, "attempt 1: send", ">messages</h3>"}, nil},
+		{"many causes end with a cue", "many", "",
+			[]string{"show 3 more causes", "15 causes of 15 red tests", "↓ all 15 verdicts"}, nil},
 		{"the line of the suite", "run", link("specs/find.yml", `a failure <&"'`, "replicaset 8.0"),
-			[]string{`<span class="here"><span class="faint">   30 ▸ </span>            limit: 1.5</span>`, "all mismatches (3)", `<h3>rerun</h3>`}, nil},
+			[]string{`<span class="here"><span class="faint">   30 ▸ </span>            limit: 1.5</span>`, "all mismatches (3)",
+				`<h3>rerun</h3>`}, nil},
 		{"causes with what is new first", "trends", "",
-			[]string{"of 5 red tests", `<b class="failed">✘ failed</b> <span class="is-new">2 new</span> 5 tests`, "failing since 2026-07-03"}, nil},
+			[]string{"of 5 red tests", `<b class="failed">✘ failed</b> <span class="is-new">2 new</span> 5 tests`,
+				"failing since 2026-07-03"}, nil},
 		{"a link to a failure", "run", link("specs/find.yml", `a failure <&"'`, "replicaset 8.0"),
-			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017", ">messages</h3>", "<svg",
+			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017",
+				">messages</h3>", "<svg",
 				"IngressRequestRateLimitExceeded", "events of client0 (9)", "… 90 events left out", "… 11 operations left out", "… 3 decisions left out",
 				"… 4 mismatches left out", "logs (2 lines)", "rerun", "utr run --run "}, nil},
 		{"a filter", "run", "q=known&s=known-failing",
@@ -165,18 +184,23 @@ func TestHTMLInBrowser(t *testing.T) {
 			[]string{"<title>✘ 1 red", "&lt;/script&gt;&lt;script&gt;"}, []string{"<img", "pwned</title>", "<title>pwned"}},
 		{"a report that was cut off", "cut", "", []string{`data-verdicts="2"`, "This report was cut off"}, nil},
 		{"trends of all together", "trends", "",
-			[]string{"Since the last run (2026-07-05): ", ">2 new red</b>", ", 3 red as before, 1 fixed, 1 gone · 3 earlier runs",
+			[]string{"Since the last run (2026-07-05): ", ">2 new red</b>",
+				", 3 red as before, 1 fixed, 1 gone · 3 earlier runs",
 				"red tests: failed, broken, flaky: 07-03 4, 07-04 2, 07-05 4, 07-06 5", "duration: 07-03 8m", "✱ 2 new",
 				`aria-label="earlier runs, oldest first: failed, absent, failed"`}, []string{"<img", "pwned</title>"}},
-		{"red since this run", "trends", trend("t1"), []string{"New since the last run; before: passed.", "✔ 07-05", "✘ 07-04", "‼ 07-03"}, nil},
-		{"red since the last run", "trends", trend("t2"), []string{"Failing since 2026-07-05: in this run and the one before."}, nil},
+		{"red since this run", "trends", trend("t1"),
+			[]string{"New since the last run; before: passed.", "✔ 07-05", "✘ 07-04", "‼ 07-03"}, nil},
+		{"red since the last run", "trends", trend("t2"),
+			[]string{"Failing since 2026-07-05: in this run and the one before."}, nil},
 		{"red in all known runs, with a gap", "trends", trend("t4"),
 			[]string{"Failing since 2026-07-03 or before: in this run and the 2 runs before.", "· 07-04"}, nil},
 		{"fixed", "trends", trend("t5"), []string{"Last run: failed."}, nil},
-		{"not in the last run, passed before", "trends", trend("t6"), []string{"New since the last run; before: passed."}, nil},
+		{"not in the last run, passed before", "trends", trend("t6"),
+			[]string{"New since the last run; before: passed."}, nil},
 		{"the filter for what is new", "trends", "s=new", []string{">t1</div>"}, []string{">t2</div>"}},
 		{"red columns of many, and files without red tests closed", "wide", "",
-			[]string{">cell-3</span>", "show all 13 columns", `aria-expanded="false">▸ green.yml`, `aria-expanded="true">▾ red.yml`, ">in red.yml</div>"},
+			[]string{">cell-3</span>", "show all 13 columns", `aria-expanded="false">▸ green.yml`,
+				`aria-expanded="true">▾ red.yml`, ">in red.yml</div>"},
 			[]string{">cell-4</span>", ">in green.yml</div>"}},
 		{"a search opens files", "wide", "q=green", []string{">in green.yml</div>"}, []string{">in red.yml</div>"}},
 		{"a link to a hidden test and column", "wide", link("green.yml", "in green.yml", "cell-4"),
@@ -201,7 +225,8 @@ func TestHTMLInBrowser(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	runs := []*report.EarlierRun{
-		earlier(t, "old/third.json", ended(5, "ppffk-")), earlier(t, "old/first.json", ended(3, "pbp-sp")), earlier(t, "old/second.json", ended(4, "pfpfkp")),
+		earlier(t, "old/third.json", ended(5, "ppffk-")), earlier(t, "old/first.json", ended(3, "pbp-sp")),
+		earlier(t, "old/second.json", ended(4, "pfpfkp")),
 	}
 	twice := func(day int, a, b string) []result.Note { return append(ended(day, a)[:2], ended(day, b)[1:]...) }
 	var many []*report.EarlierRun
@@ -221,10 +246,12 @@ func TestHistory(t *testing.T) {
 		{"four tests are gone", "end", ended(6, "p"), runs[:1], `"gone":4`},
 		{"no earlier runs", "verdict", ended(6, "pf"), nil, `[0,0,"passed",60000]} {"verdict":[1,0,"failed",60000,"","",0]`},
 		{"no list of earlier runs", "earlier", ended(6, "pf"), nil, "[]"},
-		{"tests with the same name, in order", "verdict", twice(4, "p", "p"), []*report.EarlierRun{earlier(t, "a", twice(3, "p", "f"))}, `"3" "0"`},
+		{"tests with the same name, in order", "verdict", twice(4, "p", "p"),
+			[]*report.EarlierRun{earlier(t, "a", twice(3, "p", "f"))}, `"3" "0"`},
 	} {
 		got := fmt.Sprint(data(generate(report.HTML(r.runs...), r.now), r.kind))
-		if found := regexp.MustCompile(`"verdict":\[\d+,\d+,"[a-z-]+",\d+,("[-0-9]+")`).FindAllStringSubmatch(got, -1); found != nil {
+		if found := regexp.MustCompile(`"verdict":\[\d+,\d+,"[a-z-]+",\d+,("[-0-9]+")`).FindAllStringSubmatch(got,
+			-1); found != nil {
 			got = ""
 			for _, f := range found {
 				got += f[1] + " "
@@ -232,7 +259,8 @@ func TestHistory(t *testing.T) {
 		}
 		testkit.Contains(t, got, r.want)
 	}
-	testkit.Equal(t, "gone tests without earlier runs", strings.Contains(string(generate(report.HTML(), ended(6, "pf"))), `"gone"`), false)
+	testkit.Equal(t, "gone tests without earlier runs",
+		strings.Contains(string(generate(report.HTML(), ended(6, "pf"))), `"gone"`), false)
 	got := data(generate(report.HTML(many...), ended(21, "p")), "earlier")
 	testkit.Equal(t, "runs shown of 20", len(got), 16)
 	testkit.Contains(t, got[0]+got[15], "2026-07-05", "2026-07-20")

@@ -21,7 +21,8 @@ func junitForm() *regexp.Regexp {
 	const testcase = `<testcase name="[^"]*" classname="[^"]*"` + seconds + `>\s*(` + outcome + `\s*)?</testcase>\s*`
 	const suite = `<testsuite name="[^"]*"` + counts + ` skipped="\d+"` + seconds +
 		`( timestamp="\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}")?>\s*(` + testcase + `)*</testsuite>\s*`
-	return regexp.MustCompile(`^(<\?xml version="1.0" encoding="UTF-8"\?>\s*)?<testsuites name="utr"` + counts + seconds + `>\s*(` +
+	return regexp.MustCompile(`^(<\?xml version="1.0" encoding="UTF-8"\?>\s*)?<testsuites name="utr"` + counts +
+		seconds + `>\s*(` +
 		suite + `)*</testsuites>\s*$`)
 }
 
@@ -76,7 +77,8 @@ func FuzzJUnitIsWellFormed(f *testing.F) {
 	f.Add("\x00\x1b[0m", "]]>", "\xff")
 	f.Add("<&\"'", "\ufffe\uffff", "-->")
 	f.Fuzz(func(t *testing.T, description, reason, diff string) {
-		v := &result.Verdict{Test: result.TestID{File: description, Description: description}, Status: result.Failed, Reason: reason,
+		v := &result.Verdict{Test: result.TestID{File: description, Description: description}, Status: result.Failed,
+			Reason:   reason,
 			Evidence: result.Evidence{Mismatches: []result.Mismatch{{Path: reason, Message: description, Diff: diff}}}}
 		s := *v
 		s.Status = result.Skipped

@@ -81,7 +81,8 @@ func TestDifferenceText(t *testing.T) {
 		saved(verdict("a", result.Failed), verdict("b\x1b[31m", result.Passed), verdict("slow", result.Passed),
 			verdict("gone", result.Passed), verdict("s", result.Passed), verdict("late", result.Passed)),
 		saved(verdict("a", result.Passed), broken, slow, verdict("fresh", result.Passed),
-			verdict("s", result.Skipped, "skipReason", "DRIVERS-1"), verdict("late", result.Skipped, "not-run", "interrupted")), 0)
+			verdict("s", result.Skipped, "skipReason", "DRIVERS-1"), verdict("late", result.Skipped, "not-run", "interrupted")),
+		0)
 	golden(t, "difference.txt", d.Text())
 }
 
@@ -111,14 +112,18 @@ func TestMerge(t *testing.T) {
 		{"runs that are not shards", []*report.SavedRun{part("1.json", "", true, a), part("2.json", "", true, c)}, nil, 0},
 		{"a run was cut off", []*report.SavedRun{part("1.json", "", false, a), part("2.json", "", true, c)},
 			[]string{"the run: 1.json: the report was cut off: the run did not end"}, 3},
-		{"no test ran", []*report.SavedRun{part("1.json", "", true, verdict("t", result.Skipped, "requirement", "r"))}, []string{"no test ran: skipped 1 test"}, 1},
+		{"no test ran", []*report.SavedRun{part("1.json", "", true, verdict("t", result.Skipped, "requirement", "r"))},
+			[]string{"no test ran: skipped 1 test"}, 1},
 		{"a shard is missing", []*report.SavedRun{two}, []string{"shard 1/2 is missing"}, 1},
-		{"a shard was cut off", []*report.SavedRun{one, part("2.json", "2/2", false, c)}, []string{"the run: 2.json: the report was cut off: the run did not end"}, 3},
-		{"a duplicate shard", []*report.SavedRun{one, two, part("3.json", "2/2", true)}, []string{"3.json: duplicate shard 2/2"}, 1},
+		{"a shard was cut off", []*report.SavedRun{one, part("2.json", "2/2", false, c)},
+			[]string{"the run: 2.json: the report was cut off: the run did not end"}, 3},
+		{"a duplicate shard", []*report.SavedRun{one, two, part("3.json", "2/2", true)},
+			[]string{"3.json: duplicate shard 2/2"}, 1},
 		{"shards of two runs", []*report.SavedRun{one, two, part("3.json", "3/3", true)},
 			[]string{"3.json: shard 3/3 is one of 3, others are of 2", "shard 1/3 is missing", "shard 2/3 is missing"}, 1},
 		{"an invalid shard", []*report.SavedRun{part("1.json", "x", true, a)}, []string{`1.json: "x" is not a shard`}, 1},
-		{"a test is in two", []*report.SavedRun{one, part("2.json", "2/2", true, a, c)}, []string{`1.json and 2.json have 1 test in common, such as "s: a [single 8.0]"`}, 1},
+		{"a test is in two", []*report.SavedRun{one, part("2.json", "2/2", true, a, c)},
+			[]string{`1.json and 2.json have 1 test in common, such as "s: a [single 8.0]"`}, 1},
 		{"problems without duplicates", []*report.SavedRun{troubled, also}, []string{"stale", "unexpected pass"}, 1},
 		{"an interruption", []*report.SavedRun{one, interrupted}, []string{"the run: 2.json: interrupted"}, 3},
 		{"a cell broke", []*report.SavedRun{part("1.json", "", true, a), dead}, []string{"cell c: c.json: interrupted"}, 3},
@@ -138,7 +143,8 @@ func TestMerge(t *testing.T) {
 		for _, b := range end.Breaks {
 			breaks = append(breaks, b.Subject()+": "+b.Reason)
 		}
-		testkit.Equal(t, r.reason, fmt.Sprintf("%q %d", append(breaks, end.Problems...), end.ExitCode()), fmt.Sprintf("%q %d", r.problems, r.code))
+		testkit.Equal(t, r.reason, fmt.Sprintf("%q %d", append(breaks, end.Problems...), end.ExitCode()),
+			fmt.Sprintf("%q %d", r.problems, r.code))
 		testkit.Equal(t, r.reason+": tests", fmt.Sprint(started.Total, reported, started.Shard), fmt.Sprint(tests, tests, ""))
 	}
 	end := report.Merge([]*report.SavedRun{one, two})[4].(result.RunFinished).Summary
@@ -165,7 +171,8 @@ func TestCellsAreReadAgain(t *testing.T) {
 	past := func(cell string, status result.Status) *report.SavedRun {
 		p := read(t, generate(report.JSON(), []result.Note{
 			result.RunStarted{Cell: cell, Engine: "e"},
-			finished(&result.Verdict{Status: status, Duration: time.Second, Test: result.TestID{File: "f.yml", Suite: "s", Description: "t", Cell: cell}}),
+			finished(&result.Verdict{Status: status, Duration: time.Second,
+				Test: result.TestID{File: "f.yml", Suite: "s", Description: "t", Cell: cell}}),
 			result.RunFinished{Summary: result.Summary{Duration: 3 * time.Second, Problems: []string{"p"}}},
 		}))
 		p.Name = cell
@@ -211,14 +218,16 @@ func TestEnginesOfCells(t *testing.T) {
 // Reports name kept cells and their time, also after they were read and merged.
 func TestReportsNameKeptCells(t *testing.T) {
 	began := time.Date(2026, 7, 2, 22, 0, 4, 0, time.UTC)
-	if !slices.ContainsFunc(report.Merge([]*report.SavedRun{read(t, generate(report.JSON(), cells()))}), func(n result.Note) bool {
-		c, ok := n.(result.CellFinished)
-		return ok && c.Cell == "d" && c.KeptFrom.Equal(began)
-	}) {
+	if !slices.ContainsFunc(report.Merge([]*report.SavedRun{read(t, generate(report.JSON(), cells()))}),
+		func(n result.Note) bool {
+			c, ok := n.(result.CellFinished)
+			return ok && c.Cell == "d" && c.KeptFrom.Equal(began)
+		}) {
 		t.Error("a merged report does not report that cell d was kept")
 	}
-	for name, g := range map[string]report.Generator{"text": report.Cells(report.Text(report.TextOptions{}), false), "markdown": report.Markdown(),
-		"JUnit": report.JUnit(), "TAP": report.TAP(), "HTML": report.HTML(), "JSON": report.JSON()} {
+	for name, g := range map[string]report.Generator{"text": report.Cells(report.Text(report.TextOptions{}), false),
+		"markdown": report.Markdown(),
+		"JUnit":    report.JUnit(), "TAP": report.TAP(), "HTML": report.HTML(), "JSON": report.JSON()} {
 		if text := string(generate(g, cells())); !regexp.MustCompile(`2026-07-02[ T]22:00:04`).MatchString(text) {
 			t.Errorf("%s does not contain the time of cell d\n%.3000s", name, text[max(0, len(text)-3000):])
 		}

@@ -87,8 +87,10 @@ func Scan(name string, from io.Reader, test func(*result.Verdict)) (*SavedRun, e
 		if isTest, err := p.line(r.Run, r.Status, r.Shard); !isTest {
 			return err
 		}
-		test(&result.Verdict{Status: r.Status, SkipKind: r.SkipKind, Reason: r.Reason, Started: r.Time, Duration: time.Duration(r.DurationMS),
-			Test:  result.TestID{File: r.File, Suite: r.Suite, Description: r.Test, Deployment: r.Deployment, Cell: r.Cell, Iteration: r.Iteration},
+		test(&result.Verdict{Status: r.Status, SkipKind: r.SkipKind, Reason: r.Reason, Started: r.Time,
+			Duration: time.Duration(r.DurationMS),
+			Test: result.TestID{File: r.File, Suite: r.Suite, Description: r.Test, Deployment: r.Deployment, Cell: r.Cell,
+				Iteration: r.Iteration},
 			Rerun: r.Rerun, Evidence: result.Evidence{Mismatches: r.Mismatches}})
 		return nil
 	})

@@ -42,7 +42,8 @@ func TestReadUndoesJSON(t *testing.T) {
 // Read accepts only reports of its own version; ReadEarlier needs only the fields of
 // a history.
 func TestReaders(t *testing.T) {
-	const record = `{"file":"f","suite":"s","test":"t","iteration":1,"status":"passed","durationMS":1500,"timings":{}}` + "\n"
+	const record = `{"file":"f","suite":"s","test":"t","iteration":1,"status":"passed","durationMS":1500,"timings":{}}` +
+		"\n"
 	const noRecord = "not a record of a test: "
 	with := func(field string) string { return strings.Replace(record, `"file"`, field+`,"file"`, 1) }
 	for _, r := range []struct {
@@ -59,8 +60,10 @@ func TestReaders(t *testing.T) {
 		{"empty lines and no final newline", "\n" + record + "\n" + strings.TrimSpace(record), `"durationMS":3000`, ""},
 		{"a report without a time", record + strings.Replace(record, `"t"`, `"u"`, 1),
 			`"durationMS":3000,"name":"r.json","time":"2026-07-01T00:00:00Z"`, ""},
-		{"times of tests", with(`"time":"2026-06-30T10:00:00+02:00"`), `"durationMS":1500,"name":"r.json","time":"2026-06-30T08:00:00Z"`, ""},
-		{"the line about the run", record + `{"run":{"time":"2026-06-29T00:00:00Z","durationMS":9000,"shard":"1/1","engine":"","files":1}}`,
+		{"times of tests", with(`"time":"2026-06-30T10:00:00+02:00"`),
+			`"durationMS":1500,"name":"r.json","time":"2026-06-30T08:00:00Z"`, ""},
+		{"the line about the run", record +
+			`{"run":{"time":"2026-06-29T00:00:00Z","durationMS":9000,"shard":"1/1","engine":"","files":1}}`,
 			`"durationMS":9000,"name":"r.json","time":"2026-06-29T00:00:00Z"`, ""},
 	} {
 		_, err := report.Read("r.json", strings.NewReader(r.text))
@@ -68,7 +71,8 @@ func TestReaders(t *testing.T) {
 			t.Errorf("%s: Read returns %v", r.reason, err)
 		}
 		got := ""
-		if e, err := report.ReadEarlier("r.json", strings.NewReader(r.text), time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)); err != nil {
+		if e, err := report.ReadEarlier("r.json", strings.NewReader(r.text),
+			time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)); err != nil {
 			got = err.Error()
 		} else {
 			got = fmt.Sprint(data(generate(report.HTML(e), ended(2, "p")), "earlier"))
@@ -93,7 +97,8 @@ func FuzzRead(f *testing.F) {
 		}
 		if p, err := report.Read("r", strings.NewReader(text)); err == nil {
 			once := generate(report.JSON(), asNotes(p))
-			testkit.Same(t, "a report that was read and written", string(generate(report.JSON(), asNotes(read(t, once)))), string(once))
+			testkit.Same(t, "a report that was read and written", string(generate(report.JSON(), asNotes(read(t, once)))),
+				string(once))
 		}
 	})
 }

@@ -10,14 +10,15 @@ import (
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// JSON writes a record for each test as JSON Lines. docs/start/records.md and record.schema.json describe the record. BSON
-// documents are in relaxed Extended JSON. The last line is about the run; by it, Read knows that the report is
+// JSON writes a record for each test as JSON Lines. docs/start/records.md and record.schema.json describe the record.
+// BSON documents are in relaxed Extended JSON. The last line is about the run; by it, Read knows that the report is
 // complete.
 func JSON() Generator {
 	r := &records{engines: map[string]string{}, kept: map[string]time.Time{}}
 	r.lines = json.NewEncoder(&r.out)
 	r.lines.SetEscapeHTML(false)
-	return hooks{start: func(n result.RunStarted) { r.started = n }, test: r.test, cell: r.cell, finish: r.finish}.generator(&r.out)
+	return hooks{start: func(n result.RunStarted) { r.started = n }, test: r.test, cell: r.cell,
+		finish: r.finish}.generator(&r.out)
 }
 
 type records struct {

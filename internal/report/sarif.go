@@ -43,7 +43,8 @@ func SARIF() Generator {
 	}.generator(&out)
 }
 
-// sarifBytes is the limit of the text of a result. Like the faults of JUnit, all texts are in memory until the run ends.
+// sarifBytes is the limit of the text of a result. Like the faults of JUnit, all texts are in memory until the run
+// ends.
 const sarifBytes = 8 << 10
 
 // SARIFLog is a log in the Static Analysis Results Interchange Format 2.1.0, of one run of utr.
@@ -92,6 +93,7 @@ func (l *SARIFLog) JSON() []byte {
 	}
 	text, _ := json.MarshalIndent(object{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
 		"runs": []object{{"tool": object{"driver": driver}, "columnKind": "unicodeCodePoints", "results": results,
-			"invocations": []object{{"executionSuccessful": !l.Broke, "toolExecutionNotifications": faults}}}}}, "", "  ") // maps of texts
+			// maps of texts
+			"invocations": []object{{"executionSuccessful": !l.Broke, "toolExecutionNotifications": faults}}}}}, "", "  ")
 	return append(text, '\n')
 }

@@ -125,5 +125,6 @@ func tapEscape(s string) string {
 // quoted double-quotes a text with the escapes that JSON and YAML share. YAML parsers reject some characters that
 // are not printable (YAML 1.2.2, 5.1), and a byte order mark in a text, unless they are escaped.
 func quoted(s string) string {
-	return strings.NewReplacer("\ufffe", `\ufffe`, "\uffff", `\uffff`, "\ufeff", `\ufeff`).Replace(source.Quote(strings.Map(visible, s)))
+	return strings.NewReplacer("\ufffe", `\ufffe`, "\uffff", `\uffff`, "\ufeff",
+		`\ufeff`).Replace(source.Quote(strings.Map(visible, s)))
 }

@@ -20,7 +20,8 @@ type TextOptions struct {
 	Verbose bool
 	// Quiet leaves only the list of failures, the problems and the counts at the end.
 	Quiet bool
-	// Timings adds durations, totals by phase and by file, and the slowest tests. Without it, equal runs have equal reports.
+	// Timings adds durations, totals by phase and by file, and the slowest tests. Without it, equal runs have equal
+	// reports.
 	Timings bool
 	// Slowest is the number of slowest tests to list at the end; 0 means five with Timings and none without.
 	Slowest int
@@ -360,7 +361,8 @@ func outcomeLine(o result.OperationLog) string {
 func decisionLine(d result.Decision) string {
 	s := fmt.Sprintf("attempt %d: %s", d.Attempt, d.Action)
 	add(&s, d.Server != "", " %s", d.Server)
-	add(&s, d.DelayMS > 0 || d.Action == "back off", " %s ms", strconv.FormatFloat(math.Round(d.DelayMS*1000)/1000, 'f', -1, 64))
+	add(&s, d.DelayMS > 0 || d.Action == "back off", " %s ms",
+		strconv.FormatFloat(math.Round(d.DelayMS*1000)/1000, 'f', -1, 64))
 	if d.Tokens != nil {
 		s += fmt.Sprintf(", tokens %g", *d.Tokens)
 	}

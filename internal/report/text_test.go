@@ -27,8 +27,9 @@ func TestHeartbeatsAreCounted(t *testing.T) {
 		finished(&result.Verdict{Status: result.Failed,
 			Evidence: result.Evidence{Clients: []result.ClientLog{{Client: "c", Events: events}}}}))
 	_, text, _ = strings.Cut(text, "events of c\n")
-	testkit.Equal(t, "the events", regexp.MustCompile(`\s+`).ReplaceAllString(text, " "), " 1 serverHeartbeatStartedEvent 2 poolReadyEvent "+
-		"3 serverHeartbeatStartedEvent 4 serverHeartbeatStartedEvent 5 poolReadyEvent … 4 heartbeat events 10 poolReadyEvent … 3 heartbeat events ")
+	testkit.Equal(t, "the events", regexp.MustCompile(`\s+`).ReplaceAllString(text, " "),
+		" 1 serverHeartbeatStartedEvent 2 poolReadyEvent "+
+			"3 serverHeartbeatStartedEvent 4 serverHeartbeatStartedEvent 5 poolReadyEvent … 4 heartbeat events 10 poolReadyEvent … 3 heartbeat events ")
 }
 
 // A description cannot forge lines of a report.
@@ -64,7 +65,8 @@ func TestProgressFits(t *testing.T) {
 		{"invalid UTF-8", "a\xff", "0/1 : a\uFFFD"},
 	} {
 		text := generate(progress(20, time.Now),
-			[]result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: result.TestID{Suite: " ", Description: r.title}}})
+			[]result.Note{result.RunStarted{Total: 1},
+				result.TestStarted{Test: result.TestID{Suite: " ", Description: r.title}}})
 		testkit.Equal(t, r.reason, lastStatus(string(text)), r.want)
 	}
 }
@@ -77,7 +79,8 @@ func TestProgressIsRemoved(t *testing.T) {
 		for _, part := range strings.Split(string(generate(progress(width, time.Now), run())), "\r\x1b[K") {
 			end := strings.LastIndex(part, "\n") + 1
 			kept.WriteString(part[:end])
-			testkit.Equal(t, fmt.Sprintf("%q fits into %d columns", part[end:], width), len([]rune(part[end:])) <= max(0, width-1), true)
+			testkit.Equal(t, fmt.Sprintf("%q fits into %d columns", part[end:], width),
+				len([]rune(part[end:])) <= max(0, width-1), true)
 		}
 		testkit.Same(t, fmt.Sprintf("wiped, of %d columns", width), kept.String(), want)
 	}
@@ -121,10 +124,13 @@ func TestTimeLeft(t *testing.T) {
 		{"an endless run", 100_000_000, 0, repeat(10, 5*time.Second), "10/100000000, 12/min"},
 		{"the last seconds come in steps of five", 20, 0, repeat(18, 3*time.Second), "18/20, 20/min, 10 s left"},
 		{"nothing is left", 20, 0, repeat(20, time.Second), "20/20, 1.0/s"},
-		{"tests that are skipped take no time", 1000, 900, append(repeat(900, skip), repeat(50, time.Second)...), "950/1000, 1.0/s, 50 s left"},
+		{"tests that are skipped take no time", 1000, 900, append(repeat(900, skip), repeat(50, time.Second)...),
+			"950/1000, 1.0/s, 50 s left"},
 		{"tests to be skipped do not count", 1000, 900, repeat(50, time.Second), "50/1000, 1.0/s, 50 s left"},
-		{"a quick beginning is forgotten after a minute", 1000, 0, append(repeat(500, time.Millisecond), repeat(70, time.Second)...), "570/1000, 1.0/s, 8 min left"},
-		{"a slow beginning is forgotten too", 1000, 0, append(repeat(5, 20*time.Second), repeat(900, 100*time.Millisecond)...), "905/1000, 10/s, 10 s left"},
+		{"a quick beginning is forgotten after a minute", 1000, 0,
+			append(repeat(500, time.Millisecond), repeat(70, time.Second)...), "570/1000, 1.0/s, 8 min left"},
+		{"a slow beginning is forgotten too", 1000, 0,
+			append(repeat(5, 20*time.Second), repeat(900, 100*time.Millisecond)...), "905/1000, 10/s, 10 s left"},
 	} {
 		lines := status(r.total, r.skipped, r.steps)
 		got, _, _ := strings.Cut(lines[len(lines)-1], " s: ")
@@ -139,7 +145,8 @@ func fileNotes(tests ...string) []result.Note {
 	var s result.Summary
 	for _, test := range tests {
 		file, status, _ := strings.Cut(test, " ")
-		v := &result.Verdict{Test: result.TestID{File: file, Suite: "s", Description: "t"}, Status: result.Status(status), Duration: 600 * time.Millisecond}
+		v := &result.Verdict{Test: result.TestID{File: file, Suite: "s", Description: "t"}, Status: result.Status(status),
+			Duration: 600 * time.Millisecond}
 		if status == "filtered" {
 			v.Status, v.SkipKind = result.Skipped, result.SkipFilter
 		}
@@ -167,15 +174,18 @@ func TestSlowest(t *testing.T) {
 	var notes []result.Note
 	for i := range 30 {
 		id := result.TestID{Suite: "s", Description: fmt.Sprintf("t%d", i)}
-		notes = append(notes, finished(&result.Verdict{Test: id, Status: result.Passed, Duration: time.Duration(i*7%30) * time.Second}))
+		notes = append(notes, finished(&result.Verdict{Test: id, Status: result.Passed,
+			Duration: time.Duration(i*7%30) * time.Second}))
 	}
 	notes = append(notes, finished(&result.Verdict{Status: result.Skipped, Duration: time.Hour}), result.RunFinished{})
 	for o, want := range map[report.TextOptions]int{
-		{Verbose: true}: 0, {Timings: true}: 5, {Slowest: 3}: 3, {Slowest: 100}: 30, {Timings: true, Slowest: 7}: 7, // 30 exist
+		// 30 exist
+		{Verbose: true}: 0, {Timings: true}: 5, {Slowest: 3}: 3, {Slowest: 100}: 30, {Timings: true, Slowest: 7}: 7,
 	} {
 		text := plain(o, notes...)
 		testkit.Equal(t, fmt.Sprintf("%+v: tests", o), strings.Count(text, "  slow: "), want)
-		testkit.Equal(t, "the slowest is first", want == 0 || strings.Index(text, "slow: 29s s: t17") <= strings.Index(text, "slow: 28s"), true)
+		testkit.Equal(t, "the slowest is first", want == 0 ||
+			strings.Index(text, "slow: 29s s: t17") <= strings.Index(text, "slow: 28s"), true)
 	}
 }
 
@@ -194,7 +204,8 @@ func TestCellsStatus(t *testing.T) {
 		{"running cells, with red tests of ended ones", 80, 0, 1, 4, 3, two, time.Second, "1/4 cells, 5 failed a 5/10 b"},
 		{"one cell and a half in 15 s", 80, 0, 1, 4, 0, two[:1], 15 * time.Second, "1/4 cells, 2 failed, 25 s left a 5/10"},
 		{"cells that an earlier run finished took no time", 80, 2, 3, 4, 0, nil, 60 * time.Second, "3/4 cells, 60 s left"},
-		{"more tests than announced", 80, 0, 0, 1, 0, []report.RunningCell{{Name: "a", Done: 9, Total: 3}}, time.Minute, "0/1 cells a 9/3"},
+		{"more tests than announced", 80, 0, 0, 1, 0, []report.RunningCell{{Name: "a", Done: 9, Total: 3}}, time.Minute,
+			"0/1 cells a 9/3"},
 		{"a narrow terminal", 20, 0, 0, 4, 0, two, 0, "0/4 cells, 2 faile…"},
 		{"no terminal", 0, 0, 0, 4, 0, two, 0, ""},
 	} {

@@ -59,7 +59,8 @@ func (t *text) fileTimings(total result.Timings) {
 	}
 	for _, file := range shown {
 		of := t.byFile[file]
-		row(round(time.Duration(of.Sum())).String(), file, func(i int) string { return round(time.Duration(*of.Phases()[i].Took)).String() })
+		row(round(time.Duration(of.Sum())).String(), file,
+			func(i int) string { return round(time.Duration(*of.Phases()[i].Took)).String() })
 	}
 	if n := len(files) - len(shown); n > 0 {
 		t.line(2, "… %s (-v lists all)", plural.Of(n, "more file"))

@@ -46,7 +46,8 @@ func TestTimingsByFile(t *testing.T) {
 		{"many files in words", report.TextOptions{Timings: true, Verbose: true}, 30, 31, "1ms 1ms 0s 0s f0.yml"},
 	} {
 		rows := table(r.o, r.files)
-		testkit.Equal(t, r.reason, []any{len(rows), strings.Join(strings.Fields(rows[len(rows)-1]), " ")}, []any{r.rows, r.last})
+		testkit.Equal(t, r.reason, []any{len(rows), strings.Join(strings.Fields(rows[len(rows)-1]), " ")},
+			[]any{r.rows, r.last})
 		if r.files == 0 {
 			continue
 		}

@@ -18,7 +18,8 @@ const Mark = "***"
 
 // options are the connection string options with secret values (URI Options; Authentication,
 // "Auth Related Options"), in lower case.
-var options = []string{"authmechanismproperties", "proxypassword", "sslclientcertificatekeypassword", "tlscertificatekeyfilepassword"}
+var options = []string{"authmechanismproperties", "proxypassword", "sslclientcertificatekeypassword",
+	"tlscertificatekeyfilepassword"}
 
 // IsOption reports whether the value of a connection string option is secret.
 func IsOption(name string) bool { return slices.Contains(options, strings.ToLower(name)) }
@@ -175,7 +176,8 @@ func index(text, secret string) int {
 			break
 		}
 		at, end := from+i, from+i+len(secret)
-		within := at > 0 && isWord(text[at-1]) && isWord(secret[0]) && !(at > 1 && text[at-2] == '\\') || // no escape sequence
+		// no escape sequence
+		within := at > 0 && isWord(text[at-1]) && isWord(secret[0]) && !(at > 1 && text[at-2] == '\\') ||
 			end < len(text) && isWord(text[end]) && isWord(secret[len(secret)-1])
 		if !within || len(secret) >= long {
 			return at

@@ -103,11 +103,13 @@ func FuzzKeeper(f *testing.F) {
 			before, after = before+" ", " "+after
 		}
 		// The surrounding text may contain the secret, or form it together with the mark.
-		overlaps := before != "" && strings.HasPrefix(secret, before[len(before)-1:]) || after != "" && strings.HasSuffix(secret, after[:1])
+		overlaps := before != "" && strings.HasPrefix(secret, before[len(before)-1:]) || after != "" &&
+			strings.HasSuffix(secret, after[:1])
 		if overlaps || strings.Contains(before+"\x00"+after, secret) {
 			return
 		}
-		if got := NewKeeper("mongodb://user:" + secret + "@host/").Redact(before + secret + after); strings.Contains(got, secret) {
+		if got := NewKeeper("mongodb://user:" + secret + "@host/").Redact(before + secret + after); strings.Contains(got,
+			secret) {
 			t.Errorf("%q contains %q", got, secret)
 		}
 	})

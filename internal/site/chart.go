@@ -36,7 +36,8 @@ func chart(runs []*Group) chartView {
 			}
 			height := max(leastSegment, float64(segment.tests)/float64(most)*(chartHeight-3*leastSegment))
 			y -= height
-			c.Bars = append(c.Bars, barView{segment.status, fmt.Sprintf("%s: %d %s", when(g.report.Began), segment.tests, segment.status),
+			c.Bars = append(c.Bars, barView{segment.status,
+				fmt.Sprintf("%s: %d %s", when(g.report.Began), segment.tests, segment.status),
 				i * barStep, barWidth, y, height})
 		}
 	}

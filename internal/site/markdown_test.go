@@ -12,7 +12,8 @@ import (
 )
 
 func verdict(cell, file string, status result.Status, kind result.SkipKind, reason string) *result.Verdict {
-	return &result.Verdict{Test: result.TestID{Cell: cell, File: file, Description: "a"}, Status: status, SkipKind: kind, Reason: reason}
+	return &result.Verdict{Test: result.TestID{Cell: cell, File: file, Description: "a"}, Status: status, SkipKind: kind,
+		Reason: reason}
 }
 
 // saved is the report of a run with verdicts.
@@ -22,7 +23,8 @@ func saved(t *testing.T, started result.RunStarted, sum result.Summary, verdicts
 }
 
 // written is the JSON report of a run, which has the engines of cells.
-func written(started result.RunStarted, sum result.Summary, cells []result.CellFinished, verdicts ...*result.Verdict) *bytes.Buffer {
+func written(started result.RunStarted, sum result.Summary, cells []result.CellFinished,
+	verdicts ...*result.Verdict) *bytes.Buffer {
 	var text bytes.Buffer
 	r := report.New("memory", report.JSON(), &text)
 	r.Note(started)
@@ -51,13 +53,15 @@ func TestMarkdown(t *testing.T) {
 		verdict("single_py_own", "a.yml", result.KnownFailing, "", "since 4.0 until 5.0: sends | twice; CRUD"),
 		verdict("sharded_py_own", "a.yml", result.KnownFailing, "", "since 4.0 until 5.0: sends | twice; CRUD"),
 		verdict("sharded_py_own", "b.yml", result.KnownFailing, "", "by chance: not always"),
-		verdict("single_py_own", "b.yml", result.Skipped, result.SkipCapability, "the engine does not support collection.count"),
+		verdict("single_py_own", "b.yml", result.Skipped, result.SkipCapability,
+			"the engine does not support collection.count"),
 		verdict("single_py_own", "c.yml", result.Skipped, result.SkipRequirement, "server 9.0"),
 		verdict("single_py_official", "a.yml", result.Passed, "", ""),
 		verdict("sharded_py_deviations", "specs/deviations/x.yml", result.KnownFailing, "", "D1"),
 		verdict("single_py_deviations", "specs/deviations/x.yml", result.Passed, "", ""),
 		verdict("single_py_deviations", "specs/deviations/y.yml", result.Passed, "", ""),
-		verdict("single_py_deviations", "specs/deviations/z.yml", result.KnownFailing, "", "until 2027-01-31: sometimes: permitted: D2"),
+		verdict("single_py_deviations", "specs/deviations/z.yml", result.KnownFailing, "",
+			"until 2027-01-31: sometimes: permitted: D2"),
 	))
 	testkit.Check(t, err)
 	testkit.Golden(t, "testdata/page.md", page)
@@ -70,7 +74,8 @@ func TestMarkdownIsRefused(t *testing.T) {
 		breaks []result.Break
 		says   string
 	}{
-		{"a failure is not explained", []*result.Verdict{verdict("single_py_own", "a.yml", result.Failed, "", "")}, nil, "failed: "},
+		{"a failure is not explained", []*result.Verdict{verdict("single_py_own", "a.yml", result.Failed, "", "")}, nil,
+			"failed: "},
 		{"the night was interrupted", []*result.Verdict{verdict("single_py_own", "a.yml", result.Skipped, result.SkipNotRun,
 			"interrupted")}, nil, "py, own: the run broke: 1 test did not run"},
 		{"the run broke", []*result.Verdict{verdict("single_py_own", "a.yml", result.Passed, "", "")},

@@ -38,7 +38,8 @@ type Site struct {
 
 // New arranges reports, which need not be in order. known says what suites of specs/deviations are about, by name.
 func New(reports []*Report, known map[string]string) *Site {
-	s := &Site{reports: sorted(reports), engines: Engines(reports), pages: map[*Engine]string{}, details: map[*Report]string{}, known: known}
+	s := &Site{reports: sorted(reports), engines: Engines(reports), pages: map[*Engine]string{},
+		details: map[*Report]string{}, known: known}
 	var pages, details slugs
 	for _, e := range s.engines {
 		s.pages[e] = "engines/" + pages.of(e.Name) + ".html"
@@ -85,7 +86,8 @@ func (s *Site) Files(detail func(to io.Writer, r *Report, earlier []*Report) err
 			g := t.newest()
 			files = append(files, badge("badges/"+name+"/"+each.of(t.Suites)+".json", e.Name+": "+t.Suites, g.Summary))
 			if t.Suites != deviations {
-				sum.Passed, sum.Failed, sum.Flaky, sum.Broken = sum.Passed+g.Passed, sum.Failed+g.Failed, sum.Flaky+g.Flaky, sum.Broken+g.Broken
+				sum.Passed, sum.Failed, sum.Flaky, sum.Broken = sum.Passed+g.Passed, sum.Failed+g.Failed, sum.Flaky+
+					g.Flaky, sum.Broken+g.Broken
 				sum.Breaks, sum.Problems = append(sum.Breaks, g.Breaks...), append(sum.Problems, g.Problems...)
 			}
 		}
@@ -229,7 +231,8 @@ func (s *Site) engine(e *Engine) engineView {
 			v.Causes = append(v.Causes, causeView{c, t.Suites, link})
 		}
 		runs := t.Runs[max(0, len(t.Runs)-mostRuns):]
-		one := suitesView{Name: t.Suites, Anchor: anchor(i), When: when(g.report.Began), Newest: cell(g, link), Chart: chart(runs)}
+		one := suitesView{Name: t.Suites, Anchor: anchor(i), When: when(g.report.Began), Newest: cell(g, link),
+			Chart: chart(runs)}
 		for _, g := range slices.Backward(runs) {
 			problem := strings.Join(report.Faults(g.Summary), "; ")
 			one.Runs = append(one.Runs, runView{cell(g, ""), when(g.report.Began), short(g.report.Commit), g.Version, problem})

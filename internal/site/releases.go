@@ -74,8 +74,8 @@ func newest(engines []*Engine) (all []*Engine) {
 }
 
 // Markdown returns docs/driver/releases.md. known says what suites of specs/deviations are about, by name. Like that of
-// drivers.md, a test that is red or did not run is an error, and so is a change between two releases that no line of the
-// driver's known-failing.txt dates.
+// drivers.md, a test that is red or did not run is an error, and so is a change between two releases that no line of
+// the driver's known-failing.txt dates.
 func (r *Releases) Markdown(known map[string]string) (string, error) {
 	if err := r.explained(); err != nil {
 		return "", err
@@ -89,7 +89,8 @@ func (r *Releases) Markdown(known map[string]string) (string, error) {
 		for _, e := range d.releases {
 			for _, t := range e.compared() {
 				g := t.newest()
-				fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %d |\n", d.name, e.Version, t.Suites, g.Passed, g.KnownFailing, g.lacking())
+				fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %d |\n", d.name, e.Version, t.Suites, g.Passed, g.KnownFailing,
+					g.lacking())
 			}
 		}
 	}
@@ -105,7 +106,8 @@ func (r *Releases) Markdown(known map[string]string) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("%s, from %s to %s: %w", d.name, older.Version, newer.Version, err)
 			}
-			fmt.Fprintf(&b, "\nFrom %s to %s:%s\n", older.Version, newer.Version, cmp.Or(strings.Join(changes, ""), " no change."))
+			fmt.Fprintf(&b, "\nFrom %s to %s:%s\n", older.Version, newer.Version,
+				cmp.Or(strings.Join(changes, ""), " no change."))
 		}
 	}
 	b.WriteString(suitesByRelease(all))
@@ -166,7 +168,8 @@ func (r *Releases) compare(older, newer *Engine, known map[string]string) (items
 
 // explain says why a test changed, and which of its verdicts shows it. The reason of a known failure must date the
 // change between the versions, or say that the test depends on chance.
-func explain(kind report.ChangeKind, c report.Change, older, newer string, known map[string]string) (what string, shows *result.Verdict, err error) {
+func explain(kind report.ChangeKind, c report.Change, older, newer string,
+	known map[string]string) (what string, shows *result.Verdict, err error) {
 	skipped := func(v *result.Verdict) bool { return v != nil && v.SkipKind == result.SkipCapability }
 	about := func(v *result.Verdict) string {
 		return cmp.Or(known[strings.TrimSuffix(path.Base(v.Test.File), path.Ext(v.Test.File))], why(v.Reason))

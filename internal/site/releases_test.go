@@ -25,15 +25,20 @@ func history(t *testing.T, ends ...*result.Verdict) *Releases {
 	for i, version := range versions {
 		at, is := "py@"+version, "py "+version
 		for n := range 2 { // two tests with one reason are one change
-			add(at, "official", is, testkit.Either(version == "2.0", known(fmt.Sprint("new", n, ".yml"), "since 2.0: sends it twice; CRUD"),
+			add(at, "official", is, testkit.Either(version == "2.0",
+				known(fmt.Sprint("new", n, ".yml"), "since 2.0: sends it twice; CRUD"),
 				passed(fmt.Sprint("new", n, ".yml"))))
 		}
-		add(at, "official", is, testkit.Either(version == "1.9", known("old.yml", "until 1.10: sometimes: never sends | it; CRUD"), passed("old.yml")))
-		add(at, "official", is, testkit.Either(version == "1.9", known("chance.yml", "sometimes: by chance; CRUD"), passed("chance.yml")))
-		add(at, "official", is, testkit.Either(version == "1.9", verdict("", "lacks.yml", result.Skipped, result.SkipCapability,
-			"the engine lacks x"), passed("lacks.yml")))
+		add(at, "official", is, testkit.Either(version == "1.9",
+			known("old.yml", "until 1.10: sometimes: never sends | it; CRUD"), passed("old.yml")))
+		add(at, "official", is, testkit.Either(version == "1.9", known("chance.yml", "sometimes: by chance; CRUD"),
+			passed("chance.yml")))
+		add(at, "official", is, testkit.Either(version == "1.9",
+			verdict("", "lacks.yml", result.Skipped, result.SkipCapability,
+				"the engine lacks x"), passed("lacks.yml")))
 		add(at, "deviations", is, testkit.Either(version == "2.0", passed("x.yml"), known("x.yml", "until 1.11: departs")))
-		add(at, "deviations", is, testkit.Either(version == "1.9", verdict("", "y.yml", result.Skipped, result.SkipCapability, "the engine lacks y"),
+		add(at, "deviations", is, testkit.Either(version == "1.9",
+			verdict("", "y.yml", result.Skipped, result.SkipCapability, "the engine lacks y"),
 			known("y.yml", "permitted: differs")))
 		if ends != nil && ends[i] != nil {
 			one := *ends[i]
@@ -69,13 +74,17 @@ func TestReleasesAreRefused(t *testing.T) {
 	}{
 		{"a failure is new without a reason", passed, passed, known("fails; CRUD"),
 			"py, from 1.10 to 2.0: single_official, z.yml: a: the reason does not say in which release it is new: fails; CRUD"},
-		{"another release began to fail", passed, passed, known("since 1.9.5: fails"), "the reason does not say in which release it is new"},
-		{"a failure is gone without a reason", known("fails"), passed, passed, "py, from 1.9 to 1.10: single_official, z.yml: a: the reason does not say"},
-		{"another release fixed it", known("until 2.0: fails"), passed, passed, "the reason does not say in which release it is fixed"},
+		{"another release began to fail", passed, passed, known("since 1.9.5: fails"),
+			"the reason does not say in which release it is new"},
+		{"a failure is gone without a reason", known("fails"), passed, passed,
+			"py, from 1.9 to 1.10: single_official, z.yml: a: the reason does not say"},
+		{"another release fixed it", known("until 2.0: fails"), passed, passed,
+			"the reason does not say in which release it is fixed"},
 		{"a test is missing", nil, passed, passed, "from 1.9 to 1.10: single_official, z.yml: a: it does not run with both"},
 		{"a test is gone", passed, passed, nil, "from 1.10 to 2.0: single_official, z.yml: a: it does not run with both"},
 		{"a test failed", passed, passed, verdict("", "z.yml", result.Failed, "", ""), "failed: "},
-		{"a test fails for another reason", known("until 2.0: fails"), known("until 2.0: fails"), known("since 2.0: fails too"), ""},
+		{"a test fails for another reason", known("until 2.0: fails"), known("until 2.0: fails"),
+			known("since 2.0: fails too"), ""},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			_, err := history(t, r.second, r.third, r.first).Markdown(nil)

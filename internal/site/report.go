@@ -1,5 +1,6 @@
 // Package site turns JSON reports into static pages: an index of engines and suites, a page for each engine with its
-// deviations and its history, and badges. docs/drivers.md and docs/driver/releases.md show the same results as Markdown.
+// deviations and its history, and badges. docs/drivers.md and docs/driver/releases.md show the same results as
+// Markdown.
 package site
 
 import (
@@ -117,7 +118,8 @@ func folderOf(file string) string {
 		folders = folders[:n-1]
 	}
 	folders = folders[max(0, len(folders)-2):]
-	folders = slices.DeleteFunc(folders, func(name string) bool { return slices.Contains([]string{"", ".", "..", "specs"}, name) })
+	folders = slices.DeleteFunc(folders,
+		func(name string) bool { return slices.Contains([]string{"", ".", "..", "specs"}, name) })
 	return cmp.Or(strings.Join(folders, "/"), "suites")
 }
 

@@ -44,7 +44,8 @@ func Browse(t *testing.T, pages map[string][]byte, addresses []string) (document
 		Check(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		Check(t, os.WriteFile(file, text, 0o644))
 	}
-	c := exec.CommandContext(Context(t), browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+	c := exec.CommandContext(Context(t), browser, "--headless=new", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage",
 		"--allow-file-access-from-files", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=5000", "--dump-dom",
 		"file://"+filepath.Join(folder, "all.html"))
 	c.Env = append(os.Environ(), "TZ=UTC")

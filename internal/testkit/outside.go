@@ -144,7 +144,8 @@ func Ruby(t testing.TB) string {
 // Browser returns a Chromium.
 func Browser(t testing.TB) string {
 	t.Helper()
-	return program(t, "Chromium", "UTR_BROWSER", []string{"chromium", "chromium-browser", "google-chrome"}, nil, "--version")
+	return program(t, "Chromium", "UTR_BROWSER", []string{"chromium", "chromium-browser", "google-chrome"}, nil,
+		"--version")
 }
 
 // MongoOrchestration returns the program mongo-orchestration.
@@ -159,11 +160,13 @@ func FerretDB(t testing.TB) string {
 	return program(t, "FerretDB", "UTR_FERRETDB", []string{"ferretdb"}, nil, "--version")
 }
 
-// MongoJavaServer returns the command that starts another one, which .ci/run builds in the folder UTR_MONGO_JAVA_SERVER.
+// MongoJavaServer returns the command that starts another one, which .ci/run builds in the folder
+// UTR_MONGO_JAVA_SERVER.
 func MongoJavaServer(t testing.TB) []string {
 	t.Helper()
 	folder := os.Getenv("UTR_MONGO_JAVA_SERVER")
-	return java(t, "mongo-java-server", filepath.Join(folder, "Serve.class"), "-cp", folder+":"+filepath.Join(folder, "*"), "Serve")
+	return java(t, "mongo-java-server", filepath.Join(folder, "Serve.class"), "-cp",
+		folder+":"+filepath.Join(folder, "*"), "Serve")
 }
 
 // PreCommit returns the program pre-commit.

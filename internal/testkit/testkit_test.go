@@ -32,10 +32,12 @@ func TestHowTestsEnd(t *testing.T) {
 		test            func(*fake)
 		failed, skipped bool
 	}{
-		{"a missing program skips the test on a developer's machine", noPython, func(f *fake) { Python(f, "os") }, false, true},
+		{"a missing program skips the test on a developer's machine", noPython, func(f *fake) { Python(f, "os") },
+			false, true},
 		{"a missing program fails in CI", map[string]string{"CI": "true", "UTR_PYTHON": "nowhere/python"},
 			func(f *fake) { Python(f, "os") }, true, false},
-		{"a program without its module is missing", map[string]string{"CI": "true"}, func(f *fake) { Python(f, "no_such_module") }, true, false},
+		{"a program without its module is missing", map[string]string{"CI": "true"},
+			func(f *fake) { Python(f, "no_such_module") }, true, false},
 		{"the official suites may be absent in CI", map[string]string{"CI": "true", "UTR_SPECIFICATIONS": "nowhere"},
 			func(f *fake) { Official(f, "crud") }, false, true},
 		{"so may the official schemas", map[string]string{"CI": "true", "UTR_SPECIFICATIONS": "nowhere"},
@@ -58,7 +60,8 @@ func TestHowTestsEnd(t *testing.T) {
 		{"different fields", nil, func(f *fake) { Same(f, "", []any{1}, []any{"1"}) }, true, false},
 		{"a password", nil, func(f *fake) { Contains(f, "it is "+Secret) }, true, false},
 		{"no stories", nil, func(f *fake) { Stories(f, "nowhere/*.txt") }, true, false},
-		{"the text of the story", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].compare(f, "> one\n    two\n") }, false, false},
+		{"the text of the story", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].compare(f, "> one\n    two\n") },
+			false, false},
 		{"another text", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].compare(f, "> one\n") }, true, false},
 		{"a story without a title", nil, func(f *fake) { Story{Text: "> one\n"}.mustHaveTitle(f) }, true, false},
 	} {
@@ -109,7 +112,8 @@ func TestCases(t *testing.T) {
 		"[{a reason a b == a part\n# a reason\na -> } {a reason c d e c\n\td -> } {another -> one f g h \n# another -> one\nf\n-> }]")
 	t.Setenv("UTR_UPDATE", "1")
 	PlayCases(t, file, func(_ *testing.T, in string) string { return strings.ToUpper(in) })
-	Equal(t, "the updated file", Read(t, file), "== a part\n# a reason\na -> A\nc\n\td -> C D\n\n# another -> one\nf\n-> F\n")
+	Equal(t, "the updated file", Read(t, file),
+		"== a part\n# a reason\na -> A\nc\n\td -> C D\n\n# another -> one\nf\n-> F\n")
 	f := &fake{TB: t}
 	Check(t, os.WriteFile(file, []byte("x -> y\nz\n"), 0o600))
 	if f.run(func(f *fake) { Cases(f, file) }); !f.failed {

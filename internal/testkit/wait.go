@@ -16,7 +16,8 @@ const Patience = time.Minute
 // Context returns a context that ends with the test, or after Patience.
 func Context(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), Patience, fmt.Errorf("%s took more than %s", t.Name(), Patience))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), Patience,
+		fmt.Errorf("%s took more than %s", t.Name(), Patience))
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -34,8 +34,10 @@ func TestResponse(t *testing.T) {
 		{"a truncated OP_COMPRESSED", wire.AppendMessage(nil, wire.Header{ResponseTo: request, OpCode: wire.OpCompressed},
 			[]byte{1}), wire.ErrMalformed},
 		{"an OP_REPLY", wire.AppendReply(nil, 1, request, doc), wire.ErrMalformed},
-		{"a document sequence", wire.AppendMessage(nil, wire.Header{ResponseTo: request, OpCode: wire.OpMsg}, sequence), wire.ErrMalformed},
-		{"no document", wire.AppendMessage(nil, wire.Header{ResponseTo: request, OpCode: wire.OpMsg}, make([]byte, 4)), wire.ErrMalformed},
+		{"a document sequence", wire.AppendMessage(nil, wire.Header{ResponseTo: request, OpCode: wire.OpMsg}, sequence),
+			wire.ErrMalformed},
+		{"no document", wire.AppendMessage(nil, wire.Header{ResponseTo: request, OpCode: wire.OpMsg}, make([]byte, 4)),
+			wire.ErrMalformed},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			h, body, err := wire.Split(r.message)

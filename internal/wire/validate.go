@@ -28,7 +28,8 @@ func validate(b []byte) (int, error) {
 	case n > len(b):
 		return 0, v.fault("Incorrect BSON length")
 	case n > MaxInternal:
-		return 0, refuse(codes.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, MaxInternal)
+		return 0, refuse(codes.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)",
+			n, n, MaxInternal)
 	}
 	return n, v.document(b[:n])
 }
@@ -84,7 +85,8 @@ func (v *validator) read(b []byte, kind bsoncore.Type) (element bsoncore.Value, 
 		err = v.text(data[:len(data)-12])
 	case bsoncore.TypeBinary:
 		// Subtype 2 contains its length a second time. The server does not check it, but later readers would fail.
-		if inner, _, ok := bsoncore.ReadLength(data[5:]); data[4] == bson.TypeBinaryBinaryOld && (!ok || int(inner) != len(data)-9) {
+		if inner, _, ok := bsoncore.ReadLength(data[5:]); data[4] == bson.TypeBinaryBinaryOld &&
+			(!ok || int(inner) != len(data)-9) {
 			err = v.fault("Incorrect BSON length")
 		}
 	case bsoncore.TypeEmbeddedDocument, bsoncore.TypeArray:

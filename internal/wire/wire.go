@@ -75,8 +75,9 @@ func ReadMessage(r io.Reader) (Header, []byte, error) {
 // usualMessage is the length up to which memory is allocated by the length in a header.
 const usualMessage = 1 << 16
 
-// ReadWhole reads a message with its header. With an error it returns the bytes that it has read. Its errors are those of
-// ReadMessage, except that an HTTP request has an invalid length. Memory for long messages is allocated as bytes arrive.
+// ReadWhole reads a message with its header. With an error it returns the bytes that it has read. Its errors are those
+// of ReadMessage, except that an HTTP request has an invalid length. Memory for long messages is allocated as bytes
+// arrive.
 func ReadWhole(r io.Reader) ([]byte, error) {
 	head := make([]byte, HeaderSize)
 	if n, err := io.ReadFull(r, head); err != nil {

@@ -77,12 +77,14 @@ func TestParseMsg(t *testing.T) {
 		{"no section", message(0), 40587, "must have a body"},
 		{"two bodies", message(0, kind0(p), kind0(p)), 40430, "Multiple body sections"},
 		{"unknown section kind", message(0, []byte{2}, p), 40432, "Unknown section kind 2"},
-		{"duplicate sequence", message(0, kind0(insert), kind1("a", one), kind1("a", one)), 40431, "Duplicate document sequence: a"},
+		{"duplicate sequence", message(0, kind0(insert), kind1("a", one), kind1("a", one)), 40431,
+			"Duplicate document sequence: a"},
 		{"sequence with the name of a field", message(0, kind0(insert), kind1("insert", one)), 40433, "sequence insert"},
 		{"body section without a document", message(0, []byte{0}), 22, "at least 5 bytes"},
 		{"sequence without a length", message(0, kind0(p), []byte{1, 9}), 15, ""},
 		{"sequence with an unterminated name", message(0, kind0(p), []byte{1, 6, 0, 0, 0, 'a', 'b'}), 15, ""},
-		{"length of a sequence too large", message(0, kind0(p), []byte{1, 99, 0, 0, 0, 'a', 0}), 15, "Invalid advance (95) past end of buffer[2]"},
+		{"length of a sequence too large", message(0, kind0(p), []byte{1, 99, 0, 0, 0, 'a', 0}), 15,
+			"Invalid advance (95) past end of buffer[2]"},
 		{"length of a sequence too small", message(0, kind0(p), []byte{1, 3, 0, 0, 0, 'a', 0}), 15, "(4294967295)"},
 		{"length of a document too large", message(0, with(p, 0, 200)), 22, "Incorrect BSON length"},
 		{"negative length of a document", message(0, with(p, 3, 0xff)), 22, "at least 5 bytes"},
@@ -108,7 +110,8 @@ func TestParseMsg(t *testing.T) {
 			t.Errorf("%s: %v", row.reason, err)
 		case row.code == -1 && (err == nil || errors.As(err, &refused)):
 			t.Errorf("%s: got %v, want the connection to be closed", row.reason, err)
-		case row.code > 0 && (!errors.As(err, &refused) || refused.Code != row.code || !strings.Contains(refused.Error(), row.text)):
+		case row.code > 0 && (!errors.As(err, &refused) || refused.Code != row.code ||
+			!strings.Contains(refused.Error(), row.text)):
 			t.Errorf("%s: got %v, want code %d and %q", row.reason, err, row.code, row.text)
 		}
 	}
@@ -141,14 +144,17 @@ func TestReadMessage(t *testing.T) {
 		{"HTTP", []byte("GET / HTTP/1.1\r\n\r\n"), wire.ErrHTTP},
 	} {
 		_, _, err := wire.ReadMessage(bytes.NewReader(row.in))
-		if err == nil || row.want != nil && !errors.Is(err, row.want) || row.want == nil && errors.Is(err, io.ErrUnexpectedEOF) {
+		if err == nil || row.want != nil && !errors.Is(err, row.want) || row.want == nil &&
+			errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%s: got %v, want %v", row.reason, err, row.want)
 		}
 	}
-	if _, body, err := wire.ReadMessage(iotest.OneByteReader(bytes.NewReader(whole))); err != nil || !bytes.Equal(body, whole[16:]) {
+	if _, body, err := wire.ReadMessage(iotest.OneByteReader(bytes.NewReader(whole))); err != nil ||
+		!bytes.Equal(body, whole[16:]) {
 		t.Errorf("byte by byte: %v", err)
 	}
-	for _, size := range []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 3 << 16, 5 << 20} { // around the size of the first allocation, and above
+	for _, size := range []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 3 << 16, 5 << 20} {
+		// around the size of the first allocation, and above
 		in := append(append(int32s(size+16), make([]byte, 12)...), bytes.Repeat([]byte{7}, size)...)
 		if _, got, err := wire.ReadMessage(bytes.NewReader(in)); err != nil || !bytes.Equal(got, in[16:]) {
 			t.Errorf("%d bytes: %d read, %v", size, len(got), err)
@@ -225,7 +231,8 @@ func TestCompressed(t *testing.T) {
 // A frame of zstd has its content size, however small it is: PyMongo 4.8 cannot read others.
 func TestContentSize(t *testing.T) {
 	for _, n := range []int{1, 100, 5000} {
-		packed, err := wire.Compress(message(0, kind0(doc(t, bson.D{{Key: "ping", Value: strings.Repeat("x", n)}}))), wire.Zstd)
+		packed, err := wire.Compress(message(0, kind0(doc(t, bson.D{{Key: "ping", Value: strings.Repeat("x", n)}}))),
+			wire.Zstd)
 		testkit.Check(t, err)
 		var h zstd.Header
 		testkit.Check(t, h.Decode(packed[25:]))
@@ -239,7 +246,8 @@ func TestInvalidCompressed(t *testing.T) {
 	}
 	for reason, body := range map[string][]byte{
 		"truncated": {1, 2}, "unknown compressor": packed(2013, 1, 9, 0), "compressed twice": packed(2012, 1, 0, 0),
-		"not snappy": packed(2013, 3, 1, 3, 9, 9), "not zlib": packed(2013, 3, 2, 3, 9, 9), "not zstd": packed(2013, 3, 3, 3, 9, 9),
+		"not snappy": packed(2013, 3, 1, 3, 9, 9), "not zlib": packed(2013, 3, 2, 3, 9, 9),
+		"not zstd": packed(2013, 3, 3, 3, 9, 9),
 	} {
 		if _, _, _, err := wire.Decompress(wire.Header{OpCode: wire.OpCompressed}, body); err == nil {
 			t.Errorf("%s: decompressed", reason)
@@ -269,7 +277,8 @@ func TestLegacy(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	p := ping(f)
 	for _, seed := range [][]byte{
-		message(0, kind0(p)), message(0, kind0(p), kind1("documents", p, p)), wire.AppendMsg(nil, 1, 2, wire.ChecksumPresent, p),
+		message(0, kind0(p)), message(0, kind0(p), kind1("documents", p, p)),
+		wire.AppendMsg(nil, 1, 2, wire.ChecksumPresent, p),
 		query(p), wire.AppendReply(nil, 1, 2, p), message(0, kind0(nested(f, 120))),
 		message(0, kind0(testkit.Extended[bson.Raw](f, testkit.EveryType))), []byte("GET / HTTP/1.1\r\n\r\n"),
 	} {

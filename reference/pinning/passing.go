@@ -19,7 +19,8 @@ func PassingRules() []retry.Rule {
 			"secondaryPreferred, which means the same to mongos, replaces it.", "slaveOk"),
 		rule("P24", "$readPreference is sent only to a mongos, and not with mode primary or with secondaryPreferred without tags, "+
 			"for which the bit suffices.", "Communication with mongos"),
-		rule("P26", "slaveOk=true means secondaryPreferred; a value for both slaveOk and the read preference is an error.", "slaveOk"),
+		rule("P26", "slaveOk=true means secondaryPreferred; a value for both slaveOk and the read preference is an error.",
+			"slaveOk"),
 	}
 }
 
@@ -50,7 +51,8 @@ func Pass(p selection.Preference, mongos bool) (selection.Preference, bool) {
 }
 
 // obeying lists the commands that obey a read preference regardless of their arguments. In 2014, find was OP_QUERY.
-var obeying = []string{"find", "group", "collStats", "dbStats", "count", "distinct", "geoNear", "geoSearch", "geoWalk", "text",
+var obeying = []string{"find", "group", "collStats", "dbStats", "count", "distinct", "geoNear", "geoSearch",
+	"geoWalk", "text",
 	"parallelCollectionScan"}
 
 // Obeys reports whether a generic command obeys a read preference (P25).

@@ -149,8 +149,8 @@ func TestEveryRuleHasAStory(t *testing.T) {
 	}
 }
 
-// TestModesAreThoseOfToday checks that an unpinned thread reads from the servers that package selection returns: the modes have
-// not changed.
+// TestModesAreThoseOfToday checks that an unpinned thread reads from the servers that package selection returns: the
+// modes have not changed.
 func TestModesAreThoseOfToday(t *testing.T) {
 	types := []string{"primary", "secondary", "down", "recovering"}
 	sets := []string{"", "dc:ny", "dc:ny,rack:1", "dc:sf"}
@@ -174,7 +174,8 @@ func TestModesAreThoseOfToday(t *testing.T) {
 			testkit.Check(t, err)
 			var then []string
 			for k := range 3 {
-				_, d := Next(Thread{Rules: Named(Newest)}, Input{Kind: Read, Preference: p, Members: members, Random: float64(k) / 3})
+				_, d := Next(Thread{Rules: Named(Newest)},
+					Input{Kind: Read, Preference: p, Members: members, Random: float64(k) / 3})
 				if d.Action == Send && !slices.Contains(then, d.Member) {
 					then = append(then, d.Member)
 				}
@@ -208,10 +209,13 @@ func TestPass(t *testing.T) {
 		{"primary is not sent to a mongos", selection.Preference{}, true, "-"},
 		{"primary is not sent to a member", selection.Preference{Mode: selection.Primary}, false, "-"},
 		{"a mongos receives the mode", selection.Preference{Mode: selection.Nearest}, true, "nearest []"},
-		{"a mongos receives the tags", selection.Preference{Mode: selection.Secondary, TagSets: ny}, true, "secondary [map[dc:ny]]"},
-		{"a member receives only the slaveOk bit", selection.Preference{Mode: selection.Secondary, TagSets: ny}, false, "secondaryPreferred []"},
+		{"a mongos receives the tags", selection.Preference{Mode: selection.Secondary, TagSets: ny}, true,
+			"secondary [map[dc:ny]]"},
+		{"a member receives only the slaveOk bit", selection.Preference{Mode: selection.Secondary, TagSets: ny}, false,
+			"secondaryPreferred []"},
 		{"secondaryPreferred is the slaveOk bit",
-			selection.Preference{Mode: selection.SecondaryPreferred, TagSets: []map[string]string{{}}}, true, "secondaryPreferred []"},
+			selection.Preference{Mode: selection.SecondaryPreferred,
+				TagSets: []map[string]string{{}}}, true, "secondaryPreferred []"},
 		{"secondaryPreferred with tags is sent", selection.Preference{Mode: selection.SecondaryPreferred, TagSets: ny}, true,
 			"secondaryPreferred [map[dc:ny]]"},
 	} {

@@ -57,7 +57,8 @@ func table() []row {
 		{rule("P4", "A pinned member that becomes primary or secondary and therefore no longer matches the mode is unpinned. "+
 			"Changes of tags and ping times do not unpin.", "Requests"), Refreshed,
 			func(s *step) bool {
-				return slices.ContainsFunc(s.up(), func(v selection.Server) bool { return v.Address == s.t.Pinned && misplaced(v, s.t.By) })
+				return slices.ContainsFunc(s.up(),
+					func(v selection.Server) bool { return v.Address == s.t.Pinned && misplaced(v, s.t.By) })
 			},
 			func(s *step) { s.unpin() }},
 
@@ -66,7 +67,8 @@ func table() []row {
 			"Requests"), Answered,
 			func(s *step) bool { return reading(s) && s.t.InRequest },
 			func(s *step) { s.t.Pinned, s.t.By = s.t.Reading.Member, s.t.Reading.Preference }},
-		{rule("P6", "Any reply ends the read, even an error: only socket errors are retried.", "Auto-retry"), Answered | Refused,
+		{rule("P6", "Any reply ends the read, even an error: only socket errors are retried.", "Auto-retry"),
+			Answered | Refused,
 			reading, func(s *step) { s.end(ReturnReply) }},
 		{rule("P7", "After a socket error, the member is not tried again for this read, and the client checks the set as soon as possible.", "Auto-retry"), Broken,
 			reading,
@@ -75,7 +77,8 @@ func table() []row {
 				r.Failed = append(slices.Clone(r.Failed), r.Member)
 				s.t.Reading, s.d.Refresh = &r, true
 			}},
-		{rule("P9", "After three members in all, the error is raised, and the next read starts unpinned.", "Auto-retry"), Broken,
+		{rule("P9", "After three members in all, the error is raised, and the next read starts unpinned.", "Auto-retry"),
+			Broken,
 			func(s *step) bool { return reading(s) && len(s.t.Reading.Failed) >= limit }, func(s *step) { s.raise("") }},
 
 		// The choice of a member.
@@ -89,13 +92,15 @@ func table() []row {
 					s.t.Reading.Preference.Preference = selection.Preference{}
 				}
 			}},
-		{rule(unpins, "A read with a different mode, tags or latency unpins the thread, and another member may be chosen.", "Requests"), Read,
+		{rule(unpins, "A read with a different mode, tags or latency unpins the thread, and another member may be chosen.",
+			"Requests"), Read,
 			func(s *step) bool { return s.t.Pinned != "" && !equal(s.t.By, s.t.Reading.Preference) },
 			func(s *step) { s.unpin() }},
 		{rule("P12", "Reads go only to primaries and secondaries that are up, whatever the mode.", "Mode"), choosing, reading,
 			func(s *step) {
 				s.left = selection.Filter(s.in.Members, func(v selection.Server) bool {
-					return (v.Type == selection.RSPrimary || v.Type == selection.RSSecondary) && !slices.Contains(s.t.Reading.Failed, v.Address)
+					return (v.Type == selection.RSPrimary || v.Type == selection.RSSecondary) &&
+						!slices.Contains(s.t.Reading.Failed, v.Address)
 				})
 			}},
 		{rule("P8", "A pinned member that is down, because of a socket error or by monitoring, is no longer pinned once a "+
@@ -120,7 +125,8 @@ func table() []row {
 			"and its ping time.", "How Modes Interact With Tag Sets"), choosing,
 			modes(selection.SecondaryPreferred),
 			func(s *step) { s.left = first(s.matching(selection.RSSecondary), ofType(s.left, selection.RSPrimary)) }},
-		{rule("P19", "Mode nearest: any member that matches the tags.", "How Modes Interact With Tag Sets"), choosing, modes(selection.Nearest),
+		{rule("P19", "Mode nearest: any member that matches the tags.", "How Modes Interact With Tag Sets"), choosing,
+			modes(selection.Nearest),
 			func(s *step) { s.left = s.matching(selection.RSPrimary, selection.RSSecondary) }},
 		{rule("P20", "If no member matches, the error is raised immediately, without network traffic and without another check of the set. "+
 			"The next read starts unpinned.", "Errors"), choosing,
@@ -135,7 +141,8 @@ func table() []row {
 		{rule("P21", "Matching members are near if they are at most secondaryAcceptableLatencyMS farther than the nearest one.",
 			"Ping Times"), choosing, reading,
 			func(s *step) { s.left = selection.InWindow(s.left, s.t.Reading.Preference.Latency) }},
-		{rule("P22", "One of the near members is chosen at random.", "Ping Times"), choosing, func(s *step) bool { return len(s.left) > 0 },
+		{rule("P22", "One of the near members is chosen at random.", "Ping Times"), choosing,
+			func(s *step) bool { return len(s.left) > 0 },
 			func(s *step) { s.send(s.left[min(int(s.in.Random*float64(len(s.left))), len(s.left)-1)].Address) }},
 	}
 }
@@ -144,7 +151,8 @@ func table() []row {
 func (s *step) matching(types ...selection.ServerType) []selection.Server {
 	of, sets := ofType(s.left, types...), s.t.Reading.Preference.TagSets
 	for _, set := range sets {
-		if found := selection.Filter(of, func(v selection.Server) bool { return selection.HasTags(v.Tags, set) }); len(found) > 0 {
+		if found := selection.Filter(of,
+			func(v selection.Server) bool { return selection.HasTags(v.Tags, set) }); len(found) > 0 {
 			return found
 		}
 	}
@@ -191,7 +199,8 @@ func noMember(p Preference) string {
 		selection.SecondaryPreferred: "SECONDARY_PREFERRED", selection.Nearest: "NEAREST"}[p.Reads()]
 	switch {
 	case p.Tagged():
-		return fmt.Sprintf("No replica set member available for query with ReadPreference %s and tags %s", mode, formatTags(p.TagSets))
+		return fmt.Sprintf("No replica set member available for query with ReadPreference %s and tags %s", mode,
+			formatTags(p.TagSets))
 	case p.Reads() == selection.Primary, p.Reads() == selection.Secondary:
 		return fmt.Sprintf("No replica set %s available for query with ReadPreference %s", strings.ToLower(mode), mode)
 	}

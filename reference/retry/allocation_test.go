@@ -19,9 +19,11 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 			{"success", "find", Input{Kind: Succeeded}},
 			{"a network error of a read", "find", Input{Kind: Failed, Failure: Failure{Kind: Network}}},
 			{"a network error of a write", "insert", Input{Kind: Failed, Failure: Failure{Kind: Network}}},
-			{"a labelled error of a write", "insert", Input{Kind: Failed, Failure: Failure{Kind: Server, Code: 91, Labels: []string{LabelWrite}}}},
+			{"a labelled error of a write", "insert",
+				Input{Kind: Failed, Failure: Failure{Kind: Server, Code: 91, Labels: []string{LabelWrite}}}},
 			{"an error that is not retried", "find", Input{Kind: Failed, Failure: Failure{Kind: Server, Code: 59}}},
-			{"overload", "insert", Input{Kind: Failed, Failure: Failure{Kind: Server, Code: 462, Labels: overload}, Tokens: Token}},
+			{"overload", "insert", Input{Kind: Failed, Failure: Failure{Kind: Server, Code: 462, Labels: overload},
+				Tokens: Token}},
 			{"the end of a backoff", "find", Input{Kind: BackedOff, Left: time.Second}},
 			{"an unknown input", "find", Input{Kind: 99}},
 		} {

@@ -29,13 +29,14 @@ type TransactionInputKind uint8
 
 // The inputs of withTransaction.
 const (
-	TransactionBegin     TransactionInputKind = iota + 1 // the first input
-	CallbackFailed                                       // an error of the callback; the caller has aborted an open transaction
-	CallbackEnded                                        // the callback itself committed or aborted the transaction
-	CallbackReturned                                     // the callback left the transaction open
-	CommitFailed                                         // an error of commitTransaction
-	Committed                                            // a successful commitTransaction
-	TransactionBackedOff                                 // follows a BackOff decision
+	TransactionBegin TransactionInputKind = iota + 1 // the first input
+	// an error of the callback; the caller has aborted an open transaction
+	CallbackFailed
+	CallbackEnded        // the callback itself committed or aborted the transaction
+	CallbackReturned     // the callback left the transaction open
+	CommitFailed         // an error of commitTransaction
+	Committed            // a successful commitTransaction
+	TransactionBackedOff // follows a BackOff decision
 )
 
 // TransactionInput is an event since the last decision.
@@ -61,12 +62,14 @@ const sequence = "Convenient API for Transactions, Sequence of Actions"
 
 // transactionTable lists the rules in the order in which they are applied. It is never modified.
 var transactionTable = []transactionRow{
-	{Rule{"T1", "Start the transaction and call the callback.", sequence, "2018-02-13", "first attempt of the transaction"},
+	{Rule{"T1", "Start the transaction and call the callback.", sequence, "2018-02-13",
+		"first attempt of the transaction"},
 		[]TransactionInputKind{TransactionBegin}, nil, Decision{Action: StartTransaction}},
 	{Rule{"T2", "If the callback has ended the transaction, return.", sequence,
 		"2018-02-13", "the callback ended the transaction"},
 		[]TransactionInputKind{CallbackEnded}, nil, Decision{Action: ReturnResult}},
-	{Rule{"T3", "If the callback has left the transaction open, commit it.", sequence, "2018-02-13", "the callback succeeded"},
+	{Rule{"T3", "If the callback has left the transaction open, commit it.", sequence, "2018-02-13",
+		"the callback succeeded"},
 		[]TransactionInputKind{CallbackReturned}, nil, Decision{Action: CommitTransaction}},
 	{Rule{"T4", "A successful commit ends withTransaction.", sequence, "2018-02-13", "the transaction is committed"},
 		[]TransactionInputKind{Committed}, nil, Decision{Action: ReturnResult}},

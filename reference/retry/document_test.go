@@ -14,8 +14,8 @@ import (
 
 const document = "../../docs/driver/reference-engine.md"
 
-// TestDocumentIsTrue checks that docs/driver/reference-engine.md contains the tables of this package, and that the tests that
-// it names exist. With UTR_UPDATE=1 it updates the tables.
+// TestDocumentIsTrue checks that docs/driver/reference-engine.md contains the tables of this package, and that the
+// tests that it names exist. With UTR_UPDATE=1 it updates the tables.
 func TestDocumentIsTrue(t *testing.T) {
 	text, err := os.ReadFile(document)
 	testkit.Check(t, err)
@@ -38,7 +38,8 @@ func TestDocumentIsTrue(t *testing.T) {
 		}
 	}
 	var tests strings.Builder
-	for _, pattern := range []string{"*_test.go", "../*_test.go", "../selection/*_test.go", "../../engine/enginekit/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "../*_test.go", "../selection/*_test.go",
+		"../../engine/enginekit/*_test.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
@@ -69,7 +70,8 @@ func ruleRows(t *testing.T) string {
 		if !ok {
 			s, _ = witness(t, without(r.ID), false)
 		}
-		return []string{r.ID, r.Statement, r.Section, r.Revision, fmt.Sprintf("[%s](../../reference/retry/testdata/%[1]s.txt): %s", s.File, s.Title)}
+		return []string{r.ID, r.Statement, r.Section, r.Revision,
+			fmt.Sprintf("[%s](../../reference/retry/testdata/%[1]s.txt): %s", s.File, s.Title)}
 	})
 }
 
@@ -87,7 +89,8 @@ func policyRows() string {
 				without = append(without, r.ID)
 			}
 		}
-		return []string{"`" + p.Name + "`", strings.Join(p.Sources, ", "), strings.Join(without, " "), strings.Join(p.Constants(), "; ")}
+		return []string{"`" + p.Name + "`", strings.Join(p.Sources, ", "), strings.Join(without, " "),
+			strings.Join(p.Constants(), "; ")}
 	})
 }
 

@@ -28,21 +28,28 @@ var outcomes = []struct {
 	{"r", "handshake network", Failure{Kind: Network, Handshake: true}, "retryable in the handshake"},
 	{"r", "handshake 91", Failure{Kind: Server, Code: 91, Handshake: true}, "a listed code in the handshake"},
 	{"r", "handshake 18", Failure{Kind: Server, Code: 18, Handshake: true}, "wrong password"},
-	{"r", "overload", Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded, LabelRetryable}}, "retryable overload error"},
-	{"rw", "overload only", Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded}}, "overload error that is not retryable"},
-	{"rw", "overload, no writes", Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded, LabelRetryable, LabelNoWrites}},
+	{"r", "overload", Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded, LabelRetryable}},
+		"retryable overload error"},
+	{"rw", "overload only", Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded}},
+		"overload error that is not retryable"},
+	{"rw", "overload, no writes", Failure{Kind: Server, Code: 462,
+		Labels: []string{LabelOverloaded, LabelRetryable, LabelNoWrites}},
 		"an earlier error is raised"},
-	{"r", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelOverloaded}}, "retryable as a read, and overload"},
+	{"r", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelOverloaded}},
+		"retryable as a read, and overload"},
 	{"w", "network", Failure{Kind: Network, Labels: []string{LabelWrite}}, "may have written"},
 	{"w", "silent network", Failure{Kind: Network}, "no label: the client does not retry writes"},
 	{"w", "91", Failure{Kind: Server, Code: 91, Labels: []string{LabelWrite}}, "a label"},
 	{"w", "bare 91", Failure{Kind: Server, Code: 91}, "a code does not make a write retryable"},
-	{"w", "none 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelWrite, LabelNoWrites}}, "retryable, nothing written"},
+	{"w", "none 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelWrite, LabelNoWrites}},
+		"retryable, nothing written"},
 	{"w", "none 42", Failure{Kind: Server, Code: 42, Labels: []string{LabelNoWrites}}, "not retryable, nothing written"},
 	{"w", "pool", Failure{Kind: PoolCleared, Labels: []string{LabelWrite}}, "retryable, not sent"},
 	{"w", "64", Failure{Kind: Server, Code: 64}, "retryable until 2018-06-07"},
-	{"w", "message", Failure{Kind: Server, Code: 17, Message: "node is recovering"}, "retryable by its message, before labels"},
-	{"w", "handshake", Failure{Kind: Network, Handshake: true, Labels: []string{LabelWrite}}, "retryable, nothing written"},
+	{"w", "message", Failure{Kind: Server, Code: 17, Message: "node is recovering"},
+		"retryable by its message, before labels"},
+	{"w", "handshake", Failure{Kind: Network, Handshake: true, Labels: []string{LabelWrite}},
+		"retryable, nothing written"},
 	{"w", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelOverloaded, LabelWrite}},
 		"retryable as a write, and overload"},
 }
@@ -213,7 +220,8 @@ func want(c config, h []Failure) wanted {
 
 // shed reports whether every retryable write error is a retryable overload error, so that nothing was executed.
 func shed(h []Failure) bool {
-	return !slices.ContainsFunc(h, func(f Failure) bool { return f.Has(LabelWrite) && !(f.Has(LabelOverloaded) && f.Has(LabelRetryable)) })
+	return !slices.ContainsFunc(h,
+		func(f Failure) bool { return f.Has(LabelWrite) && !(f.Has(LabelOverloaded) && f.Has(LabelRetryable)) })
 }
 
 // proves reports whether a failure proves that nothing was executed.
@@ -342,7 +350,8 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 		check(d.Tokens == w.tokens && d.Tokens >= 0, "tokens", d.Tokens, w.tokens)
 		raises := func(expired bool) {
 			want := hh[w.raise]
-			check(d.Action == ReturnError && d.Raise.Attempt == want.Attempt && d.Raise.Server == want.Server && d.Raise.Kind == want.Kind,
+			check(d.Action == ReturnError && d.Raise.Attempt == want.Attempt && d.Raise.Server == want.Server &&
+				d.Raise.Kind == want.Kind,
 				"another error is raised", d, want)
 			check(d.Expired == expired, "expired", d, expired)
 			_, again := Next(next, Input{Kind: Begin})
@@ -357,7 +366,8 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 			if c.policy.Bucket() != nil {
 				delay /= 2
 			}
-			if !check(d.Action == BackOff && d.Delay == delay && (!c.timeout || d.Delay <= c.leftAt(attempt)), "the backoff", d, delay) {
+			if !check(d.Action == BackOff && d.Delay == delay && (!c.timeout || d.Delay <= c.leftAt(attempt)), "the backoff",
+				d, delay) {
 				continue
 			}
 			left := c.leftAt(attempt + 1)
@@ -367,13 +377,15 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 				continue
 			}
 		}
-		if !check(d.Action == Select && slices.Equal(d.Deprioritized, w.deprioritized) && d.Attempt == attempt+1 && d.Tokens == w.tokens,
+		if !check(d.Action == Select && slices.Equal(d.Deprioritized, w.deprioritized) && d.Attempt == attempt+1 &&
+			d.Tokens == w.tokens,
 			"the next selection", d, w) {
 			continue
 		}
 		// Independently of want, no write is executed twice.
 		numbered := c.ends() || c.op == "insert" && c.retryWrites && !c.txn && c.supports(attempt)
-		check(of == "r" || numbered || proves(f), "a write that may have been executed is sent again without a transaction number")
+		check(of == "r" || numbered || proves(f),
+			"a write that may have been executed is sent again without a transaction number")
 		check(d.Attempt <= w.most, "too many attempts", d, w)
 		if attempt < 4 {
 			total += walk(t, c, next, w.tokens, hh, path)

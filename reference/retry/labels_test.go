@@ -29,7 +29,8 @@ func TestLabels(t *testing.T) {
 		{"any server since 2026-06-17", "current", Failure{Kind: Network}, 5, LabelWrite},
 		{"a server without retryable writes until then", "client-backpressure@2025-12", Failure{Kind: Network}, 5, ""},
 		{"a code of a server before 4.4", "retryable-reads@2024", Failure{Kind: Server, Code: 91}, 8, LabelWrite},
-		{"a code of a server before 4.4, before labels", "retryable-writes@2018-03-14", Failure{Kind: Server, Code: 91}, 8, ""},
+		{"a code of a server before 4.4, before labels", "retryable-writes@2018-03-14",
+			Failure{Kind: Server, Code: 91}, 8, ""},
 	} {
 		p, err := Named(row.policy)
 		testkit.Check(t, err)

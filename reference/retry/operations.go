@@ -19,8 +19,9 @@ type Operation struct {
 	// RetryableRead and RetryableWrite are true for "Supported Read Operations" and "Supported Write Operations";
 	// RetryableWrite also for commitTransaction and abortTransaction.
 	RetryableRead, RetryableWrite bool
-	EndsTransaction               bool   // commitTransaction and abortTransaction, which are retried regardless of retryWrites
-	Why                           string // the operation is never retried
+	// commitTransaction and abortTransaction, which are retried regardless of retryWrites
+	EndsTransaction bool
+	Why             string // the operation is never retried
 }
 
 // operationTable is sorted by name and never modified. Names are command names, with a suffix if only some uses of a

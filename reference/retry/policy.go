@@ -215,8 +215,9 @@ func Policies() []*Policy {
 		},
 		{
 			Name: "client-backpressure@2025-12", Date: "2025-12-08",
-			Sources: []string{"retryable-reads@2025-12-08", "retryable-writes@2025-12-08", "client-backpressure, the proposal of 2025-12"},
-			Rules:   ruleSet(shared, reads, oldReads, writes, labels, backpressure, bucketRules, "R42", transactions, backedOff),
+			Sources: []string{"retryable-reads@2025-12-08", "retryable-writes@2025-12-08",
+				"client-backpressure, the proposal of 2025-12"},
+			Rules: ruleSet(shared, reads, oldReads, writes, labels, backpressure, bucketRules, "R42", transactions, backedOff),
 			Wording: map[string]Rule{
 				"B1": {Revision: "2025-12"}, "B2": {Revision: "2025-12"}, "B4": {Revision: "2025-12"}, "B5": {Revision: "2025-12"},
 				"B7":  {Revision: "2025-12"},
@@ -243,8 +244,9 @@ func Policies() []*Policy {
 			Rules: ruleSet(shared, transactions, atOnce), Pinning: "read-preferences@2014-02-14", RetryWritesOff: true,
 		},
 		{
-			Name: "read-preferences@2012-08", Date: "2012-08", Sources: []string{"read-preferences of 2.2, in a note of 2014-02-14"},
-			Rules: ruleSet(shared, transactions, atOnce), Pinning: "read-preferences@2012-08", RetryWritesOff: true,
+			Name: "read-preferences@2012-08", Date: "2012-08",
+			Sources: []string{"read-preferences of 2.2, in a note of 2014-02-14"},
+			Rules:   ruleSet(shared, transactions, atOnce), Pinning: "read-preferences@2012-08", RetryWritesOff: true,
 		},
 	}
 }

@@ -20,13 +20,14 @@ type Kind uint8
 
 // The kinds of failure.
 const (
-	Network     Kind = iota + 1 // a socket error, a closed connection or a socket timeout
-	Server                      // an error reply
-	PoolCleared                 // the pool is cleared or paused (Connection Monitoring and Pooling, "Connection Pool Errors")
-	Checkout                    // any other client-side check-out error, such as a wait queue timeout
-	NotBuilt                    // the command cannot be built for the selected server
-	Client                      // any other client-side error
-	Selection                   // a server selection error
+	Network Kind = iota + 1 // a socket error, a closed connection or a socket timeout
+	Server                  // an error reply
+	// the pool is cleared or paused (Connection Monitoring and Pooling, "Connection Pool Errors")
+	PoolCleared
+	Checkout  // any other client-side check-out error, such as a wait queue timeout
+	NotBuilt  // the command cannot be built for the selected server
+	Client    // any other client-side error
+	Selection // a server selection error
 )
 
 // String returns the name of the kind.
@@ -174,7 +175,8 @@ func rulesFor(kind InputKind) uint64 {
 // with a client error, so that a faulty caller cannot loop.
 func Next(s State, in Input) (State, Decision) {
 	if s.Done {
-		return s, Decision{Action: ReturnError, Attempt: s.Attempt, Raise: s.Raise, Tokens: in.Tokens, Reason: "the operation has already ended"}
+		return s, Decision{Action: ReturnError, Attempt: s.Attempt, Raise: s.Raise, Tokens: in.Tokens,
+			Reason: "the operation has already ended"}
 	}
 	st := steps.Get().(*step)
 	defer func() {

@@ -59,7 +59,8 @@ func TestRetryableWriteError(t *testing.T) {
 		{"a code without the label", "current", Failure{Code: 91}, false},
 		{"the label, before labels", "retryable-writes@2018-03-14", Failure{Code: 1, Labels: []string{LabelWrite}}, false},
 		{"a code, before labels", "retryable-writes@2018-03-14", Failure{Code: 91}, true},
-		{"a message, before labels", "retryable-writes@2018-03-14", Failure{Code: 1, Message: "not master: stepping down"}, true},
+		{"a message, before labels", "retryable-writes@2018-03-14",
+			Failure{Code: 1, Message: "not master: stepping down"}, true},
 		{"another code and message", "retryable-writes@2018-03-14", Failure{Code: 1, Message: "interrupted"}, false},
 	} {
 		p, err := Named(r.policy)
@@ -84,7 +85,8 @@ func TestEveryListedCodeIsRetryable(t *testing.T) {
 	for _, r := range []struct {
 		policy, operation string
 		codes             []int32
-	}{{"current", "find", listedCodes}, {"retryable-reads@2024", "find", listedCodes}, {"retryable-writes@2018-03-14", "insert", writesOf2018}} {
+	}{{"current", "find", listedCodes}, {"retryable-reads@2024", "find", listedCodes}, {"retryable-writes@2018-03-14",
+		"insert", writesOf2018}} {
 		for code := range int32(20000) {
 			_, d := Next(failingUnder(r.policy, r.operation, 1), Input{Kind: Failed, Failure: Failure{Kind: Server, Code: code}})
 			if retried := d.Action == Select; retried != slices.Contains(r.codes, code) {
@@ -98,7 +100,8 @@ func TestEveryListedCodeIsRetryable(t *testing.T) {
 func TestBackoffsDoNotOverflow(t *testing.T) {
 	s, retries := failing("find", 900), 1000
 	s.Settings.MaxAdaptiveRetries = &retries
-	_, d := Next(s, Input{Kind: Failed, Jitter: 1, Failure: Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded, LabelRetryable}}})
+	_, d := Next(s, Input{Kind: Failed, Jitter: 1,
+		Failure: Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded, LabelRetryable}}})
 	testkit.Equal(t, "the delay", d.Delay, 10*time.Second)
 }
 
@@ -112,7 +115,8 @@ func TestStatesAreValues(t *testing.T) {
 	next, d := fail("b")
 	other, _ := fail("c")
 	d.Deprioritized[0] = "changed by the caller"
-	testkit.Equal(t, "deprioritized", [][]string{s.Deprioritized, next.Deprioritized, other.Deprioritized}, [][]string{{"a"}, {"a", "b"}, {"a", "c"}})
+	testkit.Equal(t, "deprioritized", [][]string{s.Deprioritized, next.Deprioritized, other.Deprioritized},
+		[][]string{{"a"}, {"a", "b"}, {"a", "c"}})
 }
 
 func TestAnInputOutOfTurnEndsTheOperation(t *testing.T) {

@@ -37,7 +37,8 @@ func TestTransactions(t *testing.T) {
 			if !known {
 				t.Fatalf("unknown input: %s", ev.name)
 			}
-			in := TransactionInput{Kind: TransactionInputKind(1 + strings.Count(before, " ")), Labels: ev.labels(), Code: int32(ev.number("code"))}
+			in := TransactionInput{Kind: TransactionInputKind(1 + strings.Count(before, " ")), Labels: ev.labels(),
+				Code: int32(ev.number("code"))}
 			in.Elapsed, _ = time.ParseDuration(ev.args["elapsed"])
 			in.Jitter, _ = strconv.ParseFloat(cmp.Or(ev.args["jitter"], "0.5"), 64)
 			var d Decision
@@ -130,7 +131,8 @@ func play(text string, change func(*Policy)) (string, error) {
 			if change != nil {
 				change(p)
 			}
-			s = Start(p, Settings{Operation: Lookup(strings.ReplaceAll(ev.args["op"], "_", " ")), RetryReads: ev.args["retryReads"] != "false",
+			s = Start(p, Settings{Operation: Lookup(strings.ReplaceAll(ev.args["op"], "_", " ")),
+				RetryReads:  ev.args["retryReads"] != "false",
 				RetryWrites: ev.args["retryWrites"] != "false", Timeout: has("timeoutMS"), InTransaction: has("transaction"),
 				OverloadRetargeting: has("retarget")})
 			if has("retries") {
@@ -145,7 +147,8 @@ func play(text string, change func(*Policy)) (string, error) {
 				in.Tokens = Tokens(number("tokens")) * Token
 			}
 		case "selected":
-			in.Kind, in.Chosen = Selected, Chosen{Address: ev.words[0], Sharded: has("sharded"), Wire: 21, RetryableWrites: !has("standalone")}
+			in.Kind, in.Chosen = Selected, Chosen{Address: ev.words[0], Sharded: has("sharded"), Wire: 21,
+				RetryableWrites: !has("standalone")}
 			if has("wire") {
 				in.Chosen.Wire = int32(number("wire"))
 			}
@@ -155,8 +158,9 @@ func play(text string, change func(*Policy)) (string, error) {
 			in.Kind = BackedOff
 		case "failed":
 			in.Kind = Failed
-			in.Failure = Failure{Kind: Server, Code: int32(number("code")), BaseBackoff: ev.millis("baseBackoffMS"), Handshake: has("handshake"),
-				Message: strings.ReplaceAll(ev.args["message"], "-", " "), Labels: ev.labels()}
+			in.Failure = Failure{Kind: Server, Code: int32(number("code")), BaseBackoff: ev.millis("baseBackoffMS"),
+				Handshake: has("handshake"),
+				Message:   strings.ReplaceAll(ev.args["message"], "-", " "), Labels: ev.labels()}
 			for k := Network; k <= Selection; k++ {
 				if ev.args["kind"] == strings.ReplaceAll(k.String(), " ", "-") {
 					in.Failure.Kind = k

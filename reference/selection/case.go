@@ -112,7 +112,8 @@ func decode(text []byte, to any) error {
 }
 
 func (s caseServer) server() (Server, error) {
-	out := Server{Address: s.Address, Type: ServerType(s.Type), Tags: s.Tags, RTT: time.Duration(s.RTT * float64(time.Millisecond)),
+	out := Server{Address: s.Address, Type: ServerType(s.Type), Tags: s.Tags,
+		RTT:        time.Duration(s.RTT * float64(time.Millisecond)),
 		LastUpdate: time.UnixMilli(s.LastUpdate)}
 	if s.Address == "" {
 		return out, errors.New("address is missing")

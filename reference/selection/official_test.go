@@ -45,7 +45,8 @@ func sorted(servers []selection.Server) []string {
 
 // TestOfficial runs the logic tests of the Server Selection and Max Staleness specifications, if they are available.
 func TestOfficial(t *testing.T) {
-	for _, folder := range []string{"server-selection/tests/server_selection", "max-staleness/tests", "server-selection/tests/in_window"} {
+	for _, folder := range []string{"server-selection/tests/server_selection", "max-staleness/tests",
+		"server-selection/tests/in_window"} {
 		t.Run(folder, func(t *testing.T) {
 			n, folder := 0, testkit.Official(t, folder)
 			testkit.Check(t, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {

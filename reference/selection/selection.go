@@ -161,7 +161,8 @@ func (s selector) eligible(candidates []Server) []Server {
 			"at most maxStalenessSeconds %d stale; the primary is never stale", most/time.Second)
 	}
 	for i, set := range s.preference.TagSets {
-		found := s.leaves(Filter(candidates, func(v Server) bool { return HasTags(v.Tags, set) }), "with the tags of set %d", i+1)
+		found := s.leaves(Filter(candidates, func(v Server) bool { return HasTags(v.Tags, set) }),
+			"with the tags of set %d", i+1)
 		if len(found) > 0 || i == len(s.preference.TagSets)-1 {
 			return found
 		}
@@ -179,7 +180,8 @@ func (s selector) staleness(v Server) time.Duration {
 		p := all[i]
 		return v.LastUpdate.Sub(v.LastWrite) - p.LastUpdate.Sub(p.LastWrite) + s.options.HeartbeatFrequency
 	}
-	latest := slices.MaxFunc(Filter(all, OfType(RSSecondary)), func(a, b Server) int { return a.LastWrite.Compare(b.LastWrite) })
+	latest := slices.MaxFunc(Filter(all, OfType(RSSecondary)),
+		func(a, b Server) int { return a.LastWrite.Compare(b.LastWrite) })
 	return latest.LastWrite.Sub(v.LastWrite) + s.options.HeartbeatFrequency
 }
 

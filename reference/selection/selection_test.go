@@ -43,8 +43,9 @@ func drawn(text string) selection.Topology {
 	for word := range strings.FieldsSeq(rest) {
 		part := append(strings.Split(word, "/"), "", "", "")
 		number := func(i int) int { n, _ := strconv.Atoi(part[i]); return n }
-		out.Servers = append(out.Servers, selection.Server{Address: part[0], Type: selection.ServerType(part[1]), RTT: ms(number(2)),
-			Tags: tagged(part[3]), LastWrite: at(number(4)), LastUpdate: at(number(5))})
+		out.Servers = append(out.Servers,
+			selection.Server{Address: part[0], Type: selection.ServerType(part[1]), RTT: ms(number(2)),
+				Tags: tagged(part[3]), LastWrite: at(number(4)), LastUpdate: at(number(5))})
 	}
 	return out
 }
@@ -77,7 +78,8 @@ func preferred(text string) (p selection.Preference) {
 }
 
 // suitable returns the suitable servers, without a latency window.
-func suitable(t selection.Topology, p selection.Preference, deprioritized []string, o selection.Options) ([]selection.Server, error) {
+func suitable(t selection.Topology, p selection.Preference, deprioritized []string,
+	o selection.Options) ([]selection.Server, error) {
 	o.LocalThreshold = math.MaxInt64
 	return selection.Select(t, p, deprioritized, o)
 }
@@ -155,7 +157,8 @@ func TestPick(t *testing.T) {
 	}
 	// b is in four of the six ordered pairs. The other two are a and c.
 	testkit.Equal(t, "picked", picked, map[string]int{"a": 1, "b": 4, "c": 1})
-	one := selection.Pick(servers[2:], func(string) int { return 9 }, func(int) int { t.Fatal("no choice to make"); return 0 })
+	one := selection.Pick(servers[2:], func(string) int { return 9 },
+		func(int) int { t.Fatal("no choice to make"); return 0 })
 	testkit.Equal(t, "the only server", one.Address, "c")
 }
 
@@ -163,7 +166,8 @@ func TestPass(t *testing.T) {
 	testkit.PlayStories(t, "testdata/passing.txt", func(t *testing.T, s testkit.Story) string {
 		request, _, _ := strings.Cut(s.Text, "\n")
 		words := append(strings.Fields(request)[1:], "")
-		got, send := selection.Pass(selection.TopologyType(words[0]), selection.ServerType(words[1]), mode(selection.Mode(words[2])))
+		got, send := selection.Pass(selection.TopologyType(words[0]), selection.ServerType(words[1]),
+			mode(selection.Mode(words[2])))
 		if !send && got.Mode != "" {
 			t.Errorf("a preference that is not sent has mode %s", got.Mode)
 		}

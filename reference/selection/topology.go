@@ -40,7 +40,8 @@ const (
 	LoadBalancer    ServerType = "LoadBalancer"
 )
 
-var serverTypes = []ServerType{UnknownServer, PossiblePrimary, Standalone, Mongos, RSPrimary, RSSecondary, RSArbiter, RSOther,
+var serverTypes = []ServerType{UnknownServer, PossiblePrimary, Standalone, Mongos, RSPrimary, RSSecondary,
+	RSArbiter, RSOther,
 	RSGhost, LoadBalancer}
 
 // Topology is a topology description: a client's view of a deployment at one moment.

@@ -92,7 +92,8 @@ func twin(t selection.Topology, p selection.Preference, deprioritized []string, 
 	pass := func(among []selection.Server) []string {
 		return addresses(slices.DeleteFunc(slices.Clone(among), func(v selection.Server) bool { return !serves(v, among) }))
 	}
-	rest := slices.DeleteFunc(slices.Clone(t.Servers), func(v selection.Server) bool { return slices.Contains(deprioritized, v.Address) })
+	rest := slices.DeleteFunc(slices.Clone(t.Servers),
+		func(v selection.Server) bool { return slices.Contains(deprioritized, v.Address) })
 	if out := pass(rest); len(out) > 0 {
 		return out
 	}
@@ -105,13 +106,16 @@ func random(r *rand.Rand) (selection.Topology, selection.Preference, []string, s
 	some := func() tags {
 		return tagged(one("", "x:1", "x:2", "y:1", "y:2", "x:1,y:1", "x:1,y:2", "x:2,y:1", "x:2,y:2"))
 	}
-	t := selection.Topology{Type: selection.TopologyType(one("Unknown", "Single", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary",
+	t := selection.Topology{Type: selection.TopologyType(one("Unknown", "Single", "ReplicaSetNoPrimary",
+		"ReplicaSetWithPrimary",
 		"ReplicaSetWithPrimary", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "LoadBalanced"))}
 	var deprioritized []string
 	hasPrimary := false
 	for i := range 1 + r.IntN(5) {
-		s := selection.Server{Address: string(rune('a' + i)), RTT: ms(r.IntN(40)), LastWrite: at(r.IntN(200)), LastUpdate: at(200 + r.IntN(30))}
-		s.Type = selection.ServerType(one("Unknown", "PossiblePrimary", "Standalone", "Mongos", "RSPrimary", "RSPrimary", "RSSecondary",
+		s := selection.Server{Address: string(rune('a' + i)), RTT: ms(r.IntN(40)), LastWrite: at(r.IntN(200)),
+			LastUpdate: at(200 + r.IntN(30))}
+		s.Type = selection.ServerType(one("Unknown", "PossiblePrimary", "Standalone", "Mongos", "RSPrimary", "RSPrimary",
+			"RSSecondary",
 			"RSSecondary", "RSSecondary", "RSArbiter", "RSOther", "RSGhost", "LoadBalancer"))
 		if s.Type == selection.RSPrimary && (hasPrimary || t.Type == selection.ReplicaSetNoPrimary) {
 			s.Type = selection.RSSecondary
@@ -123,7 +127,8 @@ func random(r *rand.Rand) (selection.Topology, selection.Preference, []string, s
 		}
 		t.Servers = append(t.Servers, s)
 	}
-	p := selection.Preference{Mode: selection.Mode(one("", "primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"))}
+	p := selection.Preference{Mode: selection.Mode(one("", "primary", "primaryPreferred", "secondary",
+		"secondaryPreferred", "nearest"))}
 	if p.Mode != "" && p.Mode != selection.Primary {
 		for range r.IntN(3) {
 			p.TagSets = append(p.TagSets, some())

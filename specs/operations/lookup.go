@@ -33,7 +33,8 @@ func KindsWith(name string) []entities.Kind {
 
 // Argument returns an argument by name.
 func (o Operation) Argument(name string) (Argument, bool) {
-	i, found := slices.BinarySearchFunc(o.Arguments, name, func(a Argument, n string) int { return cmp.Compare(a.Name, n) })
+	i, found := slices.BinarySearchFunc(o.Arguments, name,
+		func(a Argument, n string) int { return cmp.Compare(a.Name, n) })
 	if !found {
 		return Argument{}, false
 	}

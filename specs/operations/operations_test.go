@@ -106,7 +106,8 @@ func TestModels(t *testing.T) {
 
 // String names a shape in the documentation.
 func (s Shape) String() string {
-	return [...]string{"nothing", "a value", "a root-level document", "root-level documents", "a cursor", "a collection"}[s]
+	return [...]string{"nothing", "a value", "a root-level document", "root-level documents", "a cursor",
+		"a collection"}[s]
 }
 
 // markdown returns docs/suite/operations.md, with a section for each kind.
@@ -122,7 +123,8 @@ func markdown() string {
 	for _, o := range all() {
 		if o.Kind != kind {
 			kind = o.Kind
-			fmt.Fprintf(&b, "\n## %s\n\n| operation | arguments | result | can change | specified in |\n|---|---|---|---|---|\n", kind)
+			fmt.Fprintf(&b, "\n## %s\n\n| operation | arguments | result | can change | specified in |\n|---|---|---|---|---|\n",
+				kind)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", o.Name, names(o.Arguments), o.Result, o.Effect, o.Section)
 	}

@@ -58,8 +58,10 @@ const (
 	// iterated is for operations that create a cursor (Client Side Operations Timeout, "Cursors").
 	iterated = "batchSize timeoutMode maxAwaitTimeMS "
 
-	aggregateOptions = timed + iterated + "allowDiskUse bypassDocumentValidation collation hint let readConcern readPreference writeConcern "
-	findOptions      = timed + iterated + "allowDiskUse allowPartialResults collation cursorType hint let limit max min modifiers " +
+	aggregateOptions = timed + iterated +
+		"allowDiskUse bypassDocumentValidation collation hint let readConcern readPreference writeConcern "
+	findOptions = timed + iterated +
+		"allowDiskUse allowPartialResults collation cursorType hint let limit max min modifiers " +
 		"noCursorTimeout oplogReplay projection readConcern readPreference returnKey showRecordId skip snapshot sort maxScan "
 	watchOptions = each + "batchSize collation comment fullDocument fullDocumentBeforeChange maxAwaitTimeMS " +
 		"readConcern readPreference resumeAfter showExpandedEvents startAfter startAtOperationTime "
@@ -113,8 +115,10 @@ var tables = []struct {
 		{"clientBulkWrite", Writes, RootDocument, utf + "clientBulkWrite", write + "models! let ordered verboseResults"},
 		{"close", Reads, Nothing, utf + "close", ""},
 		{"createChangeStream", Reads, NewCursor, utf + "createChangeStream", watchOptions + "pipeline!"},
-		{"dropDatabase", Anything, Nothing, "Driver Sessions, Explicit vs implicit sessions", each + "database! writeConcern"},
-		{"listDatabaseNames", Reads, Value, "Enumerating Databases, Enumerating Database Names", timed + "authorizedDatabases filter"},
+		{"dropDatabase", Anything, Nothing, "Driver Sessions, Explicit vs implicit sessions",
+			each + "database! writeConcern"},
+		{"listDatabaseNames", Reads, Value, "Enumerating Databases, Enumerating Database Names",
+			timed + "authorizedDatabases filter"},
 		{"listDatabaseObjects", Reads, RootDocuments, "Enumerating Databases, Enumerating MongoDatabase Objects", timed +
 			"authorizedDatabases filter"},
 		{"listDatabases", Reads, RootDocuments, "Enumerating Databases, Enumerating Full Database Information", timed +
@@ -137,8 +141,10 @@ var tables = []struct {
 	{entities.Collection, []row{
 		{"aggregate", Anything, RootDocuments, utf + "aggregate", aggregateOptions + "pipeline!"},
 		{"bulkWrite", Writes, RootDocument, utf + "bulkWrite", write + "requests! let ordered"},
-		{"count", Reads, Value, crud + "Read (deprecated)", timed + "filter collation hint limit readConcern readPreference skip"},
-		{"countDocuments", Reads, Value, crud + "Count API Details", timed + "filter! collation hint limit readConcern readPreference skip"},
+		{"count", Reads, Value, crud + "Read (deprecated)",
+			timed + "filter collation hint limit readConcern readPreference skip"},
+		{"countDocuments", Reads, Value, crud + "Count API Details",
+			timed + "filter! collation hint limit readConcern readPreference skip"},
 		{"createChangeStream", Reads, NewCursor, utf + "createChangeStream", watchOptions + "pipeline!"},
 		{"createFindCursor", Reads, NewCursor, utf + "createFindCursor", findOptions + "filter!"},
 		{"createIndex", Anything, Value, indexes + "Standard API", each +
@@ -147,8 +153,10 @@ var tables = []struct {
 			"storageEngine textIndexVersion unique version weights wildcardProjection writeConcern"},
 		{"createSearchIndex", Anything, Value, searchIndexes, each + "model!"},
 		{"createSearchIndexes", Anything, Value, searchIndexes, each + "models!"},
-		{"deleteMany", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", write + "filter! collation hint let"},
-		{"deleteOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", write + "filter! collation hint let"},
+		{"deleteMany", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes",
+			write + "filter! collation hint let"},
+		{"deleteOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes",
+			write + "filter! collation hint let"},
 		{"distinct", Reads, Value, crud + "Read", timed + "fieldName! filter collation hint readConcern readPreference"},
 		{"dropIndex", Anything, Nothing, indexes + "Standard API", each + "name! comment maxTimeMS rawData writeConcern"},
 		{"dropIndexes", Anything, Nothing, indexes + "Standard API", each + "comment maxTimeMS rawData writeConcern"},
@@ -171,8 +179,10 @@ var tables = []struct {
 		{"rename", Anything, Nothing, "renameCollection command", each + "to! comment dropTarget maxTimeMS writeConcern"},
 		{"replaceOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", write +
 			"filter! replacement! collation hint let sort upsert"},
-		{"updateMany", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", updateOptions + "filter! update!"},
-		{"updateOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", updateOptions + "filter! update! sort"},
+		{"updateMany", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes",
+			updateOptions + "filter! update!"},
+		{"updateOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes",
+			updateOptions + "filter! update! sort"},
 		{"updateSearchIndex", Anything, Nothing, utf + "updateSearchIndex", each + "definition! name!"},
 	}},
 	{entities.Cursor, []row{
@@ -195,11 +205,13 @@ var tables = []struct {
 			"authorizedCollections filter nameOnly"},
 		{"listCollectionObjects", Reads, RootDocuments, "Enumerating Collections, Returning a List of Collection Objects",
 			timed + iterated + "authorizedCollections filter nameOnly"},
-		{"listCollections", Reads, RootDocuments, utf + "listCollections", timed + iterated + "authorizedCollections filter nameOnly"},
+		{"listCollections", Reads, RootDocuments, utf + "listCollections",
+			timed + iterated + "authorizedCollections filter nameOnly"},
 		{"modifyCollection", Anything, RootDocument, "Collection Management; collMod command", each +
 			"collection! changeStreamPreAndPostImages comment expireAfterSeconds " +
 			"index maxTimeMS pipeline timeseries validationAction validationLevel validator viewOn writeConcern"},
-		{"runCommand", Anything, RootDocument, utf + "runCommand", each + "command! commandName readConcern readPreference writeConcern"},
+		{"runCommand", Anything, RootDocument, utf + "runCommand",
+			each + "command! commandName readConcern readPreference writeConcern"},
 		{"runCursorCommand", Anything, RootDocuments, utf + "runCursorCommand", each +
 			"batchSize command! commandName comment cursorType maxTimeMS readPreference timeoutMode"},
 	}},

@@ -131,7 +131,8 @@ func (m *mutator) rename(name string) string {
 }
 
 func (m *mutator) scalar() any {
-	all := []any{nil, true, false, json.Number("3"), json.Number("1.50"), json.Number("2.0"), "", []any{}, map[string]any{},
+	all := []any{nil, true, false, json.Number("3"), json.Number("1.50"), json.Number("2.0"), "", []any{},
+		map[string]any{},
 		map[string]any{"$$placeholder": json.Number("1")}, []any{m.word()}, map[string]any{m.word(): m.word()}, m.word()}
 	return all[m.Rand.IntN(len(all))]
 }

@@ -15,8 +15,9 @@ func Nested(root *source.Value) []Problem {
 // Options of both operations and entities ("Common Options").
 var (
 	readConcern    = key("readConcern", documentOf("readConcern", key("level", anything{})))
-	readPreference = key("readPreference", documentOf("readPreference", keys("mode", "tagSets", "maxStalenessSeconds", "hedge")...))
-	writeConcern   = key("writeConcern", documentOf("writeConcern", keys("journal", "w", "wtimeoutMS")...))
+	readPreference = key("readPreference",
+		documentOf("readPreference", keys("mode", "tagSets", "maxStalenessSeconds", "hedge")...))
+	writeConcern = key("writeConcern", documentOf("writeConcern", keys("journal", "w", "wtimeoutMS")...))
 )
 
 // sessionOptions are those of Causal Consistency, Snapshot Reads, Transactions and Client Side Operations Timeout.
@@ -33,18 +34,20 @@ var bucketOptions = documentOf("bucketOptions", append(
 )
 
 // arguments are the shapes of operations' arguments.
-var arguments = dependency{key: "arguments", sibling: "name", deep: true, otherwise: argumentsOf(), shapes: map[string]shape{
-	"createEntities":                argumentsOf(key("entities", someOf(reference("entity")))),
-	"runOnThread":                   argumentsOf(key("operation", reference("operation"))),
-	"loop":                          argumentsOf(key("operations", listOf(reference("operation")))),
-	"withTransaction":               argumentsOf(key("callback", listOf(reference("operation")))),
-	"waitForEvent":                  argumentsOf(key("event", anyEvent{})),
-	"assertEventCount":              argumentsOf(key("event", anyEvent{})),
-	"assertSessionTransactionState": argumentsOf(key("state", oneOf("none", "starting", "in_progress", "committed", "aborted"))),
-	"assertTopologyType":            argumentsOf(key("topologyType", topologyType)),
-	"bulkWrite":                     argumentsOf(writeModels("bulkWrite")),
-	"clientBulkWrite":               argumentsOf(writeModels("clientBulkWrite")),
-}}
+var arguments = dependency{key: "arguments", sibling: "name", deep: true, otherwise: argumentsOf(),
+	shapes: map[string]shape{
+		"createEntities":   argumentsOf(key("entities", someOf(reference("entity")))),
+		"runOnThread":      argumentsOf(key("operation", reference("operation"))),
+		"loop":             argumentsOf(key("operations", listOf(reference("operation")))),
+		"withTransaction":  argumentsOf(key("callback", listOf(reference("operation")))),
+		"waitForEvent":     argumentsOf(key("event", anyEvent{})),
+		"assertEventCount": argumentsOf(key("event", anyEvent{})),
+		"assertSessionTransactionState": argumentsOf(key("state",
+			oneOf("none", "starting", "in_progress", "committed", "aborted"))),
+		"assertTopologyType": argumentsOf(key("topologyType", topologyType)),
+		"bulkWrite":          argumentsOf(writeModels("bulkWrite")),
+		"clientBulkWrite":    argumentsOf(writeModels("clientBulkWrite")),
+	}}
 
 func argumentsOf(keys ...field) object {
 	return objectOf("", append(keys, readConcern, readPreference, writeConcern)...).with(anything{})

@@ -32,9 +32,11 @@ func compare(t *testing.T, o *oracle, minor int, raw any, name string) {
 	t.Helper()
 	root, valid := valueOf(raw), o.valid(t, minor, raw)
 	derived := verdict(t, minor, root)
-	if problems := explain(walk{declared: minor, granted: minor}, root); valid != derived || valid != (len(problems) == 0) {
+	if problems := explain(walk{declared: minor, granted: minor}, root); valid != derived ||
+		valid != (len(problems) == 0) {
 		text, _ := json.Marshal(raw)
-		t.Errorf("%s at 1.%d: valid officially: %v, as derived: %v, by the walk: %v\n%.2000s", name, minor, valid, derived, problems, text)
+		t.Errorf("%s at 1.%d: valid officially: %v, as derived: %v, by the walk: %v\n%.2000s", name, minor, valid, derived,
+			problems, text)
 	}
 }
 

@@ -30,7 +30,8 @@ func entries(t testing.TB) (all []entry) {
 		default:
 			e := &all[len(all)-1]
 			name, value, _ := strings.Cut(line[2:], " ")
-			field := map[string]*string{"in": &e.places, "beside": &e.with, "count": &e.count, "keys": &e.keys, "apart": &e.apart}[name]
+			field := map[string]*string{"in": &e.places, "beside": &e.with, "count": &e.count, "keys": &e.keys,
+				"apart": &e.apart}[name]
 			*field = strings.TrimSpace(*field + " " + strings.NewReplacer(short...).Replace(value))
 		}
 	}
@@ -221,7 +222,8 @@ func (tb *table) fill(e entry) {
 		if from > since {
 			tb.add(e, places[0], what+" is new", from, object, "", "", "")
 			tb.add(e, places[0], what+" is too new", from-1, object, below, key,
-				fmt.Sprintf("%q requires schemaVersion %s; this file declares %s", what, versionString(from), versionString(from-1)))
+				fmt.Sprintf("%q requires schemaVersion %s; this file declares %s", what, versionString(from),
+					versionString(from-1)))
 		}
 	}
 	var names []string
@@ -278,7 +280,8 @@ func (tb *table) fill(e entry) {
 	}
 	for _, place := range places {
 		unknown := "zz9: 1"
-		tb.add(e, place, "an unknown key of "+place, newest, tb.object(e, unknown), ".zz9", ".zz9", "unknown key in "+e.title+choices)
+		tb.add(e, place, "an unknown key of "+place, newest, tb.object(e, unknown), ".zz9", ".zz9",
+			"unknown key in "+e.title+choices)
 	}
 	apart := strings.Fields(e.apart)
 	for i, a := range keys {

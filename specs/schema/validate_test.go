@@ -146,7 +146,8 @@ func TestSchemaDecides(t *testing.T) {
 // Errors of the schema lead to the value that the walk objects to, or to one around it.
 func TestLocated(t *testing.T) {
 	numeric := row{reason: "a key that looks like an index", version: Newest,
-		file: inTest("operations: []") + "createEntities: [{client: {id: c, autoEncryptOpts: {keyVaultNamespace: n, kmsProviders: {}, schemaMap: {'0': 1}}}}]",
+		file: inTest("operations: []") +
+			"createEntities: [{client: {id: c, autoEncryptOpts: {keyVaultNamespace: n, kmsProviders: {}, schemaMap: {'0': 1}}}}]",
 		want: "7:1: createEntities[0].client.autoEncryptOpts.schemaMap.0: must be an object"}
 	for _, r := range append(tableRows(t), numeric) {
 		minor, err := minorOf(r.version)

@@ -27,7 +27,8 @@ func Versions() []string {
 // Version" has one schema for each minor version; but a patch of Newest is newer than Newest ("Test Runner Support").
 func minorOf(version string) (int, error) {
 	if !isVersion.MatchString(version) {
-		return 0, fmt.Errorf("schemaVersion %q is not a version: two or three numbers joined by dots, such as %q", version, Newest)
+		return 0, fmt.Errorf("schemaVersion %q is not a version: two or three numbers joined by dots, such as %q",
+			version, Newest)
 	}
 	parts := strings.Split(version, ".")
 	number := func(s string) int {

@@ -20,7 +20,8 @@ func TestBSON(t *testing.T) {
 		if errors.As(err, &e) {
 			return "malformed at " + strings.TrimPrefix(err.Error(), "f:")
 		}
-		if err != nil || value.Validate() != nil || v.Kind == Document && v.ExtendedScalar() == (value.Type == bson.TypeEmbeddedDocument) {
+		if err != nil || value.Validate() != nil || v.Kind == Document &&
+			v.ExtendedScalar() == (value.Type == bson.TypeEmbeddedDocument) {
 			t.Errorf("%v, %v, ExtendedScalar is %v", err, value.Validate(), v.ExtendedScalar())
 		}
 		return value.String()
@@ -30,7 +31,8 @@ func TestBSON(t *testing.T) {
 func TestRaw(t *testing.T) {
 	var absent *Value
 	raw, noRaw := absent.Raw()
-	if value, err := absent.BSON(); raw != nil || value.Value != nil || noRaw != nil || err != nil || absent.JSON() != "null" {
+	if value, err := absent.BSON(); raw != nil || value.Value != nil || noRaw != nil || err != nil ||
+		absent.JSON() != "null" {
 		t.Errorf("a nil value returns %v, %v, %v, %v, %v", raw, noRaw, value, err, absent.JSON())
 	}
 	v, _ := ParseYAML("f", []byte("{a: {b: 1}, c: 11}"))

@@ -15,17 +15,19 @@ var wrappers = map[string]wrapper{
 	"$numberLong": {bson.TypeInt64, "a string with an integer of 64 bits", regexp.MustCompile(`^"-?[0-9]+"$`)},
 	"$numberDouble": {bson.TypeDouble, "a string with a number, Infinity, -Infinity or NaN",
 		regexp.MustCompile(`^"(-?Infinity|NaN|[-+.eE0-9]+)"$`)},
-	"$numberDecimal":     {bson.TypeDecimal128, "a string with a decimal number of up to 34 digits", nil},
-	"$binary":            {bson.TypeBinary, "{base64: a string with padding, subType: one or two hexadecimal digits}", binary},
+	"$numberDecimal": {bson.TypeDecimal128, "a string with a decimal number of up to 34 digits", nil},
+	"$binary": {bson.TypeBinary, "{base64: a string with padding, subType: one or two hexadecimal digits}",
+		binary},
 	"$uuid":              {bson.TypeBinary, "a string such as 73ffd264-44b3-4c69-90e8-e7d1dfc035d4", nil},
 	"$code":              {bson.TypeJavaScript, "a string, and $scope a document", nil},
 	"$timestamp":         {bson.TypeTimestamp, "{t: seconds, i: ordinal}, both whole numbers below 2^32", nil},
 	"$regularExpression": {bson.TypeRegex, "{pattern: a string, options: a string}, without zero bytes", noZero},
 	"$dbPointer":         {bson.TypeDBPointer, "{$ref: a string, $id: an ObjectId}", nil},
-	"$date":              {bson.TypeDateTime, "an RFC 3339 date, with at most milliseconds, or {$numberLong: milliseconds}", date},
-	"$minKey":            {bson.TypeMinKey, "1", nil},
-	"$maxKey":            {bson.TypeMaxKey, "1", nil},
-	"$undefined":         {bson.TypeUndefined, "true", nil},
+	"$date": {bson.TypeDateTime,
+		"an RFC 3339 date, with at most milliseconds, or {$numberLong: milliseconds}", date},
+	"$minKey":    {bson.TypeMinKey, "1", nil},
+	"$maxKey":    {bson.TypeMaxKey, "1", nil},
+	"$undefined": {bson.TypeUndefined, "true", nil},
 }
 
 // wrapper describes a type wrapper.
@@ -73,7 +75,8 @@ func (v *Value) extended(key string, w wrapper) (bson.RawValue, error) {
 		if content.Kind == Array || content.Kind == Document {
 			got = "a value of type " + content.Kind.String()
 		}
-		return bson.RawValue{}, errorAt(content.Position, "malformed Extended JSON: %s requires %s, got %s", key, w.needs, got)
+		return bson.RawValue{}, errorAt(content.Position, "malformed Extended JSON: %s requires %s, got %s", key,
+			w.needs, got)
 	}
 	return document.V, nil
 }

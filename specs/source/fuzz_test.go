@@ -111,7 +111,8 @@ func FuzzJSON(f *testing.F) {
 // Canonical Extended JSON written by package bson parses to the original value.
 func FuzzRoundTrip(f *testing.F) {
 	for _, v := range []any{int32(1), int64(1) << 40, 1.5, "s", true, nil, bson.NewObjectID(), bson.DateTime(-1),
-		bson.Regex{Pattern: "a", Options: "i"}, bson.Timestamp{T: 1, I: 2}, bson.MinKey{}, bson.MaxKey{}, bson.NewDecimal128(1, 2),
+		bson.Regex{Pattern: "a", Options: "i"}, bson.Timestamp{T: 1,
+			I: 2}, bson.MinKey{}, bson.MaxKey{}, bson.NewDecimal128(1, 2),
 		bson.Binary{Subtype: 4, Data: make([]byte, 16)}, bson.A{1, bson.D{{Key: "$gt", Value: 1}}},
 		bson.CodeWithScope{Code: "c", Scope: bson.D{}}} {
 		d, err := bson.Marshal(bson.D{{Key: "v", Value: v}})

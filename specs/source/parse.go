@@ -53,7 +53,8 @@ func (l limits) parse(file string, data []byte, nodes func(limits, string, []byt
 // text checks size and encoding and removes a byte order mark.
 func (l limits) text(file string, data []byte) ([]byte, error) {
 	if len(data) > l.bytes {
-		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, "the file is larger than the limit of %d bytes", l.bytes)
+		return nil, errorAt(Position{File: file, Line: 1, Column: 1},
+			"the file is larger than the limit of %d bytes", l.bytes)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if utf8.Valid(data) {

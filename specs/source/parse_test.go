@@ -34,7 +34,8 @@ func show(v *Value) string {
 func readCase(in string) (parse func(string, []byte) (*Value, error), file []byte) {
 	format, text, _ := strings.Cut(in, " ")
 	text = strings.NewReplacer("⏎", "\n", "⇥", "\t", "␍", "\r", "<BOM>", "\ufeff").Replace(text)
-	return map[string]func(string, []byte) (*Value, error){"yaml": ParseYAML, "json": ParseJSON, "either": Parse}[format], []byte(text)
+	return map[string]func(string, []byte) (*Value, error){"yaml": ParseYAML, "json": ParseJSON, "either": Parse}[format],
+		[]byte(text)
 }
 
 func Equal(a, b *Value) bool {
@@ -63,12 +64,15 @@ func TestPositions(t *testing.T) {
 	}{
 		{"YAML counts characters, not bytes", "{é: 1, b: 2}", ParseYAML, []string{"b"}, "1:8", "1:11"},
 		{"JSON counts characters, not bytes", `{"é": 1, "b": 2}`, ParseJSON, []string{"b"}, "1:10", "1:15"},
-		{"the line breaks of YAML 1.1 are characters", "{\"\u0085\u2028\": 1, b: 2}", ParseYAML, []string{"b"}, "1:11", "1:14"},
-		{"quotes can have any character but control characters", "{'\uffff\x7f': 1, b: 2}", ParseYAML, []string{"b"}, "1:11", "1:14"},
+		{"the line breaks of YAML 1.1 are characters", "{\"\u0085\u2028\": 1, b: 2}", ParseYAML, []string{"b"},
+			"1:11", "1:14"},
+		{"quotes can have any character but control characters", "{'\uffff\x7f': 1, b: 2}", ParseYAML, []string{"b"},
+			"1:11", "1:14"},
 		{"YAML blocks", "a:\n  b: 1\n", ParseYAML, []string{"a", "b"}, "2:3", "2:6"},
 		{"JSON over lines", "{\n  \"a\": {\n    \"b\": 1\n  }\n}", ParseJSON, []string{"a", "b"}, "3:5", "3:10"},
 		{"a scalar alias has its own position", "a: &x 1\nb: *x", ParseYAML, []string{"b"}, "2:1", "2:4"},
-		{"values in an aliased collection keep their positions", "a: &x {c: 1}\nb: *x", ParseYAML, []string{"b", "c"}, "1:8", "1:11"},
+		{"values in an aliased collection keep their positions", "a: &x {c: 1}\nb: *x", ParseYAML, []string{"b", "c"},
+			"1:8", "1:11"},
 		{"merged fields keep their positions", "a: &x {c: 1}\nb: {<<: *x}", ParseYAML, []string{"b", "c"}, "1:8", "1:11"},
 	} {
 		v, err := tt.parse("f", []byte(tt.in))
@@ -138,7 +142,8 @@ func TestLimits(t *testing.T) {
 		{"one node too many", "[1,2,3,4]", "values"},
 		{"one level too deep", "[[[1]]]", "nested"},
 	} {
-		for name, nodes := range map[string]func(limits, string, []byte) (*node, error){"YAML": yamlNodes, "JSON": jsonNodes} {
+		for name, nodes := range map[string]func(limits, string, []byte) (*node, error){"YAML": yamlNodes,
+			"JSON": jsonNodes} {
 			_, err := small.parse("f", []byte(tt.in), nodes)
 			e := &Error{}
 			if errors.As(err, &e); !strings.Contains(e.Message, tt.want) || (err != nil) != (tt.want != "") || err != nil &&

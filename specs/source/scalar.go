@@ -96,7 +96,8 @@ func (p *parser) quoted(n *node, indent int) {
 		case c == 0:
 			p.fail(start, "the closing quote of this string is missing")
 			return
-		case c == quote && quote == '\'' && p.char(1) == '\'', c == '\\' && quote == '"' && p.char(1) != '\n' && p.char(1) != 0:
+		case c == quote && quote == '\'' && p.char(1) == '\'', c == '\\' && quote == '"' && p.char(1) != '\n' &&
+			p.char(1) != 0:
 			p.at++
 		case c == quote:
 			text := p.text[start+1 : p.at]
@@ -123,7 +124,8 @@ func (p *parser) quoted(n *node, indent int) {
 }
 
 // escapes are the characters after a backslash (YAML 1.2.2, 5.7). They include those of JSON.
-var escapes = map[byte]string{'0': "\x00", 'a': "\a", 'b': "\b", 't': "\t", '\t': "\t", 'n': "\n", 'v': "\v", 'f': "\f", 'r': "\r",
+var escapes = map[byte]string{'0': "\x00", 'a': "\a", 'b': "\b", 't': "\t", '\t': "\t", 'n': "\n", 'v': "\v",
+	'f': "\f", 'r': "\r",
 	'e': "\x1b", ' ': " ", '"': `"`, '/': "/", '\\': `\`, 'N': "\u0085", '_': "\u00a0", 'L': "\u2028", 'P': "\u2029"}
 
 // unquote returns the value of the text at an offset, between double quotes.

@@ -84,7 +84,8 @@ func (h host) Merge(m pipeline.Merge, docs []bson.D) error {
 	s.View(func(tx *store.Tx) {
 		c := tx.Collection(m.DB, m.Coll)
 		identifies := func(x *store.Index) bool {
-			return x.Unique && x.Partial == nil && len(x.Key) == len(m.On) && !slices.ContainsFunc(x.Key, func(k bson.E) bool { return !slices.Contains(m.On, k.Key) })
+			return x.Unique && x.Partial == nil && len(x.Key) == len(m.On) &&
+				!slices.ContainsFunc(x.Key, func(k bson.E) bool { return !slices.Contains(m.On, k.Key) })
 		}
 		if !slices.Equal(m.On, []string{"_id"}) && (c == nil || !slices.ContainsFunc(c.Indexes, identifies)) {
 			missing = fault.Errorf(51183, "Cannot find index to verify that join fields will be unique")
@@ -169,7 +170,8 @@ func aggregate(s *call, a *args) action {
 	g.list = list
 	a.Refuse(!ok, fault.TypeMismatch, "'pipeline' option must be specified as an array")
 	explains := a.flag("explain")
-	a.Refuse(!a.has("cursor") && !explains, fault.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	a.Refuse(!a.has("cursor") && !explains, fault.FailedToParse,
+		"The 'cursor' option is required, except for aggregate with the explain argument")
 	_, ok = a.any("cursor").(bson.D)
 	a.Refuse(!ok && a.any("cursor") != nil, fault.TypeMismatch, "cursor field must be missing or an object")
 	c := a.part("cursor")
@@ -226,7 +228,8 @@ func (g *aggregation) results(p *pipeline.Pipeline) ([]bson.Raw, error) {
 			raws[i] = value.Encode(doc)
 		}
 		if n := len(raws[i]); n == 0 || n > store.MaxDocument {
-			return nil, fault.Errorf(fault.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", n)
+			return nil, fault.Errorf(fault.BSONObjectTooLarge,
+				"BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", n)
 		}
 	}
 	return raws, nil
@@ -275,7 +278,8 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 	f.Refuse(database && len(g.list) == 0, fault.InvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline.")
 	if len(g.list) > 0 {
 		first := g.list[0].(bson.D)[0].Key
-		f.Refuse(database && !independent, fault.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", first)
+		f.Refuse(database && !independent, fault.InvalidNamespace,
+			"{aggregate: 1} is not valid for '%s'; a collection is required.", first)
 		f.Refuse(!database && independent, fault.InvalidNamespace, "'%s' can only be run with {aggregate: 1}", first)
 	}
 	f.Refuse(p.Source == "$currentOp" && s.req.DB != "admin", fault.InvalidNamespace,
@@ -287,9 +291,11 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 func mapReduce(s *call, a *args) action {
 	a.flag("verbose")
 	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
-	name, m := a.name(), &mapReducer{stopped: s.Stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}
+	name, m := a.name(), &mapReducer{stopped: s.Stopped, mapper: a.function("map"), reducer: a.function("reduce"),
+		byKey: map[string]int{}}
 	if out, ok := a.any("out").(bson.D); !ok || len(out) != 1 || out[0].Key != "inline" {
-		a.Fail(fault.NotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out")))
+		a.Fail(fault.NotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment",
+			value.Text(a.any("out")))
 	}
 	f := a.filter("query", s.options(nil, query.Collation{}))
 	return func() (bson.D, error) {

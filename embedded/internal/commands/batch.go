@@ -48,7 +48,8 @@ const (
 // newBatch parses the common fields of write command.
 func newBatch(s *call, a *args) *batch {
 	b := &batch{s: s, ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
-	a.Refuse(a.has("stmtId") && a.has("stmtIds"), fault.InvalidOptions, "May not specify both stmtId and stmtIds in write command")
+	a.Refuse(a.has("stmtId") && a.has("stmtIds"), fault.InvalidOptions,
+		"May not specify both stmtId and stmtIds in write command")
 	if a.has("ordered") {
 		b.ordered = a.flag("ordered")
 	}
@@ -327,7 +328,8 @@ func (b *batch) store(tx *store.Tx, inserts ...*write) error {
 		return err
 	}
 	if c.Capped && b.s.InTransaction() && !b.s.old() {
-		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", c.NS())
+		return fault.Errorf(fault.OperationNotSupportedInTransaction,
+			"Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", c.NS())
 	}
 	if c.Capped && len(inserts) > 1 {
 		return errors.New("documents of a capped collection are stored one by one")
@@ -380,7 +382,8 @@ func storable(req *Request, doc bson.D, raw bson.Raw) error {
 				"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key)
 		}
 	case bson.A, bson.Regex, bson.Undefined:
-		p.Fail(fault.BadValue, "can't use %s for _id", map[string]string{"array": "an array", "regex": "a regex", "undefined": "a undefined"}[value.TypeName(id)])
+		p.Fail(fault.BadValue, "can't use %s for _id",
+			map[string]string{"array": "an array", "regex": "a regex", "undefined": "a undefined"}[value.TypeName(id)])
 	}
 	if wire(req) < wire50 {
 		for _, e := range doc {

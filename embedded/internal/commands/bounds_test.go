@@ -32,13 +32,16 @@ func TestMemoryIsLimited(t *testing.T) {
 		{"copies of a document", pipeline(`{"$set":{"x":[` + field + strings.Repeat(","+field, 1024) + `]}}`), 146},
 		{"a field that every stage doubles", pipeline(doubled), 10334},
 		{"a product of unwound arrays", pipeline(unwound), 292},
-		{"a string that a script doubles", where(`[` + strings.Repeat("1,", 60) + `1].forEach(x => { s = s + s; }); return true;`), 139},
-		{"a field that every stage of an update doubles", `{"update":"c","updates":[{"q":{},"u":[` + strings.TrimSuffix(doubled, ",") + `]}]}`, 10334},
+		{"a string that a script doubles",
+			where(`[` + strings.Repeat("1,", 60) + `1].forEach(x => { s = s + s; }); return true;`), 139},
+		{"a field that every stage of an update doubles",
+			`{"update":"c","updates":[{"q":{},"u":[` + strings.TrimSuffix(doubled, ",") + `]}]}`, 10334},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			b := replicaSet(t)
 			wide := strings.Repeat(`"f":1,`, 1<<12)
-			b.must(`{"insert":"c","documents":[{"_id":1,"a":"` + strings.Repeat("x", 1<<16) + `","wide":{` + wide + `"a":1}}]}`) // close to the limits
+			// close to the limits
+			b.must(`{"insert":"c","documents":[{"_id":1,"a":"` + strings.Repeat("x", 1<<16) + `","wide":{` + wide + `"a":1}}]}`)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			code := b.code(row.command)

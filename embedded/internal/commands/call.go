@@ -134,7 +134,8 @@ func (s *call) opTime(failed bool) bson.D {
 func ShardFailure(host string, e *fault.Error) (bson.D, error) {
 	code := bson.D{{Key: "code", Value: e.Code}, {Key: "codeName", Value: fault.Name(e.Code)}}
 	raw := slices.Concat(bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: e.Message}}, code, e.Extra)
-	return append(bson.D{{Key: "raw", Value: bson.D{{Key: host, Value: raw}}}}, code...), &fault.Error{Message: e.Message, Extra: e.Extra}
+	return append(bson.D{{Key: "raw", Value: bson.D{{Key: host, Value: raw}}}}, code...),
+		&fault.Error{Message: e.Message, Extra: e.Extra}
 }
 
 // onShard wraps the reply of a shard as a mongos does.

@@ -21,20 +21,23 @@ func clusteredIndex(req *Request, a *args) bson.D {
 		return nil
 	}
 	c := a.part("clusteredIndex")
-	a.Refuse(c.doc == nil, fault.TypeMismatch, "BSON field 'create.clusteredIndex' is the wrong type '%s', expected type 'object'",
+	a.Refuse(c.doc == nil, fault.TypeMismatch,
+		"BSON field 'create.clusteredIndex' is the wrong type '%s', expected type 'object'",
 		value.TypeName(a.any("clusteredIndex")))
 	a.Note(checkFields(req, c.of, c.of, c.doc))
 	key, name := c.document("key"), cmp.Or(c.str("name"), "_id_")
 	c.Refuse(!c.flag("unique"), 5979700, "The clusteredIndex option requires unique: true to be specified")
 	c.Refuse(!value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}), fault.InvalidIndexSpecificationOption,
 		"The clusteredIndex option is only supported for key: {_id: 1}")
-	return bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: key}, {Key: "name", Value: name}, {Key: "unique", Value: true}}
+	return bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: key}, {Key: "name", Value: name},
+		{Key: "unique", Value: true}}
 }
 
 // enableSharding only checks its argument: every database can be sharded.
 func enableSharding(_ *call, a *args) action {
 	name := a.str("enableSharding")
-	a.Refuse(name == "" || strings.ContainsAny(name, ". $/\\"), fault.InvalidNamespace, "invalid db name specified: %s", name)
+	a.Refuse(name == "" || strings.ContainsAny(name, ". $/\\"), fault.InvalidNamespace,
+		"invalid db name specified: %s", name)
 	return func() (bson.D, error) { return bson.D{}, nil }
 }
 
@@ -97,12 +100,14 @@ func createCommand(s *call, a *args) action {
 		"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
 	a.Refuse(a.flag("temp"), fault.InvalidOptions, "the 'temp' field is an invalid option")
 	a.Refuse(a.has("viewOn") && c.ViewOn == "", fault.BadValue, "'viewOn' cannot be empty")
-	a.Refuse(c.ViewOn == "" && a.has("pipeline"), fault.InvalidOptions, "'pipeline' requires 'viewOn' to also be specified")
+	a.Refuse(c.ViewOn == "" && a.has("pipeline"), fault.InvalidOptions,
+		"'pipeline' requires 'viewOn' to also be specified")
 	a.timeSeries(c)
 	expires := a.has("expireAfterSeconds") && !c.TimeSeries && !c.Clustered()
 	a.Refuse(expires && wire(s.req) >= wire60, fault.InvalidOptions,
 		"'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
-	a.Refuse(expires && wire(s.req) >= wire50, fault.InvalidOptions, "'expireAfterSeconds' is only supported on time-series collections")
+	a.Refuse(expires && wire(s.req) >= wire50, fault.InvalidOptions,
+		"'expireAfterSeconds' is only supported on time-series collections")
 	a.Refuse(value.IsNumber(a.any("expireAfterSeconds")) && a.number("expireAfterSeconds", 0) < 0, fault.InvalidOptions,
 		"TTL index 'expireAfterSeconds' option cannot be less than 0")
 	if id := a.part("idIndex"); id.doc != nil {
@@ -119,8 +124,10 @@ func createCommand(s *call, a *args) action {
 		var err error
 		c.Pipeline, err = pipeline.Compile(a.array("pipeline"), query.Options{Wire: wire(s.req)})
 		a.Note(err)
-		a.Refuse(err == nil && c.Pipeline.Writes != "", fault.OptionNotSupportedOnView, "%s cannot be used in a view definition", c.Pipeline.Writes)
-		a.Refuse(err == nil && c.Pipeline.Source == "$changeStream", fault.OptionNotSupportedOnView, "$changeStream cannot be used in a view definition")
+		a.Refuse(err == nil && c.Pipeline.Writes != "", fault.OptionNotSupportedOnView,
+			"%s cannot be used in a view definition", c.Pipeline.Writes)
+		a.Refuse(err == nil && c.Pipeline.Source == "$changeStream", fault.OptionNotSupportedOnView,
+			"$changeStream cannot be used in a view definition")
 		c.Indexes = nil
 		if a.any("pipeline") == nil {
 			c.Options = value.Set(c.Options, "pipeline", bson.A{})
@@ -129,7 +136,8 @@ func createCommand(s *call, a *args) action {
 	if a.has("validator") {
 		c.Validator = a.filter("validator", query.Options{Wire: wire(s.req)})
 	}
-	reply := value.AddIf(bson.D{}, a.has("autoIndexId") && !mongos(s.req), "note", "The autoIndexId option is deprecated and will be removed in a future release")
+	reply := value.AddIf(bson.D{}, a.has("autoIndexId") && !mongos(s.req), "note",
+		"The autoIndexId option is deprecated and will be removed in a future release")
 	return func() (bson.D, error) { return reply, s.Update(func(tx *store.Tx) error { return s.create(tx, c) }) }
 }
 
@@ -142,31 +150,37 @@ func (a *args) timeSeries(c *store.Collection) {
 		switch e.Key {
 		case "timeseries", "storageEngine", "indexOptionDefaults", "collation", "expireAfterSeconds":
 		default:
-			a.Refuse(!generic[e.Key] && !(e.Key == "capped" && !c.Capped), fault.InvalidOptions, "%s: 'timeseries' is not allowed with '%s'", c.NS(), e.Key)
+			a.Refuse(!generic[e.Key] && !(e.Key == "capped" && !c.Capped), fault.InvalidOptions,
+				"%s: 'timeseries' is not allowed with '%s'", c.NS(), e.Key)
 		}
 	}
 	ts := a.part("timeseries")
 	for _, key := range []string{"timeField", "metaField"} {
-		a.Refuse(strings.Contains(ts.str(key), "."), fault.InvalidOptions, "%s: '%s' must be a top-level field and not contain a '.'", c.NS(), key)
+		a.Refuse(strings.Contains(ts.str(key), "."), fault.InvalidOptions,
+			"%s: '%s' must be a top-level field and not contain a '.'", c.NS(), key)
 	}
 	a.Refuse(ts.str("metaField") == "_id", fault.InvalidOptions, "'metaField' cannot be \"_id\"")
-	a.Refuse(ts.str("metaField") == ts.str("timeField"), fault.InvalidOptions, "'metaField' cannot be the same as 'timeField'")
+	a.Refuse(ts.str("metaField") == ts.str("timeField"), fault.InvalidOptions,
+		"'metaField' cannot be the same as 'timeField'")
 }
 
 // create creates a collection.
 func (s *call) create(tx *store.Tx, c *store.Collection) error {
 	old := tx.Collection(c.DB, c.Name)
-	known := slices.ContainsFunc([]string{"system.js", "system.profile", "system.views", "system.users", "system.version", "system.roles", "system.buckets."},
+	known := slices.ContainsFunc([]string{"system.js", "system.profile", "system.views", "system.users", "system.version",
+		"system.roles", "system.buckets."},
 		func(name string) bool { return strings.HasPrefix(c.Name, name) })
 	switch {
 	case strings.HasPrefix(c.Name, "system.") && !known && !s.old():
 		return fault.Errorf(fault.InvalidNamespace, "Invalid system namespace: %s", c.NS())
 	case old == nil:
 		return tx.Create(c)
-	case mongos(s.req) && value.Equal(old.Options, c.Options) && !s.InTransaction() && !(c.TimeSeries && wire(s.req) == wire50):
+	case mongos(s.req) && value.Equal(old.Options, c.Options) && !s.InTransaction() &&
+		!(c.TimeSeries && wire(s.req) == wire50):
 		return nil // on a mongos, create is idempotent
 	case mongos(s.req) && c.TimeSeries && old.Definition() != nil && wire(s.req) == wire50 && !s.InTransaction():
-		return fault.Errorf(fault.NamespaceExists, "ns: %s already exists with different options: %s", c.NS(), value.Text(old.Definition()))
+		return fault.Errorf(fault.NamespaceExists, "ns: %s already exists with different options: %s", c.NS(),
+			value.Text(old.Definition()))
 	case wire(s.req) >= 14:
 		return fault.Errorf(fault.NamespaceExists, "Collection %s already exists.", c.NS())
 	case c.IsView() && !s.old():

@@ -52,11 +52,14 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 		return nil, err
 	}
 	a := &args{of: "$changeStream", doc: doc, First: new(fault.First)}
-	st := &stream{d: s.d, wire: wire(s.req), db: s.req.DB, coll: g.name, fullDocument: a.enum("fullDocument", "default", "updateLookup", "whenAvailable", "required"),
-		before: a.enum("fullDocumentBeforeChange", "off", "whenAvailable", "required"), expanded: a.flag("showExpandedEvents")}
+	st := &stream{d: s.d, wire: wire(s.req), db: s.req.DB, coll: g.name,
+		fullDocument: a.enum("fullDocument", "default", "updateLookup", "whenAvailable", "required"),
+		before: a.enum("fullDocumentBeforeChange", "off", "whenAvailable",
+			"required"), expanded: a.flag("showExpandedEvents")}
 	switch all := a.flag("allChangesForCluster"); {
 	case all && (g.name != "" || st.db != "admin"):
-		a.Fail(fault.IllegalOperation, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
+		a.Fail(fault.IllegalOperation,
+			"A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
 	case all:
 		st.db = ""
 	case internalDB(st.db):
@@ -67,7 +70,8 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 	list := g.list[1:]
 	for _, item := range list {
 		name := item.(bson.D)[0].Key
-		a.Refuse(name != "$match" && !pipeline.Transforms(name), fault.IllegalOperation, "%s is not permitted in a $changeStream pipeline", name)
+		a.Refuse(name != "$match" && !pipeline.Transforms(name), fault.IllegalOperation,
+			"%s is not permitted in a $changeStream pipeline", name)
 	}
 	var err error
 	st.pipeline, err = pipeline.Compile(list, g.opts)
@@ -88,7 +92,8 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 // enum returns a string that is empty or one of these values.
 func (a *args) enum(key string, values ...string) string {
 	v := a.str(key)
-	a.Refuse(v != "" && !slices.Contains(values, v), fault.BadValue, "Enumeration value '%s' for field '%s.%s' is not a valid value.", v, a.of, key)
+	a.Refuse(v != "" && !slices.Contains(values, v), fault.BadValue,
+		"Enumeration value '%s' for field '%s.%s' is not a valid value.", v, a.of, key)
 	return v
 }
 
@@ -98,7 +103,8 @@ func internalDB(name string) bool { return name == "admin" || name == "config" |
 // start finds the position in the oplog at which a stream begins.
 func (st *stream) start(o *args) error {
 	log := st.d.History()
-	options := slices.DeleteFunc([]string{"resumeAfter", "startAfter", "startAtOperationTime"}, func(k string) bool { return !o.has(k) })
+	options := slices.DeleteFunc([]string{"resumeAfter", "startAfter", "startAtOperationTime"},
+		func(k string) bool { return !o.has(k) })
 	switch {
 	case len(options) > 1:
 		return fault.Errorf(40674, "Only one type of resume option is allowed, but multiple were found.")
@@ -130,7 +136,8 @@ func (st *stream) start(o *args) error {
 }
 
 func historyLost() error {
-	return fault.Errorf(fault.ChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
+	return fault.Errorf(fault.ChangeStreamHistoryLost,
+		"Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
 }
 
 // resume finds the position after the event with the resume token in an option. The caller has set the time.
@@ -139,7 +146,8 @@ func (st *stream) resume(log *store.History, option, text string) error {
 	for seq := log.Seek(ts); ; seq++ {
 		e, ok := log.At(seq)
 		if !ok || e.TS != ts {
-			return fault.Errorf(fault.ChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s", value.Text(bson.D{{Key: "_data", Value: text}}))
+			return fault.Errorf(fault.ChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s",
+				value.Text(bson.D{{Key: "_data", Value: text}}))
 		}
 		event := tokenOf(e, false)
 		switch {
@@ -152,7 +160,8 @@ func (st *stream) resume(log *store.History, option, text string) error {
 		case tokenOf(e, true).String() != text:
 			continue
 		case option == "resumeAfter":
-			return fault.Errorf(fault.InvalidResumeToken, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
+			return fault.Errorf(fault.InvalidResumeToken,
+				"Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
 		}
 		st.token, st.next = tokenOf(e, true), seq+1
 		return nil
@@ -221,7 +230,8 @@ func (st *stream) watches(e *store.Entry) bool {
 
 // invalidates reports whether an entry invalidates the stream.
 func (st *stream) invalidates(e *store.Entry) bool {
-	ends := (e.Kind == store.Drop || e.Kind == store.Rename) && st.coll != "" || e.Kind == store.DropDatabase && st.db != ""
+	ends := (e.Kind == store.Drop || e.Kind == store.Rename) && st.coll != "" || e.Kind == store.DropDatabase &&
+		st.db != ""
 	return ends && st.watches(e)
 }
 
@@ -246,11 +256,13 @@ func (st *stream) add(e *store.Entry, invalidate bool) error {
 	id := value.Get(doc, "_id")
 	for _, doc := range out {
 		if newID := value.Get(doc, "_id"); !value.Equal(newID, id) {
-			return nonResumable(fault.ChangeStreamFatalError, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s", value.Text(bson.D{{Key: "_id", Value: id}}), value.Text(bson.D{{Key: "_id", Value: newID}}))
+			return nonResumable(fault.ChangeStreamFatalError,
+				"Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s", value.Text(bson.D{{Key: "_id", Value: id}}), value.Text(bson.D{{Key: "_id", Value: newID}}))
 		}
 		raw := value.Encode(doc)
 		if len(raw) > maxEvent {
-			return nonResumable(fault.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", len(raw), len(raw), maxEvent)
+			return nonResumable(fault.BSONObjectTooLarge,
+				"BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", len(raw), len(raw), maxEvent)
 		}
 		st.pending, st.tokens = append(st.pending, raw), append(st.tokens, t)
 	}
@@ -328,7 +340,8 @@ func nsDocument(db, coll string) bson.D {
 // updated returns the field fullDocument of an update event, if the stream requests it.
 func (st *stream) updated(e *store.Entry) (bson.D, error) {
 	if st.fullDocument != "updateLookup" {
-		return image("fullDocument", st.fullDocument, e.PreImages, e.New.Document(), "post-image for all update events, but the post-image")
+		return image("fullDocument", st.fullDocument, e.PreImages, e.New.Document(),
+			"post-image for all update events, but the post-image")
 	}
 	var current any
 	st.d.NewWork(context.Background(), time.Time{}, 0).View(func(tx *store.Tx) {
@@ -349,7 +362,8 @@ func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, erro
 	case kept:
 		return bson.D{{Key: field, Value: doc}}, nil
 	case mode == "required":
-		return nil, fault.Errorf(fault.NoMatchingDocument, "Change stream was configured to require a %s was not found for event", what)
+		return nil, fault.Errorf(fault.NoMatchingDocument,
+			"Change stream was configured to require a %s was not found for event", what)
 	}
 	return bson.D{{Key: field, Value: nil}}, nil
 }
@@ -359,7 +373,8 @@ func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, erro
 func difference(old, updated bson.D, expanded bool) bson.D {
 	d := differ{updated: bson.D{}, removed: bson.A{}, truncated: bson.A{}, ambiguous: bson.D{}}
 	d.documents(path{}, old, updated)
-	out := bson.D{{Key: "updatedFields", Value: d.updated}, {Key: "removedFields", Value: d.removed}, {Key: "truncatedArrays", Value: d.truncated}}
+	out := bson.D{{Key: "updatedFields", Value: d.updated}, {Key: "removedFields", Value: d.removed},
+		{Key: "truncatedArrays", Value: d.truncated}}
 	return value.AddIf(out, expanded, "disambiguatedPaths", append(d.ambiguous, d.ambiguousRemoved...))
 }
 

@@ -71,7 +71,8 @@ func TestLargeEvents(t *testing.T) {
 	b.must(`{"insert":"c","documents":[{"_id":1,"value":"` + strings.Repeat("q", 10<<20) + `"}]}`)
 	open := b.must(`{"aggregate":"c","pipeline":[{"$changeStream":{"fullDocumentBeforeChange":"required"}}],"cursor":{}}`)
 	b.must(`{"update":"c","updates":[{"q":{"_id":1},"u":{"$set":{"value":"` + strings.Repeat("z", 10<<20) + `"}}}]}`)
-	if got := b.code(fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c","maxTimeMS":1}`, cursorID(open))); got != 10334 {
+	if got := b.code(fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c","maxTimeMS":1}`,
+		cursorID(open))); got != 10334 {
 		t.Errorf("code %d", got)
 	}
 }

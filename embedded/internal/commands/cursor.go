@@ -78,7 +78,8 @@ func (s *call) open(ns string, src source, o cursorOptions) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cursor{ns: ns, source: src, server: address(s.req), session: store.SessionKey(s.req.LSID), txn: -1, api: s.req.API,
+	c := &cursor{ns: ns, source: src, server: address(s.req), session: store.SessionKey(s.req.LSID), txn: -1,
+		api:    s.req.API,
 		killed: make(chan struct{}), await: o.await, noTimeout: s.noTimeout, used: time.Now()}
 	if s.InTransaction() {
 		c.txn = s.TxnNumber()
@@ -110,7 +111,8 @@ func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst b
 
 // list returns the reply with a cursor over complete results.
 func (s *call) list(ns string, docs []bson.Raw, size int64) bson.D {
-	reply, _ := s.open(ns, &results{docs: docs, known: true}, cursorOptions{size: size, idFirst: true}) // results do not fail
+	// results do not fail
+	reply, _ := s.open(ns, &results{docs: docs, known: true}, cursorOptions{size: size, idFirst: true})
 	return reply
 }
 
@@ -309,7 +311,8 @@ func reread(d *Deployment, c *store.Collection) ([]*store.Record, error) {
 	if now := w.WithUUID(c.DB, c.UUID); now != nil {
 		return nil, fault.Errorf(fault.QueryPlanKilled, "collection renamed from '%s' to '%s'. UUID %s", c.NS(), now.NS(), id)
 	}
-	return nil, fault.Errorf(fault.NamespaceNotFound, "collection dropped: '%s' :: caused by :: Unable to resolve %s", c.NS(), id)
+	return nil, fault.Errorf(fault.NamespaceNotFound, "collection dropped: '%s' :: caused by :: Unable to resolve %s",
+		c.NS(), id)
 }
 
 // tail is the source of a tailable cursor on a capped collection.
@@ -324,7 +327,8 @@ func (t *tail) extra() bson.D { return nil }
 
 func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
 	records, err := reread(t.q.s.d, t.c)
-	i, found := slices.BinarySearchFunc(records, t.last, func(r *store.Record, id int64) int { return cmp.Compare(r.ID, id) })
+	i, found := slices.BinarySearchFunc(records, t.last,
+		func(r *store.Record, id int64) int { return cmp.Compare(r.ID, id) })
 	e, gone := err.(*fault.Error)
 	switch {
 	case gone && t.q.s.old():

@@ -34,8 +34,8 @@ type cursor struct {
 	used      time.Time // time of creation or of the last getMore
 }
 
-// cursors are the open cursors of the servers, and the sessions that were used on them. Its lock may be held when that of
-// the store is taken, never the other way round.
+// cursors are the open cursors of the servers, and the sessions that were used on them. Its lock may be held when that
+// of the store is taken, never the other way round.
 type cursors struct {
 	mu      sync.Mutex
 	open    map[int64]*cursor
@@ -55,7 +55,10 @@ func (all *cursors) keep(c *cursor) {
 	}
 	if now := time.Now(); now.Sub(all.checked) >= cursorTimeout/10 {
 		all.checked = now
-		all.kill(errCursorKilled(), func(c *cursor) bool { return !c.busy && !c.noTimeout && now.Sub(c.used) > cursorTimeout })
+		all.kill(errCursorKilled(), func(c *cursor) bool {
+			return !c.busy && !c.noTimeout &&
+				now.Sub(c.used) > cursorTimeout
+		})
 	}
 	all.open[c.id] = c
 }
@@ -72,7 +75,8 @@ func (all *cursors) kill(cause error, chosen func(*cursor) bool) {
 }
 
 func errCursorKilled() error {
-	return fault.Errorf(fault.CursorKilled, "operation was interrupted because a client disconnected or the cursor was killed")
+	return fault.Errorf(fault.CursorKilled,
+		"operation was interrupted because a client disconnected or the cursor was killed")
 }
 
 // killSessions kills the cursors of chosen sessions.
@@ -91,7 +95,8 @@ func (all *cursors) checkOut(s *call, id int64, ns string, limited bool) (*curso
 	case c == nil, c.server != address(s.req), mongos(s.req) && c.ns != ns:
 		return nil, s.notFound(id, ns)
 	case c.ns != ns:
-		return nil, fault.Errorf(fault.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
+		return nil, fault.Errorf(fault.Unauthorized,
+			"Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
 	case c.busy && mongos(s.req):
 		return nil, fault.Errorf(fault.CursorInUse, "Cursor already in use (namespace: '%s', id: %d).", ns, id)
 	case c.busy:
@@ -154,8 +159,10 @@ func (c *cursor) belongs(s *call) error {
 // version.
 func (c *cursor) accepts(s *call, limited bool) error {
 	var p fault.First
-	p.Refuse(limited && !c.await && mongos(s.req) && !s.old(), fault.BadValue, "maxTimeMS can only be used with getMore for tailable, awaitData cursors")
-	p.Refuse(limited && !c.await && (wire(s.req) < wire44 || !s.old()), fault.BadValue, // those between accept it, according to recordings
+	p.Refuse(limited && !c.await && mongos(s.req) && !s.old(), fault.BadValue,
+		"maxTimeMS can only be used with getMore for tailable, awaitData cursors")
+	// those between accept it, according to recordings
+	p.Refuse(limited && !c.await && (wire(s.req) < wire44 || !s.old()), fault.BadValue,
 		"cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	p.Refuse(c.api != s.req.API, fault.APIMismatchError,
 		"API parameter mismatch: getMore used params %s, the cursor-creating command used %s", s.req.API, c.api)

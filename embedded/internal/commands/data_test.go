@@ -78,7 +78,8 @@ func (b *bench) request(doc bson.D) (*Request, error) {
 		return nil, fault.Errorf(59, "no such command: '%s'", doc[0].Key)
 	}
 	body := value.Encode(doc)
-	req := &Request{Context: b.ctx, Row: &row, Name: row.Name, DB: "db", Body: body, Server: b.server, FailPoint: b.strikes, HangUp: b.hangUp,
+	req := &Request{Context: b.ctx, Row: &row, Name: row.Name, DB: "db", Body: body, Server: b.server,
+		FailPoint: b.strikes, HangUp: b.hangUp,
 		Operations: func(bool) []bson.Raw { return nil }}
 	if row.AdminOnly || row.Name == "listDatabases" {
 		req.DB = "admin"
@@ -175,7 +176,8 @@ func TestTransactionAbortedMeanwhile(t *testing.T) {
 func TestFailingGetMore(t *testing.T) {
 	b := replicaSet(t)
 	b.must(`{"insert":"c","documents":[{"_id":1},{"_id":2}]}`)
-	for open, watches := range map[string]bool{`{"aggregate":"c","pipeline":[{"$changeStream":{}}],"cursor":{}}`: true, `{"find":"c","batchSize":1}`: false} {
+	for open, watches := range map[string]bool{`{"aggregate":"c","pipeline":[{"$changeStream":{}}],"cursor":{}}`: true,
+		`{"find":"c","batchSize":1}`: false} {
 		b.strikes = neverStrikes
 		id := cursorID(b.must(open))
 		req, err := b.request(ext(t, fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c"}`, id)))
@@ -215,9 +217,12 @@ func TestMany(t *testing.T) {
 	commands := []string{
 		`{"insert":"c","documents":[{"x":1},{"x":2}]}`, `{"find":"c","filter":{"x":1}}`,
 		`{"update":"c","updates":[{"q":{"x":1},"u":{"$set":{"x":2}},"multi":true}]}`,
-		`{"delete":"c","deletes":[{"q":{"x":2},"limit":0}]}`, `{"aggregate":"c","pipeline":[{"$group":{"_id":"$x","n":{"$sum":1}}}],"cursor":{}}`,
-		`{"aggregate":"c","pipeline":[{"$changeStream":{"fullDocument":"updateLookup"}}],"cursor":{}}`, `{"listCollections":1}`,
-		`{"createIndexes":"c","indexes":[{"key":{"x":1},"name":"x_1"}]}`, `{"dropIndexes":"c","index":"*"}`, `{"count":"c","hint":"_id_"}`,
+		`{"delete":"c","deletes":[{"q":{"x":2},"limit":0}]}`,
+		`{"aggregate":"c","pipeline":[{"$group":{"_id":"$x","n":{"$sum":1}}}],"cursor":{}}`,
+		`{"aggregate":"c","pipeline":[{"$changeStream":{"fullDocument":"updateLookup"}}],"cursor":{}}`,
+		`{"listCollections":1}`,
+		`{"createIndexes":"c","indexes":[{"key":{"x":1},"name":"x_1"}]}`, `{"dropIndexes":"c","index":"*"}`,
+		`{"count":"c","hint":"_id_"}`,
 	}
 	for _, c := range commands {
 		go func() {
@@ -267,15 +272,24 @@ func TestPanicReleasesLocks(t *testing.T) {
 // FuzzCommand runs commands, which may fail but not panic.
 func FuzzCommand(f *testing.F) {
 	for _, s := range []string{
-		`{"insert":"c","documents":[{"_id":1}]}`, `{"find":"c","filter":{"a":{"$gt":1}},"sort":{"a":1},"projection":{"a":1},"skip":1,"limit":2}`,
-		`{"update":"c","updates":[{"q":{},"u":[{"$set":{"a":1}}],"upsert":true}]}`, `{"delete":"c","deletes":[{"q":{},"limit":0}]}`,
-		`{"findAndModify":"c","query":{},"update":{"$inc":{"a":1}},"fields":{"a":1}}`, `{"createSearchIndexes":"c","indexes":[{"definition":{}}]}`,
-		`{"aggregate":"c","pipeline":[{"$group":{"_id":"$a"}},{"$out":"o"}],"cursor":{}}`, `{"create":"v","viewOn":"c","pipeline":[]}`,
-		`{"aggregate":"c","pipeline":[{"$changeStream":{"resumeAfter":{"_data":"82"}}}],"cursor":{}}`, `{"explain":{"find":"c"}}`,
-		`{"createIndexes":"c","indexes":[{"key":{"a":1},"name":"a"}]}`, `{"bulkWrite":1,"ops":[{"insert":0,"document":{}}],"nsInfo":[{"ns":"a.b"}]}`,
-		`{"mapReduce":"c","map":"()=>emit(1,2)","reduce":"()=>1","out":"o"}`, `{"getMore":{"$numberLong":"1"},"collection":"c"}`,
-		`{"collMod":"c","index":{"keyPattern":{"_id":1},"hidden":true}}`, `{"create":"d","clusteredIndex":{"key":{"_id":1},"unique":true}}`,
-		`{"distinct":"c","key":"a"}`, `{"count":"c"}`, `{"renameCollection":"db.a","to":"db.b"}`, `{"listDatabases":1,"filter":{"name":"a"}}`,
+		`{"insert":"c","documents":[{"_id":1}]}`,
+		`{"find":"c","filter":{"a":{"$gt":1}},"sort":{"a":1},"projection":{"a":1},"skip":1,"limit":2}`,
+		`{"update":"c","updates":[{"q":{},"u":[{"$set":{"a":1}}],"upsert":true}]}`,
+		`{"delete":"c","deletes":[{"q":{},"limit":0}]}`,
+		`{"findAndModify":"c","query":{},"update":{"$inc":{"a":1}},"fields":{"a":1}}`,
+		`{"createSearchIndexes":"c","indexes":[{"definition":{}}]}`,
+		`{"aggregate":"c","pipeline":[{"$group":{"_id":"$a"}},{"$out":"o"}],"cursor":{}}`,
+		`{"create":"v","viewOn":"c","pipeline":[]}`,
+		`{"aggregate":"c","pipeline":[{"$changeStream":{"resumeAfter":{"_data":"82"}}}],"cursor":{}}`,
+		`{"explain":{"find":"c"}}`,
+		`{"createIndexes":"c","indexes":[{"key":{"a":1},"name":"a"}]}`,
+		`{"bulkWrite":1,"ops":[{"insert":0,"document":{}}],"nsInfo":[{"ns":"a.b"}]}`,
+		`{"mapReduce":"c","map":"()=>emit(1,2)","reduce":"()=>1","out":"o"}`,
+		`{"getMore":{"$numberLong":"1"},"collection":"c"}`,
+		`{"collMod":"c","index":{"keyPattern":{"_id":1},"hidden":true}}`,
+		`{"create":"d","clusteredIndex":{"key":{"_id":1},"unique":true}}`,
+		`{"distinct":"c","key":"a"}`, `{"count":"c"}`, `{"renameCollection":"db.a","to":"db.b"}`,
+		`{"listDatabases":1,"filter":{"name":"a"}}`,
 		`{"collStats":"c"}`,
 	} {
 		f.Add([]byte(value.Encode(ext(f, s))))

@@ -48,7 +48,8 @@ func New(opts Options) *Deployment {
 		d.Seed("config", "shards")
 	case opts.Sharded:
 		d.Seed("config", "shards",
-			bson.D{{Key: "_id", Value: opts.ShardName}, {Key: "host", Value: opts.ShardHost}, {Key: "state", Value: int32(1)}, {Key: "topologyTime", Value: d.Now()}})
+			bson.D{{Key: "_id", Value: opts.ShardName}, {Key: "host", Value: opts.ShardHost}, {Key: "state", Value: int32(1)},
+				{Key: "topologyTime", Value: d.Now()}})
 	case opts.ReplicaSet:
 		d.Seed("config", "transactions")
 		fallthrough

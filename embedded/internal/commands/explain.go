@@ -14,8 +14,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// explainable are the commands that explain accepts. Each returns the fields of the find that reads the documents of the
-// command, and the stages of the plan above it, innermost first.
+// explainable are the commands that explain accepts. Each returns the fields of the find that reads the documents of
+// the command, and the stages of the plan above it, innermost first.
 var explainable = map[string]func(a *args) (find bson.D, above []string){
 	"find": func(a *args) (bson.D, []string) {
 		return pick(a.doc, "filter", "sort", "projection", "skip", "limit", "hint", "collation", "let", "min", "max"), nil
@@ -29,7 +29,8 @@ var explainable = map[string]func(a *args) (find bson.D, above []string){
 		if a.flag("remove") {
 			top = "DELETE"
 		}
-		return append(renamed(pick(a.doc, "query", "sort", "hint", "collation"), "query"), bson.E{Key: "limit", Value: int32(1)}), []string{top}
+		return append(renamed(pick(a.doc, "query", "sort", "hint", "collation"), "query"),
+			bson.E{Key: "limit", Value: int32(1)}), []string{top}
 	},
 	"update":    func(a *args) (bson.D, []string) { return statement(a, "updates"), []string{"UPDATE"} },
 	"delete":    func(a *args) (bson.D, []string) { return statement(a, "deletes"), []string{"DELETE"} },
@@ -138,11 +139,14 @@ func newExplanation(s *call, a *args, command bson.D) *explanation {
 		return x
 	}
 	x.above = above
-	a.Refuse(row.Name == "aggregate" && inner.has("writeConcern"), fault.FailedToParse, "Aggregation explain does not support the'writeConcern' option") // sic
+	// sic
+	a.Refuse(row.Name == "aggregate" && inner.has("writeConcern"), fault.FailedToParse,
+		"Aggregation explain does not support the'writeConcern' option")
 	if pipeline := inner.array("pipeline"); row.Name == "aggregate" {
 		x.rest = pipeline[min(len(pipeline), len(pick(fields, "filter", "sort", "skip", "limit"))):]
 	}
-	x.q = newFind(s, &args{of: "find", doc: append(bson.D{{Key: "find", Value: command[0].Value}}, fields...), First: a.First})
+	x.q = newFind(s, &args{of: "find", doc: append(bson.D{{Key: "find", Value: command[0].Value}}, fields...),
+		First: a.First})
 	return x
 }
 
@@ -163,14 +167,18 @@ func (x *explanation) run(verbosity string) (bson.D, error) {
 	planner := bson.D{{Key: "namespace", Value: x.q.canonical.ns}, {Key: "indexFilterSet", Value: false}}
 	planner = value.AddIf(planner, !x.counts(), "parsedQuery", parsed(x.q.filter))
 	planner = value.AddIf(planner, x.aggregates(), "optimizedPipeline", true)
-	for _, limit := range []string{"maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"} {
+	for _, limit := range []string{"maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached",
+		"maxScansToExplodeReached"} {
 		planner = append(planner, bson.E{Key: limit, Value: false})
 	}
-	planner = append(planner, bson.E{Key: "winningPlan", Value: x.plan(false)}, bson.E{Key: "rejectedPlans", Value: bson.A{}})
+	planner = append(planner, bson.E{Key: "winningPlan", Value: x.plan(false)},
+		bson.E{Key: "rejectedPlans", Value: bson.A{}})
 	var stats bson.D
 	if verbosity != "queryPlanner" {
-		stats = bson.D{{Key: "executionSuccess", Value: true}, {Key: "nReturned", Value: value.Int(x.returned)}, {Key: "executionTimeMillis", Value: int32(0)},
-			{Key: "totalKeysExamined", Value: value.Int(x.keys)}, {Key: "totalDocsExamined", Value: value.Int(x.examined)}, {Key: "executionStages", Value: x.plan(true)}}
+		stats = bson.D{{Key: "executionSuccess", Value: true}, {Key: "nReturned", Value: value.Int(x.returned)},
+			{Key: "executionTimeMillis", Value: int32(0)},
+			{Key: "totalKeysExamined", Value: value.Int(x.keys)}, {Key: "totalDocsExamined",
+				Value: value.Int(x.examined)}, {Key: "executionStages", Value: x.plan(true)}}
 		stats = value.AddIf(stats, verbosity == "allPlansExecution", "allPlansExecution", x.candidates())
 	}
 	return x.reply(planner, stats), nil
@@ -184,7 +192,8 @@ func (x *explanation) candidates() bson.A {
 	}
 	idle := *x
 	idle.progress = progress{}
-	return bson.A{bson.D{{Key: "nReturned", Value: int32(0)}, {Key: "executionTimeMillisEstimate", Value: int32(0)}, {Key: "totalKeysExamined", Value: int32(0)},
+	return bson.A{bson.D{{Key: "nReturned", Value: int32(0)}, {Key: "executionTimeMillisEstimate", Value: int32(0)},
+		{Key: "totalKeysExamined", Value: int32(0)},
 		{Key: "totalDocsExamined", Value: int32(0)}, {Key: "executionStages", Value: idle.plan(true)}}}
 }
 
@@ -249,10 +258,12 @@ func (x *explanation) plan(executed bool) bson.D {
 	add := func(stage string, fields ...bson.E) {
 		out := bson.D{{Key: "stage", Value: stage}}
 		if executed {
-			out = append(out, bson.E{Key: "nReturned", Value: value.Int(x.returned)}, bson.E{Key: "executionTimeMillisEstimate", Value: int32(0)},
+			out = append(out, bson.E{Key: "nReturned", Value: value.Int(x.returned)},
+				bson.E{Key: "executionTimeMillisEstimate", Value: int32(0)},
 				bson.E{Key: "works", Value: value.Int(x.works)}, bson.E{Key: "advanced", Value: value.Int(x.returned)},
 				bson.E{Key: "needTime", Value: value.Int(x.examined - x.returned)}, bson.E{Key: "needYield", Value: int32(0)},
-				bson.E{Key: "saveState", Value: int32(0)}, bson.E{Key: "restoreState", Value: int32(0)}, bson.E{Key: "isEOF", Value: isEOF})
+				bson.E{Key: "saveState", Value: int32(0)}, bson.E{Key: "restoreState", Value: int32(0)},
+				bson.E{Key: "isEOF", Value: isEOF})
 		}
 		out = append(out, fields...)
 		inner = value.AddIf(out, inner != nil, "inputStage", inner)
@@ -260,7 +271,8 @@ func (x *explanation) plan(executed bool) bson.D {
 	x.access(executed, add)
 	q := x.q
 	if q.blocking {
-		add("SORT", bson.E{Key: "sortPattern", Value: q.sort}, bson.E{Key: "memLimit", Value: int32(100 << 20)}, bson.E{Key: "type", Value: "simple"})
+		add("SORT", bson.E{Key: "sortPattern", Value: q.sort}, bson.E{Key: "memLimit", Value: int32(100 << 20)},
+			bson.E{Key: "type", Value: "simple"})
 	}
 	if q.skip > 0 {
 		add("SKIP", bson.E{Key: "skipAmount", Value: value.Int(q.skip)})
@@ -300,9 +312,12 @@ func (x *explanation) access(executed bool, add func(string, ...bson.E)) {
 		for _, k := range q.index.Key {
 			bounds = append(bounds, bson.E{Key: k.Key, Value: bson.A{"[MinKey, MaxKey]"}})
 		}
-		add("IXSCAN", bson.E{Key: "keyPattern", Value: q.index.Key}, bson.E{Key: "indexName", Value: q.index.Name}, bson.E{Key: "isMultiKey", Value: false},
-			bson.E{Key: "isUnique", Value: q.index.Unique}, bson.E{Key: "isSparse", Value: q.index.Sparse}, bson.E{Key: "isPartial", Value: q.index.Partial != nil},
-			bson.E{Key: "indexVersion", Value: int32(2)}, bson.E{Key: "direction", Value: "forward"}, bson.E{Key: "indexBounds", Value: bounds})
+		add("IXSCAN", bson.E{Key: "keyPattern", Value: q.index.Key}, bson.E{Key: "indexName", Value: q.index.Name},
+			bson.E{Key: "isMultiKey", Value: false},
+			bson.E{Key: "isUnique", Value: q.index.Unique}, bson.E{Key: "isSparse", Value: q.index.Sparse},
+			bson.E{Key: "isPartial", Value: q.index.Partial != nil},
+			bson.E{Key: "indexVersion", Value: int32(2)}, bson.E{Key: "direction", Value: "forward"},
+			bson.E{Key: "indexBounds", Value: bounds})
 		add("FETCH", filter)
 	default:
 		direction := bson.E{Key: "direction", Value: "forward"}
@@ -324,7 +339,8 @@ func (x *explanation) reply(planner, stats bson.D) bson.D {
 	server := func(address string) bson.D {
 		host, port, _ := net.SplitHostPort(address)
 		n, _ := strconv.Atoi(port)
-		return bson.D{{Key: "host", Value: host}, {Key: "port", Value: int32(n)}, {Key: "version", Value: VersionText(s.req.Server.Version)},
+		return bson.D{{Key: "host", Value: host}, {Key: "port", Value: int32(n)},
+			{Key: "version", Value: VersionText(s.req.Server.Version)},
 			{Key: "gitVersion", Value: GitVersion}}
 	}
 	command := slices.Clip(x.command)
@@ -338,7 +354,8 @@ func (x *explanation) reply(planner, stats bson.D) bson.D {
 	switch {
 	case mongos(s.req) && !x.aggregates():
 		_, host, _ := strings.Cut(s.d.opts.ShardHost, "/")
-		shard := append(bson.D{{Key: "shardName", Value: s.d.opts.ShardName}, {Key: "connectionString", Value: s.d.opts.ShardHost}, {Key: "serverInfo", Value: server(host)}}, planner...)
+		shard := append(bson.D{{Key: "shardName", Value: s.d.opts.ShardName},
+			{Key: "connectionString", Value: s.d.opts.ShardHost}, {Key: "serverInfo", Value: server(host)}}, planner...)
 		out = bson.D{{Key: "queryPlanner", Value: bson.D{{Key: "mongosPlannerVersion", Value: int32(1)},
 			{Key: "winningPlan", Value: bson.D{{Key: "stage", Value: "SINGLE_SHARD"}, {Key: "shards", Value: bson.A{shard}}}}}}}
 		if stats != nil {
@@ -365,17 +382,23 @@ func (x *explanation) reply(planner, stats bson.D) bson.D {
 func (s *call) sharded(stats bson.D) bson.D {
 	totals := pick(stats, "nReturned", "executionTimeMillis", "totalKeysExamined", "totalDocsExamined")
 	shard := append(bson.D{{Key: "shardName", Value: s.d.opts.ShardName}}, stats...)
-	stages := append(append(bson.D{{Key: "stage", Value: "SINGLE_SHARD"}}, totals...), bson.E{Key: "totalChildMillis", Value: int64(0)},
+	stages := append(append(bson.D{{Key: "stage", Value: "SINGLE_SHARD"}}, totals...),
+		bson.E{Key: "totalChildMillis", Value: int64(0)},
 		bson.E{Key: "shards", Value: bson.A{shard}})
 	out := append(totals, bson.E{Key: "executionStages", Value: stages})
 	return value.AddIf(out, value.Get(stats, "allPlansExecution") != nil, "allPlansExecution",
-		bson.A{bson.D{{Key: "shardName", Value: s.d.opts.ShardName}, {Key: "allPlans", Value: value.Get(stats, "allPlansExecution")}}})
+		bson.A{bson.D{{Key: "shardName", Value: s.d.opts.ShardName},
+			{Key: "allPlans", Value: value.Get(stats, "allPlansExecution")}}})
 }
 
 // serverParameters are the parameters that an explanation shows.
 var serverParameters = bson.D{
-	{Key: "internalQueryFacetBufferSizeBytes", Value: int32(100 << 20)}, {Key: "internalQueryFacetMaxOutputDocSizeBytes", Value: int32(100 << 20)},
-	{Key: "internalLookupStageIntermediateDocumentMaxSizeBytes", Value: int32(100 << 20)}, {Key: "internalDocumentSourceGroupMaxMemoryBytes", Value: int32(100 << 20)},
-	{Key: "internalQueryMaxBlockingSortMemoryUsageBytes", Value: int32(100 << 20)}, {Key: "internalQueryProhibitBlockingMergeOnMongoS", Value: int32(0)},
-	{Key: "internalQueryMaxAddToSetBytes", Value: int32(100 << 20)}, {Key: "internalDocumentSourceSetWindowFieldsMaxMemoryBytes", Value: int32(100 << 20)},
+	{Key: "internalQueryFacetBufferSizeBytes", Value: int32(100 << 20)},
+	{Key: "internalQueryFacetMaxOutputDocSizeBytes", Value: int32(100 << 20)},
+	{Key: "internalLookupStageIntermediateDocumentMaxSizeBytes", Value: int32(100 << 20)},
+	{Key: "internalDocumentSourceGroupMaxMemoryBytes", Value: int32(100 << 20)},
+	{Key: "internalQueryMaxBlockingSortMemoryUsageBytes", Value: int32(100 << 20)},
+	{Key: "internalQueryProhibitBlockingMergeOnMongoS", Value: int32(0)},
+	{Key: "internalQueryMaxAddToSetBytes", Value: int32(100 << 20)},
+	{Key: "internalDocumentSourceSetWindowFieldsMaxMemoryBytes", Value: int32(100 << 20)},
 }

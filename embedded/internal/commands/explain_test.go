@@ -34,8 +34,10 @@ func TestExplain(t *testing.T) {
 			out += value.As[string](plan, "stage") + " "
 		}
 		if stats := value.As[bson.D](r, "executionStats"); stats != nil {
-			out += fmt.Sprint(value.Get(stats, "nReturned"), value.Get(stats, "totalKeysExamined"), value.Get(stats, "totalDocsExamined"), " ")
+			out += fmt.Sprint(value.Get(stats, "nReturned"), value.Get(stats, "totalKeysExamined"),
+				value.Get(stats, "totalDocsExamined"), " ")
 		}
-		return out + value.Text(append(bson.A{value.Get(value.As[bson.D](explained, "queryPlanner"), "parsedQuery")}, stages[min(1, len(stages)):]...))
+		return out + value.Text(append(bson.A{value.Get(value.As[bson.D](explained, "queryPlanner"), "parsedQuery")},
+			stages[min(1, len(stages)):]...))
 	})
 }

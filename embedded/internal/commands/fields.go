@@ -106,21 +106,29 @@ func (f *field) bounds(to **int64, operator string) {
 // fieldTypes are the types of fields, with the types of values that they accept, as messages name them. A flag of find
 // accepts what a bool accepts before 5.0.
 var fieldTypes = map[string][]string{
-	"string": {"string"}, "object": {"object"}, "array": {"array"}, "timestamp": {"timestamp"}, "int": {"int"}, "long": {"long"},
+	"string": {"string"}, "object": {"object"}, "array": {"array"}, "timestamp": {"timestamp"}, "int": {"int"},
+	"long": {"long"},
 	"bool": {"bool", "long", "int", "decimal", "double"}, "number": {"long", "int", "decimal", "double"}, "flag": {"bool"},
-	"ignored": {"bool"}, "owned": {"object"}, "hint": {"string", "object"}, "name": {"string", "object"}, "objectId": {"objectId"}, "uuid": {"binData"}, "digest": {"binData"}, "w": {"string", "int", "decimal", "double", "long"},
+	"ignored": {"bool"}, "owned": {"object"}, "hint": {"string", "object"}, "name": {"string", "object"},
+	"objectId": {"objectId"}, "uuid": {"binData"}, "digest": {"binData"},
+	"w": {"string", "int", "decimal", "double", "long"},
 }
 
 // subtypes are the names of binary subtypes in messages.
-var subtypes = map[byte]string{0: "general", 1: "function", 2: "byte array (deprecated)", 3: "UUID(deprecated)", 5: "MD5", 6: "encrypt"}
+var subtypes = map[byte]string{0: "general", 1: "function", 2: "byte array (deprecated)", 3: "UUID(deprecated)",
+	5: "MD5", 6: "encrypt"}
 
 // generic contains the fields that every command accepts.
 var generic = map[string]bool{
-	"$db": true, "$clusterTime": true, "$readPreference": true, "$configServerState": true, "$audit": true, "$client": true,
-	"lsid": true, "txnNumber": true, "autocommit": true, "startTransaction": true, "stmtId": true, "stmtIds": true, "recoveryToken": true,
-	"readConcern": true, "writeConcern": true, "maxTimeMS": true, "comment": true, "apiVersion": true, "apiStrict": true,
-	"apiDeprecationErrors": true, "maxTimeMSOpOnly": true, "$maxTimeMS": true, "mayBypassWriteBlocking": true, "coordinator": true,
-	"rawData": true, "$gossipTime": true, "databaseVersion": true, "shardVersion": true, "$secondaryOk": true, "$queryOptions": true,
+	"$db": true, "$clusterTime": true, "$readPreference": true, "$configServerState": true, "$audit": true,
+	"$client": true,
+	"lsid":    true, "txnNumber": true, "autocommit": true, "startTransaction": true, "stmtId": true, "stmtIds": true,
+	"recoveryToken": true,
+	"readConcern":   true, "writeConcern": true, "maxTimeMS": true, "comment": true, "apiVersion": true, "apiStrict": true,
+	"apiDeprecationErrors": true, "maxTimeMSOpOnly": true, "$maxTimeMS": true, "mayBypassWriteBlocking": true,
+	"coordinator": true,
+	"rawData":     true, "$gossipTime": true, "databaseVersion": true, "shardVersion": true, "$secondaryOk": true,
+	"$queryOptions": true,
 }
 
 // oldRefusals are the errors for unknown fields before 5.0, where they differ.
@@ -308,7 +316,9 @@ func (c *checker) typed(kind, path string, e bson.E) {
 	if found := value.TypeName(e.Value); !slices.Contains(types, found) {
 		c.Refuse(kind == "hint" && c.wire >= wire50, fault.FailedToParse, "Hint must be a string or an object")
 		c.Refuse(kind == "hint", fault.FailedToParse, "Failed to parse: hint must be a string or an object")
-		c.Refuse((kind == "ignored" || kind == "owned") && c.wire >= wire50, fault.TypeMismatch, "Expected field %sto be of type object", e.Key) // sic
+		// sic
+		c.Refuse((kind == "ignored" || kind == "owned") && c.wire >= wire50, fault.TypeMismatch,
+			"Expected field %sto be of type object", e.Key)
 		c.wrong(path, e, types...)
 	}
 	b, _ := e.Value.(bson.Binary)
@@ -317,15 +327,18 @@ func (c *checker) typed(kind, path string, e bson.E) {
 	}
 	c.Refuse(kind == "uuid" && b.Subtype != bson.TypeBinaryUUID, fault.TypeMismatch,
 		"BSON field '%s' is the wrong bindData type '%s', expected type 'UUID'", path, subtypes[b.Subtype])
-	c.Refuse(kind == "uuid" && len(b.Data) != 16, fault.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
-	c.Refuse(kind == "digest" && len(b.Data) != 32, fault.UnsupportedFormat, "Unsupported SHA256Block hash length: %d", len(b.Data))
+	c.Refuse(kind == "uuid" && len(b.Data) != 16, fault.InvalidUUID,
+		"uuid must be a 16-byte binary field with UUID (4) subtype")
+	c.Refuse(kind == "digest" && len(b.Data) != 32, fault.UnsupportedFormat, "Unsupported SHA256Block hash length: %d",
+		len(b.Data))
 }
 
 // within checks the bounds of a number and the options of a string.
 func (c *checker) within(f field, path string, e bson.E) {
 	n := math.Trunc(value.Float(e.Value))
 	if f.least != nil && n < float64(*f.least) {
-		c.Refuse(c.req.Row.Name == "find" && c.wire < wire50 && *f.least == 0, fault.BadValue, "%s value must be non-negative, but received: %.0f",
+		c.Refuse(c.req.Row.Name == "find" && c.wire < wire50 && *f.least == 0, fault.BadValue,
+			"%s value must be non-negative, but received: %.0f",
 			strings.ToUpper(e.Key[:1])+e.Key[1:], n)
 		c.Fail(fault.ValueTooSmall, "BSON field '%s' value must be >= %d, actual value '%.0f'", e.Key, *f.least, n)
 	}
@@ -333,20 +346,24 @@ func (c *checker) within(f field, path string, e bson.E) {
 		c.Fail(fault.ValueTooSmall, "BSON field '%s' value must be <= %d, actual value '%.0f'", e.Key, *f.most, n)
 	}
 	text, _ := e.Value.(string)
-	c.Refuse(f.options != nil && !slices.Contains(f.options, text), fault.BadValue, "Enumeration value '%s' for field '%s' is not a valid value.", text, path)
+	c.Refuse(f.options != nil && !slices.Contains(f.options, text), fault.BadValue,
+		"Enumeration value '%s' for field '%s' is not a valid value.", text, path)
 }
 
 func (c *checker) wrong(path string, e bson.E, types ...string) {
 	found := value.TypeName(e.Value)
 	switch old := c.req.Row.Name == "find" && c.wire < wire50; {
 	case old && types[0] == "long":
-		c.Fail(fault.FailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(value.Must(c.req.Body)), e.Key)
+		c.Fail(fault.FailedToParse, "Failed to parse: %s. '%s' field must be numeric.",
+			value.Text(value.Must(c.req.Body)), e.Key)
 	case old && len(types) == 1:
-		c.Fail(fault.FailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", e.Key, value.Text(e.Value), e.Key, types[0])
+		c.Fail(fault.FailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", e.Key,
+			value.Text(e.Value), e.Key, types[0])
 	case len(types) == 1 && types[0] == "bool" && c.req.Row.Name == "find":
 		c.Fail(fault.TypeMismatch, "Field '%s' should be a boolean value, but found: %s", e.Key, found)
 	case len(types) == 1:
 		c.Fail(fault.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", path, found, types[0])
 	}
-	c.Fail(fault.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '[%s']", path, found, strings.Join(types, ", "))
+	c.Fail(fault.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '[%s']", path, found,
+		strings.Join(types, ", "))
 }

@@ -53,14 +53,17 @@ func newFind(s *call, a *args) *findCommand {
 	opts := s.options(a.let(), a.collation())
 	q.filter, q.sort = a.document("filter"), a.document("sort")
 	q.min, q.max = a.document("min"), a.document("max")
-	a.Refuse(len(q.min) > 0 && len(q.max) > 0 && !slices.EqualFunc(q.min, q.max, func(a, b bson.E) bool { return a.Key == b.Key }), 51176,
+	a.Refuse(len(q.min) > 0 && len(q.max) > 0 &&
+		!slices.EqualFunc(q.min, q.max, func(a, b bson.E) bool { return a.Key == b.Key }), 51176,
 		"min and max must have the same field names")
 	projection := a.document("projection")
 	a.Refuse(q.await && !q.tailable, fault.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
-	a.Refuse(q.tailable && len(q.sort) > 0 && !value.Equal(q.sort, bson.D{{Key: "$natural", Value: int32(1)}}), fault.BadValue,
+	a.Refuse(q.tailable && len(q.sort) > 0 && !value.Equal(q.sort, bson.D{{Key: "$natural", Value: int32(1)}}),
+		fault.BadValue,
 		"cannot use tailable option with a sort other than {$natural: 1}")
 	a.Refuse(q.tailable && q.single, fault.BadValue, "cannot use tailable option with the 'singleBatch' option")
-	q.canonical = canonical{s.req.DB + "." + q.name, a.number("batchSize", 0), q.limit, q.skip, q.filter, q.sort, projection}
+	q.canonical = canonical{s.req.DB + "." + q.name, a.number("batchSize", 0), q.limit, q.skip, q.filter, q.sort,
+		projection}
 	var err error
 	q.match, err = query.Compile(q.filter, opts)
 	if _, where := value.Field(q.filter, "$where"); where {
@@ -117,12 +120,15 @@ func (q *findCommand) run() (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c != nil && !c.IsView() && !q.s.InTransaction() && !q.concern.snapshot && natural(q.hint) >= 0 && natural(q.sort) >= 0 {
+	if c != nil && !c.IsView() && !q.s.InTransaction() && !q.concern.snapshot && natural(q.hint) >= 0 &&
+		natural(q.sort) >= 0 {
 		src.read = records
 	}
 	limited := q.limit > 0 && int64(len(src.planned)) >= q.limit
-	src.known = limited && wire(q.s.req) != wire50 || byID || q.blocking || c == nil && !(mongos(q.s.req) && q.batchSize == 0)
-	return q.s.open(q.canonical.ns, src, cursorOptions{size: q.batchSize, single: q.single, idFirst: c == nil && !mongos(q.s.req)})
+	src.known = limited && wire(q.s.req) != wire50 || byID || q.blocking || c == nil &&
+		!(mongos(q.s.req) && q.batchSize == 0)
+	return q.s.open(q.canonical.ns, src,
+		cursorOptions{size: q.batchSize, single: q.single, idFirst: c == nil && !mongos(q.s.req)})
 }
 
 // bounded returns an error if min and max are not bounds of the index.
@@ -219,7 +225,8 @@ func (q *findCommand) runTailable(c *store.Collection) (bson.D, error) {
 		return cursorReply(&cursor{ns: q.canonical.ns}, "firstBatch", nil, nil, !mongos(q.s.req)), nil
 	}
 	if !c.Capped {
-		return nil, fault.Errorf(fault.BadValue, "error processing query: %s tailable cursor requested on non capped collection", q.canonical)
+		return nil, fault.Errorf(fault.BadValue,
+			"error processing query: %s tailable cursor requested on non capped collection", q.canonical)
 	}
 	size := q.batchSize
 	if q.limit > 0 {
@@ -328,7 +335,8 @@ func (s *call) recordsOf(db, name string, at *bson.Timestamp, depth int) (_ []*s
 	case depth > 20:
 		return nil, fault.Errorf(fault.ViewDepthLimitExceeded, "View depth too deep")
 	case c != nil && c.IsView():
-		docs, err := c.Pipeline.Run(host{s, db, c.ViewOn}, func() ([]bson.D, error) { return s.documentsOf(db, c.ViewOn, nil, depth+1) })
+		docs, err := c.Pipeline.Run(host{s, db, c.ViewOn},
+			func() ([]bson.D, error) { return s.documentsOf(db, c.ViewOn, nil, depth+1) })
 		records := make([]*store.Record, len(docs))
 		for i, doc := range docs {
 			records[i] = store.NewRecord(0, value.Encode(doc))

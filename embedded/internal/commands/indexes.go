@@ -22,7 +22,8 @@ func createIndexes(s *call, a *args) action {
 	a.Refuse(a.has("commitQuorum") && !s.d.Logged(), fault.BadValue, "Standalones can't specify commitQuorum")
 	specs, invalid := make([]*store.Index, len(list)), new(fault.First) // the shard finds what is invalid
 	for i, v := range list {
-		p := &indexParser{args: &args{of: "createIndexes.indexes", doc: v.(bson.D), First: invalid}, wire: wire(s.req), strict: a.flag("apiStrict")}
+		p := &indexParser{args: &args{of: "createIndexes.indexes", doc: v.(bson.D), First: invalid}, wire: wire(s.req),
+			strict: a.flag("apiStrict")}
 		specs[i] = p.parse()
 	}
 	if !mongos(s.req) {
@@ -45,18 +46,25 @@ type indexOption struct {
 }
 
 var indexOptions = map[string]indexOption{
-	"v": {kind: "number"}, "key": {kind: "object"}, "name": {kind: "string"}, "ns": {}, "dropDups": {}, "unique": {kind: "bool"},
-	"background": {kind: "bool"}, "sparse": {kind: "bool"}, "hidden": {kind: "bool", since: wire44}, "expireAfterSeconds": {},
-	"partialFilterExpression": {kind: "object"}, "collation": {kind: "object"}, "storageEngine": {kind: "object"}, "wildcardProjection": {kind: "object"},
-	"weights": {only: "text"}, "default_language": {kind: "string", only: "text"}, "language_override": {kind: "string", only: "text"},
-	"textIndexVersion": {kind: "number", only: "text"}, "2dsphereIndexVersion": {kind: "number", only: "2dsphere"},
-	"bits": {kind: "number", only: "2d"}, "min": {kind: "number", only: "2d"}, "max": {kind: "number", only: "2d"}, "bucketSize": {kind: "number"},
-	"clustered": {kind: "bool", since: wire60}, "prepareUnique": {kind: "bool", since: wire60},
+	"v": {kind: "number"}, "key": {kind: "object"}, "name": {kind: "string"}, "ns": {}, "dropDups": {},
+	"unique":     {kind: "bool"},
+	"background": {kind: "bool"}, "sparse": {kind: "bool"}, "hidden": {kind: "bool", since: wire44},
+	"expireAfterSeconds":      {},
+	"partialFilterExpression": {kind: "object"}, "collation": {kind: "object"}, "storageEngine": {kind: "object"},
+	"wildcardProjection": {kind: "object"},
+	"weights":            {only: "text"}, "default_language": {kind: "string", only: "text"},
+	"language_override": {kind: "string", only: "text"},
+	"textIndexVersion":  {kind: "number", only: "text"}, "2dsphereIndexVersion": {kind: "number", only: "2dsphere"},
+	"bits": {kind: "number", only: "2d"}, "min": {kind: "number", only: "2d"}, "max": {kind: "number", only: "2d"},
+	"bucketSize": {kind: "number"},
+	"clustered":  {kind: "bool", since: wire60}, "prepareUnique": {kind: "bool", since: wire60},
 }
 
-// indexTypes are the types of indexes other than an ascending or a descending one, with the fields that complete a spec.
+// indexTypes are the types of indexes other than an ascending or a descending one, with the fields that complete a
+// spec.
 var indexTypes = map[string]bson.D{
-	"text": {{Key: "weights", Value: nil}, {Key: "default_language", Value: "english"}, {Key: "language_override", Value: "language"},
+	"text": {{Key: "weights", Value: nil}, {Key: "default_language", Value: "english"},
+		{Key: "language_override", Value: "language"},
 		{Key: "textIndexVersion", Value: int32(3)}},
 	"2dsphere": {{Key: "2dsphereIndexVersion", Value: int32(3)}}, "2d": {}, "hashed": {},
 }
@@ -77,8 +85,9 @@ func (p *indexParser) parse() *store.Index {
 	}
 	p.refuse(!p.has("key"), fault.FailedToParse, "The 'key' field is a required property of an index specification")
 	p.refuse(!p.has("name"), fault.FailedToParse, "The 'name' field is a required property of an index specification")
-	x := &store.Index{Key: p.document("key"), Name: p.str("name"), Unique: p.flag("unique"), Sparse: p.flag("sparse"), Collation: p.collation(),
-		Prepared: p.flag("prepareUnique") && !p.flag("unique"), Clustered: p.flag("clustered")}
+	x := &store.Index{Key: p.document("key"), Name: p.str("name"), Unique: p.flag("unique"), Sparse: p.flag("sparse"),
+		Collation: p.collation(),
+		Prepared:  p.flag("prepareUnique") && !p.flag("unique"), Clustered: p.flag("clustered")}
 	p.refuse(len(x.Key) == 0, fault.CannotCreateIndex, "Index keys cannot be an empty object")
 	p.refuse(x.Name == "*", fault.BadValue, "The index name '*' is not valid.")
 	for _, k := range x.Key {
@@ -92,8 +101,10 @@ func (p *indexParser) parse() *store.Index {
 	p.expiry(x)
 	if isID := len(x.Key) == 1 && x.Key[0].Key == "_id" && value.IsNumber(x.Key[0].Value); isID && !x.Clustered {
 		for _, e := range p.doc {
-			p.refuse(e.Key == "sparse" || e.Key == "unique" || e.Key == "partialFilterExpression" || e.Key == "expireAfterSeconds" || e.Key == "hidden",
-				fault.InvalidIndexSpecificationOption, "The field '%s' is not valid for an _id index specification. Specification: %s", e.Key, value.Text(p.doc))
+			p.refuse(e.Key == "sparse" || e.Key == "unique" || e.Key == "partialFilterExpression" ||
+				e.Key == "expireAfterSeconds" || e.Key == "hidden",
+				fault.InvalidIndexSpecificationOption,
+				"The field '%s' is not valid for an _id index specification. Specification: %s", e.Key, value.Text(p.doc))
 		}
 	}
 	x.Spec = p.spec(x)
@@ -101,7 +112,8 @@ func (p *indexParser) parse() *store.Index {
 }
 
 // partialOperators are the operators of a partial index, with the wire version that added them.
-var partialOperators = map[string]int{"$eq": 0, "$gt": 0, "$gte": 0, "$lt": 0, "$lte": 0, "$exists": 0, "$type": 0, "$in": wire60}
+var partialOperators = map[string]int{"$eq": 0, "$gt": 0, "$gte": 0, "$lt": 0, "$lte": 0, "$exists": 0, "$type": 0,
+	"$in": wire60}
 
 // partial checks that the conditions of a partial index are of the kinds that it supports.
 func (p *indexParser) partial(filter bson.D) {
@@ -118,7 +130,8 @@ func (p *indexParser) partial(filter bson.D) {
 		}
 		for _, op := range operators(e) {
 			since, known := partialOperators[op.Key]
-			p.refuse(!known || p.wire > 0 && p.wire < since || logical || op.Key == "$exists" && !value.Truthy(op.Value), fault.CannotCreateIndex,
+			p.refuse(!known || p.wire > 0 && p.wire < since || logical || op.Key == "$exists" && !value.Truthy(op.Value),
+				fault.CannotCreateIndex,
 				"Expression not supported in partial index: %s", value.Text(bson.D{e}))
 		}
 	}
@@ -132,7 +145,8 @@ func (p *indexParser) option(e bson.E) {
 		"The field '%s' is not valid for an index specification. Specification: %s", e.Key, value.Text(p.doc))
 	switch number := value.IsNumber(e.Value); o.kind {
 	case "bool":
-		p.refuse(found != "bool" && !number, fault.TypeMismatch, "The field '%s' has value %s: %s, which is not convertible to bool",
+		p.refuse(found != "bool" && !number, fault.TypeMismatch,
+			"The field '%s' has value %s: %s, which is not convertible to bool",
 			e.Key, e.Key, value.Text(e.Value))
 	case "number":
 		p.refuse(!number, fault.TypeMismatch, "The field '%s' must be a number, but got %s", e.Key, found)
@@ -146,7 +160,8 @@ func (p *indexParser) key(k bson.E) {
 	name, plugin := k.Value.(string)
 	p.refuse(plugin && name == "", fault.CannotCreateIndex, "Index key plugin can't be empty")
 	p.refuse(!plugin && !value.IsNumber(k.Value), fault.CannotCreateIndex,
-		"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.TypeName(k.Value))
+		"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.",
+		value.TypeName(k.Value))
 	p.refuse(value.Equal(k.Value, int32(0)), fault.CannotCreateIndex, "Values in the index key pattern cannot be 0.")
 	p.refuse(plugin && name != "" && indexTypes[name] == nil, fault.CannotCreateIndex, "Unknown index plugin '%s'", name)
 	p.refuse(name == "text" && p.strict, fault.APIStrictError, "text indexes cannot be created with apiStrict: true")
@@ -160,8 +175,10 @@ func (p *indexParser) expiry(x *store.Index) {
 	}
 	v, spec := p.any("expireAfterSeconds"), value.Text(p.doc)
 	p.refuse(!value.IsNumber(v), fault.CannotCreateIndex,
-		"TTL index 'expireAfterSeconds' option must be numeric, but received a type of '%s'. Index spec: %s", value.TypeName(v), spec)
-	p.refuse(value.Float(v) < 0, fault.CannotCreateIndex, "TTL index 'expireAfterSeconds' option cannot be less than 0. Index spec: %s", spec)
+		"TTL index 'expireAfterSeconds' option must be numeric, but received a type of '%s'. Index spec: %s",
+		value.TypeName(v), spec)
+	p.refuse(value.Float(v) < 0, fault.CannotCreateIndex,
+		"TTL index 'expireAfterSeconds' option cannot be less than 0. Index spec: %s", spec)
 	p.refuse(value.Float(v) > math.MaxInt32, fault.CannotCreateIndex,
 		"TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower number. Index spec: %s", spec)
 	p.refuse(len(x.Key) != 1, fault.CannotCreateIndex,
@@ -228,7 +245,8 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 			}
 			for _, y := range added { // in the same command
 				if e, conflict := hasName(y, x).(*fault.Error); conflict {
-					return prefixed(fmt.Sprintf("Index build failed: %s: Collection %s ( %s )", value.UUIDText(value.NewUUID().Data), c.NS(), value.UUIDText(c.UUID.Data)), e)
+					return prefixed(fmt.Sprintf("Index build failed: %s: Collection %s ( %s )", value.UUIDText(value.NewUUID().Data),
+						c.NS(), value.UUIDText(c.UUID.Data)), e)
 				}
 			}
 			if !exists {
@@ -246,7 +264,8 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 			}
 		}
 		if s.InTransaction() && len(added) > 0 && !tx.Created(c) {
-			return fault.Errorf(fault.OperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", c.NS())
+			return fault.Errorf(fault.OperationNotSupportedInTransaction,
+				"Cannot create new indexes on existing collection %s in a multi-document transaction.", c.NS())
 		}
 		if !s.InTransaction() && len(added) > 0 {
 			if err := tx.Unlocked(c.DB, c.Name); err != nil {
@@ -255,7 +274,8 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 		}
 		// Readers may hold the list of indexes, so it is replaced, not changed.
 		c.Indexes = slices.Concat(c.Indexes, added)
-		counts := bson.D{{Key: "numIndexesBefore", Value: int32(before)}, {Key: "numIndexesAfter", Value: int32(len(c.Indexes))}}
+		counts := bson.D{{Key: "numIndexesBefore", Value: int32(before)},
+			{Key: "numIndexesAfter", Value: int32(len(c.Indexes))}}
 		if len(added) == 0 {
 			reply = append(counts, bson.E{Key: "note", Value: "all indexes already exist"})
 			return nil
@@ -266,7 +286,8 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 		}
 		reply = value.AddIf(reply, s.d.Logged() && (!s.InTransaction() || !s.old()), "commitQuorum", "votingMembers")
 		if !s.InTransaction() {
-			tx.Log(store.Entry{Kind: store.CreateIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID, Detail: bson.D{{Key: "indexes", Value: list}}})
+			tx.Log(store.Entry{Kind: store.CreateIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID,
+				Detail: bson.D{{Key: "indexes", Value: list}}})
 		}
 		return nil
 	})
@@ -277,16 +298,20 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 func hasIndex(c *store.Collection, x *store.Index, old bool) (bool, error) {
 	for _, y := range c.Indexes {
 		// Since 5.0, indexes that differ in unique, sparse or the filter are different.
-		sameKey := value.Equal(x.Key, y.Key) && sameOption(x.Spec, y.Spec, "collation") && (old || x.Unique == y.Unique && x.Sparse == y.Sparse) &&
+		sameKey := value.Equal(x.Key, y.Key) && sameOption(x.Spec, y.Spec, "collation") &&
+			(old || x.Unique == y.Unique && x.Sparse == y.Sparse) &&
 			sameOption(x.Spec, y.Spec, "partialFilterExpression")
 		sameRest := x.Unique == y.Unique && sameOption(x.Spec, y.Spec, "expireAfterSeconds")
 		switch {
 		case sameKey && (x.Name == y.Name && sameRest || y == c.IDIndex()):
 			return true, nil
 		case sameKey && !sameRest && x.Name != y.Name:
-			return false, fault.Errorf(fault.IndexOptionsConflict, "An equivalent index already exists with a different name and options. Requested index: %s, existing index: %s", value.Text(x.Spec), value.Text(y.Spec))
+			return false, fault.Errorf(fault.IndexOptionsConflict,
+				"An equivalent index already exists with a different name and options. Requested index: %s, existing index: %s",
+				value.Text(x.Spec), value.Text(y.Spec))
 		case sameKey && !sameRest:
-			return false, fault.Errorf(fault.IndexOptionsConflict, "An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", value.Text(x.Spec), value.Text(y.Spec))
+			return false, fault.Errorf(fault.IndexOptionsConflict,
+				"An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", value.Text(x.Spec), value.Text(y.Spec))
 		case sameKey:
 			return false, fault.Errorf(fault.IndexOptionsConflict, "Index already exists with a different name: %s", y.Name)
 		case x.Name == y.Name:
@@ -301,7 +326,8 @@ func hasName(y, x *store.Index) error {
 	if x.Name != y.Name {
 		return nil
 	}
-	return fault.Errorf(fault.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", value.Text(x.Spec), value.Text(y.Spec))
+	return fault.Errorf(fault.IndexKeySpecsConflict,
+		"An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", value.Text(x.Spec), value.Text(y.Spec))
 }
 
 func sameOption(a, b bson.D, key string) bool {
@@ -353,7 +379,8 @@ func removeIndexes(tx *store.Tx, db, name string, which bson.A) (bson.D, error) 
 		return drop
 	})
 	if len(dropped) > 0 {
-		tx.Log(store.Entry{Kind: store.DropIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID, Detail: bson.D{{Key: "indexes", Value: list}}})
+		tx.Log(store.Entry{Kind: store.DropIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID,
+			Detail: bson.D{{Key: "indexes", Value: list}}})
 	}
 	return reply, nil
 }
@@ -373,7 +400,9 @@ func indexNamed(c *store.Collection, which any) (*store.Index, error) {
 	case isKey:
 		return nil, fault.Errorf(fault.IndexNotFound, "can't find index with key: %s", value.Text(which))
 	}
-	return nil, fault.Errorf(fault.TypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']", value.TypeName(which))
+	return nil, fault.Errorf(fault.TypeMismatch,
+		"BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']",
+		value.TypeName(which))
 }
 
 func listIndexes(s *call, a *args) action {
@@ -416,7 +445,8 @@ func collMod(s *call, a *args) action {
 			next := *c
 			for _, e := range a.doc[1:] {
 				if view := e.Key == "viewOn" || e.Key == "pipeline"; !generic[e.Key] && e.Key != "index" && view != c.IsView() {
-					return fault.Errorf(fault.InvalidOptions, "option %ssupported on a view: %s", map[bool]string{true: "only ", false: "not "}[view], e.Key)
+					return fault.Errorf(fault.InvalidOptions, "option %ssupported on a view: %s",
+						map[bool]string{true: "only ", false: "not "}[view], e.Key)
 				}
 			}
 			if index != nil {
@@ -477,7 +507,8 @@ func parseIndexChange(a *args) *indexChange {
 		"Cannot specify both key pattern and name.")
 	x.Refuse(!x.has("name") && !x.has("keyPattern"), fault.InvalidOptions,
 		"Must specify either index name or key pattern.")
-	x.Refuse(ch.prepare == nil && !x.has("unique") && !x.has("hidden") && !x.has("expireAfterSeconds"), fault.InvalidOptions,
+	x.Refuse(ch.prepare == nil && !x.has("unique") && !x.has("hidden") && !x.has("expireAfterSeconds"),
+		fault.InvalidOptions,
 		"no expireAfterSeconds, hidden, unique or prepareUnique field")
 	x.Refuse(x.has("unique") && ch.prepare == nil && !ch.unique, fault.BadValue, "Cannot make index non-unique")
 	return ch
@@ -527,10 +558,12 @@ func (ch *indexChange) apply(c *store.Collection) (bson.D, error) {
 	case x.Unique:
 		return bson.D{}, nil
 	case ch.unique && !x.Prepared:
-		return nil, fault.Errorf(fault.InvalidOptions, "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
+		return nil, fault.Errorf(fault.InvalidOptions,
+			"Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
 	case ch.unique:
 		if found := violations(x, c); len(found) > 0 {
-			e := fault.Errorf(fault.CannotConvertIndexToUnique, "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
+			e := fault.Errorf(fault.CannotConvertIndexToUnique,
+				"Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
 			e.Extra = bson.D{{Key: "violations", Value: found}}
 			return nil, e
 		}

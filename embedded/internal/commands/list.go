@@ -49,18 +49,21 @@ func (s *call) describe(c *store.Collection) []bson.D {
 	entry := func(name, kind string, options bson.D) bson.D {
 		info := bson.D{{Key: "readOnly", Value: c.IsView()}}
 		info = value.AddIf(info, kind == "collection", "uuid", c.UUID)
-		return bson.D{{Key: "name", Value: name}, {Key: "type", Value: kind}, {Key: "options", Value: options}, {Key: "info", Value: info}}
+		return bson.D{{Key: "name", Value: name}, {Key: "type", Value: kind}, {Key: "options", Value: options},
+			{Key: "info", Value: info}}
 	}
 	if !c.TimeSeries || s.old() {
 		doc := entry(c.Name, c.Kind(), c.Options)
 		return []bson.D{value.AddIf(doc, c.Kind() == "collection" && !c.Clustered(), "idIndex", idIndex(c))}
 	}
 	options, clustered := value.Set(slices.Clone(c.Options), "timeseries", c.Bucketing()), any(true)
-	if wire(s.req) == wire50 { // 5.0.0 shows the view and no key, according to recordings; the manual describes the options
+	if wire(s.req) == wire50 {
+		// 5.0.0 shows the view and no key, according to recordings; the manual describes the options
 		options, clustered = c.Definition(), bson.D{}
 	}
-	return []bson.D{entry(c.Name, c.Kind(), options), entry(c.Buckets(), "collection", bson.D{{Key: "validator", Value: bucketValidator(c)},
-		{Key: "clusteredIndex", Value: clustered}, {Key: "timeseries", Value: c.Bucketing()}})}
+	return []bson.D{entry(c.Name, c.Kind(), options),
+		entry(c.Buckets(), "collection", bson.D{{Key: "validator", Value: bucketValidator(c)},
+			{Key: "clusteredIndex", Value: clustered}, {Key: "timeseries", Value: c.Bucketing()}})}
 }
 
 // idIndex returns the specification of the index on _id, nil for a view.
@@ -119,7 +122,8 @@ func listDatabases(s *call, a *args) action {
 		case !s.old():
 			reply = append(reply, bson.E{Key: "totalSize", Value: total}, bson.E{Key: "totalSizeMb", Value: total >> 20})
 		case mongos(s.req):
-			reply = append(reply, bson.E{Key: "totalSize", Value: value.Int(total)}, bson.E{Key: "totalSizeMb", Value: value.Int(total >> 20)})
+			reply = append(reply, bson.E{Key: "totalSize", Value: value.Int(total)},
+				bson.E{Key: "totalSizeMb", Value: value.Int(total >> 20)})
 		default:
 			reply = append(reply, bson.E{Key: "totalSize", Value: float64(total)})
 		}
@@ -162,17 +166,20 @@ func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 		out = append(out, bson.E{Key: "shard", Value: s.d.opts.ShardName})
 		_, host, _ = strings.Cut(s.d.opts.ShardHost, "/")
 	}
-	out = append(out, bson.E{Key: "host", Value: host}, bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())})
+	out = append(out, bson.E{Key: "host", Value: host},
+		bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())})
 	for _, e := range doc {
 		switch {
 		case e.Key == "latencyStats":
 			none := bson.D{{Key: "latency", Value: int64(0)}, {Key: "ops", Value: int64(0)}}
-			out = append(out, bson.E{Key: e.Key, Value: bson.D{{Key: "reads", Value: none}, {Key: "writes", Value: none}, {Key: "commands", Value: none},
-				{Key: "transactions", Value: none}}})
+			out = append(out, bson.E{Key: e.Key,
+				Value: bson.D{{Key: "reads", Value: none}, {Key: "writes", Value: none}, {Key: "commands", Value: none},
+					{Key: "transactions", Value: none}}})
 		case e.Key != "count" && e.Key != "storageStats":
 			return nil, fault.Errorf(fault.IDLUnknownField, "BSON field '$collStats.%s' is an unknown field.", e.Key)
 		case c == nil:
-			return nil, fault.Errorf(fault.NamespaceNotFound, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
+			return nil, fault.Errorf(fault.NamespaceNotFound,
+				"Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
 		case c.IsView():
 			return nil, store.OnView(c)
 		case e.Key == "count":
@@ -197,7 +204,8 @@ func (s *call) indexStats(db, name string) (out []bson.D) {
 		}
 		for _, x := range c.Indexes {
 			out = append(out, bson.D{{Key: "name", Value: x.Name}, {Key: "key", Value: x.Key}, {Key: "host", Value: host},
-				{Key: "accesses", Value: bson.D{{Key: "ops", Value: int64(0)}, {Key: "since", Value: bson.NewDateTimeFromTime(time.Now())}}},
+				{Key: "accesses", Value: bson.D{{Key: "ops", Value: int64(0)},
+					{Key: "since", Value: bson.NewDateTimeFromTime(time.Now())}}},
 				{Key: "spec", Value: x.Spec}})
 		}
 	})
@@ -211,7 +219,8 @@ func storageStats(c *store.Collection, records []*store.Record) bson.D {
 	}
 	out := bson.D{{Key: "size", Value: value.Int(size)}, {Key: "count", Value: value.Int(n)}}
 	out = value.AddIf(out, n > 0, "avgObjSize", value.Int(size/max(n, 1)))
-	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)}, bson.E{Key: "freeStorageSize", Value: int32(0)}, bson.E{Key: "capped", Value: c.Capped})
+	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)},
+		bson.E{Key: "freeStorageSize", Value: int32(0)}, bson.E{Key: "capped", Value: c.Capped})
 	out = value.AddIf(out, c.Capped, "max", value.Int(c.MaxDocs))
 	out = value.AddIf(out, c.Capped, "maxSize", value.Int(c.MaxSize))
 	sizes := bson.D{}
@@ -220,7 +229,8 @@ func storageStats(c *store.Collection, records []*store.Record) bson.D {
 	}
 	total := int64(4096 * len(c.Indexes))
 	return append(out, bson.E{Key: "nindexes", Value: int32(len(c.Indexes))}, bson.E{Key: "indexBuilds", Value: bson.A{}},
-		bson.E{Key: "totalIndexSize", Value: value.Int(total)}, bson.E{Key: "totalSize", Value: value.Int(4096 + size + total)},
+		bson.E{Key: "totalIndexSize", Value: value.Int(total)},
+		bson.E{Key: "totalSize", Value: value.Int(4096 + size + total)},
 		bson.E{Key: "indexSizes", Value: sizes}, bson.E{Key: "scaleFactor", Value: int32(1)})
 }
 
@@ -264,17 +274,23 @@ func dbStats(s *call, a *args) action {
 		})
 		share := func(n int64) any { return float64(n / scale) }
 		storage, indexSize := 4096*colls, 4096*indexes
-		reply := bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)}, {Key: "views", Value: value.Int(views)},
+		reply := bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)},
+			{Key: "views", Value: value.Int(views)},
 			{Key: "objects", Value: value.Int(objects)}, {Key: "avgObjSize", Value: float64(size) / float64(max(objects, 1))},
-			{Key: "dataSize", Value: share(size)}, {Key: "storageSize", Value: share(storage)}, {Key: "freeStorageSize", Value: 0.0},
-			{Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: share(indexSize)}, {Key: "indexFreeStorageSize", Value: 0.0},
-			{Key: "totalSize", Value: share(storage + indexSize)}, {Key: "totalFreeStorageSize", Value: 0.0}, {Key: "scaleFactor", Value: float64(scale)},
+			{Key: "dataSize", Value: share(size)}, {Key: "storageSize", Value: share(storage)}, {Key: "freeStorageSize",
+				Value: 0.0},
+			{Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize",
+				Value: share(indexSize)}, {Key: "indexFreeStorageSize", Value: 0.0},
+			{Key: "totalSize", Value: share(storage + indexSize)}, {Key: "totalFreeStorageSize",
+				Value: 0.0}, {Key: "scaleFactor", Value: float64(scale)},
 			{Key: "fsUsedSize", Value: float64(1 << 36)}, {Key: "fsTotalSize", Value: float64(1 << 38)}}
 		if !mongos(s.req) {
 			return reply, nil
 		}
-		raw := bson.D{{Key: "raw", Value: bson.D{{Key: s.d.opts.ShardHost, Value: append(reply, bson.E{Key: "ok", Value: 1.0})}}}}
-		for _, key := range []string{"objects", "avgObjSize", "dataSize", "storageSize", "totalSize", "indexes", "indexSize", "scaleFactor"} {
+		raw := bson.D{{Key: "raw", Value: bson.D{{Key: s.d.opts.ShardHost,
+			Value: append(reply, bson.E{Key: "ok", Value: 1.0})}}}}
+		for _, key := range []string{"objects", "avgObjSize", "dataSize", "storageSize", "totalSize", "indexes", "indexSize",
+			"scaleFactor"} {
 			n := int64(value.Float(value.Get(reply, key)))
 			raw = append(raw, bson.E{Key: key, Value: value.Int(n)})
 			if key == "avgObjSize" {
@@ -288,7 +304,8 @@ func dbStats(s *call, a *args) action {
 // validate reports that a collection is valid: its records and indexes cannot be broken here.
 func validate(s *call, a *args) action {
 	name := a.collection(s.req.DB)
-	a.Refuse(a.flag("full") && a.flag("background"), fault.CommandFailed, "Running the validate command with both { background: true } and { full: true } is not supported.")
+	a.Refuse(a.flag("full") && a.flag("background"), fault.CommandFailed,
+		"Running the validate command with both { background: true } and { full: true } is not supported.")
 	return func() (bson.D, error) {
 		c, records := s.Records(s.req.DB, name)
 		switch {
@@ -302,8 +319,10 @@ func validate(s *call, a *args) action {
 			keys = append(keys, bson.E{Key: x.Name, Value: value.Int(int64(len(records)))})
 			details = append(details, bson.E{Key: x.Name, Value: bson.D{{Key: "valid", Value: true}}})
 		}
-		out := bson.D{{Key: "ns", Value: c.NS()}, {Key: "nInvalidDocuments", Value: int32(0)}, {Key: "nrecords", Value: value.Int(int64(len(records)))},
-			{Key: "nIndexes", Value: int32(len(c.Indexes))}, {Key: "keysPerIndex", Value: keys}, {Key: "indexDetails", Value: details},
+		out := bson.D{{Key: "ns", Value: c.NS()}, {Key: "nInvalidDocuments", Value: int32(0)},
+			{Key: "nrecords", Value: value.Int(int64(len(records)))},
+			{Key: "nIndexes", Value: int32(len(c.Indexes))}, {Key: "keysPerIndex", Value: keys}, {Key: "indexDetails",
+				Value: details},
 			{Key: "valid", Value: true}, {Key: "repaired", Value: false}}
 		for _, list := range []string{"warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords"} {
 			out = append(out, bson.E{Key: list, Value: bson.A{}})
@@ -318,7 +337,8 @@ func validate(s *call, a *args) action {
 
 // currentOp lists the commands in progress. Its own fields are a filter.
 func currentOp(s *call, a *args) action {
-	filter := slices.DeleteFunc(slices.Clone(a.doc[1:]), func(e bson.E) bool { return generic[e.Key] || e.Key == "$all" || e.Key == "$ownOps" })
+	filter := slices.DeleteFunc(slices.Clone(a.doc[1:]),
+		func(e bson.E) bool { return generic[e.Key] || e.Key == "$all" || e.Key == "$ownOps" })
 	f, err := query.Compile(filter, query.Options{})
 	a.Note(err)
 	return func() (bson.D, error) {

@@ -27,9 +27,11 @@ func (s *call) inProgress(options bson.D) (out []bson.D) {
 	}
 	if value.Get(options, "idleCursors") == true {
 		for _, c := range s.d.cursors.idle(address(s.req)) {
-			idle("idleCursor", bson.E{Key: "ns", Value: c.ns}, bson.E{Key: "cursor", Value: bson.D{{Key: "cursorId", Value: c.id},
-				{Key: "tailable", Value: c.await}, {Key: "awaitData", Value: c.await}, {Key: "noCursorTimeout", Value: c.noTimeout},
-				{Key: "lastAccessDate", Value: bson.NewDateTimeFromTime(c.used)}}})
+			idle("idleCursor", bson.E{Key: "ns", Value: c.ns},
+				bson.E{Key: "cursor", Value: bson.D{{Key: "cursorId", Value: c.id},
+					{Key: "tailable", Value: c.await}, {Key: "awaitData", Value: c.await}, {Key: "noCursorTimeout",
+						Value: c.noTimeout},
+					{Key: "lastAccessDate", Value: bson.NewDateTimeFromTime(c.used)}}})
 		}
 	}
 	return out

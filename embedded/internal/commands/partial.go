@@ -17,7 +17,8 @@ func within(x *store.Index, filter bson.D) bool {
 	return partial != nil && !slices.ContainsFunc(partial, func(e bson.E) bool {
 		return slices.ContainsFunc(operators(e), func(need bson.E) bool {
 			return !slices.ContainsFunc(filter, func(given bson.E) bool {
-				return given.Key == e.Key && slices.ContainsFunc(operators(given), func(op bson.E) bool { return follows(need, op) })
+				return given.Key == e.Key && slices.ContainsFunc(operators(given),
+					func(op bson.E) bool { return follows(need, op) })
 			})
 		})
 	})

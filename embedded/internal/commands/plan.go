@@ -62,7 +62,8 @@ func (q *findCommand) sortedBy(x *store.Index) bool {
 func constrains(filter bson.D, field string) bool {
 	for _, e := range filter {
 		list, _ := e.Value.(bson.A)
-		if e.Key == "$and" && slices.ContainsFunc(list, func(v any) bool { d, _ := v.(bson.D); return constrains(d, field) }) {
+		if e.Key == "$and" && slices.ContainsFunc(list,
+			func(v any) bool { d, _ := v.(bson.D); return constrains(d, field) }) {
 			return true
 		}
 		if d, _ := e.Value.(bson.D); e.Key == field && (len(d) == 0 || d[0].Key != "$size" && d[0].Key != "$type") {
@@ -160,8 +161,8 @@ func (s *call) hinted(name string, hint any, q canonical) (c *store.Collection, 
 	return c, x, err
 }
 
-// hintedIndex returns the index that a hint names. It returns nil without a hint for an index, and an error if the index
-// does not exist.
+// hintedIndex returns the index that a hint names. It returns nil without a hint for an index, and an error if the
+// index does not exist.
 func hintedIndex(c *store.Collection, hint any, q canonical) (*store.Index, error) {
 	_, isName := hint.(string)
 	key, isKey := hint.(bson.D)

@@ -72,14 +72,16 @@ func (r *Row) ReadsShard() bool { return r.Run != nil && !r.RoutedReadConcern &&
 
 // Exists reports whether servers of a wire version and role have the command.
 func (r *Row) Exists(wire int, role Role) bool {
-	return wire >= r.MinWire && (r.MaxWire == 0 || wire <= r.MaxWire) && (len(r.Topologies) == 0 || slices.Contains(r.Topologies, role))
+	return wire >= r.MinWire && (r.MaxWire == 0 || wire <= r.MaxWire) &&
+		(len(r.Topologies) == 0 || slices.Contains(r.Topologies, role))
 }
 
 // AcceptsWriteConcern reports whether the command accepts a writeConcern, and waits for it.
 func (r *Row) AcceptsWriteConcern() bool { return r.WriteConcern || r.Write && !r.NoWriteConcern }
 
 // titles are the names of commands in messages about their fields since 5.0, where they differ.
-var titles = map[string]string{"find": "FindCommandRequest", "killSessions": "KillSessionsCmd", "killAllSessions": "KillAllSessionsCmd",
+var titles = map[string]string{"find": "FindCommandRequest", "killSessions": "KillSessionsCmd",
+	"killAllSessions":          "KillAllSessionsCmd",
 	"killAllSessionsByPattern": "KillAllSessionsByPatternCmd"}
 
 // title returns the name of the command in messages about its fields.

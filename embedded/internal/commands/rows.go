@@ -12,16 +12,24 @@ func (d *Deployment) Rows() []Row {
 	levels := ReadConcernLevels
 	search := func(*Request) (bson.D, error) { return nil, searchNotEnabled() }
 	rows := []Row{
-		{Name: "insert", RoutedReadConcern: true, Parse: d.early(insertCommand), Write: true, Retryable: true, Transactional: true, Statements: "documents", API: "1"},
-		{Name: "update", RoutedReadConcern: true, Parse: d.early(updateCommand), Write: true, Retryable: true, Transactional: true, Statements: "updates", API: "1"},
-		{Name: "delete", RoutedReadConcern: true, Parse: d.early(deleteCommand), Write: true, Retryable: true, Transactional: true, Statements: "deletes", API: "1"},
-		{Name: "findAndModify", Aliases: []string{"findandmodify"}, Run: d.late(findAndModify), ShardRefuses: true, Write: true, Retryable: true, Transactional: true, API: "1"},
-		{Name: "bulkWrite", Statements: "ops", Run: d.late(bulkWrite), Write: true, Retryable: true, Transactional: true, AdminOnly: true, MinWire: 25, API: "1"},
+		{Name: "insert", RoutedReadConcern: true, Parse: d.early(insertCommand), Write: true, Retryable: true,
+			Transactional: true, Statements: "documents", API: "1"},
+		{Name: "update", RoutedReadConcern: true, Parse: d.early(updateCommand), Write: true, Retryable: true,
+			Transactional: true, Statements: "updates", API: "1"},
+		{Name: "delete", RoutedReadConcern: true, Parse: d.early(deleteCommand), Write: true, Retryable: true,
+			Transactional: true, Statements: "deletes", API: "1"},
+		{Name: "findAndModify", Aliases: []string{"findandmodify"}, Run: d.late(findAndModify), ShardRefuses: true,
+			Write: true, Retryable: true, Transactional: true, API: "1"},
+		{Name: "bulkWrite", Statements: "ops", Run: d.late(bulkWrite), Write: true, Retryable: true, Transactional: true,
+			AdminOnly: true, MinWire: 25, API: "1"},
 		{Name: "find", Run: d.late(find), Transactional: true, ReadConcern: levels, API: "1"},
-		{Name: "getMore", Coordinated: true, Run: d.late(getMore), Transactional: true, OnSecondary: true, ReadConcern: levels, NoAfterClusterTime: true, API: "1"},
-		{Name: "killCursors", RoutedReadConcern: true, Run: d.late(killCursors), Transactional: true, OnSecondary: true, API: "1",
+		{Name: "getMore", Coordinated: true, Run: d.late(getMore), Transactional: true, OnSecondary: true,
+			ReadConcern: levels, NoAfterClusterTime: true, API: "1"},
+		{Name: "killCursors", RoutedReadConcern: true, Run: d.late(killCursors), Transactional: true,
+			OnSecondary: true, API: "1",
 			StartTransactionError: "Cannot run killCursors as the first operation in a multi-document transaction."},
-		{Name: "aggregate", Parse: d.early(aggregate), Transactional: true, WriteConcern: true, ReadConcern: levels, API: "1"},
+		{Name: "aggregate", Parse: d.early(aggregate), Transactional: true, WriteConcern: true,
+			ReadConcern: levels, API: "1"},
 		{Name: "explain", Run: d.late(explain), API: "1"},
 		{Name: "validate", Run: d.late(validate)},
 		{Name: "currentOp", Run: d.late(currentOp), AdminOnly: true, OnSecondary: true},
@@ -41,9 +49,11 @@ func (d *Deployment) Rows() []Row {
 		{Name: "renameCollection", Coordinated: true, Run: d.late(renameCollection), Write: true, AdminOnly: true},
 		{Name: "collStats", Aliases: []string{"collstats"}, Run: d.late(collStats), OnSecondary: true},
 		{Name: "dbStats", Aliases: []string{"dbstats"}, Raw: true, Run: d.late(dbStats), OnSecondary: true},
-		{Name: "commitTransaction", Run: d.endTransaction, Write: true, Retryable: true, Transactional: true, AdminOnly: true, EndsTransaction: true, API: "1",
+		{Name: "commitTransaction", Run: d.endTransaction, Write: true, Retryable: true, Transactional: true, AdminOnly: true,
+			EndsTransaction: true, API: "1",
 			StartTransactionError: "Cannot start a transaction with a commit"},
-		{Name: "abortTransaction", Run: d.endTransaction, Write: true, Retryable: true, Transactional: true, AdminOnly: true, EndsTransaction: true, API: "1",
+		{Name: "abortTransaction", Run: d.endTransaction, Write: true, Retryable: true, Transactional: true, AdminOnly: true,
+			EndsTransaction: true, API: "1",
 			ReadConcern:           []string{"local", "majority", "snapshot"},
 			StartTransactionError: "Cannot start a transaction with an abort"},
 		{Name: "enableSharding", Run: d.late(enableSharding), Write: true, AdminOnly: true, Topologies: mongosOnly},
@@ -63,7 +73,8 @@ func (d *Deployment) Rows() []Row {
 
 // searchNotEnabled is the error of a server without Atlas Search.
 func searchNotEnabled() error {
-	return fault.Errorf(fault.SearchNotEnabled, "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
-		"Please connect to Atlas or an AtlasCLI local deployment to enable. "+
-		"For more information on how to connect, see https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.")
+	return fault.Errorf(fault.SearchNotEnabled,
+		"Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
+			"Please connect to Atlas or an AtlasCLI local deployment to enable. "+
+			"For more information on how to connect, see https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.")
 }

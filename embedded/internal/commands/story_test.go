@@ -218,9 +218,11 @@ func TestOutcome(t *testing.T) {
 		err       error
 		good, bad []string
 	}{
-		{reply: bson.D{{Key: "n", Value: int32(1)}, {Key: "m", Value: int32(2)}}, good: []string{"ok", "has n: 1", "is { n: 1, m: 2 }"},
-			bad: []string{"error", "", "5", "has n: 2", "is { n: 1 }", "docs { _id: 1 }"}},
-		{reply: ext(t, `{"writeErrors": [{"code": 11000, "errmsg": "dup"}]}`), good: []string{"error", "11000 dup"}, bad: []string{"ok", "11000 dut", "11", "fails 11000"}},
+		{reply: bson.D{{Key: "n", Value: int32(1)}, {Key: "m", Value: int32(2)}},
+			good: []string{"ok", "has n: 1", "is { n: 1, m: 2 }"},
+			bad:  []string{"error", "", "5", "has n: 2", "is { n: 1 }", "docs { _id: 1 }"}},
+		{reply: ext(t, `{"writeErrors": [{"code": 11000, "errmsg": "dup"}]}`), good: []string{"error", "11000 dup"},
+			bad: []string{"ok", "11000 dut", "11", "fails 11000"}},
 		{reply: bson.D{{Key: "cursor", Value: bson.D{{Key: "firstBatch", Value: []bson.Raw{one, one}}}}},
 			good: []string{"docs { _id: 1 } { _id: 1 }"}, bad: []string{"docs { _id: 1 }", "docs"}},
 		{err: fault.Errorf(5, "x"), good: []string{"error", "5", "fails 5"}, bad: []string{"ok", "6", "has x", "fails 6"}},

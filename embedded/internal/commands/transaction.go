@@ -19,12 +19,15 @@ func (s *call) begin() error {
 		return nil
 	}
 	refused := fault.First{Err: req.Refused}
-	refused.Refuse(mongos(req) && !req.Row.EndsTransaction && hasDocument(req, "writeConcern"), fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-	refused.Refuse(mongos(req) && !req.StartTransaction && req.Row.Name != "getMore" && req.Row.Name != "commitTransaction" && hasDocument(req, "readConcern"), fault.InvalidOptions,
+	refused.Refuse(mongos(req) && !req.Row.EndsTransaction && hasDocument(req, "writeConcern"), fault.InvalidOptions,
+		"writeConcern is not allowed within a multi-statement transaction")
+	refused.Refuse(mongos(req) && !req.StartTransaction && req.Row.Name != "getMore" &&
+		req.Row.Name != "commitTransaction" && hasDocument(req, "readConcern"), fault.InvalidOptions,
 		"Only the first command in a transaction may specify a readConcern")
 	token, noToken := req.Body.LookupErr("recoveryToken")
 	shard, _ := req.Body.Lookup("recoveryToken", "recoveryShardId").StringValueOK()
-	return s.Begin(store.Claim{LSID: req.LSID, Number: *req.TxnNumber, Transaction: req.InTransaction, Start: req.StartTransaction,
+	return s.Begin(store.Claim{LSID: req.LSID, Number: *req.TxnNumber, Transaction: req.InTransaction,
+		Start:   req.StartTransaction,
 		Commits: req.Row.Name == "commitTransaction", Aborts: req.Row.Name == "abortTransaction", Lifetime: req.TransactionLifetime,
 		Refused: refused.Err, Name: req.Name, API: req.API, Old: s.old(), Mongos: mongos(req), Server: address(req), Shard: s.d.opts.ShardName,
 		Recovers: noToken == nil && token.Type == bson.TypeEmbeddedDocument, Recovery: shard})
@@ -59,7 +62,8 @@ func (s *call) routed(reply bson.D, err error) (bson.D, error) {
 	}
 	if req.InTransaction && (e.Code == fault.SnapshotTooOld || e.Code == fault.SnapshotUnavailable) {
 		transaction, statement := s.Statement()
-		err = prefixed(fmt.Sprintf("Transaction %s was aborted on statement %d due to: a non-retryable snapshot error", transaction, statement), err.(*fault.Error))
+		err = prefixed(fmt.Sprintf("Transaction %s was aborted on statement %d due to: a non-retryable snapshot error",
+			transaction, statement), err.(*fault.Error))
 	}
 	return reply, err
 }
@@ -86,7 +90,8 @@ func (s *call) inTransaction(reply bson.D, err error) (bson.D, error) {
 	return reply, err
 }
 
-// onConfigServer reports whether a mongos sends a write of a transaction to the config server, which has the database admin.
+// onConfigServer reports whether a mongos sends a write of a transaction to the config server, which has the database
+// admin.
 func (s *call) onConfigServer() bool {
 	return s.InTransaction() && mongos(s.req) && wire(s.req) == wire50 && s.req.DB == "admin" && s.req.Row.Statements != ""
 }
@@ -103,7 +108,8 @@ func (s *call) unfit(stage string) error {
 	end := "."
 	switch {
 	case stage == "$collStats" && !s.old():
-		return fault.Errorf(fault.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: $collStats")
+		return fault.Errorf(fault.OperationNotSupportedInTransaction,
+			"Stage not supported inside of a multi-document transaction: $collStats")
 	case stage == "$changeStream" && s.old():
 		return fault.Errorf(fault.OperationNotSupportedInTransaction, "$changeStream cannot be used in a transaction")
 	case !slices.Contains([]string{"$collStats", "$changeStream", "$currentOp", "$listLocalSessions"}, stage):
@@ -140,7 +146,8 @@ func (d *Deployment) endTransaction(req *Request) (bson.D, error) {
 	}
 	if _, err := req.Body.LookupErr("commitTimestamp"); err == nil && !mongos(req) {
 		s.Abandon()
-		return nil, fault.Errorf(fault.InvalidOptions, "commitTransaction cannot provide commitTimestamp to unprepared transaction.")
+		return nil, fault.Errorf(fault.InvalidOptions,
+			"commitTransaction cannot provide commitTimestamp to unprepared transaction.")
 	}
 	err := s.Finish()
 	req.TriedToWrite = err == nil && req.Row.Name == "commitTransaction"

@@ -38,7 +38,8 @@ func TestTransactionalWrites(t *testing.T) {
 			tries++
 			var now string
 			now, strikes = (strikes + ".")[:1], strings.TrimPrefix(strikes, (strikes + ".")[:1])
-			f := failpoint.Failure{CloseConnection: now == "x", HasCode: now >= "1" && now <= "9", Code: map[string]int32{"1": 1, "2": 112, "3": 11600, "4": 225}[now]}
+			f := failpoint.Failure{CloseConnection: now == "x", HasCode: now >= "1" && now <= "9",
+				Code: map[string]int32{"1": 1, "2": 112, "3": 11600, "4": 225}[now]}
 			return f, f.CloseConnection || f.HasCode
 		}
 		b.hangUp = func() { hungUp = true }

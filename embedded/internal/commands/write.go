@@ -170,7 +170,8 @@ func (s *call) removable(c *store.Collection) error {
 	case s.old():
 		return fault.Errorf(fault.IllegalOperation, "cannot remove from a capped collection: %s", c.NS())
 	case s.InTransaction():
-		return fault.Errorf(fault.IllegalOperation, "Cannot remove from a capped collection in a multi-document transaction: %s", c.NS())
+		return fault.Errorf(fault.IllegalOperation,
+			"Cannot remove from a capped collection in a multi-document transaction: %s", c.NS())
 	}
 	return nil
 }
@@ -274,7 +275,8 @@ func deleteCommand(s *call, a *args) action {
 	var writes []*write
 	for _, st := range a.statements("deletes") {
 		limit := st.number("limit", 0)
-		st.Refuse(limit != 0 && limit != 1, fault.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
+		st.Refuse(limit != 0 && limit != 1, fault.FailedToParse,
+			"The limit field in delete objects must be 0 or 1. Got %d", limit)
 		w := st.write(deleting, let, "q", "", "")
 		w.multi, w.notRetryable = limit == 0, "(or request) retryable writes with limit=0"
 		writes = append(writes, w)
@@ -326,7 +328,8 @@ func writeError(req *Request, r effect) bson.D {
 func batched(s *call, a *args, writes []*write) action {
 	b, name, unacknowledged := newBatch(s, a), a.name(), a.unacknowledged(s.req)
 	a.Refuse(b.stmtIDs != nil && len(b.stmtIDs) != len(writes), fault.InvalidLength,
-		"Number of statement ids must match the number of batch entries. Got %d statement ids but %d operations", len(b.stmtIDs), len(writes))
+		"Number of statement ids must match the number of batch entries. Got %d statement ids but %d operations",
+		len(b.stmtIDs), len(writes))
 	for i, w := range writes {
 		w.i, w.db, w.coll = i, s.req.DB, name
 	}
@@ -383,7 +386,8 @@ func findAndModify(s *call, a *args) action {
 		proj.On(w.filter)
 		last := bson.D{{Key: "n", Value: value.Int(st.N)}}
 		// A retry returns what is recorded, even if it was of another kind.
-		last = value.AddIf(last, !m.remove || len(b.retried) > 0 && st.Kind != store.Delete, "updatedExisting", st.N > 0 && st.Kind != store.Insert)
+		last = value.AddIf(last, !m.remove || len(b.retried) > 0 && st.Kind != store.Delete, "updatedExisting", st.N > 0 &&
+			st.Kind != store.Insert)
 		last = value.AddIf(last, st.Kind == store.Insert, "upserted", st.ID)
 		raw := st.Pre
 		if m.returnNew {
@@ -431,7 +435,8 @@ func (w *write) again(st *store.Statement) (*store.Statement, error) {
 	case w.kind == deleting:
 		return &store.Statement{Kind: store.Delete, N: 1}, nil
 	case st.Kind == store.Delete:
-		return nil, fault.Errorf(incompatibleRetry, "update retry request is not compatible with previous write in the transaction of type: d")
+		return nil, fault.Errorf(incompatibleRetry,
+			"update retry request is not compatible with previous write in the transaction of type: d")
 	case st.Kind == store.Insert:
 		return st, nil
 	}

@@ -187,7 +187,8 @@ func integers(e *Env, v []any) any {
 			return e.fail(34443+2*int32(i), "$range requires a numeric %s value, found value of type: %s",
 				[]string{"starting", "ending", "step"}[i], value.TypeName(x))
 		} else if !exact {
-			return e.fail(34444+2*int32(i), "$range requires a %s value that can be represented as a 32-bit integer, found value: %s",
+			return e.fail(34444+2*int32(i),
+				"$range requires a %s value that can be represented as a 32-bit integer, found value: %s",
 				[]string{"starting", "ending", "step"}[i], value.Text(x))
 		}
 	}
@@ -225,7 +226,8 @@ func arrayToObject(e *Env, v []any) any {
 			}
 		case bson.D:
 			if len(pair) != 2 {
-				return e.fail(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:%d", len(pair))
+				return e.fail(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:%d",
+					len(pair))
 			}
 			key, x = value.Get(pair, "k"), value.Get(pair, "v")
 			if _, ok := key.(string); !ok {
@@ -263,7 +265,8 @@ func MergeObjects(e *Env, values []any) any {
 	for _, x := range values {
 		d, ok := x.(bson.D)
 		if !ok && !value.IsNull(x) {
-			return e.fail(40400, "$mergeObjects requires object inputs, but input %s is of type %s", value.Text(x), value.TypeName(x))
+			return e.fail(40400, "$mergeObjects requires object inputs, but input %s is of type %s", value.Text(x),
+				value.TypeName(x))
 		}
 		for _, f := range d {
 			out = value.Set(out, f.Key, f.Value)

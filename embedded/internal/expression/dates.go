@@ -15,7 +15,8 @@ var units = map[string]struct {
 	lasts        time.Duration
 }{
 	"year": {months: 12}, "quarter": {months: 3}, "month": {months: 1}, "week": {days: 7}, "day": {days: 1},
-	"hour": {lasts: time.Hour}, "minute": {lasts: time.Minute}, "second": {lasts: time.Second}, "millisecond": {lasts: time.Millisecond},
+	"hour": {lasts: time.Hour}, "minute": {lasts: time.Minute}, "second": {lasts: time.Second},
+	"millisecond": {lasts: time.Millisecond},
 }
 
 // maxAmount limits the units that are added, so that the result is a date.

@@ -149,7 +149,8 @@ func divide(e *Env, v []any) any {
 	case anyNull(v):
 		return nil
 	case !value.IsNumber(v[0]) || !value.IsNumber(v[1]):
-		return e.fail(fault.TypeMismatch, "$divide only supports numeric types, not %s and %s", value.TypeName(v[0]), value.TypeName(v[1]))
+		return e.fail(fault.TypeMismatch, "$divide only supports numeric types, not %s and %s", value.TypeName(v[0]),
+			value.TypeName(v[1]))
 	case value.Float(v[1]) == 0:
 		return e.fail(fault.BadValue, "can't $divide by zero")
 	case isDecimal(v[0]) || isDecimal(v[1]):

@@ -83,11 +83,14 @@ var operators = map[string]operator{
 	"$anyElementTrue":  {1, 1, of(anyElementTrue)},
 	"$allElementsTrue": {1, 1, of(allElementsTrue)},
 
-	"$concat":       {0, -1, of(concat)},
-	"$toLower":      {1, 1, of(func(e *Env, v []any) any { return lower(text(e, v[0])) })},
-	"$toUpper":      {1, 1, of(func(e *Env, v []any) any { return upper(text(e, v[0])) })},
-	"$strcasecmp":   {2, 2, of(strcasecmp)},
-	"$strLenCP":     {1, 1, of(func(e *Env, v []any) any { return length(e, "$strLenCP", 34471, v[0], utf8.RuneCountInString) })},
+	"$concat":     {0, -1, of(concat)},
+	"$toLower":    {1, 1, of(func(e *Env, v []any) any { return lower(text(e, v[0])) })},
+	"$toUpper":    {1, 1, of(func(e *Env, v []any) any { return upper(text(e, v[0])) })},
+	"$strcasecmp": {2, 2, of(strcasecmp)},
+	"$strLenCP": {1, 1, of(func(e *Env,
+		v []any) any {
+		return length(e, "$strLenCP", 34471, v[0], utf8.RuneCountInString)
+	})},
 	"$strLenBytes":  {1, 1, of(func(e *Env, v []any) any { return length(e, "$strLenBytes", 34473, v[0], bytes) })},
 	"$split":        {2, 2, of(split)},
 	"$indexOfCP":    {2, 4, of(func(e *Env, v []any) any { return indexOf(e, "$indexOfCP", v, true) })},
@@ -120,7 +123,8 @@ func init() {
 		"$cond":    (*parser).cond, "$let": (*parser).let, "$switch": (*parser).switchCase,
 		"$map": (*parser).mapArray, "$filter": (*parser).filter, "$reduce": (*parser).reduce, "$zip": (*parser).zip,
 		"$setField": (*parser).setField, "$getField": (*parser).getField, "$unsetField": (*parser).unsetField,
-		"$convert": (*parser).convert, "$trim": trimmer("$trim", true, true), "$ltrim": trimmer("$ltrim", true, false), "$rtrim": trimmer("$rtrim", false, true),
+		"$convert": (*parser).convert, "$trim": trimmer("$trim", true, true), "$ltrim": trimmer("$ltrim", true, false),
+		"$rtrim":      trimmer("$rtrim", false, true),
 		"$replaceOne": replacer("$replaceOne", 1), "$replaceAll": replacer("$replaceAll", -1),
 		"$regexMatch": regexes("$regexMatch"), "$regexFind": regexes("$regexFind"), "$regexFindAll": regexes("$regexFindAll"),
 		"$dateToString": (*parser).dateToString, "$dateFromString": (*parser).dateFromString,
@@ -164,7 +168,8 @@ func (p *parser) operator(name string, arg any) Expr {
 	case n < o.min && o.max < 0:
 		return p.fail(1257300, "%s needs at least two arguments, had: %d", name, n)
 	case n < o.min || o.max >= 0 && n > o.max:
-		return p.fail(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name, o.min, o.max, n)
+		return p.fail(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name,
+			o.min, o.max, n)
 	}
 	args := p.all(list)
 	return func(e *Env) any { return o.eval(e, args) }
@@ -216,7 +221,8 @@ func (p *parser) named(op string, arg any, notDocument, unknown int32, missing i
 	}
 	out := map[string]any{}
 	for _, e := range d {
-		p.Refuse(!slices.Contains(names, e.Key) && !slices.Contains(names, e.Key+"?"), unknown, "Unrecognized parameter to %s: %s", op, e.Key)
+		p.Refuse(!slices.Contains(names, e.Key) && !slices.Contains(names, e.Key+"?"), unknown,
+			"Unrecognized parameter to %s: %s", op, e.Key)
 		out[e.Key] = e.Value
 	}
 	for i, name := range names {

@@ -101,9 +101,11 @@ func split(e *Env, v []any) any {
 	case anyNull(v):
 		return nil
 	case !ok:
-		return e.fail(40085, "$split requires an expression that evaluates to a string as a first argument, found: %s", value.TypeName(v[0]))
+		return e.fail(40085, "$split requires an expression that evaluates to a string as a first argument, found: %s",
+			value.TypeName(v[0]))
 	case !sepOK:
-		return e.fail(40086, "$split requires an expression that evaluates to a string as a second argument, found: %s", value.TypeName(v[1]))
+		return e.fail(40086, "$split requires an expression that evaluates to a string as a second argument, found: %s",
+			value.TypeName(v[1]))
 	case sep == "":
 		return e.fail(40087, "$split requires a non-empty separator")
 	}
@@ -169,7 +171,8 @@ func substring(e *Env, name string, v []any, points bool) any {
 	case !value.IsNumber(v[2]):
 		return e.fail(16035, "%s: length must be a numeric type (is BSON type %s)", name, value.TypeName(v[2]))
 	case points && !fromOK:
-		return e.fail(34451, "%s: starting index cannot be represented as a 32-bit integral value: %s", name, value.Text(v[1]))
+		return e.fail(34451, "%s: starting index cannot be represented as a 32-bit integral value: %s", name,
+			value.Text(v[1]))
 	case points && !countOK:
 		return e.fail(34453, "%s: length cannot be represented as a 32-bit integral value: %s", name, value.Text(v[2]))
 	case points && count < 0:
@@ -221,9 +224,11 @@ func trimmer(name string, left, right bool) func(p *parser, arg any) Expr {
 			case value.IsNull(v), value.IsNull(set):
 				return nil
 			case !ok:
-				return e.fail(50699, "%s requires its input to be a string, got %s (of type %s) instead.", name, value.Text(v), value.TypeName(v))
+				return e.fail(50699, "%s requires its input to be a string, got %s (of type %s) instead.", name, value.Text(v),
+					value.TypeName(v))
 			case !cutOK:
-				return e.fail(50700, "%s requires 'chars' to be a string, got %s (of type %s) instead.", name, value.Text(set), value.TypeName(set))
+				return e.fail(50700, "%s requires 'chars' to be a string, got %s (of type %s) instead.", name, value.Text(set),
+					value.TypeName(set))
 			}
 			if left {
 				s = strings.TrimLeft(s, cut)
@@ -307,7 +312,8 @@ func regexes(name string) func(p *parser, arg any) Expr {
 						captures = append(captures, s[m[i]:m[i+1]])
 					}
 				}
-				found = append(found, bson.D{{Key: "match", Value: s[m[0]:m[1]]}, {Key: "idx", Value: int32(utf8.RuneCountInString(s[:m[0]]))},
+				found = append(found, bson.D{{Key: "match", Value: s[m[0]:m[1]]},
+					{Key: "idx", Value: int32(utf8.RuneCountInString(s[:m[0]]))},
 					{Key: "captures", Value: captures}})
 			}
 			switch {

@@ -32,7 +32,8 @@ func converter(to string) operator {
 
 // convert is $convert.
 func (p *parser) convert(arg any) Expr {
-	args := p.named("$convert", arg, fault.FailedToParse, fault.FailedToParse, fault.FailedToParse, "input", "to", "onError?", "onNull?")
+	args := p.named("$convert", arg, fault.FailedToParse, fault.FailedToParse, fault.FailedToParse, "input", "to",
+		"onError?", "onNull?")
 	input, to := p.parse(args["input"]), p.parse(args["to"])
 	onError, onNull := p.optional(args, "onError"), p.optional(args, "onNull")
 	return func(e *Env) any {
@@ -49,7 +50,8 @@ func (p *parser) convert(arg any) Expr {
 		case value.IsNull(v), value.IsNull(target):
 			return nil
 		case !isName && !value.IsNumber(target):
-			return e.fail(fault.FailedToParse, "$convert's 'to' argument must be a string or number, but is %s", value.TypeName(target))
+			return e.fail(fault.FailedToParse, "$convert's 'to' argument must be a string or number, but is %s",
+				value.TypeName(target))
 		case !value.IsTypeName(name):
 			return e.fail(fault.BadValue, "Unknown type name: %s", name)
 		}
@@ -152,7 +154,8 @@ func toNumber(v any, to string, unsupported func() error) (any, error) {
 			} else if x[0] != '-' && x[0] != '+' && (x[0] < '0' || x[0] > '9') {
 				reason = "Did not consume any digits"
 			}
-			return nil, fault.Errorf(fault.ConversionFailure, "Failed to parse number '%s' in $convert with no onError value: %s", x, reason)
+			return nil, fault.Errorf(fault.ConversionFailure,
+				"Failed to parse number '%s' in $convert with no onError value: %s", x, reason)
 		}
 	default:
 		return nil, unsupported()
@@ -223,9 +226,11 @@ func parseDate(s string) (any, error) {
 
 // dateParts are the operators that return a part of a date.
 var dateParts = map[string]func(time.Time) int{
-	"$year": time.Time.Year, "$month": func(t time.Time) int { return int(t.Month()) }, "$dayOfMonth": time.Time.Day, "$hour": time.Time.Hour,
-	"$minute": time.Time.Minute, "$second": time.Time.Second, "$millisecond": func(t time.Time) int { return t.Nanosecond() / 1e6 },
-	"$dayOfWeek": func(t time.Time) int { return int(t.Weekday()) + 1 }, "$dayOfYear": time.Time.YearDay,
+	"$year": time.Time.Year, "$month": func(t time.Time) int { return int(t.Month()) }, "$dayOfMonth": time.Time.Day,
+	"$hour":   time.Time.Hour,
+	"$minute": time.Time.Minute, "$second": time.Time.Second,
+	"$millisecond": func(t time.Time) int { return t.Nanosecond() / 1e6 },
+	"$dayOfWeek":   func(t time.Time) int { return int(t.Weekday()) + 1 }, "$dayOfYear": time.Time.YearDay,
 	"$week":         func(t time.Time) int { return (t.YearDay() + 6 - int(t.Weekday())) / 7 },
 	"$isoWeek":      func(t time.Time) int { _, w := t.ISOWeek(); return w },
 	"$isoWeekYear":  func(t time.Time) int { y, _ := t.ISOWeek(); return y },
@@ -314,12 +319,14 @@ var dateFormats = map[byte]func(t time.Time) string{
 	'V': func(t time.Time) string { return fmt.Sprintf("%02d", dateParts["$isoWeek"](t)) },
 	'G': func(t time.Time) string { return fmt.Sprintf("%04d", dateParts["$isoWeekYear"](t)) },
 	'z': func(t time.Time) string { return t.Format("-0700") },
-	'Z': func(t time.Time) string { _, s := t.Zone(); return strconv.Itoa(s / 60) }, '%': func(time.Time) string { return "%" },
+	'Z': func(t time.Time) string { _, s := t.Zone(); return strconv.Itoa(s / 60) },
+	'%': func(time.Time) string { return "%" },
 }
 
 func (p *parser) dateToString(arg any) Expr {
 	args := p.named("$dateToString", arg, 18629, 18534, 18628, "date", "format?", "timezone?", "onNull?")
-	date, format, zone, onNull := p.parse(args["date"]), p.optional(args, "format"), p.optional(args, "timezone"), p.optional(args, "onNull")
+	date, format, zone, onNull := p.parse(args["date"]), p.optional(args, "format"), p.optional(args,
+		"timezone"), p.optional(args, "onNull")
 	return func(e *Env) any {
 		t, null := e.date(date, zone)
 		layout := any("%Y-%m-%dT%H:%M:%S.%LZ")
@@ -357,7 +364,8 @@ func (p *parser) dateToString(arg any) Expr {
 }
 
 func (p *parser) dateFromString(arg any) Expr {
-	args := p.named("$dateFromString", arg, 40540, 40541, 40542, "dateString", "format?", "timezone?", "onError?", "onNull?")
+	args := p.named("$dateFromString", arg, 40540, 40541, 40542, "dateString", "format?", "timezone?",
+		"onError?", "onNull?")
 	p.Refuse(args["format"] != nil || args["timezone"] != nil, fault.NotImplemented,
 		"$dateFromString with format or timezone is not implemented by the embedded deployment")
 	text, onError, onNull := p.parse(args["dateString"]), p.optional(args, "onError"), p.optional(args, "onNull")
@@ -375,7 +383,8 @@ func (p *parser) dateFromString(arg any) Expr {
 		case (err != nil || !ok) && onError != nil:
 			return onError(e)
 		case !ok:
-			return e.fail(fault.ConversionFailure, "$dateFromString requires that 'dateString' be a string, found: %s with value %s",
+			return e.fail(fault.ConversionFailure,
+				"$dateFromString requires that 'dateString' be a string, found: %s with value %s",
 				value.TypeName(v), value.Text(v))
 		case err != nil:
 			e.err = err

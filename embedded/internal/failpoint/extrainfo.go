@@ -9,8 +9,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// extraInfo describes the fields that errors of a code have beside the message. A fail point has them in errorExtraInfo,
-// which a server ignores with other codes.
+// extraInfo describes the fields that errors of a code have beside the message. A fail point has them in
+// errorExtraInfo, which a server ignores with other codes.
 type extraInfo struct {
 	required []string    // fields that must exist
 	kind     string      // and their type
@@ -25,7 +25,8 @@ var (
 	noView   = fault.Error{Code: 40248, Message: "command response expected to have a 'resolvedView' field"}
 
 	extraInfos = map[int32]extraInfo{
-		91:                              {fields: []string{}, defaults: bson.D{{Key: "remainingQuiesceTimeMillis", Value: int64(0)}}},
+		91: {fields: []string{},
+			defaults: bson.D{{Key: "remainingQuiesceTimeMillis", Value: int64(0)}}},
 		fault.DocumentValidationFailure: {fields: []string{"errInfo"}},
 		169:                             {[]string{"resolvedView"}, "object", noView, nil, nil},
 		227:                             {[]string{"ns"}, "string", noString, nil, nil},
@@ -33,8 +34,9 @@ var (
 		271:                             {},
 		283:                             {},
 		346:                             {[]string{"invalidateResumeToken"}, "object", noObject, nil, nil},
-		fault.DuplicateKey:              {[]string{"keyPattern", "keyValue"}, "object", noObject, []string{"keyPattern", "keyValue"}, nil},
-		fault.StaleConfig:               {[]string{"ns"}, "string", noString, nil, nil},
+		fault.DuplicateKey: {[]string{"keyPattern", "keyValue"}, "object", noObject,
+			[]string{"keyPattern", "keyValue"}, nil},
+		fault.StaleConfig: {[]string{"ns"}, "string", noString, nil, nil},
 	}
 )
 
@@ -49,7 +51,8 @@ func parseExtraInfo(code int32, given bson.Raw, wire int) (out bson.D, _ error) 
 	}
 	for _, name := range info.required {
 		if v, _ := given.LookupErr(name); value.RawTypeName(v) != info.kind {
-			return nil, fault.Errorf(info.refusal.Code, "Error parsing extra info for %s :: caused by :: %s", fault.NameIn(code, wire), info.refusal.Message)
+			return nil, fault.Errorf(info.refusal.Code, "Error parsing extra info for %s :: caused by :: %s",
+				fault.NameIn(code, wire), info.refusal.Message)
 		}
 	}
 	for _, e := range info.defaults {

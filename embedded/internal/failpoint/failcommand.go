@@ -101,8 +101,10 @@ var kinds = []kind{
 	{name: FailCommandSequence, codeField: "errorCode"},
 	{name: FailCommand, codeField: "errorCode"},
 	{name: OnPrimaryTransactionalWrite, always: true, codeField: "failBeforeCommitExceptionCode", closes: true},
-	{name: FailGetMoreAfterCursorCheckout, commands: []string{"getMore"}, codeField: "errorCode", code: fault.InternalError},
-	{name: MaxTimeAlwaysTimeOut, always: true}, {name: MaxTimeNeverTimeOut, always: true}, {name: StopReplProducer, always: true},
+	{name: FailGetMoreAfterCursorCheckout, commands: []string{"getMore"}, codeField: "errorCode",
+		code: fault.InternalError},
+	{name: MaxTimeAlwaysTimeOut, always: true}, {name: MaxTimeNeverTimeOut, always: true},
+	{name: StopReplProducer, always: true},
 	// These can be set, but have no effect.
 	{name: "failCursorNotFound"}, {name: "failReceivedGetmore"},
 }
@@ -189,7 +191,8 @@ func (e *effect) appliesTo(c Command) bool {
 		}
 		commands = value.Strings(given)
 	}
-	return slices.ContainsFunc(commands, func(name string) bool { return name == c.Name || slices.Contains(c.Aliases, name) })
+	return slices.ContainsFunc(commands,
+		func(name string) bool { return name == c.Name || slices.Contains(c.Aliases, name) })
 }
 
 // Before evaluates failCommand before the command runs.

@@ -62,7 +62,8 @@ func TestCounts(t *testing.T) {
 	configure := func(name, mode string, want int32) {
 		t.Helper()
 		if got, err := r.Configure(testkit.Extended[bson.Raw](t,
-			`{"configureFailPoint": "`+name+`", "mode": `+mode+`, "data": {"failCommands": ["find"]}}`)); err != nil || got != want {
+			`{"configureFailPoint": "`+name+`", "mode": `+mode+`, "data": {"failCommands": ["find"]}}`)); err != nil ||
+			got != want {
 			t.Errorf("%s: %d, %v, want %d", name, got, err, want)
 		}
 	}
@@ -132,7 +133,8 @@ func TestWithin(t *testing.T) {
 	testkit.PlayCases(t, "testdata/within.txt", func(t *testing.T, in string) string {
 		words := strings.SplitN(in, " ", 3)
 		r := failpoint.NewRegistry(half)
-		_, err := r.Configure(testkit.Extended[bson.Raw](t, fmt.Sprintf(`{"configureFailPoint": %q, "mode": {"times": 1}, "data": %s}`, words[1], words[2])))
+		_, err := r.Configure(testkit.Extended[bson.Raw](t,
+			fmt.Sprintf(`{"configureFailPoint": %q, "mode": {"times": 1}, "data": %s}`, words[1], words[2])))
 		testkit.Check(t, err)
 		f, hit := r.During(words[1], failpoint.Command{Name: words[0], Namespace: "d.c", AppName: "app"})
 		testkit.Equal(t, "the hit was counted", entered(r, words[1]) == 1, hit)
@@ -165,7 +167,8 @@ func TestSequence(t *testing.T) {
 		s := failpoint.NewRegistry(half)
 		got := ""
 		for range 2 {
-			_, err := s.Configure(testkit.Extended[bson.Raw](t, `{"configureFailPoint": "failCommandSequence", "mode": "alwaysOn",
+			_, err := s.Configure(testkit.Extended[bson.Raw](t,
+				`{"configureFailPoint": "failCommandSequence", "mode": "alwaysOn",
 				"data": {"failCommands": ["find"], "sequence": `+in+`}}`))
 			testkit.Check(t, err)
 			if _, hit := s.Next(failpoint.Command{Name: "insert"}); hit {
@@ -183,7 +186,8 @@ func TestSequence(t *testing.T) {
 			}
 			got += " "
 		}
-		count, err := s.Configure(testkit.Extended[bson.Raw](t, `{"configureFailPoint": "failCommandSequence", "mode": "off"}`))
+		count, err := s.Configure(testkit.Extended[bson.Raw](t,
+			`{"configureFailPoint": "failCommandSequence", "mode": "off"}`))
 		testkit.Check(t, err)
 		if _, hit := s.Next(find); hit {
 			t.Error("it is hit when it is off")
@@ -195,7 +199,8 @@ func TestSequence(t *testing.T) {
 // FuzzConfigure configures arbitrary fail points and evaluates them.
 func FuzzConfigure(f *testing.F) {
 	for _, c := range []bson.Raw{
-		failCommand(f, `"alwaysOn"`, `"errorCode": 5`), failCommand(f, `{"times": 3}`, `"blockConnection": true, "blockTimeMS": 1e300`),
+		failCommand(f, `"alwaysOn"`, `"errorCode": 5`),
+		failCommand(f, `{"times": 3}`, `"blockConnection": true, "blockTimeMS": 1e300`),
 		failCommand(f, `{"activationProbability": {"$numberDecimal": "0.1"}}`, ""),
 	} {
 		f.Add([]byte(c))

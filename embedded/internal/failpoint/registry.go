@@ -22,8 +22,8 @@ type Registry struct {
 	change chan struct{} // closed when a fail point is configured
 }
 
-// NewRegistry creates a registry with the named fail points, or all, which are off. random returns numbers in [0, 1) for
-// activationProbability. It is called by one goroutine at a time.
+// NewRegistry creates a registry with the named fail points, or all, which are off. random returns numbers in [0, 1)
+// for activationProbability. It is called by one goroutine at a time.
 func NewRegistry(random func() float64, names ...string) *Registry {
 	r := &Registry{points: map[string]*point{}, random: random, change: make(chan struct{})}
 	for _, k := range kinds {
@@ -115,7 +115,8 @@ func parseMode(request bson.Raw) (point, error) {
 		p, ok := v.AsFloat64OK()
 		switch {
 		case !ok:
-			err = fault.Errorf(fault.TypeMismatch, "the 'activationProbability' option to 'mode' must be a double between 0 and 1")
+			err = fault.Errorf(fault.TypeMismatch,
+				"the 'activationProbability' option to 'mode' must be a double between 0 and 1")
 		case !(p >= 0 && p <= 1):
 			err = fault.Errorf(fault.BadValue, "activationProbability must be between 0.0 and 1.0; found %s", value.Text(p))
 		}
@@ -131,9 +132,11 @@ func count(name string, v bson.RawValue) (int64, error) {
 	n, whole := value.Int64(given)
 	switch {
 	case !isNumber:
-		return 0, fault.Errorf(fault.TypeMismatch, "Expected field %q to have numeric type, but found %s", name, value.RawTypeName(v))
+		return 0, fault.Errorf(fault.TypeMismatch, "Expected field %q to have numeric type, but found %s", name,
+			value.RawTypeName(v))
 	case !whole:
-		return 0, fault.Errorf(fault.BadValue, "Expected field %q to have a value exactly representable as a 64-bit integer, but found %s: %s",
+		return 0, fault.Errorf(fault.BadValue,
+			"Expected field %q to have a value exactly representable as a 64-bit integer, but found %s: %s",
 			name, name, value.Text(given))
 	case n < 0:
 		return 0, fault.Errorf(fault.BadValue, "'%s' option to 'mode' must be positive", name)

@@ -21,8 +21,8 @@ type Reply struct {
 
 // Labels returns the labels that a server adds, because of the codes.
 //
-// Retryable Writes, "RetryableWriteError Labels"; Transactions, "Error Labels"; Change Streams, "Resumable Error"; Client
-// Backpressure, "Retryable Overload Error".
+// Retryable Writes, "RetryableWriteError Labels"; Transactions, "Error Labels"; Change Streams, "Resumable Error";
+// Client Backpressure, "Retryable Overload Error".
 func (r Reply) Labels() (labels []string) {
 	is := func(c Category, code int32) bool { return c.In(code, r.Wire) }
 	retriable := is(Retriable, r.Code) || is(Retriable, r.ConcernCode)

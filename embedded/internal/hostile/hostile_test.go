@@ -53,7 +53,8 @@ func TestStorm(t *testing.T) {
 	}{
 		{"no fault", nil, ""},
 		{"a command that panics", func(*commands.Request) (bson.D, error) { panic("ouch") }, "caused a panic"},
-		{"a command that does not end", func(r *commands.Request) (bson.D, error) { <-never; return nil, nil }, "has not processed"},
+		{"a command that does not end", func(r *commands.Request) (bson.D, error) { <-never; return nil, nil },
+			"has not processed"},
 		{"a killed server", nil, "a ping after"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
@@ -200,7 +201,8 @@ var sources = []string{
 	`{"ping": 1}`,
 	`{"hello": 1, "helloOk": true, "compression": ["zlib"]}`,
 	`{"isMaster": 1, "saslSupportedMechs": "admin.u"}`,
-	`{"hello": 1, "speculativeAuthenticate": {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": ` + scram + `, "db": "admin"}}`,
+	`{"hello": 1, "speculativeAuthenticate": {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": ` + scram +
+		`, "db": "admin"}}`,
 	`{"saslStart": 1, "mechanism": "SCRAM-SHA-1", "payload": ` + scram + `}`,
 	`{"buildInfo": 1}`, `{"serverStatus": 1}`, `{"getParameter": "*"}`,
 	`{"configureFailPoint": "failGetMoreAfterCursorCheckout", "mode": "off"}`,
@@ -219,7 +221,8 @@ var sources = []string{
 	`{"createIndexes": "c", "indexes": [{"key": {"x": 1}, "name": "x_1"}]}`,
 	`{"dropIndexes": "c", "index": "*"}`, `{"listDatabases": 1}`, `{"dropDatabase": 1}`,
 	`{"commitTransaction": 1, ` + session + `, "txnNumber": {"$numberLong": "1"}, "autocommit": false}`,
-	`{"insert": "c", "documents": [{"_id": 1}], ` + session + `, "txnNumber": {"$numberLong": "2"}, "autocommit": false, "startTransaction": true}`,
+	`{"insert": "c", "documents": [{"_id": 1}], ` + session +
+		`, "txnNumber": {"$numberLong": "2"}, "autocommit": false, "startTransaction": true}`,
 	`{"abortTransaction": 1, ` + session + `, "txnNumber": {"$numberLong": "2"}, "autocommit": false}`,
 }
 
@@ -251,7 +254,8 @@ func spoil(r *rand.Rand, from [][]byte) []byte {
 	}
 	number := func(at int) {
 		if at+4 <= len(m) {
-			values := []uint32{0, 1, 4, 5, 15, 16, 0x7fffffff, 0x80000000, 0xffffffff, uint32(len(m)), uint32(r.IntN(2 * len(m)))}
+			values := []uint32{0, 1, 4, 5, 15, 16, 0x7fffffff, 0x80000000, 0xffffffff, uint32(len(m)),
+				uint32(r.IntN(2 * len(m)))}
 			binary.LittleEndian.PutUint32(m[at:], values[r.IntN(len(values))])
 		}
 	}

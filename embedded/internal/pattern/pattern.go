@@ -11,8 +11,8 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// Pattern is a regular expression. Most are matched in linear time; those with a construct that needs backtracking, such
-// as a lookahead, or with the option x, by a library that backtracks.
+// Pattern is a regular expression. Most are matched in linear time; those with a construct that needs backtracking,
+// such as a lookahead, or with the option x, by a library that backtracks.
 type Pattern struct {
 	linear     *regexp.Regexp
 	backtracks *regexp2.Regexp
@@ -40,7 +40,8 @@ func Compile(pattern, options string) (*Pattern, error) {
 		}
 	}
 	given := regexp2.None
-	for option, means := range map[string]regexp2.RegexOptions{"i": regexp2.IgnoreCase, "m": regexp2.Multiline, "s": regexp2.Singleline,
+	for option, means := range map[string]regexp2.RegexOptions{"i": regexp2.IgnoreCase, "m": regexp2.Multiline,
+		"s": regexp2.Singleline,
 		"x": regexp2.IgnorePatternWhitespace} {
 		if strings.Contains(flags, option) {
 			given |= means
@@ -63,8 +64,8 @@ func (p *Pattern) Matches(s string) bool {
 	return ok && err == nil
 }
 
-// Find returns up to n matches (-1: all). A match has the positions in the text where it and each of its groups begin and
-// end, -1 for a group without a match.
+// Find returns up to n matches (-1: all). A match has the positions in the text where it and each of its groups begin
+// and end, -1 for a group without a match.
 func (p *Pattern) Find(s string, n int) (found [][]int, _ error) {
 	if p.linear != nil {
 		return p.linear.FindAllStringSubmatchIndex(s, n), nil

@@ -29,7 +29,8 @@ var accumulators = map[string]accumulator{
 }
 
 func present(values []any) bson.A {
-	return slices.DeleteFunc(slices.Clone(append(bson.A{}, values...)), func(v any) bool { return v == any(value.Missing{}) })
+	return slices.DeleteFunc(slices.Clone(append(bson.A{}, values...)),
+		func(v any) bool { return v == any(value.Missing{}) })
 }
 
 func distinct(values bson.A) bson.A {
@@ -64,7 +65,8 @@ func (p *parser) accumulation(e bson.E) (out accumulation) {
 	default:
 		name, arg := d[0].Key, d[0].Value
 		do, known := accumulators[name]
-		p.Refuse(!known && name == "$accumulator", fault.NotImplemented, "%s is not implemented by the embedded deployment", name)
+		p.Refuse(!known && name == "$accumulator", fault.NotImplemented,
+			"%s is not implemented by the embedded deployment", name)
 		p.Refuse(!known, 15952, "unknown group operator '%s'", name)
 		if list, isArray := arg.(bson.A); isArray {
 			p.Refuse(len(list) != 1, 40237, "The %s accumulator is a unary operator", name)
@@ -181,9 +183,11 @@ func bucket(p *parser, arg any) stage {
 			path, isText := e.Value.(string)
 			_, isDocument := e.Value.(bson.D)
 			p.Refuse(!isDocument && (!isText || !strings.HasPrefix(path, "$")), 40202,
-				"The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, but found: groupBy: %s.", value.Text(e.Value))
+				"The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, but found: groupBy: %s.",
+				value.Text(e.Value))
 		case "boundaries":
-			p.Refuse(!isArray, 40200, "The $bucket 'boundaries' field must be an array, but found type: %s.", value.TypeName(e.Value))
+			p.Refuse(!isArray, 40200, "The $bucket 'boundaries' field must be an array, but found type: %s.",
+				value.TypeName(e.Value))
 		case "default":
 		case "output":
 			var ok bool
@@ -194,7 +198,8 @@ func bucket(p *parser, arg any) stage {
 		}
 	}
 	p.Refuse(!hasBy || list == nil, 40198, "$bucket requires 'groupBy' and 'boundaries' to be specified.")
-	p.Refuse(len(list) < 2, 40192, "The $bucket 'boundaries' field must have at least 2 values, but found %d value(s).", len(list))
+	p.Refuse(len(list) < 2, 40192, "The $bucket 'boundaries' field must have at least 2 values, but found %d value(s).",
+		len(list))
 	for i := range max(len(list)-1, 0) {
 		p.Refuse(value.Rank(list[i]) != value.Rank(list[i+1]), 40193,
 			"All values in the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.",
@@ -221,7 +226,8 @@ func bucket(p *parser, arg any) stage {
 				i--
 			}
 			if outside := i < 0 || i >= len(list)-1; outside && !hasDefault {
-				return nil, fault.Errorf(40066, "$switch could not find a matching branch for an input, and no default was specified.")
+				return nil, fault.Errorf(40066,
+					"$switch could not find a matching branch for an input, and no default was specified.")
 			} else if outside {
 				i = -1
 			}

@@ -17,7 +17,8 @@ import (
 func (p *parser) inner(stage string, list bson.A, opts query.Options) *Pipeline {
 	inner, err := Compile(list, opts)
 	p.Note(err)
-	if err == nil && (inner.Writes != "" || stage == "$facet" && (inner.Source != "" || slices.ContainsFunc(list, func(s any) bool { return s.(bson.D)[0].Key == "$facet" }))) {
+	if err == nil && (inner.Writes != "" || stage == "$facet" &&
+		(inner.Source != "" || slices.ContainsFunc(list, func(s any) bool { return s.(bson.D)[0].Key == "$facet" }))) {
 		name := inner.Writes
 		if name == "" {
 			name = list[0].(bson.D)[0].Key
@@ -136,7 +137,8 @@ func unionWith(p *parser, arg any) stage {
 		}
 		p.Refuse(from == "", fault.IDLFailedToParse, "BSON field '$unionWith.coll' is missing but a required field")
 	}
-	p.Refuse(!ok, fault.FailedToParse, "the $unionWith stage specification must be an object or string, but found %s", value.TypeName(arg))
+	p.Refuse(!ok, fault.FailedToParse, "the $unionWith stage specification must be an object or string, but found %s",
+		value.TypeName(arg))
 	inner := p.inner("$unionWith", list, p.opts)
 	return func(h Host, docs []bson.D) ([]bson.D, error) {
 		others, err := inner.Run(h, func() ([]bson.D, error) { return h.Read(from) })
@@ -258,11 +260,14 @@ func out(p *parser, arg any) stage {
 	db, coll, ok := target(arg)
 	d, isDocument := arg.(bson.D)
 	_, isText := arg.(string)
-	p.Refuse(!isText && !isDocument, 16990, "$out only supports a string or object argument, but found %s", value.TypeName(arg))
+	p.Refuse(!isText && !isDocument, 16990, "$out only supports a string or object argument, but found %s",
+		value.TypeName(arg))
 	for _, e := range d {
-		p.Refuse(e.Key != "db" && e.Key != "coll", 16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
+		p.Refuse(e.Key != "db" && e.Key != "coll", 16994,
+			"If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
 	}
-	p.Refuse(isDocument && (!ok || db == ""), 16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
+	p.Refuse(isDocument && (!ok || db == ""), 16994,
+		"If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
 	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Out(db, coll, docs) }
 }
 
@@ -282,7 +287,8 @@ func merge(p *parser, arg any) stage {
 	into := arg
 	_, isText := arg.(string)
 	d, isDocument := arg.(bson.D)
-	p.Refuse(!isText && !isDocument, 51182, "$merge only supports a string or object argument, but found %s", value.TypeName(arg))
+	p.Refuse(!isText && !isDocument, 51182, "$merge only supports a string or object argument, but found %s",
+		value.TypeName(arg))
 	if isDocument {
 		into = value.Get(d, "into")
 		p.Refuse(into == nil, fault.IDLFailedToParse, "BSON field '$merge.into' is missing but a required field")
@@ -309,7 +315,8 @@ func merge(p *parser, arg any) stage {
 		case "let":
 			var ok bool
 			m.Let, ok = e.Value.(bson.D)
-			p.Refuse(!ok, fault.TypeMismatch, "BSON field '$merge.let' is the wrong type '%s', expected type 'object'", value.TypeName(e.Value))
+			p.Refuse(!ok, fault.TypeMismatch, "BSON field '$merge.let' is the wrong type '%s', expected type 'object'",
+				value.TypeName(e.Value))
 		default:
 			p.Fail(fault.IDLUnknownField, "BSON field '$merge.%s' is an unknown field.", e.Key)
 		}
@@ -346,7 +353,8 @@ func (p *parser) mergeOn(v any) (on []string) {
 	if name, isText := v.(string); isText {
 		list, ok = bson.A{name}, true
 	}
-	p.Refuse(!ok, 51186, "$merge 'on' field  must be either a string or an array of strings, but found %s", value.TypeName(v))
+	p.Refuse(!ok, 51186, "$merge 'on' field  must be either a string or an array of strings, but found %s",
+		value.TypeName(v))
 	p.Refuse(ok && len(list) == 0, 51187, "If explicitly specifying $merge 'on', must include at least one field")
 	for _, item := range list {
 		name, isText := item.(string)

@@ -156,7 +156,8 @@ type volume int
 func (v *volume) add(doc bson.D) error {
 	n := value.Size(doc)
 	if n > value.MaxBuilt {
-		return fault.Errorf(fault.BSONObjectTooLarge, "BSONObj size is invalid: a stage builds more than %d bytes for a document", value.MaxBuilt)
+		return fault.Errorf(fault.BSONObjectTooLarge,
+			"BSONObj size is invalid: a stage builds more than %d bytes for a document", value.MaxBuilt)
 	}
 	if *v += volume(n); *v > maxVolume {
 		return fault.Errorf(fault.QueryExceededMemoryLimitNoDiskUseAllowed, "a stage builds more than %d bytes", maxVolume)

@@ -18,15 +18,17 @@ var parsers map[string]func(p *parser, arg any) stage
 func init() {
 	parsers = map[string]func(p *parser, arg any) stage{
 		"$match": match, "$project": project, "$addFields": addFields, "$set": addFields, "$unset": unset,
-		"$group": group, "$bucket": bucket, "$sortByCount": sortByCount, "$sort": sort, "$limit": limit, "$skip": skip, "$count": count,
+		"$group": group, "$bucket": bucket, "$sortByCount": sortByCount, "$sort": sort, "$limit": limit, "$skip": skip,
+		"$count":  count,
 		"$sample": sample, "$unwind": unwind, "$replaceRoot": replaceRoot, "$replaceWith": replaceWith, "$redact": redact,
 		"$lookup": lookup, "$unionWith": unionWith, "$facet": facet, "$out": out, "$merge": merge,
 	}
 }
 
 // later maps stages that servers have and the embedded deployment does not to the wire version that added them.
-var later = map[string]int{"$graphLookup": 0, "$geoNear": 0, "$bucketAuto": 0, "$listSessions": 0, "$setWindowFields": 13,
-	"$densify": 14, "$fill": 16, "$changeStreamSplitLargeEvent": 19, "$search": 0, "$searchMeta": 0, "$vectorSearch": 0}
+var later = map[string]int{"$graphLookup": 0, "$geoNear": 0, "$bucketAuto": 0, "$listSessions": 0,
+	"$setWindowFields": 13,
+	"$densify":         14, "$fill": 16, "$changeStreamSplitLargeEvent": 19, "$search": 0, "$searchMeta": 0, "$vectorSearch": 0}
 
 func match(p *parser, arg any) stage {
 	d := p.document(arg, 15959, "the match filter must be an expression in an object")
@@ -95,7 +97,8 @@ func sort(p *parser, arg any) stage {
 	if err := order.On(p.text); err != nil || p.position == 1 {
 		p.Note(err)
 	} else {
-		p.Refuse(order.ByScore(), fault.NotImplemented, "$sort by textScore after other stages than $match is not implemented by the embedded deployment")
+		p.Refuse(order.ByScore(), fault.NotImplemented,
+			"$sort by textScore after other stages than $match is not implemented by the embedded deployment")
 	}
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		docs = slices.Clone(docs)
@@ -115,7 +118,8 @@ func limit(p *parser, arg any) stage {
 
 func skip(p *parser, arg any) stage {
 	n, ok := value.Int64(arg)
-	p.Refuse(!ok || n < 0, 5107200, "invalid argument to $skip stage: Expected a non-negative number in: $skip: %s", value.Text(arg))
+	p.Refuse(!ok || n < 0, 5107200, "invalid argument to $skip stage: Expected a non-negative number in: $skip: %s",
+		value.Text(arg))
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return docs[min(n, int64(len(docs))):], nil }
 }
 
@@ -155,7 +159,8 @@ func unwind(p *parser, arg any) stage {
 				index = text
 				p.Refuse(text == "", 28810, "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got %s",
 					value.TypeName(e.Value))
-				p.Refuse(strings.HasPrefix(text, "$"), 28822, "includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", text)
+				p.Refuse(strings.HasPrefix(text, "$"), 28822,
+					"includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", text)
 			default:
 				p.Fail(28811, "unrecognized option to $unwind stage: %s", e.Key)
 			}

@@ -12,9 +12,12 @@ import (
 
 // reasons is why a field does not match an operator, as errInfo of a validator shows it.
 var reasons = map[string]string{
-	"$eq": "comparison failed", "$gt": "comparison failed", "$gte": "comparison failed", "$lt": "comparison failed", "$lte": "comparison failed",
-	"$ne": "comparison succeeded", "$in": "no matching value found in array", "$nin": "matching value found in array", "$type": "type did not match",
-	"$regex": "regular expression did not match", "$size": "array length was not equal to given size", "$mod": "$mod did not evaluate to expected remainder",
+	"$eq": "comparison failed", "$gt": "comparison failed", "$gte": "comparison failed", "$lt": "comparison failed",
+	"$lte": "comparison failed",
+	"$ne":  "comparison succeeded", "$in": "no matching value found in array", "$nin": "matching value found in array",
+	"$type":  "type did not match",
+	"$regex": "regular expression did not match", "$size": "array length was not equal to given size",
+	"$mod": "$mod did not evaluate to expected remainder",
 	"$all": "array did not contain all specified values", "$elemMatch": "array did not satisfy the child predicate",
 	"$bitsAllSet": "bitwise operator failed to match", "$bitsAllClear": "bitwise operator failed to match",
 	"$bitsAnySet": "bitwise operator failed to match", "$bitsAnyClear": "bitwise operator failed to match",
@@ -77,7 +80,8 @@ func (p *parser) why(e bson.E, doc bson.D) bson.D {
 		}
 		return operator(e.Key, bson.E{Key: "clausesNotSatisfied", Value: failed})
 	case "$expr":
-		out := bson.D{{Key: "operatorName", Value: e.Key}, {Key: "specifiedAs", Value: bson.D{e}}, {Key: "reason", Value: "expression did not match"}}
+		out := bson.D{{Key: "operatorName", Value: e.Key}, {Key: "specifiedAs", Value: bson.D{e}},
+			{Key: "reason", Value: "expression did not match"}}
 		x, err := expression.Parse(e.Value, p.opts.Let)
 		if err != nil {
 			return out

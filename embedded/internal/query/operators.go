@@ -72,7 +72,8 @@ var later = []string{"$geoWithin", "$geoIntersects", "$near", "$nearSphere", "$w
 func (p *parser) operator(parts []string, e bson.E) node {
 	parse := fieldOperators[e.Key]
 	if parse == nil {
-		p.Refuse(slices.Contains(later, e.Key), fault.NotImplemented, "%s is not implemented by the embedded deployment", e.Key)
+		p.Refuse(slices.Contains(later, e.Key), fault.NotImplemented,
+			"%s is not implemented by the embedded deployment", e.Key)
 		p.Fail(fault.BadValue, "unknown operator: %s", e.Key)
 		return nil
 	}

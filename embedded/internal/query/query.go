@@ -41,7 +41,8 @@ type Filter struct {
 // Compile parses a filter. Errors are *fault.Error with the server's codes and messages.
 func Compile(filter bson.D, opts Options) (*Filter, error) {
 	p := &parser{opts: opts}
-	f := &Filter{root: p.conjunction(filter), all: len(filter) == 0, scripted: p.scripted, search: p.search, source: filter, opts: opts}
+	f := &Filter{root: p.conjunction(filter), all: len(filter) == 0, scripted: p.scripted, search: p.search,
+		source: filter, opts: opts}
 	if v, ok := value.Field(filter, "_id"); ok {
 		v, ok = Required(v)
 		_, isArray := v.(bson.A) // matches an element, too
@@ -241,8 +242,10 @@ func (p *parser) clause(e bson.E) node {
 	case "$where":
 		return p.where(e.Value)
 	}
-	p.Refuse(slices.Contains(later, e.Key), fault.NotImplemented, "%s is not implemented by the embedded deployment", e.Key)
-	p.Refuse(strings.HasPrefix(e.Key, "$") && p.opts.Wire > 0 && p.opts.Wire < 13, fault.BadValue, "unknown top level operator: %s", e.Key)
+	p.Refuse(slices.Contains(later, e.Key), fault.NotImplemented,
+		"%s is not implemented by the embedded deployment", e.Key)
+	p.Refuse(strings.HasPrefix(e.Key, "$") && p.opts.Wire > 0 && p.opts.Wire < 13, fault.BadValue,
+		"unknown top level operator: %s", e.Key)
 	p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue, "unknown top level operator: %s. "+ // since 5.0
 		"If you have a field name that starts with a '$' symbol, consider using $getField or $setField.", e.Key)
 	return p.field(strings.Split(e.Key, "."), e.Value)

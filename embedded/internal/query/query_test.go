@@ -37,7 +37,8 @@ func matched(t *testing.T, in string) string {
 	o := Options{Upsert: with == "upsert"}
 	switch {
 	case strings.Contains(with, "scripts"):
-		o.Scripts = &Scripts{Disabled: strings.Contains(with, "without"), Sleep: func(d time.Duration) error { slept += d; return nil }}
+		o.Scripts = &Scripts{Disabled: strings.Contains(with, "without"),
+			Sleep: func(d time.Duration) error { slept += d; return nil }}
 	case strings.HasPrefix(with, "{"):
 		var err error
 		o.Collation, err = ParseCollation(doc(t, with))

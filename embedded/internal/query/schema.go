@@ -38,7 +38,8 @@ type keyword struct {
 	parse func(p *parser, of bson.D, name string, arg any) rule
 }
 
-// keywords are the keywords in the order in which a server applies them. init fills the table, because some refer to it.
+// keywords are the keywords in the order in which a server applies them. init fills the table, because some refer to
+// it.
 var keywords []keyword
 
 // unsupported are keywords of JSON Schema that servers refuse.
@@ -49,17 +50,24 @@ func init() {
 	object, array, flag, text := []string{"object"}, []string{"array"}, []string{"bool"}, []string{"string"}
 	keywords = []keyword{
 		{"title", text, nil}, {"description", text, nil}, {"exclusiveMaximum", flag, nil}, {"exclusiveMinimum", flag, nil},
-		{"allOf", array, (*parser).allOf}, {"anyOf", array, (*parser).anyOf}, {"oneOf", array, (*parser).oneOf}, {"not", object, (*parser).notSchema},
+		{"allOf", array, (*parser).allOf}, {"anyOf", array, (*parser).anyOf}, {"oneOf", array, (*parser).oneOf},
+		{"not", object, (*parser).notSchema},
 		{"enum", array, (*parser).enum},
 		{"maximum", numbers, (*parser).limit}, {"minimum", numbers, (*parser).limit},
-		{"maxLength", numbers, (*parser).length}, {"minLength", numbers, (*parser).length}, {"pattern", text, (*parser).pattern},
+		{"maxLength", numbers, (*parser).length}, {"minLength", numbers, (*parser).length},
+		{"pattern", text, (*parser).pattern},
 		{"multipleOf", numbers, (*parser).multipleOf},
-		{"maxItems", numbers, (*parser).length}, {"minItems", numbers, (*parser).length}, {"uniqueItems", flag, (*parser).uniqueItems},
-		{"items", []string{"object", "array"}, (*parser).items}, {"additionalItems", []string{"bool", "object"}, (*parser).additionalItems},
+		{"maxItems", numbers, (*parser).length}, {"minItems", numbers, (*parser).length},
+		{"uniqueItems", flag, (*parser).uniqueItems},
+		{"items", []string{"object", "array"}, (*parser).items},
+		{"additionalItems", []string{"bool", "object"}, (*parser).additionalItems},
 		{"properties", object, (*parser).properties}, {"patternProperties", object, (*parser).patternProperties},
-		{"additionalProperties", []string{"bool", "object"}, (*parser).additionalProperties}, {"required", array, (*parser).required},
-		{"maxProperties", numbers, (*parser).length}, {"minProperties", numbers, (*parser).length}, {"dependencies", object, (*parser).dependencies},
-		{"type", []string{"string", "array"}, (*parser).bsonType}, {"bsonType", []string{"string", "array"}, (*parser).bsonType},
+		{"additionalProperties", []string{"bool", "object"}, (*parser).additionalProperties},
+		{"required", array, (*parser).required},
+		{"maxProperties", numbers, (*parser).length}, {"minProperties", numbers, (*parser).length},
+		{"dependencies", object, (*parser).dependencies},
+		{"type", []string{"string", "array"}, (*parser).bsonType},
+		{"bsonType", []string{"string", "array"}, (*parser).bsonType},
 	}
 }
 
@@ -69,8 +77,10 @@ func (p *parser) schema(given any) *schema {
 	p.Refuse(!ok, fault.TypeMismatch, "$jsonSchema must be an object")
 	s := &schema{}
 	for _, e := range d {
-		p.Refuse(slices.Contains(unsupported, e.Key), fault.FailedToParse, "$jsonSchema keyword '%s' is not currently supported", e.Key)
-		p.Refuse(!slices.ContainsFunc(keywords, func(k keyword) bool { return k.name == e.Key }), fault.FailedToParse, "Unknown $jsonSchema keyword: %s", e.Key)
+		p.Refuse(slices.Contains(unsupported, e.Key), fault.FailedToParse,
+			"$jsonSchema keyword '%s' is not currently supported", e.Key)
+		p.Refuse(!slices.ContainsFunc(keywords, func(k keyword) bool { return k.name == e.Key }), fault.FailedToParse,
+			"Unknown $jsonSchema keyword: %s", e.Key)
 	}
 	for _, k := range keywords {
 		arg, has := value.Field(d, k.name)
@@ -78,8 +88,9 @@ func (p *parser) schema(given any) *schema {
 			continue
 		}
 		wrong := k.types != nil && !slices.Contains(k.types, value.TypeName(arg))
-		p.Refuse(wrong, fault.TypeMismatch, "$jsonSchema keyword '%s' must be %s", k.name, map[string]string{"object": "an object", "array": "an array",
-			"bool": "a boolean", "string": "a string", "int": "a number"}[k.types[0]])
+		p.Refuse(wrong, fault.TypeMismatch, "$jsonSchema keyword '%s' must be %s", k.name,
+			map[string]string{"object": "an object", "array": "an array",
+				"bool": "a boolean", "string": "a string", "int": "a number"}[k.types[0]])
 		switch {
 		case p.Err != nil:
 			return s
@@ -102,7 +113,8 @@ func (p *parser) schemas(list any) (out []*schema) {
 // unmet returns why a value does not satisfy a keyword.
 func unmet(of bson.D, name, reason string, rest ...bson.E) bson.D {
 	specified := bson.D{{Key: name, Value: value.Get(of, name)}}
-	if exclusive := map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}[name]; value.Get(of, exclusive) != nil {
+	if exclusive := map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}[name]; value.Get(of,
+		exclusive) != nil {
 		specified = append(specified, bson.E{Key: exclusive, Value: value.Get(of, exclusive)})
 	}
 	out := bson.D{{Key: "operatorName", Value: name}, {Key: "specifiedAs", Value: specified}}
@@ -120,7 +132,8 @@ func operator(name string, rest ...bson.E) bson.D {
 func unsatisfied(list []*schema, v any) (failed, matching bson.A) {
 	for i, s := range list {
 		if why := s.failures(v); why != nil {
-			failed = append(failed, append(append(bson.D{{Key: "index", Value: int32(i)}}, s.about...), bson.E{Key: "details", Value: why}))
+			failed = append(failed, append(append(bson.D{{Key: "index", Value: int32(i)}}, s.about...),
+				bson.E{Key: "details", Value: why}))
 		} else {
 			matching = append(matching, int32(i))
 		}
@@ -152,7 +165,8 @@ func (p *parser) oneOf(of bson.D, name string, arg any) rule {
 	list, none := p.schemas(arg), p.anyOf(of, name, arg)
 	return func(v any) bson.D {
 		if _, matching := unsatisfied(list, v); len(matching) > 1 {
-			return operator(name, bson.E{Key: "reason", Value: "more than one subschema matched"}, bson.E{Key: "matchingSchemaIndexes", Value: matching})
+			return operator(name, bson.E{Key: "reason", Value: "more than one subschema matched"},
+				bson.E{Key: "matchingSchemaIndexes", Value: matching})
 		}
 		return none(v)
 	}
@@ -180,7 +194,8 @@ func (p *parser) enum(of bson.D, name string, arg any) rule {
 }
 
 func (p *parser) limit(of bson.D, name string, arg any) rule {
-	exclusive := value.Truthy(value.Get(of, map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}[name]))
+	exclusive := value.Truthy(value.Get(of,
+		map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}[name]))
 	return func(v any) bson.D {
 		n := value.Compare(v, arg)
 		if name == "minimum" {
@@ -264,7 +279,8 @@ func unfit(name, reason string, s *schema, v any, from int) bson.D {
 	list, _ := v.(bson.A)
 	for i := from; i < len(list); i++ {
 		if why := s.failures(list[i]); why != nil {
-			return operator(name, bson.E{Key: "reason", Value: reason}, bson.E{Key: "itemIndex", Value: int32(i)}, bson.E{Key: "details", Value: why})
+			return operator(name, bson.E{Key: "reason", Value: reason}, bson.E{Key: "itemIndex", Value: int32(i)},
+				bson.E{Key: "details", Value: why})
 		}
 	}
 	return nil
@@ -362,7 +378,8 @@ func (p *parser) patternProperties(_ bson.D, name string, arg any) rule {
 					continue
 				}
 				if why := of.schema.failures(e.Value); why != nil {
-					failed = append(failed, bson.D{{Key: "propertyName", Value: e.Key}, {Key: "regexMatched", Value: of.source}, {Key: "details", Value: why}})
+					failed = append(failed, bson.D{{Key: "propertyName", Value: e.Key}, {Key: "regexMatched", Value: of.source},
+						{Key: "details", Value: why}})
 				}
 			}
 		}
@@ -417,7 +434,8 @@ func (p *parser) required(of bson.D, name string, arg any) rule {
 	p.Refuse(len(list) == 0, fault.FailedToParse, "$jsonSchema keyword 'required' cannot be an empty array")
 	for _, item := range list {
 		_, isText := item.(string)
-		p.Refuse(!isText, fault.TypeMismatch, "$jsonSchema keyword 'required' must be an array of strings, but found an element of type: %s", value.TypeName(item))
+		p.Refuse(!isText, fault.TypeMismatch,
+			"$jsonSchema keyword 'required' must be an array of strings, but found an element of type: %s", value.TypeName(item))
 	}
 	return func(v any) bson.D {
 		doc, isDocument := v.(bson.D)
@@ -445,7 +463,8 @@ func (p *parser) dependencies(_ bson.D, name string, arg any) rule {
 			}
 			list, _ := e.Value.(bson.A)
 			if missing := absent(list, doc); missing != nil {
-				failed = append(failed, bson.D{{Key: "conditionalProperty", Value: e.Key}, {Key: "missingProperties", Value: missing}})
+				failed = append(failed, bson.D{{Key: "conditionalProperty", Value: e.Key},
+					{Key: "missingProperties", Value: missing}})
 			}
 			if s := schemas[e.Key]; s != nil {
 				if why := s.failures(doc); why != nil {
@@ -468,7 +487,8 @@ func (p *parser) bsonType(of bson.D, name string, arg any) rule {
 	}
 	names = slices.Clone(names)
 	for i, n := range names {
-		p.Refuse(name == "type" && n == "integer", fault.FailedToParse, "$jsonSchema type 'integer' is not currently supported.")
+		p.Refuse(name == "type" && n == "integer", fault.FailedToParse,
+			"$jsonSchema type 'integer' is not currently supported.")
 		p.Refuse(name == "type" && !slices.Contains(jsonTypes, n), fault.BadValue, "Unknown type name alias: %v", n)
 		if name == "type" && n == "boolean" {
 			names[i] = "bool"

@@ -46,8 +46,8 @@ func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
 	return o, p.Err
 }
 
-// On sets the filter of the command to which the order belongs. It returns an error if a key is the score of $text and the
-// filter has none.
+// On sets the filter of the command to which the order belongs. It returns an error if a key is the score of $text and
+// the filter has none.
 func (o *Order) On(f *Filter) error {
 	if !o.ByScore() {
 		return nil
@@ -68,7 +68,8 @@ func (o *Order) ByScore() bool {
 func IndexOrder(key bson.D) *Order {
 	o := &Order{}
 	for _, e := range key {
-		o.keys = append(o.keys, orderKey{parts: strings.Split(e.Key, "."), down: value.Compare(e.Value, int32(0)) < 0, natural: e.Key == "$natural"})
+		o.keys = append(o.keys, orderKey{parts: strings.Split(e.Key, "."), down: value.Compare(e.Value, int32(0)) < 0,
+			natural: e.Key == "$natural"})
 	}
 	return o
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// search is $text: the terms, of which a document needs one, those that it must not have, and the phrases that it needs.
+// search is $text: the terms, of which a document needs one, those that it must not have, and the phrases that it
+// needs.
 type search struct {
 	terms, excluded, phrases []string
 	exact                    bool   // $caseSensitive
@@ -26,7 +27,8 @@ func (p *parser) text(v any) node {
 	given, ok := value.Field(d, "$search")
 	query, isText := given.(string)
 	p.Refuse(!ok, fault.IDLFailedToParse, "BSON field '$text.$search' is missing but a required field")
-	p.Refuse(ok && !isText, fault.TypeMismatch, "\"$search\" had the wrong type. Expected string, found %s", value.TypeName(given))
+	p.Refuse(ok && !isText, fault.TypeMismatch, "\"$search\" had the wrong type. Expected string, found %s",
+		value.TypeName(given))
 	s := &search{exact: value.Truthy(value.Get(d, "$caseSensitive"))}
 	switch language, named := value.Get(d, "$language").(string); {
 	case language == "none":
@@ -34,7 +36,8 @@ func (p *parser) text(v any) node {
 	case named && language != "english" && language != "en":
 		p.Fail(fault.NotImplemented, "$text in the language %q is not implemented by the embedded deployment", language)
 	}
-	p.Refuse(value.Truthy(value.Get(d, "$diacriticSensitive")), fault.NotImplemented, "$diacriticSensitive is not implemented by the embedded deployment")
+	p.Refuse(value.Truthy(value.Get(d, "$diacriticSensitive")), fault.NotImplemented,
+		"$diacriticSensitive is not implemented by the embedded deployment")
 	for i, part := range strings.Split(query, `"`) {
 		if i%2 == 1 { // within quotation marks
 			s.phrases = append(s.phrases, s.folded(part))
@@ -64,7 +67,10 @@ func (s *search) folded(text string) string {
 }
 
 func words(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '\'' })
+	return strings.FieldsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' &&
+			r != '\''
+	})
 }
 
 // stems returns the stems of the words of a text that are not stop words.
@@ -117,7 +123,8 @@ func (s *search) score(doc bson.D) (total float64) {
 	lacks := func(phrase string) bool {
 		return !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, phrase) })
 	}
-	if slices.ContainsFunc(s.excluded, func(term string) bool { return found[term] }) || slices.ContainsFunc(s.phrases, lacks) {
+	if slices.ContainsFunc(s.excluded, func(term string) bool { return found[term] }) ||
+		slices.ContainsFunc(s.phrases, lacks) {
 		return 0
 	}
 	return total

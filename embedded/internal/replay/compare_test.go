@@ -117,8 +117,11 @@ var random = regexp.MustCompile(`(resolve|UUID|failed:|Collection \S+ \() [0-9a-
 var volatile = map[string]bool{
 	"localTime": true, "connectionId": true, "processId": true, "counter": true, "you": true, "pid": true,
 	"uptime": true, "hash": true, "collectionUUID": true, "uuid": true, "_data": true, "totalSize": true,
-	"sizeOnDisk": true, "storageSize": true, "indexSize": true, "fsUsedSize": true, "fsTotalSize": true, "since": true, "ops": true, "host": true, "latency": true,
-	"current": true, "totalCreated": true, "command": true, "commands": true, "ui": true, "nonce": true, "oidMachine": true, "hostname": true, "memSizeMB": true, "memLimitMB": true, "numCores": true, "cc": true, "ccflags": true, "cxx": true, "cxxflags": true, "linkflags": true, "cppdefines": true,
+	"sizeOnDisk": true, "storageSize": true, "indexSize": true, "fsUsedSize": true, "fsTotalSize": true, "since": true,
+	"ops": true, "host": true, "latency": true,
+	"current": true, "totalCreated": true, "command": true, "commands": true, "ui": true, "nonce": true,
+	"oidMachine": true, "hostname": true, "memSizeMB": true, "memLimitMB": true, "numCores": true, "cc": true,
+	"ccflags": true, "cxx": true, "cxxflags": true, "linkflags": true, "cppdefines": true,
 	"distmod": true, "distarch": true, "target_arch": true, "target_os": true, "gitVersion": true, "allocator": true,
 }
 
@@ -189,7 +192,8 @@ func (c *comparison) value(path string, got, want any) {
 		}
 		want = cmp.Or(same[want], want)
 	case bson.Binary: // may be a random id
-		if path == ".id.id" && c.sent("startSession") || path == ".cursor.firstBatch.0._id.id" && c.sent("listLocalSessions") ||
+		if path == ".id.id" && c.sent("startSession") || path == ".cursor.firstBatch.0._id.id" &&
+			c.sent("listLocalSessions") ||
 			name == "payload" && c.p.payload != nil && c.p.payload(c.step, got.(bson.Binary).Data, w.Data) {
 			return
 		}
@@ -205,7 +209,8 @@ func TestComparison(t *testing.T) {
 	p := &player{t: t, same: map[any]any{}, behind: map[string]int32{}}
 	testkit.PlayCases(t, "testdata/compare.txt", func(t *testing.T, in string) string {
 		got, want, _ := strings.Cut(in, " for ")
-		diff := p.compare(step{Send: []byte(`{"configureFailPoint": "failCommand"}`)}, testkit.Extended[bson.D](t, got), testkit.Extended[bson.D](t, want))
+		diff := p.compare(step{Send: []byte(`{"configureFailPoint": "failCommand"}`)}, testkit.Extended[bson.D](t, got),
+			testkit.Extended[bson.D](t, want))
 		return cmp.Or(strings.Join(diff, "; "), "equal")
 	})
 }

@@ -17,11 +17,13 @@ import (
 // TestLabels plays commands that a fail point made fail with every code: the name of each code and its labels. The
 // recordings lack the fail points, whose codes are in the replies.
 func TestLabels(t *testing.T) {
-	for name, kind := range map[string]server.Kind{"more-standalone": server.Single, "more-replica-set": server.ReplicaSet} {
+	for name, kind := range map[string]server.Kind{"more-standalone": server.Single,
+		"more-replica-set": server.ReplicaSet} {
 		t.Run(name, func(t *testing.T) {
 			steps := scenario(t, filepath.Join(testkit.Recordings(t), "5.0", name+".jsonl"))
 			synctest.Test(t, func(t *testing.T) {
-				p := setup{version: "5.0", began: 1795728700, kind: kind}.start(t, "127.0.0.1:28310", "127.0.0.1:28311", "127.0.0.1:28312")
+				p := setup{version: "5.0", began: 1795728700, kind: kind}.start(t, "127.0.0.1:28310", "127.0.0.1:28311",
+					"127.0.0.1:28312")
 				for i, s := range steps {
 					if s.Reply == nil || !strings.HasPrefix(s.Scenario, "labels: every code") {
 						continue

@@ -119,10 +119,12 @@ func (s setup) start(t testing.TB, hosts ...string) *player {
 	testkit.Check(t, err)
 	time.Sleep(time.Until(time.Unix(s.began, 0)))
 	const set = "rs0"
-	c := server.NewCluster(server.Config{Kind: s.kind, Profile: profile, SetName: set, Users: s.users, Backend: commands.New(commands.Options{
-		Sharded: s.kind == server.Sharded, ReplicaSet: s.kind == server.ReplicaSet, ShardName: server.ShardName, ShardHost: server.ShardHost(set),
-		NoScripting: s.noScripting,
-	})})
+	c := server.NewCluster(server.Config{Kind: s.kind, Profile: profile, SetName: set, Users: s.users,
+		Backend: commands.New(commands.Options{
+			Sharded: s.kind == server.Sharded, ReplicaSet: s.kind == server.ReplicaSet, ShardName: server.ShardName,
+			ShardHost:   server.ShardHost(set),
+			NoScripting: s.noScripting,
+		})})
 	t.Cleanup(func() { testkit.Check(t, c.Close()) })
 	config := server.SetConfig{Name: set, Version: 1, Settings: s.settings}
 	for i, host := range hosts {
@@ -135,7 +137,8 @@ func (s setup) start(t testing.TB, hosts ...string) *player {
 		_, err := c.Join(host, server.Process{AccessControl: s.users != nil, Arguments: s.arguments})
 		testkit.Check(t, err)
 	}
-	return &player{t: t, cluster: c, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{}, behind: map[string]int32{}}
+	return &player{t: t, cluster: c, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{},
+		behind: map[string]int32{}}
 }
 
 type client struct {
@@ -229,7 +232,8 @@ func (p *player) play(s step) []string {
 	}
 	var diff []string
 	if opcodes[got.opcode] != s.Reply.Opcode || got.flags != s.Reply.Flags {
-		diff = append(diff, fmt.Sprintf("opcode and flags: got %d %d, want %s %d", got.opcode, got.flags, s.Reply.Opcode, s.Reply.Flags))
+		diff = append(diff, fmt.Sprintf("opcode and flags: got %d %d, want %s %d", got.opcode, got.flags, s.Reply.Opcode,
+			s.Reply.Flags))
 	}
 	var doc bson.D
 	if err := bson.Unmarshal(got.doc, &doc); err != nil {

@@ -39,8 +39,10 @@ var differences = []difference{
 	{"replica-set sharded", "diagnostics", []int{12, 13}, "the real servers contained databases of earlier tests"},
 	{"replica-set sharded standalone", "diagnostics", []int{17},
 		"serverStatus: fewer sections without a storage engine; the recording is also shortened"},
-	{"replica-set", "diagnostics", []int{15}, "replSetGetStatus: no replication progress, because there is no replication"},
-	{"replica-set", "message sections and flags", []int{1}, "the real server had the collection from an earlier recording"},
+	{"replica-set", "diagnostics", []int{15},
+		"replSetGetStatus: no replication progress, because there is no replication"},
+	{"replica-set", "message sections and flags", []int{1},
+		"the real server had the collection from an earlier recording"},
 	// Data.
 	{"replica-set sharded", "retryable writes: records", []int{24},
 		"the message quotes an oplog entry in its storage format, which does not exist here"},
@@ -171,7 +173,8 @@ func playMalformed(t *testing.T, file, version string) {
 				if got.doc != nil {
 					err = bson.Unmarshal(got.doc, &doc)
 				}
-				for _, diff := range p.compare(step{Send: json.RawMessage(`{"x": 1}`)}, doc, testkit.Extended[bson.D](t, want.Doc)) {
+				for _, diff := range p.compare(step{Send: json.RawMessage(`{"x": 1}`)}, doc,
+					testkit.Extended[bson.D](t, want.Doc)) {
 					t.Errorf("%s: %s, %v", m.Case, diff, err)
 				}
 			}

@@ -24,8 +24,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Of all steps of the scenarios, how many must be equal in everything but messages and the order of fields, and how many
-// in everything, in percent.
+// Of all steps of the scenarios, how many must be equal in everything but messages and the order of fields, and how
+// many in everything, in percent.
 const (
 	leastSame  = 99.5
 	leastEqual = 98.6
@@ -90,7 +90,8 @@ func TestScenarios(t *testing.T) {
 		}
 	}
 	percent := func(n int) float64 { return 100 * float64(n) / float64(total) }
-	t.Logf("%d steps, %.2f %% equal but for messages and order, %.2f %% in everything", total, percent(same), percent(equal))
+	t.Logf("%d steps, %.2f %% equal but for messages and order, %.2f %% in everything", total, percent(same),
+		percent(equal))
 	if played < len(files) { // -run selects recordings
 		return
 	}
@@ -116,7 +117,8 @@ func newScenario(t *testing.T, name string, steps []step) (_ *player, topology s
 	}
 	began, arguments := started(t, steps)
 	p := setup{version: "5.0", began: began, kind: kind, arguments: arguments,
-		settings: bson.D{{Key: "electionTimeoutMillis", Value: int32(3000)}}}.start(t, slices.Sorted(slices.Values(numbered))...)
+		settings: bson.D{{Key: "electionTimeoutMillis",
+			Value: int32(3000)}}}.start(t, slices.Sorted(slices.Values(numbered))...)
 	slices.SortFunc(p.servers, func(a, b *server.Server) int {
 		return slices.Index(numbered, a.Address()) - slices.Index(numbered, b.Address())
 	})
@@ -135,8 +137,9 @@ func newScenario(t *testing.T, name string, steps []step) (_ *player, topology s
 // noReason is the heading of lines that UTR_UPDATE=1 adds. Each must move to a section with its reason.
 const noReason = "to do"
 
-// checkList compares the steps that differ with a list: each symptom must match a line of it, which has a reason and the
-// number of these steps. With UTR_UPDATE=1 it changes the numbers, adds lines, and removes those that match nothing.
+// checkList compares the steps that differ with a list: each symptom must match a line of it, which has a reason and
+// the number of these steps. With UTR_UPDATE=1 it changes the numbers, adds lines, and removes those that match
+// nothing.
 func checkList(t *testing.T, file string, found map[string][]string) {
 	cases := testkit.Cases(t, file)
 	counts, unlisted := map[string]int{}, map[string]int{}
@@ -189,9 +192,12 @@ func matches(pattern, symptom string) bool {
 func scenario(t *testing.T, file string) (steps []step) {
 	text, err := os.ReadFile(file)
 	testkit.Check(t, err)
-	text = []byte(strings.NewReplacer("sh0/127.0.0.1:38132", "rs0/localhost:27310", `"sh0"`, `"s0"`, `"setName": "rs"`, `"setName": "rs0"`,
-		"rs0s/127.0.0.1:28340", "rs0/localhost:27310", "127.0.0.1:28340", "localhost:27310", `"port": {"$numberInt": "28340"}`, `"port": {"$numberInt": "27310"}`,
-		`"version": "5.0.0"`, `"version": "5.0.31"`, versionArray(0), versionArray(31), `"psmdbVersion": "5.0.0", `, "", `"ratelimit": {"$numberInt": "1"}, `, "").Replace(string(text)))
+	text = []byte(strings.NewReplacer("sh0/127.0.0.1:38132", "rs0/localhost:27310", `"sh0"`, `"s0"`, `"setName": "rs"`,
+		`"setName": "rs0"`,
+		"rs0s/127.0.0.1:28340", "rs0/localhost:27310", "127.0.0.1:28340", "localhost:27310",
+		`"port": {"$numberInt": "28340"}`, `"port": {"$numberInt": "27310"}`,
+		`"version": "5.0.0"`, `"version": "5.0.31"`, versionArray(0), versionArray(31), `"psmdbVersion": "5.0.0", `, "",
+		`"ratelimit": {"$numberInt": "1"}, `, "").Replace(string(text)))
 	in := bufio.NewScanner(bytes.NewReader(text))
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {

@@ -23,7 +23,8 @@ func check(v reflect.Value, seen map[any]bool) {
 		check(v.Elem(), seen)
 		e, _ := v.Interface().(ast.Expression)
 		if grows(e) && v.Type() == reflect.TypeFor[ast.Expression]() {
-			called := &ast.CallExpression{Callee: &ast.Identifier{Name: checkName, Idx: e.Idx0()}, ArgumentList: []ast.Expression{e}}
+			called := &ast.CallExpression{Callee: &ast.Identifier{Name: checkName, Idx: e.Idx0()},
+				ArgumentList: []ast.Expression{e}}
 			v.Set(reflect.ValueOf(called))
 		}
 	case reflect.Pointer:

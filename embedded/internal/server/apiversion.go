@@ -50,7 +50,8 @@ func (x *exchange) apiVersion() error {
 	given, missing := body.LookupErr("apiVersion")
 	switch {
 	case missing != nil && (hasStrict || hasErrs):
-		return fault.Errorf(fault.APIVersionMissing, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+		return fault.Errorf(fault.APIVersionMissing,
+			"Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
 	case missing != nil && x.conn.server.params.isTrue(requireAPI):
 		return fault.Errorf(fault.APIVersionRequired,
 			"The apiVersion parameter is required, please configure your MongoClient's API version")
@@ -76,17 +77,20 @@ func (x *exchange) apiVersion() error {
 	case !strict:
 		return nil
 	case x.request.Name != x.row.Name:
-		return fault.Errorf(fault.APIStrictError, "Command invocation with name '%s' is not allowed in 'apiStrict' mode, use '%s' instead",
+		return fault.Errorf(fault.APIStrictError,
+			"Command invocation with name '%s' is not allowed in 'apiStrict' mode, use '%s' instead",
 			x.request.Name, x.row.Name)
 	}
 	for _, s := range value.Elements(body.Lookup("pipeline")) {
 		stage, _ := s.DocumentOK()
 		options, _ := stage.Lookup("$collStats").DocumentOK()
 		if elements, _ := options.Elements(); len(elements) > 1 || len(elements) == 1 && firstKey(options) != "count" {
-			return fault.Errorf(fault.APIStrictError, "only the 'count' option to $collStats is supported in API Version %s", version)
+			return fault.Errorf(fault.APIStrictError, "only the 'count' option to $collStats is supported in API Version %s",
+				version)
 		}
 		if name := firstKey(stage); slices.Contains(unstableStages, name) {
-			return fault.Errorf(fault.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version %s", name, version)
+			return fault.Errorf(fault.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version %s",
+				name, version)
 		}
 	}
 	return nil

@@ -59,7 +59,8 @@ func (u *Users) Add(database, name, password string) error {
 
 // add adds a user who authenticates with some mechanisms. digested means that the password is that of SCRAM-SHA-1.
 func (u *Users) add(database, name, password string, digested bool, names []string) error {
-	user := &User{Name: name, Database: database, id: value.NewUUID(), roles: []role{{"root", "admin"}}, credentials: map[string]scram.StoredCredentials{}}
+	user := &User{Name: name, Database: database, id: value.NewUUID(), roles: []role{{"root", "admin"}},
+		credentials: map[string]scram.StoredCredentials{}}
 	for _, mechanism := range names {
 		m := mechanisms[mechanism]
 		client, err := m.hash.NewClient(name, password, "")
@@ -241,7 +242,8 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 		for _, r := range u.roles {
 			roles = append(roles, r.document())
 		}
-		privileges = append(privileges, bson.D{{Key: "resource", Value: bson.D{{Key: "anyResource", Value: true}}}, {Key: "actions", Value: bson.A{"anyAction"}}})
+		privileges = append(privileges, bson.D{{Key: "resource", Value: bson.D{{Key: "anyResource", Value: true}}},
+			{Key: "actions", Value: bson.A{"anyAction"}}})
 		users = append(users, bson.D{{Key: "user", Value: u.Name}, {Key: "db", Value: u.Database}})
 	}
 	info := bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}

@@ -79,7 +79,8 @@ type Cluster struct {
 // NewCluster creates a deployment without servers. The caller must Close it.
 func NewCluster(config Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, onData: map[string]bool{}, set: &SetConfig{},
+	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, onData: map[string]bool{},
+		set:      &SetConfig{},
 		sequence: failpoint.NewRegistry(rand.Float64)}
 	if c.Users == nil {
 		c.Users = new(Users)

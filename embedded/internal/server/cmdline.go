@@ -11,17 +11,22 @@ import (
 // settings are the settings of a configuration file that options of the command line stand for (MongoDB manual,
 // "Configuration File Options"). An option without a value has the one after "=".
 var settings = map[string]string{
-	"port": "net.port", "bind_ip": "net.bindIp", "ipv6": "net.ipv6=true", "networkMessageCompressors": "net.compression.compressors",
-	"tlsMode": "net.tls.mode", "tlsCertificateKeyFile": "net.tls.certificateKeyFile", "tlsCAFile": "net.tls.CAFile",
+	"port": "net.port", "bind_ip": "net.bindIp", "ipv6": "net.ipv6=true",
+	"networkMessageCompressors": "net.compression.compressors",
+	"tlsMode":                   "net.tls.mode", "tlsCertificateKeyFile": "net.tls.certificateKeyFile",
+	"tlsCAFile":                              "net.tls.CAFile",
 	"tlsAllowInvalidCertificates":            "net.tls.allowInvalidCertificates=true",
 	"tlsAllowConnectionsWithoutCertificates": "net.tls.allowConnectionsWithoutCertificates=true",
-	"sslMode":                                "net.tls.mode", "sslPEMKeyFile": "net.tls.certificateKeyFile", "sslCAFile": "net.tls.CAFile",
-	"auth": "security.authorization=enabled", "keyFile": "security.keyFile", "clusterAuthMode": "security.clusterAuthMode",
-	"replSet": "replication.replSet", "oplogSize": "replication.oplogSizeMB", "configdb": "sharding.configDB",
+	"sslMode":                                "net.tls.mode", "sslPEMKeyFile": "net.tls.certificateKeyFile",
+	"sslCAFile": "net.tls.CAFile",
+	"auth":      "security.authorization=enabled", "keyFile": "security.keyFile",
+	"clusterAuthMode": "security.clusterAuthMode",
+	"replSet":         "replication.replSet", "oplogSize": "replication.oplogSizeMB", "configdb": "sharding.configDB",
 	"configsvr": "sharding.clusterRole=configsvr", "shardsvr": "sharding.clusterRole=shardsvr",
 	"dbpath": "storage.dbPath", "directoryperdb": "storage.directoryPerDB=true", "storageEngine": "storage.engine",
 	"wiredTigerCacheSizeGB": "storage.wiredTiger.engineConfig.cacheSizeGB",
-	"logpath":               "systemLog.path", "logappend": "systemLog.logAppend=true", "quiet": "systemLog.quiet=true", "config": "config",
+	"logpath":               "systemLog.path", "logappend": "systemLog.logAppend=true", "quiet": "systemLog.quiet=true",
+	"config": "config",
 }
 
 // parsed returns the field parsed of getCmdLineOpts: the settings of a command line, in order of their names.
@@ -67,7 +72,8 @@ func typed(path, text string) any {
 
 // set sets a field in documents whose fields are in order.
 func set(doc bson.D, path []string, value any) bson.D {
-	i, found := slices.BinarySearchFunc(doc, path[0], func(e bson.E, name string) int { return strings.Compare(e.Key, name) })
+	i, found := slices.BinarySearchFunc(doc, path[0],
+		func(e bson.E, name string) int { return strings.Compare(e.Key, name) })
 	if !found {
 		doc = slices.Insert(doc, i, bson.E{Key: path[0], Value: bson.D{}})
 	}

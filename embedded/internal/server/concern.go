@@ -49,7 +49,8 @@ func (x *exchange) triedToWrite(fields bson.D, failure *fault.Error) bool {
 	errs, _ := value.Get(fields, "writeErrors").(bson.A)
 	ordered, given := x.request.Body.Lookup("ordered").BooleanOK()
 	switch mongos := x.view.isMongos(); {
-	case mongos && failure != nil && len(x.request.AfterOK) == 0 && x.row.Name != "findAndModify": // not a reply of the shard
+	case mongos && failure != nil && len(x.request.AfterOK) == 0 && x.row.Name != "findAndModify":
+		// not a reply of the shard
 		return false
 	case mongos && len(errs) > 0:
 		return given && !ordered && len(errs) < len(value.Elements(x.request.Body.Lookup(x.row.Statements)))
@@ -115,7 +116,8 @@ func (x *exchange) readWriteConcern() error {
 	if !x.supportsConcern() {
 		x.noTimes = x.view.isMongos()
 		refused := fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
-		if x.noTimes && x.request.InTransaction && x.row.Run != nil && x.has(concernFirst) { // it begins the transaction first
+		if x.noTimes && x.request.InTransaction && x.row.Run != nil && x.has(concernFirst) {
+			// it begins the transaction first
 			x.request.Refused = refused
 			return nil
 		}
@@ -158,7 +160,8 @@ func (x *exchange) readWriteConcern() error {
 var (
 	writeConcernFields  = []string{"w", "j", "wtimeout", "fsync", "provenance", "getLastError", "wElectionId", "wOpTime"}
 	internalReadConcern = []string{"$_allowTransactionTableSnapshot", "$_waitLastStableRecoveryTimestamp"}
-	provenances         = []string{"clientSupplied", "implicitDefault", "customDefault", "getLastErrorDefaults", "internalWriteDefault"}
+	provenances         = []string{"clientSupplied", "implicitDefault", "customDefault", "getLastErrorDefaults",
+		"internalWriteDefault"}
 )
 
 // readConcern is the field readConcern of a command.
@@ -178,7 +181,8 @@ func (r *readConcern) parse(concern bson.Raw) error {
 		switch e.Key() {
 		case "level":
 			r.level, r.hasLevel = v.StringValueOK()
-			p.Refuse(!r.hasLevel, fault.TypeMismatch, "\"level\" had the wrong type. Expected string, found %s", value.RawTypeName(v))
+			p.Refuse(!r.hasLevel, fault.TypeMismatch, "\"level\" had the wrong type. Expected string, found %s",
+				value.RawTypeName(v))
 			p.Refuse(!slices.Contains(commands.ReadConcernLevels, r.level), fault.FailedToParse,
 				"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 		case "afterClusterTime":
@@ -192,22 +196,26 @@ func (r *readConcern) parse(concern bson.Raw) error {
 			p.Refuse(!slices.Contains(provenances, name), fault.BadValue,
 				"Enumeration value '%s' for field 'ReadConcernArgs::parse.provenance' is not a valid value.", name)
 		default:
-			p.Refuse(!slices.Contains(internalReadConcern, e.Key()), fault.InvalidOptions, "Unrecognized option in readConcern: %s", e.Key())
+			p.Refuse(!slices.Contains(internalReadConcern, e.Key()), fault.InvalidOptions,
+				"Unrecognized option in readConcern: %s", e.Key())
 		}
 	}
 	p.Refuse(r.after != nil && (r.level == "linearizable" || r.level == "available"), fault.InvalidOptions,
 		"afterClusterTime field can be set only if level is equal to majority, local, or snapshot")
-	p.Refuse(r.at != nil && r.level != "snapshot", fault.InvalidOptions, "atClusterTime field can be set only if level is equal to snapshot")
+	p.Refuse(r.at != nil && r.level != "snapshot", fault.InvalidOptions,
+		"atClusterTime field can be set only if level is equal to snapshot")
 	p.Refuse(r.after != nil && r.after.IsZero(), fault.InvalidOptions, "afterClusterTime cannot be a null timestamp")
 	p.Refuse(r.at != nil && r.at.IsZero(), fault.InvalidOptions, "atClusterTime cannot be a null timestamp")
-	p.Refuse(r.after != nil && r.at != nil, fault.InvalidOptions, "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed. "+
-		"See https://docs.mongodb.com/manual/core/read-isolation-consistency-recency/#causal-consistency")
+	p.Refuse(r.after != nil && r.at != nil, fault.InvalidOptions,
+		"Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed. "+
+			"See https://docs.mongodb.com/manual/core/read-isolation-consistency-recency/#causal-consistency")
 	return p.Err
 }
 
 func readTime(p *fault.First, e bson.RawElement) *bson.Timestamp {
 	t, i, ok := e.Value().TimestampOK()
-	p.Refuse(!ok, fault.TypeMismatch, "\"%s\" had the wrong type. Expected timestamp, found %s", e.Key(), value.RawTypeName(e.Value()))
+	p.Refuse(!ok, fault.TypeMismatch, "\"%s\" had the wrong type. Expected timestamp, found %s", e.Key(),
+		value.RawTypeName(e.Value()))
 	return &bson.Timestamp{T: t, I: i}
 }
 
@@ -247,7 +255,8 @@ func (x *exchange) readConcern() (err error) {
 			now := x.conn.server.clusterTime(bson.Timestamp{})
 			r.after, r.at, x.noTimes = nil, cmp.Or(r.at, &now), false
 		}
-		return fault.Errorf(fault.InvalidOptions, "Command %s does not support %s :: caused by :: %s", x.request.Name, r.text(), reason)
+		return fault.Errorf(fault.InvalidOptions, "Command %s does not support %s :: caused by :: %s", x.request.Name,
+			r.text(), reason)
 	}
 	x.noTimes = false
 	if mongos && !x.row.ReadsShard() {
@@ -266,21 +275,28 @@ func (x *exchange) readConcern() (err error) {
 }
 
 // shardErrors is what a mongos puts before the errors of its shard.
-var shardErrors = map[string]string{"find": "Encountered non-retryable error during query", "count": "failed on: " + ShardName,
+var shardErrors = map[string]string{"find": "Encountered non-retryable error during query",
+	"count":     "failed on: " + ShardName,
 	"mapReduce": "MapReduce internal error"}
 
 // readTimes checks the times of a read concern on the server that reads.
 func (x *exchange) readTimes(r *readConcern) error {
 	var p fault.First
 	alone, now := x.view.Role == commands.Standalone, x.conn.server.clusterTime(bson.Timestamp{})
-	p.Refuse(alone && (r.level == "linearizable" || r.afterOpTime), fault.NotAReplicaSet, "node needs to be a replica set member to use read concern")
-	p.Refuse(alone && r.level == "snapshot", fault.NotAReplicaSet, "node needs to be a replica set member to use readConcern: snapshot")
-	p.Refuse(x.row.NoAfterClusterTime && r.after != nil && !x.view.isMongos(), fault.InvalidOptions, "afterClusterTime is not allowed for this command")
-	p.Refuse(alone && r.after != nil, fault.IllegalOperation, "Cannot specify afterClusterTime readConcern without replication enabled")
+	p.Refuse(alone && (r.level == "linearizable" || r.afterOpTime), fault.NotAReplicaSet,
+		"node needs to be a replica set member to use read concern")
+	p.Refuse(alone && r.level == "snapshot", fault.NotAReplicaSet,
+		"node needs to be a replica set member to use readConcern: snapshot")
+	p.Refuse(x.row.NoAfterClusterTime && r.after != nil && !x.view.isMongos(), fault.InvalidOptions,
+		"afterClusterTime is not allowed for this command")
+	p.Refuse(alone && r.after != nil, fault.IllegalOperation,
+		"Cannot specify afterClusterTime readConcern without replication enabled")
 	for name, t := range map[string]*bson.Timestamp{"afterClusterTime": r.after, "atClusterTime": r.at} {
 		if t != nil {
-			p.Refuse(t.After(now), fault.InvalidOptions, "readConcern %s value must not be greater than the current clusterTime. "+
-				"Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", name, t.T, t.I, now.T, now.I)
+			p.Refuse(t.After(now), fault.InvalidOptions,
+				"readConcern %s value must not be greater than the current clusterTime. "+
+					"Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", name, t.T, t.I,
+				now.T, now.I)
 		}
 	}
 	return p.Err
@@ -299,7 +315,8 @@ func (x *exchange) refusesLevel(r *readConcern) string {
 		switch {
 		case !r.hasLevel || x.row.Name != "aggregate" || x.request.InTransaction:
 		case level != "" && r.level != level:
-			return fmt.Sprintf("Aggregation stage %s cannot run with a readConcern other than '%s'. Current readConcern: %s", name, level, r.level)
+			return fmt.Sprintf("Aggregation stage %s cannot run with a readConcern other than '%s'. Current readConcern: %s",
+				name, level, r.level)
 		case (name == "$out" || name == "$merge") && r.level == "linearizable":
 			return name + " cannot be used with a 'linearizable' read concern level"
 		}
@@ -337,7 +354,8 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	case name == "majority":
 		return nil
 	case x.view.Role == commands.Standalone:
-		return fault.Errorf(fault.BadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)
+		return fault.Errorf(fault.BadValue,
+			"cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)
 	}
 	message := "No write concern mode named '" + name + "' found in replica set configuration"
 	return x.unsatisfiable(fault.UnknownReplWriteConcern, message, concern)
@@ -351,7 +369,8 @@ func (x *exchange) unsatisfiable(code int32, message string, concern bson.Raw) e
 		return nil
 	}
 	details := x.unsatisfied.details()
-	create := append(bson.D{{Key: "create", Value: "tmp.agg_out." + value.UUIDText(value.NewUUID().Data)}, {Key: "temp", Value: true}}, details...)
+	create := append(bson.D{{Key: "create", Value: "tmp.agg_out." + value.UUIDText(value.NewUUID().Data)},
+		{Key: "temp", Value: true}}, details...)
 	return fault.Errorf(code, "PlanExecutor error during aggregation :: caused by :: write concern failed while running command %s :: caused by :: %s; Error details: %s",
 		value.Text(create), message, value.Text(details))
 }

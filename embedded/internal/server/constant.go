@@ -29,11 +29,14 @@ func constantRows() (rows []entry) {
 		{commands.Row{Name: "availableQueryOptions", MaxWire: lastLegacy}, `{"options": 246}`, `{"options": 182}`},
 		{commands.Row{Name: "features", MaxWire: lastLegacy}, `{"js": {"utf8": true}, "oidMachine": 1}`, ""},
 		{commands.Row{Name: "isdbgrid", Topologies: onMongos}, "", `{"isdbgrid": 1, "hostname": "localhost"}`},
-		{commands.Row{Name: "top", AdminOnly: true, Topologies: onMongod}, `{"totals": {"note": "all times in microseconds"}}`, ""},
+		{commands.Row{Name: "top", AdminOnly: true, Topologies: onMongod},
+			`{"totals": {"note": "all times in microseconds"}}`, ""},
 		{commands.Row{Name: "killOp", AdminOnly: true}, `{"info": "attempting to kill op"}`, `{}`},
 		{commands.Row{Name: "logRotate", AdminOnly: true}, `{}`, ""},
-		{commands.Row{Name: "fsync", AdminOnly: true}, `{"numFiles": 1}`, `{"numFiles": 1, "all": {"` + ShardName + `": {"numFiles": 1, "ok": 1.0}}}`},
-		{commands.Row{Name: "connPoolStats"}, `{"numClientConnections": 0, "numAScopedConnections": 0, "totalInUse": 0, "totalAvailable": 0,
+		{commands.Row{Name: "fsync", AdminOnly: true}, `{"numFiles": 1}`,
+			`{"numFiles": 1, "all": {"` + ShardName + `": {"numFiles": 1, "ok": 1.0}}}`},
+		{commands.Row{Name: "connPoolStats"},
+			`{"numClientConnections": 0, "numAScopedConnections": 0, "totalInUse": 0, "totalAvailable": 0,
 			"totalCreated": 0, "totalRefreshing": 0, "pools": {}, "hosts": {}, "replicaSets": {}}`, ""},
 	} {
 		rows = append(rows, entry{c.row, func(x *exchange) (reply bson.D, err error) {
@@ -55,7 +58,8 @@ func (x *exchange) getLastError() (bson.D, error) {
 	}
 	return bson.D{
 		{Key: "connectionId", Value: int32(x.conn.id)}, {Key: "n", Value: int32(0)}, {Key: "syncMillis", Value: int32(0)},
-		{Key: "writtenTo", Value: nil}, {Key: "writeConcern", Value: bson.D{{Key: "w", Value: int32(1)}, {Key: "wtimeout", Value: int32(0)}}},
+		{Key: "writtenTo", Value: nil},
+		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: int32(1)}, {Key: "wtimeout", Value: int32(0)}}},
 		{Key: "err", Value: nil},
 	}, nil
 }
@@ -74,7 +78,8 @@ func (x *exchange) getLog() (bson.D, error) {
 	name, ok := given.StringValueOK()
 	switch {
 	case !ok:
-		return nil, fault.Errorf(fault.TypeMismatch, "Argument to getLog must be of type String; found %s of type %s", given, value.RawTypeName(given))
+		return nil, fault.Errorf(fault.TypeMismatch, "Argument to getLog must be of type String; found %s of type %s", given,
+			value.RawTypeName(given))
 	case name == "*":
 		return bson.D{{Key: "names", Value: bson.A{"global", "startupWarnings"}}}, nil
 	case name == "global", name == "startupWarnings":
@@ -87,11 +92,15 @@ func (x *exchange) getLog() (bson.D, error) {
 func (x *exchange) hostInfo() (bson.D, error) {
 	system := bson.D{
 		{Key: "currentTime", Value: bson.NewDateTimeFromTime(time.Now())}, {Key: "hostname", Value: x.view.Address},
-		{Key: "cpuAddrSize", Value: int32(strconv.IntSize)}, {Key: "memSizeMB", Value: int64(0)}, {Key: "memLimitMB", Value: int64(0)},
-		{Key: "numCores", Value: int32(runtime.NumCPU())}, {Key: "cpuArch", Value: cmp.Or(map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH], runtime.GOARCH)}, {Key: "numaEnabled", Value: false},
+		{Key: "cpuAddrSize", Value: int32(strconv.IntSize)}, {Key: "memSizeMB", Value: int64(0)},
+		{Key: "memLimitMB", Value: int64(0)},
+		{Key: "numCores", Value: int32(runtime.NumCPU())},
+		{Key: "cpuArch", Value: cmp.Or(map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH],
+			runtime.GOARCH)}, {Key: "numaEnabled", Value: false},
 	}
-	return bson.D{{Key: "system", Value: system}, {Key: "os", Value: bson.D{{Key: "type", Value: runtime.GOOS}, {Key: "name", Value: runtime.GOOS},
-		{Key: "version", Value: ""}}}, {Key: "extra", Value: bson.D{}}}, nil
+	return bson.D{{Key: "system", Value: system},
+		{Key: "os", Value: bson.D{{Key: "type", Value: runtime.GOOS}, {Key: "name", Value: runtime.GOOS},
+			{Key: "version", Value: ""}}}, {Key: "extra", Value: bson.D{}}}, nil
 }
 
 // getShardMap returns the connection strings of the shards, which the documents of config.shards name.

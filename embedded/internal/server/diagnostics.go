@@ -37,7 +37,8 @@ func (x *exchange) buildInfo() (bson.D, error) {
 		{Key: "openssl", Value: bson.D{{Key: "running", Value: "disabled"}, {Key: "compiled", Value: "disabled"}}},
 	}
 	reply = append(value.AddIf(reply, x.has(namesCompiler), "buildEnvironment", environment()),
-		bson.E{Key: "bits", Value: int32(64)}, bson.E{Key: "debug", Value: false}, bson.E{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)})
+		bson.E{Key: "bits", Value: int32(64)}, bson.E{Key: "debug", Value: false},
+		bson.E{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)})
 	if !x.view.isMongos() {
 		reply = append(reply, bson.E{Key: "storageEngines", Value: bson.A{"devnull", "ephemeralForTest", "wiredTiger"}})
 	}

@@ -158,8 +158,8 @@ func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) 
 	return run()
 }
 
-// database reads $db. Before 5.0, a mongod closes the connection if $db is not a string, and every server if the message
-// contains no command.
+// database reads $db. Before 5.0, a mongod closes the connection if $db is not a string, and every server if the
+// message contains no command.
 func (x *exchange) database() error {
 	given, err := x.request.Body.LookupErr("$db")
 	var isText bool
@@ -213,7 +213,8 @@ func (x *exchange) gossip() error {
 	case err != nil:
 		return fault.Errorf(fault.NoSuchKey, "Missing expected field \"clusterTime\"")
 	case !ok:
-		return fault.Errorf(fault.TypeMismatch, "\"clusterTime\" had the wrong type. Expected timestamp, found %s", value.RawTypeName(clusterTime))
+		return fault.Errorf(fault.TypeMismatch, "\"clusterTime\" had the wrong type. Expected timestamp, found %s",
+			value.RawTypeName(clusterTime))
 	}
 	if ignored, err := x.signature(doc); ignored || err != nil {
 		return err
@@ -227,8 +228,8 @@ func (x *exchange) gossip() error {
 	return nil
 }
 
-// signature checks the form of a cluster time's signature: a server without keys accepts every one. Clients that have not
-// authenticated have none; their time is ignored.
+// signature checks the form of a cluster time's signature: a server without keys accepts every one. Clients that have
+// not authenticated have none; their time is ignored.
 func (x *exchange) signature(clusterTime bson.Raw) (ignored bool, _ error) {
 	if _, err := clusterTime.LookupErr("signature"); err != nil && x.row.BeforeAuth {
 		return true, nil
@@ -282,7 +283,8 @@ func (x *exchange) applyFailPoint() error {
 }
 
 func (x *exchange) forFailPoint() failpoint.Command {
-	return failpoint.Command{Name: x.row.Name, Aliases: x.row.Aliases, Namespace: x.namespace(), AppName: x.appName(), Connection: x.conn.id, Internal: x.conn.internal}
+	return failpoint.Command{Name: x.row.Name, Aliases: x.row.Aliases, Namespace: x.namespace(), AppName: x.appName(),
+		Connection: x.conn.id, Internal: x.conn.internal}
 }
 
 // namespace returns the namespace of the command, as logs and fail points see it.
@@ -339,7 +341,8 @@ func (x *exchange) authorize() error {
 		}
 		return x.permitted()
 	}
-	localhostException := x.row.LocalhostException && x.request.DB == "admin" && !x.conn.server.cluster.Users.nonEmpty.Load()
+	localhostException := x.row.LocalhostException && x.request.DB == "admin" &&
+		!x.conn.server.cluster.Users.nonEmpty.Load()
 	if !x.row.BeforeAuth && !localhostException {
 		return fault.Errorf(fault.Unauthorized, "command %s requires authentication", x.row.Name)
 	}
@@ -366,7 +369,8 @@ func (x *exchange) document(name string) (bson.Raw, error) {
 }
 
 // readPreference rejects unknown modes, tag sets that are not an array, and tags and staleness with mode primary. A
-// mongos selects members by the preference, and also rejects what else Server Selection, "Document structure", excludes.
+// mongos selects members by the preference, and also rejects what else Server Selection, "Document structure",
+// excludes.
 func (x *exchange) readPreference() error {
 	preference, err := x.document("$readPreference")
 	if err != nil && x.has(offersHello) {
@@ -385,7 +389,8 @@ func (x *exchange) readPreference() error {
 	}
 	tags := preference.Lookup("tags")
 	if !tags.IsZero() && tags.Type != bson.TypeArray {
-		return fault.Errorf(fault.TypeMismatch, "\"tags\" had the wrong type. Expected array, found %s", value.RawTypeName(tags))
+		return fault.Errorf(fault.TypeMismatch, "\"tags\" had the wrong type. Expected array, found %s",
+			value.RawTypeName(tags))
 	}
 	sets, primary := value.Elements(tags), mode == "primary"
 	staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK()
@@ -488,7 +493,8 @@ func (x *exchange) setLabels(failure *fault.Error) {
 	}
 	r := &x.request
 	stage, _ := r.Body.Lookup("pipeline", "0").DocumentOK()
-	reply := fault.Reply{Wire: x.view.Wire, Mongos: x.view.isMongos(), HasConcern: x.writeConcernError != nil, ConcernCode: x.concern,
+	reply := fault.Reply{Wire: x.view.Wire, Mongos: x.view.isMongos(), HasConcern: x.writeConcernError != nil,
+		ConcernCode:  x.concern,
 		HasTxnNumber: r.TxnNumber != nil, InTransaction: r.InTransaction, EndsTransaction: x.endsTransaction(),
 		ChangeStream: r.IsChangeStream || r.Name == "aggregate" && firstKey(stage) == "$changeStream",
 		// The server cannot know this on a connection without previous writes.

@@ -80,7 +80,8 @@ func (x *exchange) await() (*await, error) {
 	case !hasVersion:
 		return nil, nil
 	case timeout < 0 && x.has(offersHello):
-		return nil, fault.Errorf(fault.ValueTooSmall, "BSON field 'maxAwaitTimeMS' value must be >= 0, actual value '%d'", timeout)
+		return nil, fault.Errorf(fault.ValueTooSmall, "BSON field 'maxAwaitTimeMS' value must be >= 0, actual value '%d'",
+			timeout)
 	case timeout < 0:
 		return nil, fault.Errorf(codes.negative, "'maxAwaitTimeMS' must be a non-negative integer")
 	}
@@ -126,7 +127,8 @@ func (k *conn) handshake(body bson.Raw) error {
 	}
 	if given, err := body.LookupErr("client"); err == nil {
 		if k.metadata {
-			return fault.Errorf(fault.ClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello")
+			return fault.Errorf(fault.ClientMetadataCannotBeMutated,
+				"The client metadata document may only be sent in the first hello")
 		}
 		if err := checkMetadata(given, k.server.view().isMongos()); err != nil {
 			return err
@@ -164,10 +166,12 @@ func checkMetadata(given bson.RawValue, mongos bool) error {
 	for _, e := range elements {
 		required, known := metadataFields[e.Key()]
 		part, ok := e.Value().DocumentOK()
-		p.Refuse(known && !ok, fault.TypeMismatch, "The '%s' field is required to be a BSON document in the client metadata document", e.Key())
+		p.Refuse(known && !ok, fault.TypeMismatch,
+			"The '%s' field is required to be a BSON document in the client metadata document", e.Key())
 		for _, name := range required {
 			_, ok := part.Lookup(name).StringValueOK()
-			p.Refuse(!ok, fault.ClientMetadataMissingField, "Missing required field '%s.%s' in the client metadata document", e.Key(), name)
+			p.Refuse(!ok, fault.ClientMetadataMissingField, "Missing required field '%s.%s' in the client metadata document",
+				e.Key(), name)
 		}
 		if name, err := part.LookupErr("name"); err == nil && e.Key() == "application" {
 			text, ok := name.StringValueOK()
@@ -178,7 +182,8 @@ func checkMetadata(given bson.RawValue, mongos bool) error {
 	}
 	for _, name := range []string{"driver", "os"} {
 		_, err := client.LookupErr(name)
-		p.Refuse(err != nil, fault.ClientMetadataMissingField, "Missing required sub-document '%s' in the client metadata document", name)
+		p.Refuse(err != nil, fault.ClientMetadataMissingField,
+			"Missing required sub-document '%s' in the client metadata document", name)
 	}
 	return p.Err
 }

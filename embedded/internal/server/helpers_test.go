@@ -46,19 +46,22 @@ func (s *stub) Rows() []commands.Row {
 	}
 	return []commands.Row{
 		{Name: "find", Run: fine, Transactional: true, ReadConcern: commands.ReadConcernLevels, API: "1"},
-		{Name: "getMore", OnSecondary: true, ReadConcern: commands.ReadConcernLevels, NoAfterClusterTime: true, Run: func(r *commands.Request) (bson.D, error) { // of a change stream, if it fails
-			if code, ok := r.Body.Lookup("fails").AsInt64OK(); ok {
-				r.IsChangeStream = true
-				return nil, fault.Errorf(int32(code), "as requested")
-			}
-			return fine(r)
-		}},
+		{Name: "getMore", OnSecondary: true, ReadConcern: commands.ReadConcernLevels, NoAfterClusterTime: true,
+			Run: func(r *commands.Request) (bson.D, error) {
+				// of a change stream, if it fails
+				if code, ok := r.Body.Lookup("fails").AsInt64OK(); ok {
+					r.IsChangeStream = true
+					return nil, fault.Errorf(int32(code), "as requested")
+				}
+				return fine(r)
+			}},
 		{Name: "aggregate", Run: fine, WriteConcern: true, ReadConcern: commands.ReadConcernLevels, API: "1"},
 		{Name: "insert", Run: fine, Write: true, Retryable: true, Transactional: true, Statements: "documents", API: "1"},
 		{Name: "fails", Write: true, Retryable: true, Run: asked},
 		{Name: "ends", Write: true, Transactional: true, EndsTransaction: true, Run: asked},
 		{Name: "searches", Run: fine, Write: true, NoWriteConcern: true},
-		{Name: "commitTransaction", Run: fine, Retryable: true, Transactional: true, AdminOnly: true, WriteConcern: true, EndsTransaction: true, StartTransactionError: "Cannot start a transaction with a commit", API: "1"},
+		{Name: "commitTransaction", Run: fine, Retryable: true, Transactional: true, AdminOnly: true, WriteConcern: true,
+			EndsTransaction: true, StartTransactionError: "Cannot start a transaction with a commit", API: "1"},
 		{Name: "bulkWrite", Run: fine, Write: true, AdminOnly: true, MinWire: 25},
 		{Name: "panics", OnSecondary: true, Run: func(*commands.Request) (bson.D, error) { panic("ouch") }},
 		{Name: "breaks", OnSecondary: true, Run: fails(errors.New("broken"))},

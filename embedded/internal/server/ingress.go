@@ -66,7 +66,8 @@ func (x *exchange) admit() error {
 	if i.params.number(requestQueue) > 0 {
 		what = "maximum queue depth"
 	}
-	return fault.Errorf(fault.IngressRequestRateLimitExceeded, "Rate limiter 'ingressRequestRateLimiter' %s exceeded", what)
+	return fault.Errorf(fault.IngressRequestRateLimitExceeded,
+		"Rate limiter 'ingressRequestRateLimiter' %s exceeded", what)
 }
 
 // limiter is a token bucket with a queue, like the server's rate limiters. A request takes a token. If no token is

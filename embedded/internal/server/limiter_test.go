@@ -52,7 +52,8 @@ func limiterQueue(t *testing.T) {
 		t.Errorf("queued request: %v", got)
 	}
 	time.Sleep(100 * time.Millisecond) // the returned token must not count twice
-	if c := l.status(); c.Added != c.Removed || c.Interrupted != 1 || c.Successful != 3 || c.Tokens < 0.99 || c.Tokens > 1.01 {
+	if c := l.status(); c.Added != c.Removed || c.Interrupted != 1 || c.Successful != 3 || c.Tokens < 0.99 ||
+		c.Tokens > 1.01 {
 		t.Errorf("at the end: %+v", c)
 	}
 }

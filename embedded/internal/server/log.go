@@ -51,7 +51,8 @@ func (c *Cluster) Log(from, to time.Time) []LogLine {
 	for _, s := range c.Members() {
 		for _, o := range s.operations() {
 			if !helloNames[firstKey(o.body)] && !o.start.Before(from) && !o.start.After(to) {
-				lines = append(lines, LogLine{o.start, s.address, fmt.Sprintf("conn %d: %s has not ended", o.conn, titleOf(o.body))})
+				lines = append(lines, LogLine{o.start, s.address,
+					fmt.Sprintf("conn %d: %s has not ended", o.conn, titleOf(o.body))})
 			}
 		}
 	}
@@ -77,7 +78,8 @@ func (k *conn) logEvent(text string) { k.server.logf("conn %d: %s", k.id, text) 
 // credentials are the commands with credentials. Only their names and error codes are logged (Command Logging and
 // Monitoring, "Security").
 var credentials = map[string]bool{
-	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true, "updateUser": true,
+	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true,
+	"updateUser":     true,
 	"copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
 }
 

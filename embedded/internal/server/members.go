@@ -81,7 +81,8 @@ func (c *Cluster) Listen(p Process, members []Member, addresses ...string) (err 
 	return nil
 }
 
-// named returns the address of a listener with the host as it was given, if that is a name: clients know it by that name.
+// named returns the address of a listener with the host as it was given, if that is a name: clients know it by that
+// name.
 func named(given, actual string) string {
 	host, _, _ := net.SplitHostPort(given)
 	_, port, err := net.SplitHostPort(actual)
@@ -155,7 +156,8 @@ func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	if c.ctx.Err() != nil {
 		return nil, errors.New("the deployment is closed")
 	}
-	i, m := slices.IndexFunc(c.members, func(s *Server) bool { return s.address == address }), NewMember(len(c.members), address)
+	i, m := slices.IndexFunc(c.members, func(s *Server) bool { return s.address == address }), NewMember(len(c.members),
+		address)
 	switch {
 	case i < 0 && c.Kind == ReplicaSet:
 		return nil, fmt.Errorf("%s is not a member of %s", address, c.SetName)

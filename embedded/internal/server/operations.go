@@ -49,8 +49,8 @@ func (x *exchange) block(d time.Duration) error {
 	return nil
 }
 
-// killSessions ends the operations of sessions, or of all sessions if lsids is empty, and what the backend has of them. A
-// mongos also ends operations of the shards, which execute the commands of all mongoses.
+// killSessions ends the operations of sessions, or of all sessions if lsids is empty, and what the backend has of them.
+// A mongos also ends operations of the shards, which execute the commands of all mongoses.
 func (x *exchange) killSessions(lsids []bson.Raw) {
 	servers := []*Server{x.conn.server}
 	if x.view.isMongos() {
@@ -114,24 +114,30 @@ func (o *operation) document(host string) bson.Raw {
 	}
 	doc = value.AddIf(doc, o.appName != "", "appName", o.appName)
 	doc = value.AddIf(doc, o.about != nil, "clientMetadata", o.about)
-	doc = append(doc, bson.E{Key: "active", Value: true}, bson.E{Key: "currentOpTime", Value: time.Now().UTC().Format("2006-01-02T15:04:05.000-07:00")},
+	doc = append(doc, bson.E{Key: "active", Value: true},
+		bson.E{Key: "currentOpTime", Value: time.Now().UTC().Format("2006-01-02T15:04:05.000-07:00")},
 		bson.E{Key: "threaded", Value: true}, bson.E{Key: "opid", Value: o.id})
 	if id, err := o.body.LookupErr("lsid", "id"); err == nil {
 		user := ""
 		if o.user != nil {
 			user = o.user.Name + "@" + o.user.Database
 		}
-		doc = append(doc, bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: store.UserDigest(user)}}})
+		doc = append(doc, bson.E{Key: "lsid",
+			Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: store.UserDigest(user)}}})
 	}
-	doc = append(doc, bson.E{Key: "secs_running", Value: int64(lasts.Seconds())}, bson.E{Key: "microsecs_running", Value: lasts.Microseconds()},
+	doc = append(doc, bson.E{Key: "secs_running", Value: int64(lasts.Seconds())},
+		bson.E{Key: "microsecs_running", Value: lasts.Microseconds()},
 		bson.E{Key: "op", Value: cmp.Or(kinds[name], "command")}, bson.E{Key: "ns", Value: o.namespace()})
 	doc = value.AddIf(doc, !credentials[name], "command", o.body)
-	return marshal(append(doc, bson.E{Key: "numYields", Value: int32(0)}, bson.E{Key: "locks", Value: bson.D{}}, bson.E{Key: "waitingForLock", Value: false},
-		bson.E{Key: "lockStats", Value: bson.D{}}, bson.E{Key: "waitingForFlowControl", Value: false}, bson.E{Key: "flowControlStats", Value: bson.D{}}))
+	return marshal(append(doc, bson.E{Key: "numYields", Value: int32(0)}, bson.E{Key: "locks", Value: bson.D{}},
+		bson.E{Key: "waitingForLock", Value: false},
+		bson.E{Key: "lockStats", Value: bson.D{}}, bson.E{Key: "waitingForFlowControl", Value: false},
+		bson.E{Key: "flowControlStats", Value: bson.D{}}))
 }
 
 // kinds are the kinds of operations that are not "command" (MongoDB manual, "$currentOp").
-var kinds = map[string]string{"find": "query", "getMore": "getmore", "insert": "insert", "update": "update", "delete": "remove"}
+var kinds = map[string]string{"find": "query", "getMore": "getmore", "insert": "insert", "update": "update",
+	"delete": "remove"}
 
 // namespace returns the namespace of the operation. That of a command without a collection is virtual.
 func (o *operation) namespace() string {

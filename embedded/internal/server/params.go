@@ -48,9 +48,11 @@ const (
 // "Terms".
 func parameterTable(p Profile) map[string]*parameter {
 	return map[string]*parameter{
-		"authenticationMechanisms":                     {value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}, startup: true},
-		"enableLocalhostAuthBypass":                    {value: true, startup: true},
-		"featureCompatibilityVersion":                  {value: marshal(bson.D{{Key: "version", Value: p.Name}}), mongod: true, startup: true},
+		"authenticationMechanisms": {value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"},
+			startup: true},
+		"enableLocalhostAuthBypass": {value: true, startup: true},
+		"featureCompatibilityVersion": {value: marshal(bson.D{{Key: "version", Value: p.Name}}),
+			mongod: true, startup: true},
 		"internalQueryMaxBlockingSortMemoryUsageBytes": {value: int32(100 << 20), minimum: 1},
 		"localLogicalSessionTimeoutMinutes":            {value: int32(logicalSessionTimeout), startup: true},
 		"logComponentVerbosity":                        {value: marshal(verbosity(components))},
@@ -63,30 +65,38 @@ func parameterTable(p Profile) map[string]*parameter {
 		acceptAPI2:                                     {value: false, since: stableAPI.since},
 		requireAPI:                                     {value: false, since: stableAPI.since},
 		failpoint.FailCommandSequence:                  {value: true}, // suites that need the fail point require it
-		connectionBurst:                                {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: connectionLimiter.since},
-		connectionLimit:                                {value: false, since: connectionLimiter.since},
-		connectionQueue:                                {value: int32(0), since: connectionLimiter.since},
-		connectionRate:                                 {value: int32(math.MaxInt32), minimum: 1, since: connectionLimiter.since},
-		requestAppExemptions:                           {value: marshal(bson.D{{Key: "appNames", Value: bson.A{}}}), since: overload.since},
-		requestBurst:                                   {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
-		requestLimit:                                   {value: p.has(limiterLabels), since: overload.since},
-		requestQueue:                                   {value: int64(0), since: limiterLabels.since},
-		requestRate:                                    {value: int32(math.MaxInt32), minimum: 1, since: overload.since},
-		requestRetries:                                 {value: true, since: limiterLabels.since},
-		transactionLifetime:                            {value: int32(60), minimum: 1, mongod: true},
+		connectionBurst: {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64,
+			since: connectionLimiter.since},
+		connectionLimit: {value: false, since: connectionLimiter.since},
+		connectionQueue: {value: int32(0), since: connectionLimiter.since},
+		connectionRate: {value: int32(math.MaxInt32), minimum: 1,
+			since: connectionLimiter.since},
+		requestAppExemptions: {value: marshal(bson.D{{Key: "appNames", Value: bson.A{}}}),
+			since: overload.since},
+		requestBurst: {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64,
+			since: overload.since},
+		requestLimit:        {value: p.has(limiterLabels), since: overload.since},
+		requestQueue:        {value: int64(0), since: limiterLabels.since},
+		requestRate:         {value: int32(math.MaxInt32), minimum: 1, since: overload.since},
+		requestRetries:      {value: true, since: limiterLabels.since},
+		transactionLifetime: {value: int32(60), minimum: 1, mongod: true},
 	}
 }
 
 // components are the components of the log, whose verbosity logComponentVerbosity reports. A document contains parts of
 // a component.
-var components = bson.D{{Key: "accessControl"}, {Key: "command"}, {Key: "control"}, {Key: "executor"}, {Key: "geo"}, {Key: "index"},
+var components = bson.D{{Key: "accessControl"}, {Key: "command"}, {Key: "control"}, {Key: "executor"}, {Key: "geo"},
+	{Key: "index"},
 	{Key: "network", Value: bson.D{{Key: "asio"}, {Key: "bridge"}, {Key: "connectionPool"}}}, {Key: "query"},
 	{Key: "replication", Value: bson.D{{Key: "election"}, {Key: "heartbeats"}, {Key: "initialSync"}, {Key: "rollback"}}},
-	{Key: "sharding", Value: bson.D{{Key: "rangeDeleter"}, {Key: "shardingCatalogRefresh"}, {Key: "migration"}, {Key: "reshard"}, {Key: "migrationPerf"}}},
-	{Key: "storage", Value: bson.D{{Key: "recovery"}, {Key: "journal"}}}, {Key: "write"}, {Key: "ftdc"}, {Key: "tracking"}, {Key: "transaction"},
+	{Key: "sharding", Value: bson.D{{Key: "rangeDeleter"}, {Key: "shardingCatalogRefresh"}, {Key: "migration"},
+		{Key: "reshard"}, {Key: "migrationPerf"}}},
+	{Key: "storage", Value: bson.D{{Key: "recovery"},
+		{Key: "journal"}}}, {Key: "write"}, {Key: "ftdc"}, {Key: "tracking"}, {Key: "transaction"},
 	{Key: "tenantMigration"}, {Key: "test"}}
 
-// verbosity returns the default verbosity of components: 0 for all, and -1, which means the same as the parent, for each.
+// verbosity returns the default verbosity of components: 0 for all, and -1, which means the same as the parent, for
+// each.
 func verbosity(parts bson.D) bson.D {
 	out := bson.D{{Key: "verbosity", Value: int32(0)}}
 	for _, e := range parts {
@@ -128,7 +138,8 @@ func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 	defer p.mu.Unlock()
 	row := p.table[name]
 	if row == nil {
-		return nil, fault.Errorf(fault.InvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
+		return nil, fault.Errorf(fault.InvalidOptions,
+			"attempted to set unrecognized parameter [%s], use help:true to see options ", name)
 	}
 	typed, err := row.typed(name, value)
 	if err != nil {
@@ -232,7 +243,8 @@ func (x *exchange) noOption(format string, args ...any) error {
 }
 
 // NotParameters are fields that every command accepts.
-var NotParameters = []string{"lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern", "maxTimeMS", "comment",
+var NotParameters = []string{"lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern",
+	"maxTimeMS", "comment",
 	"apiVersion", "apiStrict", "apiDeprecationErrors"}
 
 func (x *exchange) setParameter() (bson.D, error) {

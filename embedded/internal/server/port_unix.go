@@ -15,7 +15,8 @@ func ReservePort(address string) (release func()) {
 	if err != nil {
 		return release
 	}
-	family, place := syscall.AF_INET6, syscall.Sockaddr(&syscall.SockaddrInet6{Port: int(at.Port()), Addr: at.Addr().As16()})
+	family, place := syscall.AF_INET6, syscall.Sockaddr(&syscall.SockaddrInet6{Port: int(at.Port()),
+		Addr: at.Addr().As16()})
 	if at.Addr().Is4() {
 		family, place = syscall.AF_INET, &syscall.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}
 	}

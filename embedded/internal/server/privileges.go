@@ -51,8 +51,10 @@ const (
 )
 
 // actionsOf are the actions that commands need. Others need one of their own name.
-var actionsOf = map[string][]string{"find": {"find"}, "aggregate": {"find"}, "count": {"find"}, "distinct": {"find"}, "explain": {"find"},
-	"insert": {"insert"}, "update": {"update"}, "delete": {"remove"}, "findAndModify": {"find", "update"}, "createIndexes": {"createIndex"},
+var actionsOf = map[string][]string{"find": {"find"}, "aggregate": {"find"}, "count": {"find"}, "distinct": {"find"},
+	"explain": {"find"},
+	"insert":  {"insert"}, "update": {"update"}, "delete": {"remove"}, "findAndModify": {"find",
+		"update"}, "createIndexes": {"createIndex"},
 	"dropIndexes": {"dropIndex"}, "create": {"createCollection"}, "drop": {"dropCollection"}}
 
 // custom returns a role that createRole has created.
@@ -71,7 +73,8 @@ func (r customRole) permits(x *exchange) bool {
 	collection, _ := x.request.Body.Index(0).Value().StringValueOK()
 	return !slices.ContainsFunc(needed, func(action string) bool {
 		return !slices.ContainsFunc(r.privileges, func(p privilege) bool {
-			return (p.database == "" || p.database == x.request.DB) && (p.collection == "" || p.collection == collection) && slices.Contains(p.actions, action)
+			return (p.database == "" || p.database == x.request.DB) && (p.collection == "" || p.collection == collection) &&
+				slices.Contains(p.actions, action)
 		})
 	}) || slices.ContainsFunc(r.inherits, x.grants)
 }

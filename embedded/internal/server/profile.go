@@ -35,30 +35,36 @@ type feature struct{ since, until int }
 // The features. See also embedded/internal/fault/errorcodes.txt for names of error codes, params.go for parameters, and
 // embedded/internal/commands/fields.txt for fields of commands.
 var (
-	helloCommand      = feature{since: 9}            // hello in addition to isMaster
-	offersHello       = feature{since: 13}           // isMaster replies helloOk
-	offersHello44     = feature{since: 9, until: 12} // the same; 4.9 does not, according to recordings
-	topologyVersion   = feature{since: 9}            // in hello and errors; awaitable and streaming hello
-	errorLabels       = feature{since: fault.LabelsSince}
-	timesEntered      = feature{since: 9}                   // getParameter reports the number of hits of a fail point
-	stableAPI         = feature{since: 12}                  // apiVersion, apiStrict, apiDeprecationErrors
-	primaryMessages   = feature{since: 12}                  // messages for clients with helloOk contain "primary", not "master"
-	answersNoDatabase = feature{since: 13}                  // an error instead of a closed connection for a command without $db
-	namesCompiler     = feature{since: 13}                  // buildEnvironment in buildInfo; 4.9 has none, according to recordings
-	refusesNoop       = feature{since: 13}                  // closes the connection after a message that is not compressed in an OP_COMPRESSED
-	queryCommands     = feature{until: lastLegacy + 1}      // every command in an OP_QUERY
-	loadBalancing     = feature{since: 13}                  // mongos
-	mongosMessages    = feature{since: 17}                  // mongos reports unknown commands like mongod
-	codeMechanism     = feature{since: 13}                  // MechanismUnavailable instead of BadValue
-	namesDelay        = feature{since: 13}                  // secondaryDelaySecs, before slaveDelay
-	codeNoOption      = feature{since: 14}                  // an error code for getParameter of an unknown parameter
-	apiAdvice         = feature{since: 17}                  // errors about apiStrict say where to read about it
-	codeNegative      = feature{since: 17}                  // a specific error code for a negative maxTimeMS
-	connectionLimiter = feature{since: 21}                  // the ingress connection limiter (parameters of the manual: 7.0.20, 8.0.12, 8.2)
+	helloCommand    = feature{since: 9}            // hello in addition to isMaster
+	offersHello     = feature{since: 13}           // isMaster replies helloOk
+	offersHello44   = feature{since: 9, until: 12} // the same; 4.9 does not, according to recordings
+	topologyVersion = feature{since: 9}            // in hello and errors; awaitable and streaming hello
+	errorLabels     = feature{since: fault.LabelsSince}
+	timesEntered    = feature{since: 9}  // getParameter reports the number of hits of a fail point
+	stableAPI       = feature{since: 12} // apiVersion, apiStrict, apiDeprecationErrors
+	// messages for clients with helloOk contain "primary", not "master"
+	primaryMessages = feature{since: 12}
+	// an error instead of a closed connection for a command without $db
+	answersNoDatabase = feature{since: 13}
+	// buildEnvironment in buildInfo; 4.9 has none, according to recordings
+	namesCompiler = feature{since: 13}
+	// closes the connection after a message that is not compressed in an OP_COMPRESSED
+	refusesNoop    = feature{since: 13}
+	queryCommands  = feature{until: lastLegacy + 1} // every command in an OP_QUERY
+	loadBalancing  = feature{since: 13}             // mongos
+	mongosMessages = feature{since: 17}             // mongos reports unknown commands like mongod
+	codeMechanism  = feature{since: 13}             // MechanismUnavailable instead of BadValue
+	namesDelay     = feature{since: 13}             // secondaryDelaySecs, before slaveDelay
+	codeNoOption   = feature{since: 14}             // an error code for getParameter of an unknown parameter
+	apiAdvice      = feature{since: 17}             // errors about apiStrict say where to read about it
+	codeNegative   = feature{since: 17}             // a specific error code for a negative maxTimeMS
+	// the ingress connection limiter (parameters of the manual: 7.0.20, 8.0.12, 8.2)
+	connectionLimiter = feature{since: 21}
 	overload          = feature{since: fault.OverloadSince} // the label SystemOverloadedError; the ingress rate limiters
-	limiterLabels     = feature{since: 29}                  // rejected requests: NoWritesPerformed; a parameter controls RetryableError
-	tagsAsW           = feature{since: 17}                  // a write concern may have tags
-	concernFirst      = feature{since: 13}                  // writeConcernError precedes ok
+	// rejected requests: NoWritesPerformed; a parameter controls RetryableError
+	limiterLabels = feature{since: 29}
+	tagsAsW       = feature{since: 17} // a write concern may have tags
+	concernFirst  = feature{since: 13} // writeConcernError precedes ok
 )
 
 func (p Profile) has(f feature) bool { return p.Wire >= f.since && (f.until == 0 || p.Wire < f.until) }

@@ -52,7 +52,8 @@ func (x *exchange) profile() (bson.D, error) {
 }
 
 // profileOps are the names of commands in the field op; others are commands.
-var profileOps = map[string]string{"find": "query", "insert": "insert", "update": "update", "delete": "remove", "getMore": "getmore"}
+var profileOps = map[string]string{"find": "query", "insert": "insert", "update": "update", "delete": "remove",
+	"getMore": "getmore"}
 
 // note writes an entry about the command and its reply to system.profile, if the settings of the database say so. A
 // server's has more fields, about plans and locks, and each statement of a write has its own.
@@ -61,7 +62,8 @@ func (x *exchange) note(fields bson.D, failure *fault.Error, size int) {
 	s.mu.Lock()
 	p := s.profilingOf(db)
 	s.mu.Unlock()
-	if x.row == nil || credentials[x.request.Name] || p.level == 0 || took < p.slow && p.level == 1 || rand.Float64() >= p.sampleRate {
+	if x.row == nil || credentials[x.request.Name] || p.level == 0 || took < p.slow && p.level == 1 ||
+		rand.Float64() >= p.sampleRate {
 		return
 	}
 	op, ns := profileOps[x.row.Name], x.namespace()
@@ -84,10 +86,12 @@ func (x *exchange) note(fields bson.D, failure *fault.Error, size int) {
 			bson.E{Key: "errName", Value: fault.NameIn(failure.Code, x.view.Wire)}, bson.E{Key: "errCode", Value: failure.Code})
 	}
 	doc = append(doc, bson.E{Key: "responseLength", Value: int32(size)}, bson.E{Key: "protocol", Value: "op_msg"},
-		bson.E{Key: "millis", Value: int32(took.Milliseconds())}, bson.E{Key: "ts", Value: bson.NewDateTimeFromTime(time.Now())},
+		bson.E{Key: "millis", Value: int32(took.Milliseconds())},
+		bson.E{Key: "ts", Value: bson.NewDateTimeFromTime(time.Now())},
 		bson.E{Key: "client", Value: x.conn.socket.RemoteAddr().String()})
 	doc = value.AddIf(doc, x.conn.appName != "", "appName", x.conn.appName)
-	s.internally(db, bson.D{{Key: "create", Value: profileCollection}, {Key: "capped", Value: true}, {Key: "size", Value: int32(1 << 20)}})
+	s.internally(db, bson.D{{Key: "create", Value: profileCollection}, {Key: "capped", Value: true},
+		{Key: "size", Value: int32(1 << 20)}})
 	s.internally(db, bson.D{{Key: "insert", Value: profileCollection}, {Key: "documents", Value: bson.A{doc}}})
 }
 
@@ -95,7 +99,8 @@ const profileCollection = "system.profile"
 
 // internally runs a command of the backend for the server itself. The command may fail.
 func (s *Server) internally(db string, command bson.D) {
-	x := (&conn{server: s, ctx: s.cluster.ctx, client: s.cluster.ctx}).begin(marshal(append(command, bson.E{Key: "$db", Value: db})), false)
+	x := (&conn{server: s, ctx: s.cluster.ctx,
+		client: s.cluster.ctx}).begin(marshal(append(command, bson.E{Key: "$db", Value: db})), false)
 	x.request.DB = db
 	if x.lookUp() == nil {
 		_, _ = x.execute()

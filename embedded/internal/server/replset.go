@@ -123,7 +123,8 @@ func (x *exchange) replSetStepDown(c *Cluster, s *Server) (bson.D, error) {
 func (x *exchange) replSetFreeze(c *Cluster, s *Server) (bson.D, error) {
 	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
 	if x.view.Role == commands.Primary && seconds != 0 {
-		return nil, fault.Errorf(fault.NotSecondary, "cannot freeze node when primary or running for election. state: Primary")
+		return nil, fault.Errorf(fault.NotSecondary,
+			"cannot freeze node when primary or running for election. state: Primary")
 	}
 	info := "unfreezing"
 	if s.frozen = (time.Time{}); seconds > 0 {
@@ -158,7 +159,8 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 func (x *exchange) shutdown() (bson.D, error) {
 	stop := x.conn.server.process.Shutdown
 	if stop == nil {
-		return nil, fault.Errorf(fault.IllegalOperation, "the server cannot be shut down: it is part of an embedded deployment")
+		return nil, fault.Errorf(fault.IllegalOperation,
+			"the server cannot be shut down: it is part of an embedded deployment")
 	}
 	stop()
 	return nil, commands.ErrClose

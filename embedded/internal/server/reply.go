@@ -95,7 +95,8 @@ func (x *exchange) concernFields() bson.D {
 func outcome(ok float64) bson.D { return bson.D{{Key: "ok", Value: ok}} }
 
 func (x *exchange) failed(fields bson.D, failure *fault.Error) bson.D {
-	reply := slices.Concat(x.notPrimaryFields(failure.Code), fields, outcome(0), bson.D{{Key: "errmsg", Value: failure.Message}})
+	reply := slices.Concat(x.notPrimaryFields(failure.Code), fields, outcome(0),
+		bson.D{{Key: "errmsg", Value: failure.Message}})
 	if failure.Code != 0 {
 		reply = append(reply, x.codeFields(failure.Code)...)
 	}

@@ -33,24 +33,28 @@ func rolesOf(given bson.RawValue, db string) (roles []role) {
 
 // limited are the roles that do not have all privileges (MongoDB manual, "Built-In Roles"), and what they permit.
 var limited = map[string]struct{ reads, writes, everywhere, monitors bool }{
-	"read":            {reads: true},
-	"readWrite":       {reads: true, writes: true},
-	"readAnyDatabase": {reads: true, everywhere: true}, "readWriteAnyDatabase": {reads: true, writes: true, everywhere: true},
-	"clusterMonitor": {monitors: true},
+	"read":                 {reads: true},
+	"readWrite":            {reads: true, writes: true},
+	"readAnyDatabase":      {reads: true, everywhere: true},
+	"readWriteAnyDatabase": {reads: true, writes: true, everywhere: true},
+	"clusterMonitor":       {monitors: true},
 }
 
 // ofAnyUser are the commands that every user may run: on the user's own sessions, cursors and transactions.
-var ofAnyUser = map[string]bool{"startSession": true, "refreshSessions": true, "endSessions": true, "killSessions": true, "getMore": true,
+var ofAnyUser = map[string]bool{"startSession": true, "refreshSessions": true, "endSessions": true,
+	"killSessions": true, "getMore": true,
 	"killCursors": true, "listCommands": true, "commitTransaction": true, "abortTransaction": true, "listDatabases": true}
 
 // ofMonitors are the commands that the role clusterMonitor permits.
-var ofMonitors = map[string]bool{"serverStatus": true, "getCmdLineOpts": true, "getParameter": true, "replSetGetStatus": true,
+var ofMonitors = map[string]bool{"serverStatus": true, "getCmdLineOpts": true, "getParameter": true,
+	"replSetGetStatus": true,
 	"replSetGetConfig": true, "listShards": true, "hostInfo": true, "getLog": true}
 
 // reads reports whether a role permits to read a database, or with "" all of them.
 func (u *Users) reads(r role, db string) bool {
 	if custom, ok := u.custom(r); ok {
-		return slices.ContainsFunc(custom.privileges, func(p privilege) bool { return db != "" && (p.database == "" || p.database == db) }) ||
+		return slices.ContainsFunc(custom.privileges,
+			func(p privilege) bool { return db != "" && (p.database == "" || p.database == db) }) ||
 			slices.ContainsFunc(custom.inherits, func(r role) bool { return u.reads(r, db) })
 	}
 	may, some := limited[r.name]
@@ -65,7 +69,8 @@ func (x *exchange) permitted() error {
 	if slices.ContainsFunc(x.conn.user.roles, x.grants) {
 		return nil
 	}
-	return fault.Errorf(fault.Unauthorized, "not authorized on %s to execute command { %s: %s }", x.request.DB, x.row.Name, operand(x.request.Body))
+	return fault.Errorf(fault.Unauthorized, "not authorized on %s to execute command { %s: %s }", x.request.DB, x.row.Name,
+		operand(x.request.Body))
 }
 
 // grants reports whether a role permits the command.
@@ -74,7 +79,8 @@ func (x *exchange) grants(r role) bool {
 		return custom.permits(x)
 	}
 	may, some := limited[r.name]
-	onData := may.reads && x.conn.server.cluster.onData[x.row.Name] && (may.everywhere || r.database == x.request.DB) && (may.writes || !x.row.Write)
+	onData := may.reads && x.conn.server.cluster.onData[x.row.Name] && (may.everywhere || r.database == x.request.DB) &&
+		(may.writes || !x.row.Write)
 	return !some || onData || may.monitors && ofMonitors[x.row.Name]
 }
 

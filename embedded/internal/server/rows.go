@@ -40,7 +40,8 @@ func protocolRows() []entry {
 		// The handshake.
 		{commands.Row{Name: "hello", BeforeAuth: true, MinWire: helloCommand.since, API: "1"}, (*exchange).hello},
 		{commands.Row{Name: "isMaster", Aliases: []string{"ismaster"}, BeforeAuth: true}, (*exchange).hello},
-		{commands.Row{Name: "saslStart", BeforeAuth: true, API: "1"}, func(x *exchange) (bson.D, error) { return x.conn.saslStart(x.request.Body, x.request.DB) }},
+		{commands.Row{Name: "saslStart", BeforeAuth: true, API: "1"},
+			func(x *exchange) (bson.D, error) { return x.conn.saslStart(x.request.Body, x.request.DB) }},
 		{commands.Row{Name: "saslContinue", BeforeAuth: true, API: "1"}, (*exchange).saslContinue},
 		{commands.Row{Name: "authenticate", BeforeAuth: true, API: "1"}, (*exchange).authenticate},
 		{commands.Row{Name: "logout", BeforeAuth: true}, (*exchange).logout},
@@ -63,7 +64,8 @@ func protocolRows() []entry {
 		{commands.Row{Name: "getParameter", AdminOnly: true}, (*exchange).getParameter},
 		{commands.Row{Name: "setParameter", AdminOnly: true}, (*exchange).setParameter},
 		{commands.Row{Name: "configureFailPoint", AdminOnly: true, BeforeAuth: true}, (*exchange).configureFailPoint},
-		{commands.Row{Name: "getLastError", Aliases: []string{"getlasterror"}, MaxWire: lastLegacy}, (*exchange).getLastError},
+		{commands.Row{Name: "getLastError", Aliases: []string{"getlasterror"}, MaxWire: lastLegacy},
+			(*exchange).getLastError},
 		{commands.Row{Name: "driverOIDTest", Topologies: onMongod}, (*exchange).driverOIDTest},
 		{commands.Row{Name: "profile"}, (*exchange).profile},
 		{commands.Row{Name: "getLog", AdminOnly: true}, (*exchange).getLog},
@@ -71,9 +73,11 @@ func protocolRows() []entry {
 		{commands.Row{Name: "listCommands"}, (*exchange).listCommands},
 
 		// For tests of the stable API.
-		{commands.Row{Name: "testDeprecationInVersion2", MinWire: stableAPI.since, API: "12", Deprecated: "2"}, (*exchange).apiParameters},
+		{commands.Row{Name: "testDeprecationInVersion2", MinWire: stableAPI.since, API: "12", Deprecated: "2"},
+			(*exchange).apiParameters},
 		{commands.Row{Name: "testVersions1And2", MinWire: stableAPI.since, API: "12"}, (*exchange).apiParameters},
-		{commands.Row{Name: "testDeprecation", MinWire: stableAPI.since, API: "1", Deprecated: "1"}, (*exchange).apiParameters},
+		{commands.Row{Name: "testDeprecation", MinWire: stableAPI.since, API: "1", Deprecated: "1"},
+			(*exchange).apiParameters},
 		{commands.Row{Name: "testRemoval", MinWire: stableAPI.since, API: "1"}, (*exchange).apiParameters},
 		{commands.Row{Name: "testVersion2", MinWire: stableAPI.since, API: "2"}, (*exchange).apiParameters},
 
@@ -86,17 +90,21 @@ func protocolRows() []entry {
 		{commands.Row{Name: "killAllSessionsByPattern"}, (*exchange).sessionList},
 
 		// The replica set.
-		{commands.Row{Name: "replSetGetStatus", AdminOnly: true, LocalhostException: true}, onMember((*exchange).replSetGetStatus)},
-		{commands.Row{Name: "replSetGetConfig", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetGetConfig)},
+		{commands.Row{Name: "replSetGetStatus", AdminOnly: true, LocalhostException: true},
+			onMember((*exchange).replSetGetStatus)},
+		{commands.Row{Name: "replSetGetConfig", AdminOnly: true, Topologies: onMongod},
+			onMember((*exchange).replSetGetConfig)},
 		{commands.Row{Name: "replSetStepDown", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetStepDown)},
 		{commands.Row{Name: "replSetFreeze", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetFreeze)},
-		{commands.Row{Name: "replSetInitiate", AdminOnly: true, LocalhostException: true, Topologies: onMongod}, (*exchange).replSetInitiate},
+		{commands.Row{Name: "replSetInitiate", AdminOnly: true, LocalhostException: true, Topologies: onMongod},
+			(*exchange).replSetInitiate},
 		{commands.Row{Name: "shutdown", AdminOnly: true}, (*exchange).shutdown},
 
 		// The sharded cluster.
 		{commands.Row{Name: "listShards", AdminOnly: true, Topologies: onMongos}, (*exchange).listShards},
 		{commands.Row{Name: "getShardMap", AdminOnly: true}, (*exchange).getShardMap},
-		{commands.Row{Name: "addShard", AdminOnly: true, LocalhostException: true, Topologies: onMongos}, (*exchange).addShard},
+		{commands.Row{Name: "addShard", AdminOnly: true, LocalhostException: true, Topologies: onMongos},
+			(*exchange).addShard},
 	}
 	rows = append(rows, constantRows()...)
 	for i := range rows {

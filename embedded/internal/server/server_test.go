@@ -69,8 +69,10 @@ func TestOtherMessages(t *testing.T) {
 			t.Errorf("%s: isMaster got %v", version, reply)
 		}
 	}
-	for _, compressor := range []wire.Compressor{wire.Snappy, wire.Zlib, wire.Zstd} { // the reply is compressed like the request
-		packed, err := wire.Compress(wire.AppendMsg(nil, 5, 0, 0, testkit.Raw(t, d("buildInfo", 1, "$db", "admin"))), compressor)
+	for _, compressor := range []wire.Compressor{wire.Snappy, wire.Zlib, wire.Zstd} {
+		// the reply is compressed like the request
+		packed, err := wire.Compress(wire.AppendMsg(nil, 5, 0, 0, testkit.Raw(t, d("buildInfo", 1, "$db", "admin"))),
+			compressor)
 		testkit.Check(t, err)
 		h, body, used, err := wire.Decompress(exchange("8.0", packed))
 		if err != nil || used != compressor {
@@ -110,11 +112,13 @@ func TestCloseWhileBusy(t *testing.T) {
 // Killed servers accept writes after a restart.
 func TestRestart(t *testing.T) {
 	for _, kind := range []server.Kind{server.Single, server.ReplicaSet, server.Sharded} {
-		c := empty(t, "8.0", server.Config{Kind: kind, Backend: commands.New(commands.Options{ReplicaSet: kind != server.Single, Sharded: kind == server.Sharded})})
+		c := empty(t, "8.0", server.Config{Kind: kind,
+			Backend: commands.New(commands.Options{ReplicaSet: kind != server.Single, Sharded: kind == server.Sharded})})
 		testkit.Check(t, c.Listen(server.Process{}, nil, "127.0.0.1:0"))
 		s := c.Members()[0]
 		testkit.Check(t, errors.Join(c.Kill(s), c.Restart(s)))
-		if reply := dial(t, s.Address()).call(d("insert", "c", "documents", bson.A{bson.D{}}, "$db", "db")); reply.Lookup("n").AsInt64() != 1 {
+		if reply := dial(t, s.Address()).call(d("insert", "c", "documents", bson.A{bson.D{}}, "$db",
+			"db")); reply.Lookup("n").AsInt64() != 1 {
 			t.Errorf("%v: got %v", kind, reply)
 		}
 		if c.StepDown() == nil {
@@ -159,7 +163,8 @@ func TestKillIsAtomic(t *testing.T) {
 }
 
 func TestInvalidParameters(t *testing.T) {
-	for _, params := range []bson.D{d("noSuchParameter", 1), d("ingressRequestAdmissionRatePerSec", 0), d("acceptApiVersion2", func() {})} {
+	for _, params := range []bson.D{d("noSuchParameter", 1), d("ingressRequestAdmissionRatePerSec", 0),
+		d("acceptApiVersion2", func() {})} {
 		err := empty(t, "8.2", server.Config{}).Listen(server.Process{Parameters: params}, nil, "127.0.0.1:0")
 		refused := new(fault.Error)
 		if !errors.Is(err, server.ErrParameter) || params[0].Key == "noSuchParameter" && !errors.As(err, &refused) {

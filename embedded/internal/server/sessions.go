@@ -80,24 +80,32 @@ func (x *exchange) transaction() error {
 		p.Refuse(when, fault.OperationNotSupportedInTransaction, format, args...)
 	}
 	if !r.InTransaction {
-		p.Refuse(r.TxnNumber != nil && row.Name != "killSessions" && (!row.Retryable || five && row.EndsTransaction), fault.NotARetryableWriteCommand, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", row.Name)
+		p.Refuse(r.TxnNumber != nil && row.Name != "killSessions" && (!row.Retryable || five && row.EndsTransaction),
+			fault.NotARetryableWriteCommand,
+			"txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", row.Name)
 		return p.Err
 	}
 	refuse(row.Name == "count", "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
 	refuse(!row.Transactional, "Cannot run '%s' in a multi-document transaction.", r.Name)
 	refuse(r.DB == "config" && five, "Cannot run command against the config database in a transaction.")
-	refuse(r.DB == "config" || r.DB == "local" || r.DB == "admin" && !row.AdminOnly && !five, "Cannot run command against the '%s' database in a transaction.", r.DB)
-	refuse(strings.HasSuffix(x.namespace(), ".system.profile"), "Cannot run command against the '%s' collection in a transaction.", x.ns)
+	refuse(r.DB == "config" || r.DB == "local" || r.DB == "admin" && !row.AdminOnly && !five,
+		"Cannot run command against the '%s' database in a transaction.", r.DB)
+	refuse(strings.HasSuffix(x.namespace(), ".system.profile"),
+		"Cannot run command against the '%s' collection in a transaction.", x.ns)
 	refuse(r.StartTransaction && row.StartTransactionError != "", "%s", row.StartTransactionError)
 	level, _ := r.Body.Lookup("readConcern", "level").StringValueOK()
 	single := r.StartTransaction && (level == "linearizable" || level == "available")
 	concern, _ := r.Body.Lookup("readConcern").DocumentOK()
 	mongos := x.view.isMongos()
-	p.Refuse(mongos && single, fault.InvalidOptions, "The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
-	p.Refuse(single, fault.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
-	p.Refuse(!mongos && !r.StartTransaction && len(concern) > emptyDocument && row.Name != "getMore", fault.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
+	p.Refuse(mongos && single, fault.InvalidOptions,
+		"The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
+	p.Refuse(single, fault.InvalidOptions,
+		"The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
+	p.Refuse(!mongos && !r.StartTransaction && len(concern) > emptyDocument && row.Name != "getMore", fault.InvalidOptions,
+		"Only the first command in a transaction may specify a readConcern")
 	given, _ := r.Body.Lookup("writeConcern").DocumentOK()
-	p.Refuse(!mongos && len(given) > emptyDocument && !row.EndsTransaction && x.supportsConcern(), fault.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	p.Refuse(!mongos && len(given) > emptyDocument && !row.EndsTransaction && x.supportsConcern(), fault.InvalidOptions,
+		"writeConcern is not allowed within a multi-statement transaction")
 	return p.Err
 }
 
@@ -118,7 +126,8 @@ func (x *exchange) sessionList() (bson.D, error) {
 		lsids = append(lsids, doc)
 	}
 	switch x.row.Name {
-	case "refreshSessions", "endSessions": // have no effect: sessions do not expire, and a server keeps those that ended for a while
+	case "refreshSessions", "endSessions":
+		// have no effect: sessions do not expire, and a server keeps those that ended for a while
 	case "killSessions": // without a session it kills all
 		x.killSessions(lsids)
 	case "killAllSessionsByPattern": // patterns without a session are ignored: they kill all

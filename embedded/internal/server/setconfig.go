@@ -65,7 +65,8 @@ type SetConfig struct {
 
 // defaultSettings are the settings of a replica set (MongoDB manual, "Replica Set Configuration").
 var defaultSettings = bson.D{
-	{Key: "chainingAllowed", Value: true}, {Key: "heartbeatIntervalMillis", Value: int32(2000)}, {Key: "heartbeatTimeoutSecs", Value: int32(10)},
+	{Key: "chainingAllowed", Value: true}, {Key: "heartbeatIntervalMillis", Value: int32(2000)},
+	{Key: "heartbeatTimeoutSecs", Value: int32(10)},
 	{Key: "electionTimeoutMillis", Value: int32(10000)}, {Key: "catchUpTimeoutMillis", Value: int32(-1)},
 	{Key: "catchUpTakeoverDelayMillis", Value: int32(30000)}, {Key: "getLastErrorModes", Value: bson.D{}},
 	{Key: "getLastErrorDefaults", Value: bson.D{{Key: "w", Value: int32(1)}, {Key: "wtimeout", Value: int32(0)}}},
@@ -82,7 +83,8 @@ func (c *SetConfig) document(x *exchange, term int64) bson.D {
 		if m.Tags != nil {
 			tags = value.Must(m.Tags)
 		}
-		members = append(members, bson.D{{Key: "_id", Value: m.ID}, {Key: "host", Value: m.Host}, {Key: "arbiterOnly", Value: m.ArbiterOnly},
+		members = append(members, bson.D{{Key: "_id", Value: m.ID}, {Key: "host", Value: m.Host},
+			{Key: "arbiterOnly", Value: m.ArbiterOnly},
 			{Key: "buildIndexes", Value: m.BuildIndexes}, {Key: "hidden", Value: m.Hidden}, {Key: "priority", Value: m.Priority},
 			{Key: "tags", Value: tags}, {Key: delay, Value: m.SecondaryDelaySecs}, {Key: "votes", Value: m.Votes}})
 	}
@@ -108,7 +110,8 @@ func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 		return c, fault.Errorf(fault.InvalidReplicaSetConfig, "cannot parse the configuration: %s", err)
 	}
 	for i, m := range c.Members {
-		if m.ID < 0 || m.Host == "" || slices.ContainsFunc(c.Members[:i], func(o Member) bool { return o.ID == m.ID || o.Host == m.Host }) {
+		if m.ID < 0 || m.Host == "" ||
+			slices.ContainsFunc(c.Members[:i], func(o Member) bool { return o.ID == m.ID || o.Host == m.Host }) {
 			return c, fault.Errorf(fault.InvalidReplicaSetConfig, "each member must have a unique _id and a unique host")
 		}
 	}

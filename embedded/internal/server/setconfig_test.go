@@ -27,7 +27,8 @@ func TestParseSetConfig(t *testing.T) {
 		for _, m := range set.Members {
 			members = append(members, fmt.Sprintf("%+v", m))
 		}
-		return fmt.Sprintf("%s %d %t %v %s", set.Name, set.Version, set.ConfigServer, set.Settings, strings.Join(members, " "))
+		return fmt.Sprintf("%s %d %t %v %s", set.Name, set.Version, set.ConfigServer, set.Settings,
+			strings.Join(members, " "))
 	})
 }
 
@@ -38,7 +39,8 @@ func TestElections(t *testing.T) {
 	testkit.Check(t, err)
 	profile, err := ProfileNamed("8.0")
 	testkit.Check(t, err)
-	c := NewCluster(Config{Kind: ReplicaSet, Profile: profile, SetName: "rs", Backend: commands.New(commands.Options{ReplicaSet: true})})
+	c := NewCluster(Config{Kind: ReplicaSet, Profile: profile, SetName: "rs",
+		Backend: commands.New(commands.Options{ReplicaSet: true})})
 	defer func() { testkit.Check(t, c.Close()) }()
 	testkit.Check(t, c.Configure(config))
 	servers := map[string]*Server{}

@@ -33,7 +33,8 @@ func (x *exchange) internal(db string, body bson.D) (bson.Raw, error) {
 
 func (x *exchange) listShards() (bson.D, error) {
 	reply, err := x.internal("config", bson.D{
-		{Key: "find", Value: "shards"}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "singleBatch", Value: true}})
+		{Key: "find", Value: "shards"}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "singleBatch",
+			Value: true}})
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +48,10 @@ func (x *exchange) addShard() (bson.D, error) {
 	if !named {
 		name, _, _ = strings.Cut(host, "/") // the name of the replica set
 	}
-	shard := bson.D{{Key: "host", Value: host}, {Key: "state", Value: int32(1)}, {Key: "topologyTime", Value: x.conn.server.now()}}
-	update := bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: name}}}, {Key: "u", Value: shard}, {Key: "upsert", Value: true}}
+	shard := bson.D{{Key: "host", Value: host}, {Key: "state", Value: int32(1)},
+		{Key: "topologyTime", Value: x.conn.server.now()}}
+	update := bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: name}}}, {Key: "u", Value: shard},
+		{Key: "upsert", Value: true}}
 	_, err := x.internal("config", bson.D{{Key: "update", Value: "shards"}, {Key: "updates", Value: bson.A{update}}})
 	return bson.D{{Key: "shardAdded", Value: name}}, err
 }

@@ -70,7 +70,8 @@ func play(t *testing.T, title, steps string) {
 			testkit.Check(t, config.Users.Add("admin", name, password))
 			continue
 		case "data":
-			config.Backend = commands.New(commands.Options{ReplicaSet: config.Kind == server.ReplicaSet, Sharded: config.Kind == server.Sharded})
+			config.Backend = commands.New(commands.Options{ReplicaSet: config.Kind == server.ReplicaSet,
+				Sharded: config.Kind == server.Sharded})
 			continue
 		case "#", "":
 			reason = rest

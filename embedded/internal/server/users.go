@@ -29,7 +29,8 @@ func (x *exchange) setUser() (bson.D, error) {
 			"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
 	case given && password == "":
 		return nil, fault.Errorf(50687, "Password cannot be empty")
-	case !creates && !given && roles.IsZero() && body.Lookup("customData").IsZero() && body.Lookup("mechanisms").IsZero() &&
+	case !creates && !given && roles.IsZero() && body.Lookup("customData").IsZero() &&
+		body.Lookup("mechanisms").IsZero() &&
 		body.Lookup("authenticationRestrictions").IsZero():
 		return nil, fault.Errorf(fault.BadValue, "Must specify at least one field to update in updateUser")
 	case creates && old != nil:
@@ -49,7 +50,8 @@ func (x *exchange) setUser() (bson.D, error) {
 		changed.id, changed.roles = old.id, old.roles
 	}
 	changed.credentials = maps.Clone(changed.credentials)
-	maps.DeleteFunc(changed.credentials, func(name string, _ scram.StoredCredentials) bool { return !slices.Contains(names, name) })
+	maps.DeleteFunc(changed.credentials,
+		func(name string, _ scram.StoredCredentials) bool { return !slices.Contains(names, name) })
 	if !roles.IsZero() {
 		changed.roles = rolesOf(roles, x.request.DB)
 	}
@@ -133,7 +135,8 @@ func (x *exchange) usersInfo() (bson.D, error) {
 			roles = append(roles, r.document())
 		}
 		out = append(out, bson.D{
-			{Key: "_id", Value: u.Database + "." + u.Name}, {Key: "userId", Value: u.id}, {Key: "user", Value: u.Name}, {Key: "db", Value: u.Database},
+			{Key: "_id", Value: u.Database + "." + u.Name}, {Key: "userId", Value: u.id}, {Key: "user", Value: u.Name},
+			{Key: "db", Value: u.Database},
 			{Key: "roles", Value: roles}, {Key: "mechanisms", Value: u.mechanisms()},
 		})
 	}

@@ -196,7 +196,8 @@ func (c *Collection) Duplicate(x *Index, key []any) error {
 	for i, k := range x.Key {
 		kv = append(kv, bson.E{Key: k.Key, Value: key[i]})
 	}
-	e := fault.Errorf(fault.DuplicateKey, "E11000 duplicate key error collection: %s index: %s dup key: %s", c.NS(), x.Name, value.Text(kv))
+	e := fault.Errorf(fault.DuplicateKey, "E11000 duplicate key error collection: %s index: %s dup key: %s", c.NS(),
+		x.Name, value.Text(kv))
 	e.Extra = bson.D{{Key: "keyPattern", Value: x.Key}, {Key: "keyValue", Value: kv}}
 	return e
 }
@@ -243,7 +244,8 @@ func (c *Collection) addKeys(r *Record) {
 func (c *Collection) removeKeys(r *Record) {
 	for x, k := range c.uniqueKeys(r.doc) {
 		key := value.Key(bson.A(k))
-		if x.entries[key] = slices.DeleteFunc(x.entries[key], func(other *Record) bool { return other == r }); len(x.entries[key]) == 0 {
+		if x.entries[key] = slices.DeleteFunc(x.entries[key],
+			func(other *Record) bool { return other == r }); len(x.entries[key]) == 0 {
 			delete(x.entries, key)
 		}
 	}

@@ -46,7 +46,8 @@ func (x *Index) place(at any) error {
 				return err
 			}
 		case value.Float(v) < least || value.Float(v) > most:
-			return fault.Errorf(fault.PointOutOfRange, "point not in interval of [ %v, %v ] :: caused by :: %s", least, most, value.Text(at))
+			return fault.Errorf(fault.PointOutOfRange, "point not in interval of [ %v, %v ] :: caused by :: %s", least, most,
+				value.Text(at))
 		}
 	}
 	return nil

@@ -152,8 +152,10 @@ func (h *History) Seek(ts bson.Timestamp) int64 {
 
 // unavailable is the error of a read at a time before the catalog has changed.
 func unavailable(at, changed bson.Timestamp) error {
-	return fault.Errorf(fault.SnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes; "+
-		"please retry the operation. Snapshot timestamp is %s. Collection minimum is %s", value.Text(at), value.Text(changed))
+	return fault.Errorf(fault.SnapshotUnavailable,
+		"Unable to read from a snapshot due to pending collection catalog changes; "+
+			"please retry the operation. Snapshot timestamp is %s. Collection minimum is %s", value.Text(at),
+		value.Text(changed))
 }
 
 // Seen returns an error if another collection with the name was created after the snapshot of the transaction.
@@ -172,7 +174,8 @@ func (tx *Tx) Seen(db, name string) error {
 // transaction opens its snapshot before it finds the collection.
 func (w *Work) RecordsAt(db, name string, records []*Record, at bson.Timestamp) ([]*Record, error) {
 	h := w.store.History()
-	tooOld := fault.Errorf(fault.SnapshotTooOld, "Read timestamp %s is older than the oldest available timestamp.", value.Text(at))
+	tooOld := fault.Errorf(fault.SnapshotTooOld, "Read timestamp %s is older than the oldest available timestamp.",
+		value.Text(at))
 	if w.InTransaction() && at.Before(latest(h.From, w.store.began)) {
 		return nil, tooOld
 	}

@@ -40,7 +40,8 @@ func (known *session) route(c Claim) (*router, error) {
 		return nil, fault.Errorf(fault.TransactionTooOld, "txnNumber %d is less than last txnNumber %d seen in session %s", n,
 			r.number, SessionText(known.key))
 	case n == r.number && c.Start:
-		return nil, fault.Errorf(fault.ConflictingOperationInProgress, "txnNumber %d for session %s already started", n, SessionText(known.key))
+		return nil, fault.Errorf(fault.ConflictingOperationInProgress, "txnNumber %d for session %s already started", n,
+			SessionText(known.key))
 	case n == r.number && c.API != r.api:
 		return nil, c.mismatch(r.api)
 	case n == r.number && c.Refused == nil:

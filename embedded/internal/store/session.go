@@ -126,7 +126,8 @@ func (c *Claim) mismatch(first string) error {
 	if c.Mongos {
 		who = "transaction-continuing command used"
 	}
-	return fault.Errorf(fault.APIMismatchError, "API parameter mismatch: %s %s, the transaction's first command used %s", who, c.API, first)
+	return fault.Errorf(fault.APIMismatchError, "API parameter mismatch: %s %s, the transaction's first command used %s",
+		who, c.API, first)
 }
 
 // Begin waits for the turn of the session and finds its transaction or its retryable write. After success, End must be
@@ -171,7 +172,8 @@ func (w *Work) Begin(c Claim) (err error) {
 			"Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has "+
 				"already started on this session.", n, SessionText(known.key))
 	case known.txn != nil:
-		return fault.Errorf(fault.IncompleteTransactionHistory, "Cannot retry a retryable write that has been converted into a transaction")
+		return fault.Errorf(fault.IncompleteTransactionHistory,
+			"Cannot retry a retryable write that has been converted into a transaction")
 	}
 	w.session = known
 	return nil

@@ -34,8 +34,9 @@ func (o *oplog) collection() *Collection {
 		s.records = append(s.records, NewRecord(o.first+int64(i)+1, value.Encode(e.document())))
 	}
 	n := len(s.records)
-	return &Collection{DB: "local", Name: "oplog.rs", UUID: s.uuid, Options: bson.D{{Key: "capped", Value: true}, {Key: "size", Value: int64(MaxOplogBytes)}},
-		Capped: true, MaxSize: MaxOplogBytes, docs: s.records[:n:n], shared: true, lastID: new(int64), frozen: true}
+	return &Collection{DB: "local", Name: "oplog.rs", UUID: s.uuid,
+		Options: bson.D{{Key: "capped", Value: true}, {Key: "size", Value: int64(MaxOplogBytes)}},
+		Capped:  true, MaxSize: MaxOplogBytes, docs: s.records[:n:n], shared: true, lastID: new(int64), frozen: true}
 }
 
 // forget removes the records of entries from a sequence number on.
@@ -76,6 +77,7 @@ func (e *Entry) document() bson.D {
 	out = value.AddIf(out, len(e.UUID.Data) > 0, "ui", e.UUID)
 	out = append(out, bson.E{Key: "o", Value: o})
 	out = value.AddIf(out, o2 != nil, "o2", o2)
-	return append(out, bson.E{Key: "ts", Value: e.TS}, bson.E{Key: "t", Value: int64(1)}, bson.E{Key: "v", Value: int64(2)},
+	return append(out, bson.E{Key: "ts", Value: e.TS}, bson.E{Key: "t", Value: int64(1)},
+		bson.E{Key: "v", Value: int64(2)},
 		bson.E{Key: "wall", Value: e.Wall})
 }

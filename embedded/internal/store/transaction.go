@@ -62,7 +62,8 @@ func (w *Work) start(c Claim, known *session) (*transaction, error) {
 	s, before := w.store, *known
 	w.before = &before
 	s.advance(known, c.Number)
-	t := &transaction{number: c.Number, api: c.API, at: s.Now(), lsid: c.LSID, collections: map[string]*Collection{}, used: map[string]bool{}}
+	t := &transaction{number: c.Number, api: c.API, at: s.Now(), lsid: c.LSID, collections: map[string]*Collection{},
+		used: map[string]bool{}}
 	if c.Lifetime > 0 {
 		t.expiry = time.AfterFunc(c.Lifetime, func() {
 			s.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// Definition returns the options of a view, which name its source and its pipeline, or nil for an ordinary collection. A
-// time series collection is a view on its buckets.
+// Definition returns the options of a view, which name its source and its pipeline, or nil for an ordinary collection.
+// A time series collection is a view on its buckets.
 func (c *Collection) Definition() bson.D {
 	switch {
 	case c.IsView():
@@ -20,7 +20,8 @@ func (c *Collection) Definition() bson.D {
 			unpack = value.AddIf(unpack, e.Key != "granularity", e.Key, e.Value)
 		}
 		unpack = append(unpack, bson.E{Key: "exclude", Value: bson.A{}})
-		return bson.D{{Key: "viewOn", Value: c.Buckets()}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$_internalUnpackBucket", Value: unpack}}}}}
+		return bson.D{{Key: "viewOn", Value: c.Buckets()},
+			{Key: "pipeline", Value: bson.A{bson.D{{Key: "$_internalUnpackBucket", Value: unpack}}}}}
 	}
 	return nil
 }
@@ -37,7 +38,8 @@ func (c *Collection) Bucketing() bson.D {
 	}
 	granularity := cmp.Or(value.As[string](given, "granularity"), "seconds")
 	span := map[string]int32{"seconds": 60 * 60, "minutes": 24 * 60 * 60, "hours": 30 * 24 * 60 * 60}[granularity]
-	return append(out, bson.E{Key: "granularity", Value: granularity}, bson.E{Key: "bucketMaxSpanSeconds", Value: cmp.Or(value.Get(given, "bucketMaxSpanSeconds"), any(span))})
+	return append(out, bson.E{Key: "granularity", Value: granularity},
+		bson.E{Key: "bucketMaxSpanSeconds", Value: cmp.Or(value.Get(given, "bucketMaxSpanSeconds"), any(span))})
 }
 
 // define replaces the definition of a view in system.views. Either may be nil, or not a view.

@@ -120,7 +120,8 @@ func (tx *Tx) Insert(c *Collection, doc bson.D, raw bson.Raw) error {
 	if tx.txn != nil {
 		tx.lock(lockKey{ns: c.NS(), id: r.ID})
 	}
-	for c.Capped && len(c.docs) > 1 && (c.MaxSize > 0 && c.size > c.MaxSize || c.MaxDocs > 0 && int64(len(c.docs)) > c.MaxDocs) {
+	for c.Capped && len(c.docs) > 1 &&
+		(c.MaxSize > 0 && c.size > c.MaxSize || c.MaxDocs > 0 && int64(len(c.docs)) > c.MaxDocs) {
 		oldest := c.docs[0]
 		c.swap(oldest, nil)
 		tx.undo = append(tx.undo, func() { c.swap(nil, oldest) })

@@ -38,9 +38,11 @@ var operators = map[string]operator{
 	"$rename":      {modify: rename},
 	"$pop":         {modify: pop, keepsShape: true},
 	"$pullAll":     {modify: pullAll, keepsShape: true},
-	"$push":        {modify: adding("$push", false, "The field '%s' must be an array but is of type %s in document {_id: "+theID+"}")},
-	"$addToSet":    {modify: adding("$addToSet", true, "Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s")},
-	"$pull":        {modify: pull, keepsShape: true},
+	"$push": {modify: adding("$push", false,
+		"The field '%s' must be an array but is of type %s in document {_id: "+theID+"}")},
+	"$addToSet": {modify: adding("$addToSet", true,
+		"Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s")},
+	"$pull": {modify: pull, keepsShape: true},
 }
 
 func missing(v any) bool { return v == any(value.Missing{}) }
@@ -59,7 +61,8 @@ const theID = "\x00id"
 // arithmetic is $inc or $mul. A missing field counts as zero.
 func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*parser, bson.E) modifier {
 	return func(e *parser, f bson.E) modifier {
-		e.Refuse(!value.IsNumber(f.Value), fault.TypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, f.Key, value.Text(f.Value))
+		e.Refuse(!value.IsNumber(f.Value), fault.TypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, f.Key,
+			value.Text(f.Value))
 		return func(old any) (any, error) {
 			if missing(old) {
 				old = int32(0)
@@ -72,7 +75,8 @@ func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*parse
 			v, ok := compute(old, f.Value)
 			if !ok {
 				return nil, fault.Errorf(fault.BadValue,
-					"Failed to apply %s operations to current value ((NumberLong)%s) for document {_id: %s}", op, value.Text(old), theID)
+					"Failed to apply %s operations to current value ((NumberLong)%s) for document {_id: %s}", op,
+					value.Text(old), theID)
 			}
 			return v, nil
 		}
@@ -91,8 +95,10 @@ func adding(op string, set bool, format string) func(*parser, bson.E) modifier {
 				arrange = e.arrange(rest)
 			}
 			list, ok = each.(bson.A)
-			e.Refuse(!ok && set, fault.TypeMismatch, "The argument to $each in %s must be an array but it was of type %s", op, value.TypeName(each))
-			e.Refuse(!ok, fault.BadValue, "The argument to $each in %s must be an array but it was of type: %s", op, value.TypeName(each))
+			e.Refuse(!ok && set, fault.TypeMismatch, "The argument to $each in %s must be an array but it was of type %s", op,
+				value.TypeName(each))
+			e.Refuse(!ok, fault.BadValue, "The argument to $each in %s must be an array but it was of type: %s", op,
+				value.TypeName(each))
 		}
 		return func(old any) (any, error) {
 			a, ok := old.(bson.A)
@@ -249,7 +255,8 @@ func pop(e *parser, f bson.E) modifier {
 		case missing(old):
 			return removed{}, nil
 		case !ok:
-			return nil, fault.Errorf(fault.TypeMismatch, "Path '%s' contains an element of non-array type '%s'", f.Key, value.TypeName(old))
+			return nil, fault.Errorf(fault.TypeMismatch, "Path '%s' contains an element of non-array type '%s'", f.Key,
+				value.TypeName(old))
 		case len(a) == 0:
 			return a, nil
 		case n < 0:
@@ -279,8 +286,9 @@ func currentDate(e *parser, f bson.E) modifier {
 		for _, option := range v {
 			e.Refuse(option.Key != "$type", fault.BadValue, "Unrecognized $currentDate option: %s", option.Key)
 			timestamp = option.Value == "timestamp"
-			e.Refuse(!timestamp && option.Value != "date", fault.BadValue, "The '$type' string field is required to be 'date' or 'timestamp': "+
-				"{$currentDate: {field : {$type: 'date'}}}")
+			e.Refuse(!timestamp && option.Value != "date", fault.BadValue,
+				"The '$type' string field is required to be 'date' or 'timestamp': "+
+					"{$currentDate: {field : {$type: 'date'}}}")
 		}
 	default:
 		e.Fail(fault.BadValue, "%s is not valid type for $currentDate. Please use a boolean ('true') or a $type expression ({$type: 'timestamp/date'}).",
@@ -297,7 +305,8 @@ func currentDate(e *parser, f bson.E) modifier {
 
 // bitOperations are the operations of $bit.
 var bitOperations = map[string]func(a, b int64) int64{
-	"and": func(a, b int64) int64 { return a & b }, "or": func(a, b int64) int64 { return a | b }, "xor": func(a, b int64) int64 { return a ^ b },
+	"and": func(a, b int64) int64 { return a & b }, "or": func(a, b int64) int64 { return a | b },
+	"xor": func(a, b int64) int64 { return a ^ b },
 }
 
 func bit(e *parser, f bson.E) modifier {
@@ -350,14 +359,18 @@ func integral(v any) bool {
 func rename(e *parser, f bson.E) modifier {
 	to, ok := f.Value.(string)
 	e.Refuse(!ok, fault.BadValue, "The 'to' field for $rename must be a string: %s: %s", f.Key, value.Text(f.Value))
-	e.Refuse(to == f.Key, fault.BadValue, "The source and target field for $rename must differ: %s: %s", f.Key, value.Text(to))
-	e.Refuse(overlap(to, f.Key), fault.BadValue, "The source and target field for $rename must not be on the same path: %s: %s",
+	e.Refuse(to == f.Key, fault.BadValue, "The source and target field for $rename must differ: %s: %s", f.Key,
+		value.Text(to))
+	e.Refuse(overlap(to, f.Key), fault.BadValue,
+		"The source and target field for $rename must not be on the same path: %s: %s",
 		f.Key, value.Text(to))
 	for _, part := range strings.Split(f.Key, ".") {
-		e.Refuse(part == "$" || strings.HasPrefix(part, "$["), fault.BadValue, "The source field for $rename may not be dynamic: %s", f.Key)
+		e.Refuse(part == "$" || strings.HasPrefix(part, "$["), fault.BadValue,
+			"The source field for $rename may not be dynamic: %s", f.Key)
 	}
 	for _, part := range strings.Split(to, ".") {
-		e.Refuse(part == "$" || strings.HasPrefix(part, "$["), fault.BadValue, "The destination field for $rename may not be dynamic: %s", to)
+		e.Refuse(part == "$" || strings.HasPrefix(part, "$["), fault.BadValue,
+			"The destination field for $rename may not be dynamic: %s", to)
 	}
 	if ok {
 		e.path(to)
@@ -457,7 +470,8 @@ func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 	if at > 0 {
 		name = parts[at-1]
 	}
-	return nil, fault.Errorf(fault.PathNotViable, "Cannot create field '%s' in element {%s: %s}", part, name, value.Text(v))
+	return nil, fault.Errorf(fault.PathNotViable, "Cannot create field '%s' in element {%s: %s}", part, name,
+		value.Text(v))
 }
 
 // changeElements applies a step to the elements of an array: those that match the array filter name, or all if
@@ -469,7 +483,8 @@ func (u *Update) changeElements(v any, name string, parts []string, at int, s st
 		return nil, fault.Errorf(fault.BadValue, "The path '%s' must exist in the document in order to apply array updates.",
 			strings.Join(parts[:at], "."))
 	case !ok:
-		return nil, fault.Errorf(fault.BadValue, "Cannot apply array updates to non-array element %s: %s", parts[at-1], value.Text(v))
+		return nil, fault.Errorf(fault.BadValue, "Cannot apply array updates to non-array element %s: %s", parts[at-1],
+			value.Text(v))
 	}
 	for i, item := range a {
 		if filter := u.filters[name]; filter != nil {

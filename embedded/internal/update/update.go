@@ -144,7 +144,8 @@ func (p *parser) path(path string) {
 			"The update path '%s' contains an empty field name, which is not allowed.", path)
 		p.Refuse(i == 0 && elements, fault.BadValue,
 			"Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
-		p.Refuse(i == 0 && part == "$", fault.BadValue, "Cannot have positional (i.e. '$') element in the first position in path '%s'", path)
+		p.Refuse(i == 0 && part == "$", fault.BadValue,
+			"Cannot have positional (i.e. '$') element in the first position in path '%s'", path)
 		if part == "$" {
 			positional++
 			p.Refuse(positional > 1, fault.BadValue, "Too many positional (i.e. '$') elements found in path '%s'", path)
@@ -187,7 +188,8 @@ func (p *parser) arrayFilters(source bson.D) {
 				"The array filter for identifier '%s' was not used in the update %s", name, value.Text(source))
 			return
 		}
-		p.Refuse(p.filters[name] != nil, fault.FailedToParse, "Found multiple array filters with the same top-level field name %s", name)
+		p.Refuse(p.filters[name] != nil, fault.FailedToParse,
+			"Found multiple array filters with the same top-level field name %s", name)
 		var err error
 		p.filters[name], err = query.Compile(d, query.Options{Collation: p.opts.Collation, Wire: p.opts.Wire})
 		p.Note(err)
@@ -228,9 +230,11 @@ func (u *Update) Apply(doc bson.D, insert bool, match *query.Filter) (bson.D, er
 		return append(bson.D{{Key: "_id", Value: id}}, out...), nil
 	case has && (u.replacement != nil || u.pipeline != nil):
 		return nil, fault.Errorf(fault.ImmutableField,
-			"After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(newID))
+			"After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s",
+			value.Text(newID))
 	}
-	return nil, fault.Errorf(fault.ImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
+	return nil, fault.Errorf(fault.ImmutableField,
+		"Performing an update on the path '_id' would modify the immutable field '_id'")
 }
 
 // replace returns the replacement with _id first: its own, or else the document's.

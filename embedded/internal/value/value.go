@@ -349,7 +349,8 @@ var types = map[reflect.Type]struct {
 func TypeName(v any) string { return types[reflect.TypeOf(v)].name }
 
 // typeCodes are the numbers of types in $type.
-var typeCodes = map[int64]string{1: "double", 2: "string", 3: "object", 4: "array", 5: "binData", 6: "undefined", 7: "objectId", 8: "bool",
+var typeCodes = map[int64]string{1: "double", 2: "string", 3: "object", 4: "array", 5: "binData", 6: "undefined",
+	7: "objectId", 8: "bool",
 	9: "date", 10: "null", 11: "regex", 12: "dbPointer", 13: "javascript", 14: "symbol", 15: "javascriptWithScope", 16: "int", 17: "timestamp",
 	18: "long", 19: "decimal", -1: "minKey", 127: "maxKey"}
 

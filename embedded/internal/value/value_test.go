@@ -20,9 +20,11 @@ func decimal128(t testing.TB, s string) bson.Decimal128 {
 
 func numbers(t testing.TB) []any {
 	return []any{
-		int32(0), int32(1), int32(-1), int64(1), int64(math.MaxInt64), int64(math.MinInt64), int64(1<<53 + 1), 1.0, 1.5, -0.5, 0.1,
+		int32(0), int32(1), int32(-1), int64(1), int64(math.MaxInt64), int64(math.MinInt64), int64(1<<53 + 1), 1.0,
+		1.5, -0.5, 0.1,
 		float64(1 << 53), math.MaxFloat64, math.SmallestNonzeroFloat64, 1e300, decimal128(t, "1"), decimal128(t, "1.50"),
-		decimal128(t, "0.1"), decimal128(t, "9223372036854775807"), decimal128(t, "1E+400"), decimal128(t, "-1E-400"), decimal128(t, "0E+3"),
+		decimal128(t, "0.1"), decimal128(t, "9223372036854775807"), decimal128(t, "1E+400"), decimal128(t, "-1E-400"),
+		decimal128(t, "0E+3"),
 	}
 }
 
@@ -44,7 +46,8 @@ func TestNumbers(t *testing.T) {
 func TestOrderOfTypes(t *testing.T) {
 	// Each value sorts before the next, as in the MongoDB manual.
 	list := []any{bson.MinKey{}, Missing{}, nil, math.NaN(), int32(1), "a", bson.D{}, bson.A{}, bson.Binary{},
-		bson.Binary{Data: []byte{2}}, bson.Binary{Data: []byte{1, 1}}, bson.Binary{Subtype: 1, Data: []byte{0, 0}}, bson.ObjectID{}, false, true,
+		bson.Binary{Data: []byte{2}}, bson.Binary{Data: []byte{1, 1}}, bson.Binary{Subtype: 1,
+			Data: []byte{0, 0}}, bson.ObjectID{}, false, true,
 		bson.DateTime(0), bson.Timestamp{}, bson.Timestamp{I: 1}, bson.Timestamp{T: 1}, bson.Regex{}, bson.MaxKey{}}
 	for i := range list {
 		for j := range list {
@@ -131,11 +134,12 @@ func TestDecodeEveryType(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	good := Encode(bson.D{{Key: "a", Value: int32(1)}})
 	for reason, data := range map[string][]byte{
-		"no data":                         nil,
-		"a length beyond the data":        {9, 0, 0, 0, 0},
-		"no terminator":                   bytes.Replace(good, []byte{0}, []byte{1}, -1),
-		"a nested length beyond the data": bytes.Replace(Encode(bson.D{{Key: "a", Value: bson.D{}}}), []byte{5, 0, 0, 0, 0}, []byte{9, 0, 0, 0, 0}, 1),
-		"truncated":                       good[:len(good)-2],
+		"no data":                  nil,
+		"a length beyond the data": {9, 0, 0, 0, 0},
+		"no terminator":            bytes.Replace(good, []byte{0}, []byte{1}, -1),
+		"a nested length beyond the data": bytes.Replace(Encode(bson.D{{Key: "a", Value: bson.D{}}}), []byte{5, 0, 0, 0, 0},
+			[]byte{9, 0, 0, 0, 0}, 1),
+		"truncated": good[:len(good)-2],
 	} {
 		if _, err := Decode(data); err == nil {
 			t.Errorf("%s: decoded", reason)

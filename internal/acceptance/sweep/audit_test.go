@@ -43,7 +43,8 @@ func TestMutantsFail(t *testing.T) {
 		{"reads of 2024", own("specs", "dated", "retryable-reads-2024"), 4, 16, "retryable-reads@2024"},
 		{"backpressure of 2025", own("specs", "dated", "client-backpressure-2025-12"), 4, 16, "client-backpressure@2025-12"},
 		{"preferences of 2014", own("specs", "dated", "read-preferences-2014"), 3, 9, "read-preferences@2014-02-14"},
-		{"official reads", func(t *testing.T) string { return testkit.Official(t, "retryable-reads", "tests", "unified") }, 3, 9, ""},
+		{"official reads", func(t *testing.T) string { return testkit.Official(t, "retryable-reads", "tests", "unified") }, 3,
+			9, ""},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +80,8 @@ func TestMutantsFail(t *testing.T) {
 // A test whose threads concurrently send the same request passes and cannot be judged,
 // because the recording does not show which reply belongs to which thread.
 func TestRacingThreads(t *testing.T) {
-	suite, err := specs.Parse("a.yml", []byte(`{description: d, schemaVersion: "1.10", runOnRequirements: [{topologies: [single]}],
+	suite, err := specs.Parse("a.yml",
+		[]byte(`{description: d, schemaVersion: "1.10", runOnRequirements: [{topologies: [single]}],
 createEntities: [{client: {id: c}}, {database: {id: d, client: c, databaseName: utr-racing}}, {collection: {id: k, database: d, collectionName: x}},
   {thread: {id: one}}, {thread: {id: two}}],
 tests: [{description: at once, operations: [
@@ -105,13 +107,16 @@ func record(t *testing.T, policy string, suites []*specs.Suite) *runner.Recordin
 		deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}})
 	testkit.Check(t, err)
 	// Some backoffs must exceed the remaining time.
-	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone, Random: func() float64 { return 0.9 }})
+	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone,
+		Random: func() float64 { return 0.9 }})
 	testkit.Check(t, err)
-	rec, _, err := runner.Record(t.Context(), suites, runner.Config{Engine: e, Source: lender, Notify: func(n result.Note) {
-		if f, ended := n.(result.TestFinished); ended && f.Verdict.Status != result.Passed && f.Verdict.Status != result.Skipped {
-			t.Errorf("%s: %s %s", f.Verdict.Test.Description, f.Verdict.Status, f.Verdict.Reason)
-		}
-	}})
+	rec, _, err := runner.Record(t.Context(), suites,
+		runner.Config{Engine: e, Source: lender, Notify: func(n result.Note) {
+			if f, ended := n.(result.TestFinished); ended && f.Verdict.Status != result.Passed &&
+				f.Verdict.Status != result.Skipped {
+				t.Errorf("%s: %s %s", f.Verdict.Test.Description, f.Verdict.Status, f.Verdict.Reason)
+			}
+		}})
 	testkit.Check(t, errors.Join(err, e.Close(), lender.Close()))
 	return rec
 }

@@ -19,9 +19,10 @@ func TestDatedSuites(t *testing.T) {
 	t.Parallel()
 	for folder, policy := range suitetest.Dated() {
 		t.Run(folder, func(t *testing.T) {
-			suites := slices.DeleteFunc(suitetest.Load(t, filepath.Join(testkit.Root(t), "specs", "dated", folder)), func(s *specs.Suite) bool {
-				return strings.HasSuffix(s.File, "tokens.yml") // a hundred threads with a time limit of ten seconds
-			})
+			suites := slices.DeleteFunc(suitetest.Load(t, filepath.Join(testkit.Root(t), "specs", "dated", folder)),
+				func(s *specs.Suite) bool {
+					return strings.HasSuffix(s.File, "tokens.yml") // a hundred threads with a time limit of ten seconds
+				})
 			on := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}
 			if folder == "read-preferences-2014" { // few tests, all on replica sets
 				on = on[:1]

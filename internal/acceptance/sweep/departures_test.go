@@ -99,81 +99,109 @@ func cursorID(to string, zero bool, id int64) func(request, reply bson.D) bson.D
 }
 
 var departures = []departure{
-	{what: "hello lacks logicalSessionTimeoutMinutes", on: embedded.ReplicaSet, rules: "S2", reply: lacking("hello isMaster", "logicalSessionTimeoutMinutes")},
-	{what: "batches are smaller", on: embedded.Standalone, rules: "S1", reply: setting("hello isMaster", "maxWriteBatchSize", int32(1000))},
-	{what: "the wire version is another", on: embedded.ReplicaSet, rules: "S3", reply: setting("hello isMaster", "maxWireVersion", int32(12))},
-	{what: "hello lacks topologyVersion", on: embedded.ReplicaSet, rules: "S5 S11", reply: lacking("hello isMaster", "topologyVersion")},
+	{what: "hello lacks logicalSessionTimeoutMinutes", on: embedded.ReplicaSet, rules: "S2",
+		reply: lacking("hello isMaster", "logicalSessionTimeoutMinutes")},
+	{what: "batches are smaller", on: embedded.Standalone, rules: "S1",
+		reply: setting("hello isMaster", "maxWriteBatchSize", int32(1000))},
+	{what: "the wire version is another", on: embedded.ReplicaSet, rules: "S3",
+		reply: setting("hello isMaster", "maxWireVersion", int32(12))},
+	{what: "hello lacks topologyVersion", on: embedded.ReplicaSet, rules: "S5 S11",
+		reply: lacking("hello isMaster", "topologyVersion")},
 	{what: "a standalone has a setName", on: embedded.Standalone, rules: "S6",
 		reply: replying("hello", func(reply bson.D) bson.D { return with(reply, "setName", "rs") })},
-	{what: "a primary lacks electionId", on: embedded.ReplicaSet, rules: "S7", reply: lacking("hello isMaster", "electionId")},
-	{what: "a mongos does not say that it is one", on: embedded.Sharded, rules: "S8", reply: lacking("hello isMaster", "msg")},
-	{what: "replies lack times", on: embedded.ReplicaSet, rules: "S9 S15", reply: lacking("hello find insert", "$clusterTime", "operationTime")},
+	{what: "a primary lacks electionId", on: embedded.ReplicaSet, rules: "S7",
+		reply: lacking("hello isMaster", "electionId")},
+	{what: "a mongos does not say that it is one", on: embedded.Sharded, rules: "S8",
+		reply: lacking("hello isMaster", "msg")},
+	{what: "replies lack times", on: embedded.ReplicaSet, rules: "S9 S15",
+		reply: lacking("hello find insert", "$clusterTime", "operationTime")},
 	{what: "endSessions fails", on: embedded.Standalone, rules: "S13", request: func(d bson.D) bson.D {
 		if d[0].Key == "endSessions" {
 			return with(d, "endSessions", int32(1))
 		}
 		return d
 	}},
-	{what: "a repeated write is executed again", on: embedded.ReplicaSet, rules: "S16 S17 S18 S19 S20", request: func(d bson.D) bson.D {
-		if has(d, "autocommit") {
-			return d
-		}
-		return without(d, "txnNumber")
-	}},
-	{what: "an old number has another code", on: embedded.ReplicaSet, rules: "S18", reply: setting("update", "code", int32(112))},
+	{what: "a repeated write is executed again", on: embedded.ReplicaSet, rules: "S16 S17 S18 S19 S20",
+		request: func(d bson.D) bson.D {
+			if has(d, "autocommit") {
+				return d
+			}
+			return without(d, "txnNumber")
+		}},
+	{what: "an old number has another code", on: embedded.ReplicaSet, rules: "S18",
+		reply: setting("update", "code", int32(112))},
 	{what: "a standalone ignores transaction numbers", on: embedded.Standalone, rules: "S21",
 		request: func(d bson.D) bson.D { return without(d, "txnNumber", "autocommit", "startTransaction") }},
 	{what: "errors lack labels", on: embedded.ReplicaSet, rules: "S22 S24 S25 S26 S30 S34",
 		reply: lacking("insert find findAndModify update commitTransaction abortTransaction", "errorLabels")},
-	{what: "every error has a label", on: embedded.ReplicaSet, rules: "S22 S25", reply: replying("insert find", func(reply bson.D) bson.D {
-		if has(reply, "code") {
-			return with(reply, "errorLabels", bson.A{"RetryableWriteError"})
-		}
-		return reply
-	})},
-	{what: "a write concern error has no label", on: embedded.ReplicaSet, rules: "S23", reply: replying("insert", func(reply bson.D) bson.D {
-		if has(reply, "writeConcernError") {
-			return without(reply, "errorLabels")
-		}
-		return reply
-	})},
-	{what: "errors of a former primary lack topologyVersion", on: embedded.ReplicaSet, rules: "S27", reply: lacking("find", "topologyVersion")},
-	{what: "change streams have no labels", on: embedded.ReplicaSet, rules: "S28", reply: lacking("aggregate", "errorLabels")},
+	{what: "every error has a label", on: embedded.ReplicaSet, rules: "S22 S25",
+		reply: replying("insert find", func(reply bson.D) bson.D {
+			if has(reply, "code") {
+				return with(reply, "errorLabels", bson.A{"RetryableWriteError"})
+			}
+			return reply
+		})},
+	{what: "a write concern error has no label", on: embedded.ReplicaSet, rules: "S23",
+		reply: replying("insert", func(reply bson.D) bson.D {
+			if has(reply, "writeConcernError") {
+				return without(reply, "errorLabels")
+			}
+			return reply
+		})},
+	{what: "errors of a former primary lack topologyVersion", on: embedded.ReplicaSet, rules: "S27",
+		reply: lacking("find", "topologyVersion")},
+	{what: "change streams have no labels", on: embedded.ReplicaSet, rules: "S28",
+		reply: lacking("aggregate", "errorLabels")},
 	{what: "writes of a transaction are seen at once", on: embedded.ReplicaSet, rules: "S29 S30 S31 S34",
 		request: func(d bson.D) bson.D { return without(d, "autocommit", "startTransaction", "txnNumber") }},
-	{what: "a mongos returns no recoveryToken", on: embedded.Sharded, rules: "S35", reply: lacking("insert commitTransaction", "recoveryToken")},
+	{what: "a mongos returns no recoveryToken", on: embedded.Sharded, rules: "S35",
+		reply: lacking("insert commitTransaction", "recoveryToken")},
 	{what: "replies lack n", on: embedded.Standalone, rules: "S36", reply: lacking("insert update delete", "n")},
-	{what: "findAndModify always returns the new document", on: embedded.ReplicaSet, rules: "S17 S36", request: func(d bson.D) bson.D {
-		if d[0].Key == "findAndModify" && has(d, "update") {
-			return with(d, "new", true)
-		}
-		return d
-	}},
-	{what: "an unordered insert stops at an error", on: embedded.Standalone, rules: "S37", request: func(d bson.D) bson.D { return without(d, "ordered") }},
-	{what: "a write concern error undoes the reply", on: embedded.Sharded, rules: "S39", reply: lacking("insert", "writeConcernError")},
-	{what: "an unknown command has another code", on: embedded.Standalone, rules: "S40", reply: setting("noSuchCommand", "code", int32(115))},
-	{what: "errors have no names", on: embedded.Standalone, rules: "S40 S41 S42", reply: lacking("noSuchCommand find listIndexes", "codeName")},
-	{what: "apiStrict is ignored", on: embedded.Standalone, rules: "S43", request: func(d bson.D) bson.D { return without(d, "apiStrict") }},
-	{what: "a secondary says that it accepts writes", on: embedded.ReplicaSet, rules: "S44", reply: setting("hello", "isWritablePrimary", true)},
-	{what: "a secondary has another code for writes", on: embedded.ReplicaSet, rules: "S45", reply: setting("insert", "code", int32(13))},
+	{what: "findAndModify always returns the new document", on: embedded.ReplicaSet, rules: "S17 S36",
+		request: func(d bson.D) bson.D {
+			if d[0].Key == "findAndModify" && has(d, "update") {
+				return with(d, "new", true)
+			}
+			return d
+		}},
+	{what: "an unordered insert stops at an error", on: embedded.Standalone, rules: "S37",
+		request: func(d bson.D) bson.D { return without(d, "ordered") }},
+	{what: "a write concern error undoes the reply", on: embedded.Sharded, rules: "S39",
+		reply: lacking("insert", "writeConcernError")},
+	{what: "an unknown command has another code", on: embedded.Standalone, rules: "S40",
+		reply: setting("noSuchCommand", "code", int32(115))},
+	{what: "errors have no names", on: embedded.Standalone, rules: "S40 S41 S42",
+		reply: lacking("noSuchCommand find listIndexes", "codeName")},
+	{what: "apiStrict is ignored", on: embedded.Standalone, rules: "S43",
+		request: func(d bson.D) bson.D { return without(d, "apiStrict") }},
+	{what: "a secondary says that it accepts writes", on: embedded.ReplicaSet, rules: "S44",
+		reply: setting("hello", "isWritablePrimary", true)},
+	{what: "a secondary has another code for writes", on: embedded.ReplicaSet, rules: "S45",
+		reply: setting("insert", "code", int32(13))},
 	{what: "a fail point strikes too often", on: embedded.Standalone, rules: "S46 S48", request: func(d bson.D) bson.D {
 		if mode, ok := valueOf(d, "mode").(bson.D); ok && has(mode, "times") {
 			return with(d, "mode", "alwaysOn")
 		}
 		return d
 	}},
-	{what: "a fail point ignores whom it should spare", on: embedded.Standalone, rules: "S47", request: func(d bson.D) bson.D {
-		if data, ok := valueOf(d, "data").(bson.D); ok {
-			return with(d, "data", without(data, "namespace", "appName"))
-		}
-		return d
-	}},
-	{what: "a cursor lives on after its last batch", on: embedded.ReplicaSet, rules: "S55", reply: cursorID("getMore", true, 42)},
-	{what: "a cursor stays open although all is returned", on: embedded.Standalone, rules: "S51", reply: cursorID("find aggregate", true, 42)},
+	{what: "a fail point ignores whom it should spare", on: embedded.Standalone, rules: "S47",
+		request: func(d bson.D) bson.D {
+			if data, ok := valueOf(d, "data").(bson.D); ok {
+				return with(d, "data", without(data, "namespace", "appName"))
+			}
+			return d
+		}},
+	{what: "a cursor lives on after its last batch", on: embedded.ReplicaSet, rules: "S55",
+		reply: cursorID("getMore", true, 42)},
+	{what: "a cursor stays open although all is returned", on: embedded.Standalone, rules: "S51",
+		reply: cursorID("find aggregate", true, 42)},
 	{what: "a tailable cursor ends", on: embedded.Standalone, rules: "S56", reply: cursorID("getMore", false, 0)},
-	{what: "an unknown cursor has another code", on: embedded.Standalone, rules: "S52", reply: setting("getMore", "code", int32(2))},
-	{what: "killCursors does not say what it has ended", on: embedded.Standalone, rules: "S53", reply: setting("killCursors", "cursorsKilled", bson.A{})},
-	{what: "options that do not fit are ignored", on: embedded.Standalone, rules: "S54", request: func(d bson.D) bson.D { return without(d, "tailable", "awaitData") }},
+	{what: "an unknown cursor has another code", on: embedded.Standalone, rules: "S52",
+		reply: setting("getMore", "code", int32(2))},
+	{what: "killCursors does not say what it has ended", on: embedded.Standalone, rules: "S53",
+		reply: setting("killCursors", "cursorsKilled", bson.A{})},
+	{what: "options that do not fit are ignored", on: embedded.Standalone, rules: "S54",
+		request: func(d bson.D) bson.D { return without(d, "tailable", "awaitData") }},
 }
 
 // A server that departs from a rule in one way fails a test of that rule. One that does not depart passes. One in four

@@ -11,8 +11,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// The embedded deployment does what a server must do: a sample on every topology at the recorded version and at another,
-// or all at every version with UTR_SOAK=1 in soak/suites.
+// The embedded deployment does what a server must do: a sample on every topology at the recorded version and at
+// another, or all at every version with UTR_SOAK=1 in soak/suites.
 func TestServerSuites(t *testing.T) {
 	suites := suitetest.Load(t, "server")
 	versions := embedded.Versions()

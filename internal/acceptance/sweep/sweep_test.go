@@ -50,7 +50,8 @@ func TestDriver(t *testing.T) {
 	t.Parallel()
 	suites := slices.DeleteFunc(slices.Clone(suitetest.OwnSuites(t)),
 		func(s *specs.Suite) bool { return strings.Contains(s.File, "client-backpressure") })
-	b := suitetest.With(t, driver.New(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
+	b := suitetest.With(t, driver.New(),
+		deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
 	b.Config.Jobs = 8
 	suites = suitetest.Some(suites, testkit.Chance(t, 8))
 	b.Config.KnownFailing = suitetest.KnownFailing(t, "engine/driver/known-failing.txt", suites)

@@ -19,14 +19,19 @@ type comparison struct{ work, ours, peer, name string }
 const node = "Node.js: js-yaml 5, JSON.parse, ajv 8"
 
 var comparisons = []comparison{
-	{"validate the specifications repository, twins compared", "Authors/validate/who=utr", "Authors/validate/who=node", node},
-	{"validate one file, from start to exit", "Authors/validate/files=1/who=utr", "Authors/validate/files=1/who=node", node},
+	{"validate the specifications repository, twins compared", "Authors/validate/who=utr",
+		"Authors/validate/who=node", node},
+	{"validate one file, from start to exit", "Authors/validate/files=1/who=utr",
+		"Authors/validate/files=1/who=node", node},
 	{"convert YAML to JSON", "Authors/convert/who=utr", "Authors/convert/who=node", "Node.js: js-yaml 5"},
-	{"decide after a failed read", "Retryable/who=utr", "Retryable/who=go-driver", "Go driver: `Error.RetryableRead`, a part of it"},
+	{"decide after a failed read", "Retryable/who=utr", "Retryable/who=go-driver",
+		"Go driver: `Error.RetryableRead`, a part of it"},
 	{"match a document of 256 fields", "Match/fields=256/who=utr", "Match/fields=256/who=go-cmp", "go-cmp"},
 	{"find a document", "RoundTrip/documents=1/who=embedded", "RoundTrip/documents=1/who=bare-socket", "a bare socket"},
-	{"call an engine, which sends nothing", "Process/call=nothing/who=adapter", "Process/call=nothing/who=inside", "the same engine in the process"},
-	{"call an engine, which sends a find", "Process/call=find/who=adapter", "Process/call=find/who=inside", "the same engine in the process"},
+	{"call an engine, which sends nothing", "Process/call=nothing/who=adapter", "Process/call=nothing/who=inside",
+		"the same engine in the process"},
+	{"call an engine, which sends a find", "Process/call=find/who=adapter", "Process/call=find/who=inside",
+		"the same engine in the process"},
 }
 
 func main() {
@@ -65,7 +70,8 @@ func table(output string) string {
 		if ours == nil || peer == nil {
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.2g | %s |\n", c.work, duration(ours["ns/op"]), c.name, duration(peer["ns/op"]),
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.2g | %s |\n", c.work, duration(ours["ns/op"]), c.name,
+			duration(peer["ns/op"]),
 			peer["ns/op"]/ours["ns/op"], busy(ours, peer))
 	}
 	return b.String()

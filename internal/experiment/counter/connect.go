@@ -12,7 +12,8 @@ import (
 )
 
 // connect opens a client of one server with the credentials of the connection string. It does not retry reads.
-func (c Config) connect(ctx context.Context, host string, selection time.Duration, retryWrites bool) (*mongo.Client, func(), error) {
+func (c Config) connect(ctx context.Context, host string, selection time.Duration,
+	retryWrites bool) (*mongo.Client, func(), error) {
 	o := options.Client().ApplyURI(c.URI)
 	o.ReplicaSet, o.Compressors = nil, nil // a proxy reads the messages
 	client, err := mongo.Connect(o.SetHosts([]string{host}).SetDirect(true).SetRetryWrites(retryWrites).SetRetryReads(false).

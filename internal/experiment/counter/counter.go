@@ -120,7 +120,8 @@ func each[S, R any](subjects []S, faults []Fault, measure func(S, Fault) (R, err
 }
 
 // measure counts the events of one cell.
-func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault, id string, counters *mongo.Collection) (Cell, error) {
+func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault, id string,
+	counters *mongo.Collection) (Cell, error) {
 	cell := Cell{Strategy: s.Name, Fault: f, Events: c.Events}
 	if f.lasts() {
 		cell.Events, c.Selection = max(2, c.Events/10), c.Selection/10
@@ -161,7 +162,8 @@ func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault,
 		return cell, err
 	}
 	var doc struct{ Counter int }
-	if err := counters.FindOne(ctx, bson.D{{Key: "_id", Value: id}}).Decode(&doc); err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+	if err := counters.FindOne(ctx, bson.D{{Key: "_id", Value: id}}).Decode(&doc); err != nil &&
+		!errors.Is(err, mongo.ErrNoDocuments) {
 		return cell, err
 	}
 	cell.Counter = doc.Counter

@@ -88,7 +88,8 @@ transaction       correct          correct      correct        2
 	testkit.Equal(t, "rows", len(rows.Cells), len(cells))
 	var plot strings.Builder
 	testkit.Check(t, Report{Cells: cells}.SVG(&plot))
-	testkit.Contains(t, plot.String(), "none, lost-request: -100 percent", "once, lost-reply: +100 percent", "idempotent, lost-reply: 0 percent",
+	testkit.Contains(t, plot.String(), "none, lost-request: -100 percent", "once, lost-reply: +100 percent",
+		"idempotent, lost-reply: 0 percent",
 		"none, command-error: 0 percent")
 	testkit.Check(t, xml.Unmarshal([]byte(plot.String()), new(struct{})))
 }
@@ -132,7 +133,8 @@ func TestServerStates(t *testing.T) {
 	t.Parallel()
 	server, err := serve(t).server(t.Context())
 	testkit.Check(t, err)
-	for fault, want := range map[Fault]bool{NoFault: false, LostRequest: true, LostReply: true, NotMaster: true, CommandError: false} {
+	for fault, want := range map[Fault]bool{NoFault: false, LostRequest: true, LostReply: true, NotMaster: true,
+		CommandError: false} {
 		p, err := listen(server)
 		testkit.Check(t, err)
 		defer p.close()
@@ -199,7 +201,8 @@ func TestVerdict(t *testing.T) {
 		testkit.Equal(t, r.reason, r.cell.wrong(), r.want)
 	}
 	testkit.Equal(t, "nothing was measured", all(nil, "none", Outage), "not measured")
-	both := []Cell{{Strategy: "x", Fault: LostRequest, Events: 1}, {Strategy: "x", Fault: LostReply, Events: 1, Counter: 2}}
+	both := []Cell{{Strategy: "x", Fault: LostRequest, Events: 1},
+		{Strategy: "x", Fault: LostReply, Events: 1, Counter: 2}}
 	testkit.Equal(t, "both", all(both, "x", LostRequest, LostReply), "may undercount or overcount")
 }
 
@@ -244,7 +247,8 @@ func TestApplicationRetriesToo(t *testing.T) {
 		client, err := mongo.Connect(options.Client().SetHosts([]string{p.Address()}).SetDirect(true).SetRetryReads(r.retryReads))
 		testkit.Check(t, err)
 		for range 3 {
-			if err := client.Database(database).Collection(collection).FindOne(t.Context(), bson.D{}).Err(); !mongo.IsNetworkError(err) {
+			if err := client.Database(database).Collection(collection).FindOne(t.Context(),
+				bson.D{}).Err(); !mongo.IsNetworkError(err) {
 				t.Fatalf("the reply was not lost: %v", err)
 			}
 		}

@@ -154,7 +154,8 @@ func operations() []operation {
 		// A duplicate key in the second attempt means that the first succeeded.
 		{name: "insert", command: "insert", perform: insertOne, recover: succeededByID, left: []string{"a"}},
 		// A duplicate key may belong to another document, so the application must check the index.
-		{name: "insert into a collection with another unique index", command: "insert", before: bson.A{b1}, perform: insertOne,
+		{name: "insert into a collection with another unique index", command: "insert", before: bson.A{b1},
+			perform: insertOne,
 			recover: succeededByID, left: []string{"b"}, raises: true},
 		// The application mistakes the other document for its own.
 		{name: "the same, whatever the key", command: "insert", before: bson.A{b1}, perform: insertOne, recover: succeeded,
@@ -163,8 +164,9 @@ func operations() []operation {
 		{name: "deleteOne", command: "delete", before: bson.A{a1, b2}, perform: deleteOne, left: []string{"b"}},
 		{name: "deleteMany", command: "delete", before: bson.A{a1, b2}, perform: deleteMany},
 		// The second attempt deletes another client's document, as a later delete would.
-		{name: "deleteMany, and an insert meanwhile", command: "delete", before: bson.A{a1}, between: bson.A{b2}, perform: deleteMany,
-			left: []string{"b"}},
+		{name: "deleteMany, and an insert meanwhile", command: "delete", before: bson.A{a1}, between: bson.A{b2},
+			perform: deleteMany,
+			left:    []string{"b"}},
 		// $set is idempotent.
 		{name: "$set", command: "update", perform: set, left: []string{"a"}},
 	}

@@ -91,7 +91,8 @@ func (p *proxy) judge(command string) interpose.Action {
 	defer p.mu.Unlock()
 	p.writes++
 	switch {
-	case p.fault == NoFault || p.struck && p.fault != CommandError || command != p.strike.command && p.fault != CommandError:
+	case p.fault == NoFault || p.struck && p.fault != CommandError || command != p.strike.command &&
+		p.fault != CommandError:
 		return interpose.Forward
 	case p.strike.skip > 0:
 		p.strike.skip--

@@ -23,7 +23,8 @@ func (r Report) Text(w io.Writer, elapsed bool) error {
 	cells, t := r.Cells, tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "strategy\ttransient error\toutage\tcommand error\tround trips")
 	for _, s := range names(cells) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s, all(cells, s, LostRequest, LostReply, NotMaster, Failover), all(cells, s, Outage),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s, all(cells, s, LostRequest, LostReply, NotMaster, Failover),
+			all(cells, s, Outage),
 			all(cells, s, CommandError), roundTrips(cells, s))
 	}
 	fmt.Fprint(t, "\nstrategy\tfault\tevents\tcounter\tcleaned up\terrors\tattempts")
@@ -32,7 +33,8 @@ func (r Report) Text(w io.Writer, elapsed bool) error {
 	}
 	fmt.Fprintln(t)
 	for _, c := range cells {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d", c.Strategy, c.Fault, c.Events, c.Counter, c.CleanedUp, c.Errors, c.Attempts)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d", c.Strategy, c.Fault, c.Events, c.Counter, c.CleanedUp, c.Errors,
+			c.Attempts)
 		if elapsed {
 			fmt.Fprintf(t, "\t%d\t%s", c.Messages, c.Elapsed.Round(10*time.Millisecond))
 		}

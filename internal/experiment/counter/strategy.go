@@ -30,8 +30,10 @@ func Strategies() []Strategy {
 		{Name: "once", What: "it tries again once, after a network error", durable: "update", count: twice},
 		{Name: "idempotent", What: "the same, in two idempotent steps: a pending token, then the increment; pending tokens are added nightly",
 			durable: "update", second: 1, count: idempotent},
-		{Name: "retryable-writes", What: "the driver tries again, with retryWrites", durable: "update", retryWrites: true, count: once},
-		{Name: "transaction", What: "the driver tries again, with withTransaction", durable: "commitTransaction", retryWrites: true, count: transaction},
+		{Name: "retryable-writes", What: "the driver tries again, with retryWrites", durable: "update", retryWrites: true,
+			count: once},
+		{Name: "transaction", What: "the driver tries again, with withTransaction", durable: "commitTransaction",
+			retryWrites: true, count: transaction},
 	}
 }
 
@@ -48,7 +50,8 @@ type application struct {
 func (a *application) update(ctx context.Context, filter, update bson.D, upsert bool) error {
 	a.attempts++
 	return sent(ctx, func() error {
-		_, err := a.counters.UpdateOne(ctx, append(bson.D{{Key: "_id", Value: a.id}}, filter...), update, options.UpdateOne().SetUpsert(upsert))
+		_, err := a.counters.UpdateOne(ctx, append(bson.D{{Key: "_id", Value: a.id}}, filter...), update,
+			options.UpdateOne().SetUpsert(upsert))
 		return err
 	})
 }
@@ -109,10 +112,12 @@ func idempotent(ctx context.Context, a *application) error {
 // pending tokens, and an update that can be repeated sets it and removes the tokens.
 func cleanUp(ctx context.Context, counters *mongo.Collection, id string) (added int, err error) {
 	found, err := counters.Aggregate(ctx, mongo.Pipeline{
-		{{Key: "$match", Value: bson.D{{Key: "_id", Value: id}, {Key: "pending.0", Value: bson.D{{Key: "$exists", Value: true}}}}}},
+		{{Key: "$match", Value: bson.D{{Key: "_id", Value: id},
+			{Key: "pending.0", Value: bson.D{{Key: "$exists", Value: true}}}}}},
 		{{Key: "$project", Value: bson.D{
 			{Key: "pending", Value: bson.D{{Key: "$size", Value: "$pending"}}},
-			{Key: "counter", Value: bson.D{{Key: "$add", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$counter", 0}}}, bson.D{{Key: "$size", Value: "$pending"}}}}}},
+			{Key: "counter", Value: bson.D{{Key: "$add", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$counter", 0}}},
+				bson.D{{Key: "$size", Value: "$pending"}}}}}},
 		}}},
 	})
 	if err != nil {
@@ -127,7 +132,8 @@ func cleanUp(ctx context.Context, counters *mongo.Collection, id string) (added 
 	}
 	for _, day := range days {
 		added += day.Pending
-		_, err := counters.UpdateByID(ctx, day.ID, bson.D{{Key: "$set", Value: bson.D{{Key: "counter", Value: day.Counter}}}, {Key: "$unset", Value: bson.D{{Key: "pending", Value: true}}}})
+		_, err := counters.UpdateByID(ctx, day.ID, bson.D{{Key: "$set", Value: bson.D{{Key: "counter", Value: day.Counter}}},
+			{Key: "$unset", Value: bson.D{{Key: "pending", Value: true}}}})
 		if err != nil {
 			return 0, err
 		}

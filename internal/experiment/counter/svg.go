@@ -91,7 +91,8 @@ func (r Report) describe() string {
 }
 
 func text(b *strings.Builder, x, y float64, anchor, class, s string) {
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" class="%s">%s</text>`+"\n", x, y, anchor, class, html.EscapeString(s))
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" class="%s">%s</text>`+"\n", x, y, anchor, class,
+		html.EscapeString(s))
 }
 
 // signed is a number with its sign; 0 has none.

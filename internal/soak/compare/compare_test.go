@@ -23,7 +23,8 @@ func side(t *testing.T, policy string) compare.Side {
 func sideWith(t *testing.T, policy string, mode deployment.FailPointMode) compare.Side {
 	t.Helper()
 	// Both sides use the same jitter, which can determine how many attempts fit into timeoutMS (D18).
-	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone, Random: func() float64 { return 0.5 }})
+	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone,
+		Random: func() float64 { return 0.5 }})
 	testkit.Check(t, err)
 	source, err := deployment.OpenEmbedded(deployment.EmbeddedOptions{FailPointMode: mode})
 	testkit.Check(t, err)
@@ -47,7 +48,8 @@ func TestSameEngine(t *testing.T) {
 			for _, f := range append(found.Findings, found.Flaky...) {
 				t.Errorf("%s\n%s", f.Schedule, f.Pair.Describe("one", "other"))
 			}
-			if counts := found.Counts; counts[compare.Same]+counts[compare.Explained] != c.n || counts[compare.Explained] > c.n/100 {
+			if counts := found.Counts; counts[compare.Same]+counts[compare.Explained] != c.n ||
+				counts[compare.Explained] > c.n/100 {
 				t.Errorf("%s: %v", counts, found.Explained)
 			}
 		})
@@ -59,7 +61,8 @@ func TestSameEngine(t *testing.T) {
 func TestFindsAndShrinks(t *testing.T) {
 	seed := int64(testkit.Seed(t) >> 1)
 	for _, policy := range []string{"retryable-reads@2026", "retryable-reads@2024"} {
-		found, err := compare.Storm(t.Context(), compare.NewGenerator(seed, "replicaset"), 200, 5, side(t, ""), side(t, policy), nil)
+		found, err := compare.Storm(t.Context(), compare.NewGenerator(seed, "replicaset"), 200, 5, side(t, ""),
+			side(t, policy), nil)
 		testkit.Check(t, err)
 		if len(found.Findings) == 0 {
 			t.Errorf("%s: no findings: %s", policy, found.Counts)

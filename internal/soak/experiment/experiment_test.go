@@ -53,7 +53,8 @@ func TestCollapse(t *testing.T) {
 		for _, run := range r.Runs {
 			before, end := run.Phases[0].Goodput/offered, mean(run.Series.Goodput[len(run.Series.Goodput)-32:])/offered // of 8 s
 			if collapsed := end < 0.5; before < 0.75 || collapsed != (run.Policy.Name == "naive") || !collapsed && end < 0.75 {
-				t.Errorf("seed %d: %s: goodput %.2f of the load before the spike, %.2f at the end", c.Seed, run.Policy.Name, before, end)
+				t.Errorf("seed %d: %s: goodput %.2f of the load before the spike, %.2f at the end", c.Seed, run.Policy.Name,
+					before, end)
 			}
 		}
 	}

@@ -56,7 +56,8 @@ func TestServerHangs(t *testing.T) {
 				u.Line("passed endless: first")
 				began := time.Now()
 				fault()
-				u.End().Want(3, "broken endless: second", strings.Replace(says, "HOST", utrtest.Hosts(uri)[0], 1), "1 passed, 0 failed")
+				u.End().Want(3, "broken endless: second", strings.Replace(says, "HOST", utrtest.Hosts(uri)[0], 1),
+					"1 passed, 0 failed")
 				if took := time.Since(began); took > 25*time.Second {
 					t.Errorf("the run ended after %s", took)
 				}

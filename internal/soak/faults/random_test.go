@@ -84,19 +84,25 @@ type stage struct {
 func (s *stage) serve() {
 	s.Helper()
 	s.server = s.Serve("--topology", []string{"single", "replicaset", "sharded"}[s.random.IntN(3)])
-	testkit.Check(s.T, os.WriteFile(s.file, fmt.Appendf(nil, quick, s.server.URI, s.service.URL, s.release, s.suite), 0o600))
+	testkit.Check(s.T, os.WriteFile(s.file, fmt.Appendf(nil, quick, s.server.URI, s.service.URL, s.release, s.suite),
+		0o600))
 	s.user = s.connect(s.server.URI)
 	ctx := testkit.Context(s.T)
 	for _, database := range []string{"accounts", "soak", "utr-smoke"} {
 		people := s.user.Database(database).Collection("people")
 		_, err := people.InsertMany(ctx, []any{
-			bson.D{{Key: "_id", Value: 1}, {Key: "name", Value: "ann"}, {Key: "balance", Value: int64(1) << 40}, {Key: "since", Value: time.UnixMilli(1)}},
-			bson.D{{Key: "_id", Value: "two"}, {Key: "name", Value: "bob"}, {Key: "notes", Value: bson.A{bson.D{}, nil, 1.5, bson.Binary{Data: []byte{0, 1}}}}}})
+			bson.D{{Key: "_id", Value: 1}, {Key: "name", Value: "ann"}, {Key: "balance", Value: int64(1) << 40},
+				{Key: "since", Value: time.UnixMilli(1)}},
+			bson.D{{Key: "_id", Value: "two"}, {Key: "name", Value: "bob"},
+				{Key: "notes", Value: bson.A{bson.D{}, nil, 1.5, bson.Binary{Data: []byte{0, 1}}}}}})
 		testkit.Check(s.T, err)
-		_, err = people.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "name", Value: 1}}, Options: options.Index().SetUnique(true)})
+		_, err = people.Indexes().CreateOne(ctx,
+			mongo.IndexModel{Keys: bson.D{{Key: "name", Value: 1}}, Options: options.Index().SetUnique(true)})
 		testkit.Check(s.T, errors.Join(err,
-			s.user.Database(database).CreateCollection(ctx, "log", options.CreateCollection().SetCapped(true).SetSizeInBytes(4096)),
-			s.user.Database(database).CreateView(ctx, "names", "people", bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "name", Value: 1}}}}})))
+			s.user.Database(database).CreateCollection(ctx, "log",
+				options.CreateCollection().SetCapped(true).SetSizeInBytes(4096)),
+			s.user.Database(database).CreateView(ctx, "names", "people",
+				bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "name", Value: 1}}}}})))
 	}
 	s.before = s.content()
 }
@@ -265,7 +271,8 @@ func TestRandomFaults(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("not verified: requires /proc")
 	}
-	s := &stage{T: t, Place: utrtest.NewPlace(t), random: rand.New(rand.NewPCG(testkit.Seed(t), 0)), file: filepath.Join(t.TempDir(), "night.yml"),
+	s := &stage{T: t, Place: utrtest.NewPlace(t), random: rand.New(rand.NewPCG(testkit.Seed(t), 0)),
+		file:  filepath.Join(t.TempDir(), "night.yml"),
 		suite: filepath.Join(t.TempDir(), "held.yml"), release: t.TempDir(), service: fakemo.Start(t)}
 	utrtest.NewPlace(t).Run("release", s.release).Want(0)
 	testkit.Check(t, os.WriteFile(s.suite, []byte(held), 0o600))
@@ -322,7 +329,8 @@ func (s *stage) round(round int, f randomFault, cluster string) (met bool) {
 		s.serve()
 	}
 	late := time.Now().Add(3 * testkit.Patience)
-	for s.Place.Run("clean", "--uri", s.server.URI).Code != 0 || len(s.Entries("")) > 0 { // cells of a killed night clean up first
+	for s.Place.Run("clean", "--uri", s.server.URI).Code != 0 || len(s.Entries("")) > 0 {
+		// cells of a killed night clean up first
 		if time.Now().After(late) {
 			fail("something is left: %v", s.Entries(""))
 		}
@@ -350,7 +358,8 @@ func (s *stage) round(round int, f randomFault, cluster string) (met bool) {
 
 // abrupt reports whether the run cannot remove its lock and its fail points on the deployment.
 func (f randomFault) abrupt() bool {
-	return slices.Contains([]string{"killed", "a cell is killed", "the deployment is paused", "the deployment is killed"}, f.name)
+	return slices.Contains([]string{"killed", "a cell is killed", "the deployment is paused", "the deployment is killed"},
+		f.name)
 }
 
 // held returns a fail point that is on, or a lock.
@@ -360,7 +369,8 @@ func (s *stage) held() string {
 		return ""
 	}
 	for _, host := range utrtest.Hosts(s.server.URI) {
-		points, err := s.connect("mongodb://"+host+"/?directConnection=true").Database("admin").RunCommand(testkit.Context(s.T),
+		points, err := s.connect("mongodb://"+host+
+			"/?directConnection=true").Database("admin").RunCommand(testkit.Context(s.T),
 			bson.D{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}}).Raw()
 		testkit.Check(s.T, err)
 		if points.Lookup("failpoint.failCommand", "mode").AsInt64() != 0 {

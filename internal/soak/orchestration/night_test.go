@@ -52,7 +52,8 @@ func TestNightIsKilled(t *testing.T) {
 		t.Skip("not verified: no namespaces for another host: ", err)
 	}
 	o, elsewhere := utrtest.Orchestrate(t), utrtest.NewPlace(t)
-	mine := fmt.Sprint(o.Call("PUT", "replica_sets/mine", map[string]any{"members": []any{map[string]any{}}})["mongodb_uri"])
+	mine := fmt.Sprint(o.Call("PUT", "replica_sets/mine",
+		map[string]any{"members": []any{map[string]any{}}})["mongodb_uri"])
 	kept := fmt.Sprint(o.IDs(), len(o.Processes()))
 	clean := func(args ...string) utrtest.Result {
 		return elsewhere.Launch(container(append([]string{utrtest.Command(t), "clean"}, args...)...)).End()
@@ -117,6 +118,7 @@ func TestNightIsKilled(t *testing.T) {
 // its first process is a shell. If the first process were the command, its children
 // would see closed pipes first, and clean up.
 func container(args ...string) *exec.Cmd {
-	return exec.Command("unshare", append([]string{"--user", "--map-root-user", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child",
-		"sh", "-c", `hostname elsewhere && "$0" "$@"; exit $?`}, args...)...)
+	return exec.Command("unshare",
+		append([]string{"--user", "--map-root-user", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child",
+			"sh", "-c", `hostname elsewhere && "$0" "$@"; exit $?`}, args...)...)
 }

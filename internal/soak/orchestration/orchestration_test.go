@@ -37,7 +37,8 @@ func TestClusters(t *testing.T) {
 		args   []string
 		auth   bool
 	}{
-		{"all kinds", []string{"--cluster", "single", "--cluster", "replicaset", "--cluster", "sharded", "--topology", "all"}, false},
+		{"all kinds", []string{"--cluster", "single", "--cluster", "replicaset", "--cluster", "sharded", "--topology", "all"},
+			false},
 		{"with passwords", []string{"--cluster", "sharded-auth"}, true},
 		{"with TLS, two clusters", []string{"--cluster", "replicaset-one-auth-tls", "--clusters", "2"}, true},
 		{"behind a load balancer", []string{"--cluster", "load-balanced"}, false},
@@ -93,16 +94,19 @@ func TestConfiguration(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "repl.json")
 	text := fmt.Sprintf(`{"id": "repl0", "auth_key": "secretkey", "login": "bob", "password": "p+d 123%%", "members": [
 		{"procParams": {"ipv6": true, "bind_ip": "127.0.0.1,::1", "oplogSize": 500, "port": %d}, "rsParams": {"tags": {"ordinal": "one", "dc": "ny"}}},
-		{"procParams": {"ipv6": true, "bind_ip": "127.0.0.1,::1", "port": %d}, "rsParams": {"arbiterOnly": true}}]}`, ports...)
+		{"procParams": {"ipv6": true, "bind_ip": "127.0.0.1,::1", "port": %d}, "rsParams": {"arbiterOnly": true}}]}`,
+		ports...)
 	testkit.Check(t, os.WriteFile(file, []byte(text), 0o600))
-	end := o.Begin("--cluster", file, "--orchestration-version", "embedded", "--run", "distinct", "retryable-reads").End().Want(0)
+	end := o.Begin("--cluster", file, "--orchestration-version", "embedded", "--run", "distinct",
+		"retryable-reads").End().Want(0)
 	if strings.Contains(end.All(), "p+d 123%") || strings.Contains(end.All(), "secretkey") {
 		t.Errorf("a secret is in the output: %s", end.All())
 	}
 	o.Vacant()
 
 	o.Call("PUT", "replica_sets/mine", map[string]any{"members": []any{map[string]any{}, map[string]any{}}})
-	o.Begin("--cluster", "id:mine", "--run", "distinct", "retryable-reads").End().Want(0, "utr will drop or change these collections on 127.0.0.1:")
+	o.Begin("--cluster", "id:mine", "--run", "distinct", "retryable-reads").End().Want(0,
+		"utr will drop or change these collections on 127.0.0.1:")
 	testkit.Equal(t, "the cluster and its two servers", len(o.IDs()), 3)
 }
 
@@ -202,7 +206,8 @@ func writes(t *testing.T, uri any) error {
 // With our release, the service creates, changes, uses and deletes all kinds of
 // clusters, with and without users.
 func TestService(t *testing.T) {
-	for reason, user := range map[string]body{"open": nil, "with users": {"login": "ann", "password": "secret", "auth_key": "key"}} {
+	for reason, user := range map[string]body{"open": nil,
+		"with users": {"login": "ann", "password": "secret", "auth_key": "key"}} {
 		t.Run(reason, func(t *testing.T) {
 			o := utrtest.Orchestrate(t)
 			with := func(b body) body { maps.Copy(b, user); return b }
@@ -225,7 +230,8 @@ func TestService(t *testing.T) {
 			o.Call("DELETE", "servers/"+fmt.Sprint(single["id"]), nil)
 
 			set := o.Call("POST", "replica_sets", with(body{"id": "repl0", "members": []any{
-				body{"rsParams": body{"priority": 99, "tags": body{"dc": "ny"}}}, body{"rsParams": body{"priority": 1.1}}, body{"rsParams": body{"arbiterOnly": true}},
+				body{"rsParams": body{"priority": 99, "tags": body{"dc": "ny"}}}, body{"rsParams": body{"priority": 1.1}},
+				body{"rsParams": body{"arbiterOnly": true}},
 			}}))
 			check(set)
 			testkit.Equal(t, "the primary, by priority", o.Call("GET", "replica_sets/repl0/primary", nil)["_id"], 0)
@@ -238,8 +244,9 @@ func TestService(t *testing.T) {
 			o.Call("DELETE", "replica_sets/repl0", nil)
 
 			shard := func(id string) body { return body{"id": id, "shardParams": body{"members": []any{body{}}}} }
-			cluster := o.Call("POST", "sharded_clusters", with(body{"id": "cluster", "configsvrs": []any{body{"members": []any{body{}}}},
-				"shards": []any{shard("sh01"), shard("sh02")}, "routers": []any{body{}, body{}}}))
+			cluster := o.Call("POST", "sharded_clusters",
+				with(body{"id": "cluster", "configsvrs": []any{body{"members": []any{body{}}}},
+					"shards": []any{shard("sh01"), shard("sh02")}, "routers": []any{body{}, body{}}}))
 			check(cluster)
 			list, _ := cluster["shards"].([]any)
 			testkit.Equal(t, "shards", len(list), 2)

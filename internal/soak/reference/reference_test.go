@@ -52,7 +52,8 @@ func (s *site) client(name, options string) {
 		{"database", name + ".db", fmt.Sprintf(`{"id":"%s.db","client":%[1]q,"databaseName":"db"}`, name)},
 		{"collection", name + ".coll", fmt.Sprintf(`{"id":"%s.coll","database":"%[1]s.db","collectionName":"coll"}`, name)},
 	} {
-		testkit.Check(s.t, s.Open(s.t.Context(), engine.Entity{Kind: e[0], ID: e[1], URI: s.d.URI(), Options: s.parsed(e[2])}))
+		testkit.Check(s.t, s.Open(s.t.Context(),
+			engine.Entity{Kind: e[0], ID: e[1], URI: s.d.URI(), Options: s.parsed(e[2])}))
 	}
 }
 
@@ -170,7 +171,8 @@ func TestStorm(t *testing.T) {
 	}
 	limiter := func() (attempted, rejected int64) {
 		l := s.must("warden.admin", "runCommand",
-			`{"commandName":"serverStatus","command":{"serverStatus":1}}`).Document().Lookup("network", "ingressRequestRateLimiter").Document()
+			`{"commandName":"serverStatus","command":{"serverStatus":1}}`).Document().Lookup("network",
+			"ingressRequestRateLimiter").Document()
 		return l.Lookup("attemptedAdmissions").AsInt64(), l.Lookup("rejectedAdmissions").AsInt64()
 	}
 	before := started()

@@ -26,18 +26,21 @@ func TestPageOfManyVerdicts(t *testing.T) {
 	older := make([]bytes.Buffer, earlierRuns)
 	events := make([]result.Event, 50)
 	for i := range events {
-		events[i] = result.Event{Sequence: int64(i), Type: result.CommandStarted, Address: "a:27017", CommandName: "find", DatabaseName: "db"}
+		events[i] = result.Event{Sequence: int64(i), Type: result.CommandStarted, Address: "a:27017", CommandName: "find",
+			DatabaseName: "db"}
 	}
 	notes := []result.Note{result.RunStarted{Engine: "reference 1", Total: verdicts}}
 	for i := range verdicts {
-		id := result.TestID{File: fmt.Sprintf("specs/file-%d.yml", i/200), Suite: fmt.Sprintf("suite %d", i/200), Iteration: 1,
+		id := result.TestID{File: fmt.Sprintf("specs/file-%d.yml", i/200), Suite: fmt.Sprintf("suite %d", i/200),
+			Iteration:   1,
 			Description: fmt.Sprintf("operation %d is retried after an error with the label RetryableWriteError", i/5),
 			Deployment:  fmt.Sprintf("replicaset %d.0", 4+i%5)}
 		v := &result.Verdict{Test: id, Position: source.Position{File: id.File, Line: i%200 + 1, Column: 5},
 			Status: result.Passed, Duration: 12 * time.Millisecond}
 		if i%100 == 0 {
 			v.Status = result.Failed
-			v.Mismatches = []result.Mismatch{{Path: "expectEvents[0]", Message: "an event is missing", Want: "{}", Diff: "- a\n+ b"}}
+			v.Mismatches = []result.Mismatch{{Path: "expectEvents[0]", Message: "an event is missing", Want: "{}",
+				Diff: "- a\n+ b"}}
 			v.Clients = []result.ClientLog{{Client: "client0", Events: events}}
 		}
 		notes = append(notes, result.TestFinished{Verdict: v})

@@ -42,7 +42,8 @@ func measure(tests, before int) sample {
 // beginning.
 func TestLongRun(t *testing.T) {
 	total := 2000
-	b := suitetest.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}, Auth: new(bool)})
+	b := suitetest.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet},
+		Auth: new(bool)})
 	suites := suitetest.Load(t, "retryable-writes/collection-insertOne.yml")
 	tests := 0
 	for _, s := range suites {
@@ -101,10 +102,12 @@ func grown(samples []sample) string {
 	first := samples[0]
 	for _, s := range samples[1:] {
 		if s.heap > first.heap+mostGrowth {
-			return fmt.Sprintf("the heap grew from %d to %d bytes between test %d and %d", first.heap, s.heap, first.tests, s.tests)
+			return fmt.Sprintf("the heap grew from %d to %d bytes between test %d and %d", first.heap, s.heap,
+				first.tests, s.tests)
 		}
 		if s.goroutines > first.goroutines+mostGoroutines {
-			return fmt.Sprintf("goroutines grew from %d to %d between test %d and %d", first.goroutines, s.goroutines, first.tests, s.tests)
+			return fmt.Sprintf("goroutines grew from %d to %d between test %d and %d", first.goroutines, s.goroutines,
+				first.tests, s.tests)
 		}
 	}
 	return ""
@@ -119,7 +122,8 @@ func TestLeaksAreDetected(t *testing.T) {
 	}{
 		{"flat", []sample{{10, 5 << 20, 30}, {50, 6 << 20, 31}, {100, 5 << 20, 28}}, ""},
 		{"verdicts are leaked", []sample{{60, 5 << 20, 30}, {300, 9 << 20, 30}, {600, 13 << 20, 30}}, "the heap grew"},
-		{"goroutines leak", []sample{{10, 5 << 20, 30}, {50, 5 << 20, 70}, {100, 5 << 20, 120}}, "goroutines grew from 30 to 70"},
+		{"goroutines leak", []sample{{10, 5 << 20, 30}, {50, 5 << 20, 70}, {100, 5 << 20, 120}},
+			"goroutines grew from 30 to 70"},
 	} {
 		if got := grown(r.samples); !strings.HasPrefix(got, r.want) || (got == "") != (r.want == "") {
 			t.Errorf("%s: %q, want %q", r.reason, got, r.want)

@@ -94,8 +94,10 @@ func Start(t testing.TB) *Service {
 	})
 	for _, kind := range []string{"servers", "replica_sets", "sharded_clusters"} {
 		mux.HandleFunc("GET /v1/"+kind, func(w http.ResponseWriter, _ *http.Request) { s.list(w, kind) })
-		mux.HandleFunc("PUT /v1/"+kind+"/{id}", func(w http.ResponseWriter, r *http.Request) { s.make(w, r, kind, r.PathValue("id")) })
-		mux.HandleFunc("/v1/"+kind+"/{id}", func(w http.ResponseWriter, r *http.Request) { s.one(w, r, kind, r.PathValue("id")) })
+		mux.HandleFunc("PUT /v1/"+kind+"/{id}",
+			func(w http.ResponseWriter, r *http.Request) { s.make(w, r, kind, r.PathValue("id")) })
+		mux.HandleFunc("/v1/"+kind+"/{id}",
+			func(w http.ResponseWriter, r *http.Request) { s.one(w, r, kind, r.PathValue("id")) })
 	}
 	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()

@@ -72,7 +72,8 @@ var ownOnce = sync.OnceValues(func() (*specs.Loaded, error) { return specs.Load(
 // OwnPass expects that one in n tests of our own suites passes on two topologies, and another sample on the other two.
 func OwnPass(t *testing.T, n int) {
 	t.Helper()
-	for _, on := range [][]deployment.Topology{{deployment.ReplicaSet, deployment.LoadBalanced}, {deployment.Sharded, deployment.Single}} {
+	for _, on := range [][]deployment.Topology{{deployment.ReplicaSet, deployment.LoadBalanced},
+		{deployment.Sharded, deployment.Single}} {
 		PassOn(t, on, "", Share(t, n))
 	}
 }

@@ -35,7 +35,8 @@ func Orchestrate(t testing.TB) *Orchestra {
 	o := &Orchestra{Place: NewPlace(t), t: t}
 	o.log = filepath.Join(o.Temp, "server.log")
 	o.Run("release", filepath.Join(o.Temp, "release")).Want(0)
-	config, err := json.Marshal(map[string]any{"releases": map[string]string{"embedded": filepath.Join(o.Temp, "release", "bin")}})
+	config, err := json.Marshal(map[string]any{"releases": map[string]string{"embedded": filepath.Join(o.Temp,
+		"release", "bin")}})
 	testkit.Check(t, err)
 	file := filepath.Join(o.Temp, "releases.json")
 	testkit.Check(t, os.WriteFile(file, config, 0o600))
@@ -56,7 +57,8 @@ func alone(t testing.TB) {
 	file, err := os.OpenFile(filepath.Join(os.TempDir(), "utrtest-orchestration.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = file.Close() })
-	for begun := time.Now(); syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil; time.Sleep(50 * time.Millisecond) {
+	for begun := time.Now(); syscall.Flock(int(file.Fd()),
+		syscall.LOCK_EX|syscall.LOCK_NB) != nil; time.Sleep(50 * time.Millisecond) {
 		if time.Since(begun) > limit {
 			t.Fatalf("another test has used mongo-orchestration for %s: %s is locked", limit, file.Name())
 		}

@@ -66,7 +66,8 @@ func (u *Process) Errors() string { return u.err.String() }
 // WaitStderr waits until standard error contains a text.
 func (u *Process) WaitStderr(part string) {
 	u.t.Helper()
-	testkit.Until(u.t, fmt.Sprintf("%q on standard error", part), func() bool { return u.Ended() || strings.Contains(u.Errors(), part) })
+	testkit.Until(u.t, fmt.Sprintf("%q on standard error", part),
+		func() bool { return u.Ended() || strings.Contains(u.Errors(), part) })
 	if !strings.Contains(u.Errors(), part) {
 		u.t.Fatalf("utr ended before it printed %q: %s", part, u.Errors())
 	}
@@ -208,7 +209,8 @@ func (p *Place) Serve(args ...string) *Server {
 	s.URI = strings.TrimSpace(text)
 	s.Single = s.URI
 	s.Printed = s.Line("mongodb://")
-	if strings.Contains(s.URI, "loadBalanced=true") || strings.Contains(s.URI, ",") && !strings.Contains(s.URI, "replicaSet=") {
+	if strings.Contains(s.URI, "loadBalanced=true") || strings.Contains(s.URI, ",") &&
+		!strings.Contains(s.URI, "replicaSet=") {
 		single := s.Line("single ")
 		s.Printed += "\n" + single
 		s.Single = strings.TrimPrefix(single, "single ")

@@ -23,7 +23,8 @@ func overloadSuites() specification {
 	return specification{Name: "client-backpressure",
 		Files: append(files, getMore(), watching(), killCursors(), overloadStandalone(), mixed(), otherErrors(),
 			overloadTransactions(), convenient(), retargeting(),
-			overloadOtherMongos(), overloadTimeouts(), baseBackoff(), connections(), retries(), sameMongos(), overloadSequences(), commitSequences(),
+			overloadOtherMongos(), overloadTimeouts(), baseBackoff(), connections(), retries(), sameMongos(),
+			overloadSequences(), commitSequences(),
 			establishment(), authentication())}
 }
 
@@ -44,20 +45,26 @@ func tell(f *file, titles []string, stories ...story) {
 func overloadStories(o operation) []story {
 	list := []story{
 		{Says: "is retried twice after overload errors (B1)", Fails: overload, Attempts: 3},
-		{Says: "is retried no more than twice after overload errors (B4)", Mode: always, Fails: overload, Attempts: 3, Raises: raisesOverload},
-		{Says: "is not retried with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload, Attempts: 1, Raises: raisesOverload},
-		{Says: "is not retried after an error with " + overloaded + " alone (R34)", Fails: overloadedOnly, Attempts: 1, Raises: raisesOverloadedOnly},
-		{Says: "is not retried after an error with " + retryable + " alone (R34)", Fails: errorWithLabels(limited, retryable), Attempts: 1,
-			Raises: raisedLabels(limited, labels{retryable}, labels{overloaded})},
+		{Says: "is retried no more than twice after overload errors (B4)", Mode: always, Fails: overload, Attempts: 3,
+			Raises: raisesOverload},
+		{Says: "is not retried with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload, Attempts: 1,
+			Raises: raisesOverload},
+		{Says: "is not retried after an error with " + overloaded + " alone (R34)", Fails: overloadedOnly, Attempts: 1,
+			Raises: raisesOverloadedOnly},
+		{Says: "is not retried after an error with " + retryable + " alone (R34)", Fails: errorWithLabels(limited, retryable),
+			Attempts: 1,
+			Raises:   raisedLabels(limited, labels{retryable}, labels{overloaded})},
 		{Says: "is not retried after an error without labels (R34)", Fails: errorWithLabels(limited), Attempts: 1,
 			Raises: raisedLabels(limited, nil, both)},
 	}
 	off := func(by, option string) story {
-		return story{Says: "is not retried after an overload error if " + option + " is false (B3)", By: by, Fails: overload, Attempts: 1,
-			Raises: raisesOverload}
+		return story{Says: "is not retried after an overload error if " + option + " is false (B3)", By: by, Fails: overload,
+			Attempts: 1,
+			Raises:   raisesOverload}
 	}
 	other := func(by, option string) story {
-		return story{Says: "is retried once after an overload error even if " + option + " is false (B1)", By: by, Fails: overload, Attempts: 2}
+		return story{Says: "is retried once after an overload error even if " + option + " is false (B1)", By: by,
+			Fails: overload, Attempts: 2}
 	}
 	switch {
 	case generic(o):
@@ -96,9 +103,12 @@ func watching() *file {
 	more := iterating(overloadDatabase)
 	for _, s := range []story{
 		{Says: "is retried twice after overload errors (B1)", By: "client", Attempts: 3},
-		{Says: "is retried no more than twice after overload errors (B4)", By: "client", Mode: always, Attempts: 3, Raises: raisesOverload},
-		{Says: "is not retried after an overload error if retryReads is false (B3)", By: "noReads", Attempts: 1, Raises: raisesOverload},
-		{Says: "is not retried after an overload error with maxAdaptiveRetries 0 (B4)", By: "none", Attempts: 1, Raises: raisesOverload},
+		{Says: "is retried no more than twice after overload errors (B4)", By: "client", Mode: always, Attempts: 3,
+			Raises: raisesOverload},
+		{Says: "is not retried after an overload error if retryReads is false (B3)", By: "noReads", Attempts: 1,
+			Raises: raisesOverload},
+		{Says: "is not retried after an overload error with maxAdaptiveRetries 0 (B4)", By: "none", Attempts: 1,
+			Raises: raisesOverload},
 	} {
 		s.Before = opening(s.By)
 		s.Fails = overload
@@ -117,7 +127,8 @@ func opening(by string) []value {
 }
 
 func iterating(database string) operation {
-	open := startedEvent(doc("aggregate", collection, "pipeline", flow("[ { $changeStream: {} } ]")), "aggregate", database)
+	open := startedEvent(doc("aggregate", collection, "pipeline", flow("[ { $changeStream: {} } ]")),
+		"aggregate", database)
 	o := getMoreOf("find", database, nil)
 	o.Heading, o.Object, o.Name = "getMore of a change stream", "stream", "iterateUntilDocumentOrError"
 	o.Opens = []value{open, succeededEvent("aggregate")}
@@ -150,7 +161,8 @@ func killCursors() *file {
 
 // openCursor returns an operation that opens a find cursor, and closing the one that closes it.
 func openCursor(client string) value {
-	return doc("name", "createFindCursor", "object", "collection"+suffix(client), "arguments", twoBatches, "saveResultAsEntity", "cursor")
+	return doc("name", "createFindCursor", "object", "collection"+suffix(client), "arguments", twoBatches,
+		"saveResultAsEntity", "cursor")
 }
 
 func closing(database string) operation {
@@ -172,8 +184,9 @@ func overloadStandalone() *file {
 				f.add(o, s)
 			}
 		}
-		f.add(o, story{Says: fmt.Sprintf("is not retried after HostUnreachable with %s and %s (W32)", overloaded, writable), Attempts: 1,
-			Fails: errorWithLabels(hostUnreachable, overloaded, writable), Raises: raisedCode(hostUnreachable)})
+		f.add(o, story{Says: fmt.Sprintf("is not retried after HostUnreachable with %s and %s (W32)", overloaded, writable),
+			Attempts: 1,
+			Fails:    errorWithLabels(hostUnreachable, overloaded, writable), Raises: raisedCode(hostUnreachable)})
 	}
 	return f
 }
@@ -186,9 +199,11 @@ func retries() *file {
 	for n, by := range names {
 		f.Clients = append(f.Clients, observed(by, doc("maxAdaptiveRetries", n+1)))
 	}
-	for _, title := range []string{"collection.find", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
+	for _, title := range []string{"collection.find", "collection.insertOne", "collection.updateMany",
+		"database.runCommand with ping"} {
 		for n, by := range names {
-			f.add(named(title), story{Says: fmt.Sprintf("is retried at most %s with maxAdaptiveRetries %d (B4)", often[n], n+1), By: by,
+			f.add(named(title), story{Says: fmt.Sprintf("is retried at most %s with maxAdaptiveRetries %d (B4)", often[n], n+1),
+				By:   by,
 				Mode: always, Fails: overload, Raises: raisesOverload, Attempts: n + 2})
 		}
 		f.add(named(title), story{Says: "is retried three times with maxAdaptiveRetries 3 (B4)", By: "three",

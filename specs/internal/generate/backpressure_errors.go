@@ -18,9 +18,11 @@ func overloadSequences() *file {
 	lost := raises(hostUnreachable, nil, labels{overloaded})
 	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.findOneAndUpdate"},
 		failedInTurn("is retried twice after an overload error and HostUnreachable (B2)", nil, over, other),
-		failedInTurn("is retried no more than twice after an overload error and HostUnreachable (B2)", lost, over, other, other),
+		failedInTurn("is retried no more than twice after an overload error and HostUnreachable (B2)", lost, over,
+			other, other),
 		failedInTurn("is retried twice after HostUnreachable and an overload error (B2)", nil, other, over),
-		failedInTurn("is retried no more than twice after HostUnreachable and overload errors (B2)", raisesOverload, other, over, over),
+		failedInTurn("is retried no more than twice after HostUnreachable and overload errors (B2)", raisesOverload, other,
+			over, over),
 		failedInTurn("is retried no more than twice after different errors with an overload error between them (B2)",
 			raises(notFound, nil, labels{overloaded}), other, over, second),
 		story{Says: "is not retried again after two HostUnreachable errors, even if an overload error would follow (R35)",
@@ -42,7 +44,8 @@ func overloadSequences() *file {
 		failedInTurn("is not retried after an overload error and a network error (R34)",
 			withLabels(raisedNetwork, nil, labels{overloaded}), over, closes))
 	// Which error is raised. runCommand is treated as a write.
-	first, later := errorWithLabels(hostUnreachable, overloaded, retryable), errorWithLabels(notFound, overloaded, retryable)
+	first, later := errorWithLabels(hostUnreachable, overloaded, retryable), errorWithLabels(notFound,
+		overloaded, retryable)
 	quiet, quietLater := errorWithLabels(hostUnreachable, overloaded, retryable, noWrites),
 		errorWithLabels(notFound, overloaded, retryable, noWrites)
 	tell(f, []string{"collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
@@ -68,7 +71,8 @@ func commitSequences() *file {
 	f.Clients = []client{watched("client", nil)}
 	f.Sessions = true
 	insert, commit := named("collection.insertOne"), endingWith("commitTransaction", nil)
-	over, other, either := overload, errorWithLabels(hostUnreachable, writable), errorWithLabels(hostUnreachable, overloaded, writable)
+	over, other, either := overload, errorWithLabels(hostUnreachable, writable), errorWithLabels(hostUnreachable,
+		overloaded, writable)
 	own := flow("{ writeConcern: { w: 1 } }")
 	for _, r := range []struct {
 		says          string
@@ -78,12 +82,15 @@ func commitSequences() *file {
 		{"keeps its write concern after two overload errors (B1)", []value{over, over}, 3, 0},
 		{"uses w: majority after an overload error and HostUnreachable (B1)", []value{over, other}, 2, 1},
 		{"keeps using w: majority after HostUnreachable and an overload error (B1)", []value{other, over}, 1, 2},
-		{"uses w: majority after an error with " + overloaded + " that is not a retryable overload error (W10)", []value{either}, 1, 1},
+		{"uses w: majority after an error with " + overloaded + " that is not a retryable overload error (W10)",
+			[]value{either}, 1, 1},
 		{"uses w: majority after a lost reply (W10)", []value{lostReply}, 1, 1},
 	} {
 		f.add(commit, story{Says: r.says, Each: r.fails,
-			Before: []value{doc("name", "startTransaction", "object", "session", "arguments", own), insert.call("client", inSession("client"), nil)},
-			Seen:   insert.attempts(1, 0, begins), Then: slices.Concat(commit.attempts(r.own, min(r.own, r.own+r.majority-1), own),
+			Before: []value{doc("name", "startTransaction", "object", "session", "arguments", own),
+				insert.call("client", inSession("client"), nil)},
+			Seen: insert.attempts(1, 0, begins), Then: slices.Concat(commit.attempts(r.own,
+				min(r.own, r.own+r.majority-1), own),
 				commit.attempts(r.majority, r.majority-1, majority))})
 	}
 	return f
@@ -95,11 +102,13 @@ func mixed() *file {
 		"After an overload error, the limit of two retries applies to all attempts, including earlier ones, whatever their",
 		"errors. The data is written once.")
 	f.Clients = []client{observed("client", nil), observed("one", doc("maxAdaptiveRetries", 1)),
-		observed("timed", doc("timeoutMS", 20000)), observed("none", doc("maxAdaptiveRetries", 0)), observed("patient", patient)}
+		observed("timed", doc("timeoutMS", 20000)), observed("none",
+			doc("maxAdaptiveRetries", 0)), observed("patient", patient)}
 	network := withLabels(raisedNetwork, labels{writable}, labels{overloaded})
 	lost := setFailPoint(transactionalWrite, times(1), nil)
 	breaks := setFailPoint(transactionalWrite, always, beforeCommit)
-	for _, title := range []string{"collection.insertOne", "collection.insertMany ordered", "collection.updateOne", "collection.deleteOne",
+	for _, title := range []string{"collection.insertOne", "collection.insertMany ordered", "collection.updateOne",
+		"collection.deleteOne",
 		"collection.findOneAndUpdate", "collection.bulkWrite ordered"} {
 		o := named(title)
 		once := failPoint(times(1), overload, o.Command)
@@ -108,20 +117,26 @@ func mixed() *file {
 		broken := story{Points: []value{once, breaks}, Raises: network}
 		shed := story{Points: []value{lost, later}, Raises: raisesOverload, Applied: true}
 		f.add(o,
-			story{Says: "is retried twice after an overload error and a lost reply (B2)", Points: []value{once, lost}, Attempts: 3},
+			story{Says: "is retried twice after an overload error and a lost reply (B2)", Points: []value{once, lost},
+				Attempts: 3},
 			broken.variant("is retried twice after an overload error and network errors (B2)", "client", 3),
 			broken.variant("is retried twice after an overload error and network errors within timeoutMS (B2)", "timed", 3),
 			shed.variant("is retried twice after a lost reply and overload errors (B2)", "client", 3),
 			shed.variant("is retried twice after a lost reply and overload errors within timeoutMS (B2)", "timed", 3),
-			story{Says: "raises the network error after overload errors with " + noWrites + " (R21)", Points: []value{lost, quiet},
+			story{Says: "raises the network error after overload errors with " + noWrites + " (R21)",
+				Points:   []value{lost, quiet},
 				Attempts: 3, Raises: network, Applied: true},
-			broken.variant("is retried once after an overload error and network errors with maxAdaptiveRetries 1 (B2)", "one", 2),
-			shed.variant("is not retried again after a lost reply and an overload error with maxAdaptiveRetries 1 (B2)", "one", 2),
-			shed.variant("is not retried again after a lost reply and an overload error with maxAdaptiveRetries 0 (B2)", "none", 2),
+			broken.variant("is retried once after an overload error and network errors with maxAdaptiveRetries 1 (B2)", "one",
+				2),
+			shed.variant("is not retried again after a lost reply and an overload error with maxAdaptiveRetries 1 (B2)", "one",
+				2),
+			shed.variant("is not retried again after a lost reply and an overload error with maxAdaptiveRetries 0 (B2)",
+				"none", 2),
 			story{Says: "is retried once after nothing but network errors with maxAdaptiveRetries 0 (R35)", By: "none",
 				Points: []value{breaks}, Attempts: 2, Raises: network})
 	}
-	for _, title := range []string{"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete"} {
+	for _, title := range []string{"collection.findOneAndUpdate", "collection.findOneAndReplace",
+		"collection.findOneAndDelete"} {
 		o := named(title) // an error in the storage engine is a command error
 		f.add(o, story{Says: "backs off only after the overload error (B6)", By: "patient", Attempts: 12,
 			Points: []value{failPoint(times(1), overload, o.Command),

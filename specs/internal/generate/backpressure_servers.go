@@ -10,14 +10,16 @@ func retargeting() *file {
 		"The primary rejects every attempt with an overload error. With enableOverloadRetargeting, the retry of a read that",
 		"prefers the primary goes to a secondary, which the replica set must have; without it, and for writes, all attempts",
 		"go to the primary.")
-	f.Clients = []client{observed("client", merge(doc("enableOverloadRetargeting", true), preferred)), observed("default", preferred),
+	f.Clients = []client{observed("client", merge(doc("enableOverloadRetargeting", true), preferred)),
+		observed("default", preferred),
 		observed("off", merge(doc("enableOverloadRetargeting", false), preferred))}
 	told := func(says, by string, data value, attempts int, raises value) story {
 		return story{Says: says + " (R41)", Raises: raises}.betweenMembers(by, overloadDatabase, data, attempts)
 	}
 	find := named("collection.find")
 	find.Result = nil // the secondary may not have the documents yet
-	for _, name := range []string{"find", "findOne", "aggregate", "count", "countDocuments", "estimatedDocumentCount", "distinct"} {
+	for _, name := range []string{"find", "findOne", "aggregate", "count", "countDocuments", "estimatedDocumentCount",
+		"distinct"} {
 		o := named("collection." + name)
 		o.Result = nil
 		f.add(o, told("is retried on a secondary with enableOverloadRetargeting", "client", overload, 2, nil),
@@ -93,18 +95,22 @@ func sameMongos() *file {
 	f.add(more, story{Says: "is retried on the mongos of the cursor (B1)", Before: []value{known}, Fails: overload,
 		After: slices.Repeat([]value{failPoint(times(1), overload, "getMore"), more.call("client", nil, nil)}, 7)})
 
-	insert, update, commit := named("collection.insertOne"), named("collection.updateOne"), endingWith("commitTransaction", noConcern)
+	insert, update, commit := named("collection.insertOne"), named("collection.updateOne"), endingWith("commitTransaction",
+		noConcern)
 	pinned := runnerOperation("assertSessionPinned", "session", "session")
 	overloads := func(command string) []value {
 		return []value{targetedFailPoint(command, times(2), overload)}
 	}
 	before := slices.Concat([]value{known}, begin(insert, "client"))
-	f.add(update, story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("update"),
-		With:  inSession("client"),
-		After: []value{pinned, onSession("commitTransaction", "client")}, Seen: insert.attempts(1, 0, begins), Attempts: 3, Carries: continues,
+	f.add(update, story{Says: "is retried on the mongos of its transaction (B1)", Before: before,
+		Points: overloads("update"),
+		With:   inSession("client"),
+		After:  []value{pinned, onSession("commitTransaction", "client")}, Seen: insert.attempts(1, 0,
+			begins), Attempts: 3, Carries: continues,
 		Then: commit.attempts(1, 0, nil), Outcome: bothWritten})
-	f.add(commit, story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("commitTransaction"),
-		After: []value{pinned}, Seen: insert.attempts(1, 0, begins), Attempts: 3})
+	f.add(commit, story{Says: "is retried on the mongos of its transaction (B1)", Before: before,
+		Points: overloads("commitTransaction"),
+		After:  []value{pinned}, Seen: insert.attempts(1, 0, begins), Attempts: 3})
 	return f
 }
 
@@ -116,13 +122,16 @@ func overloadTimeouts() *file {
 		"With timeoutMS the limit of retries is the same, and a backoff that would outlast timeoutMS is not started.",
 		"Backoffs are random: in all but one of 10^11 runs, one of sixteen is longer than a second.")
 	f.Clients = []client{observed("client", doc("timeoutMS", 20000)), observed("endless", doc("timeoutMS", 0)),
-		observed("none", doc("timeoutMS", 20000, "maxAdaptiveRetries", 0)), observed("long", doc("maxAdaptiveRetries", 16, "timeoutMS", 3000))}
+		observed("none", doc("timeoutMS", 20000, "maxAdaptiveRetries", 0)), observed("long",
+			doc("maxAdaptiveRetries", 16, "timeoutMS", 3000))}
 	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany",
 		"database.runCommand with ping"},
 		story{Says: "is retried twice within timeoutMS (B1)", Fails: overload, Attempts: 3},
-		story{Says: "is retried no more than twice within timeoutMS (B4)", Mode: always, Fails: overload, Attempts: 3, Raises: raisesOverload},
-		story{Says: "is retried no more than twice with timeoutMS 0 (B4)", By: "endless", Mode: always, Fails: overload, Attempts: 3,
+		story{Says: "is retried no more than twice within timeoutMS (B4)", Mode: always, Fails: overload, Attempts: 3,
 			Raises: raisesOverload},
+		story{Says: "is retried no more than twice with timeoutMS 0 (B4)", By: "endless", Mode: always, Fails: overload,
+			Attempts: 3,
+			Raises:   raisesOverload},
 		story{Says: "is not retried within timeoutMS with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload,
 			Attempts: 1, Raises: raisesOverload},
 		story{Says: "backs off until a backoff would outlast timeoutMS (B5)", By: "long", Mode: times(16), Fails: overload,
@@ -152,7 +161,8 @@ func baseBackoff() *file {
 func connections() *file {
 	f := newFile("connections", "connections of the attempts", servers("4.4", monitored),
 		"Each attempt checks out a connection and checks it in again; a backoff does not keep a connection.")
-	f.Clients = []client{{ID: "client", Observe: []string{"connectionCheckedOutEvent", "connectionCheckedInEvent", "poolClearedEvent"}}}
+	f.Clients = []client{{ID: "client",
+		Observe: []string{"connectionCheckedOutEvent", "connectionCheckedInEvent", "poolClearedEvent"}}}
 	tell(f, []string{"collection.find", "collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
 		story{Says: "checks in its connection before each backoff (B6)", Mode: times(2), Fails: overload,
 			Pool: slices.Repeat([]value{doc("connectionCheckedOutEvent", doc()), doc("connectionCheckedInEvent", doc())}, 3)})
@@ -161,7 +171,8 @@ func connections() *file {
 
 // establishing closes new connections during hello, which drivers treat as overload (Connection Monitoring and
 // Pooling, "Connection Pool"). It returns a function for stories in which the first attempts fail.
-func establishing(app, database string) (f *file, fails func(by, says string, mode value, failing int, raises value) story) {
+func establishing(app, database string) (f *file, fails func(by, says string, mode value, failing int,
+	raises value) story) {
 	idle := func(id string, options value) client { return idling(id, app, options, "poolClearedEvent") }
 	f = newFile("establishment", "connections that cannot be established", servers("4.4.7", 0),
 		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is",
@@ -170,12 +181,14 @@ func establishing(app, database string) (f *file, fails func(by, says string, mo
 	f.Clients = []client{idle("client", nil), idle("none", doc("maxAdaptiveRetries", 0)),
 		idle("off", doc("retryReads", false, "retryWrites", false))}
 	return f, func(by, says string, mode value, failing int, raises value) story {
-		return story{Says: says, By: by, Raises: raises}.withoutConnection(failHello(app+by, mode), database).withCheckOuts(failing)
+		return story{Says: says, By: by, Raises: raises}.withoutConnection(failHello(app+by, mode),
+			database).withCheckOuts(failing)
 	}
 }
 
 // established are the operations of establishing.
-var established = []string{"collection.find", "collection.updateMany", "collection.deleteMany", "collection.createIndex",
+var established = []string{"collection.find", "collection.updateMany", "collection.deleteMany",
+	"collection.createIndex",
 	"database.runCommand with find"}
 
 // refused is the error of a connection that cannot be established.
@@ -186,7 +199,8 @@ func establishment() *file {
 	tell(f, established,
 		fails("client", "is retried twice after network errors in hello (B1)", times(2), 2, nil),
 		fails("client", "is retried no more than twice after network errors in hello (B4)", always, 3, refused),
-		fails("off", "is not retried after a network error in hello if retryReads and retryWrites are false (B3)", times(1), 1, refused))
+		fails("off", "is not retried after a network error in hello if retryReads and retryWrites are false (B3)", times(1),
+			1, refused))
 	f.add(named("collection.updateMany"),
 		fails("none", "is not retried after a network error in hello with maxAdaptiveRetries 0 (B4)", times(1), 1, refused))
 	return f
@@ -199,7 +213,8 @@ func authentication() *file {
 	f.Clients = []client{observed("client", doc("maxIdleTimeMS", 10))}
 	f.Require = authenticated("4.4", monitored)
 	tell(f, []string{"collection.updateMany", "collection.createIndex", "database.runCommand with find"},
-		story{Says: "is not retried after a network error in saslContinue (R34)", Raises: withLabels(raisedNetwork, nil, both)}.
+		story{Says: "is not retried after a network error in saslContinue (R34)",
+			Raises: withLabels(raisedNetwork, nil, both)}.
 			withoutConnection(failPoint(times(1), closes, "saslContinue"), overloadDatabase))
 	return f
 }

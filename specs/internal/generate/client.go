@@ -31,7 +31,8 @@ func (c client) value() value {
 
 // observed returns a client that observes commands and other events.
 func observed(id string, options value, events ...string) client {
-	return client{ID: id, Options: options, Observe: append(events, "commandStartedEvent", "commandSucceededEvent", "commandFailedEvent")}
+	return client{ID: id, Options: options,
+		Observe: append(events, "commandStartedEvent", "commandSucceededEvent", "commandFailedEvent")}
 }
 
 // watched returns a client that observes commands including abortTransaction.

@@ -76,11 +76,13 @@ func readsOf2024() specification {
 	overloads.Empty = []string{written}
 	overloads.Entities = objectEntities(database2024, "setup", "database")
 	for _, o := range operations(database2024) {
-		overloads.add(o, notRetried("an overload error (R34)", overload, raisesOverload).requiring(beyond(o)).differsToday("it is retried"))
+		overloads.add(o, notRetried("an overload error (R34)", overload,
+			raisesOverload).requiring(beyond(o)).differsToday("it is retried"))
 	}
 	shed, raises := errorWithLabels(hostUnreachable, overloaded, retryable), raisedCode(hostUnreachable)
 	for _, o := range list {
-		overloads.add(o, failedTwice("HostUnreachable with the labels of an overload error (R35)", shed, raises).requiring(beyond(o)).
+		overloads.add(o, failedTwice("HostUnreachable with the labels of an overload error (R35)", shed,
+			raises).requiring(beyond(o)).
 			differsToday("it is retried twice"))
 	}
 	for _, o := range writeOperations(database2024) {
@@ -91,7 +93,8 @@ func readsOf2024() specification {
 	overloads.add(getMoreOf("find", database2024, twoBatches),
 		notRetried("an overload error (R34)", overload, raisesOverload).differsToday("it is retried"))
 
-	inside := newFile("transactions", "overload errors in a transaction", labelling, "Only the end of a transaction is retried.")
+	inside := newFile("transactions", "overload errors in a transaction", labelling,
+		"Only the end of a transaction is retried.")
 	inside.Sessions = true
 	for _, title := range []string{"collection.find", "collection.insertOne"} {
 		o := titled(operations(database2024), title)
@@ -109,12 +112,14 @@ func readsOf2024() specification {
 			Says:  "is retried until an attempt succeeds within timeoutMS, even if all errors have the labels of an overload error (R36)",
 			Fails: shed, Attempts: 4, Require: anywhere, Today: "it is retried at most twice"})
 	}
-	return specification{Name: "retryable-reads-2024", Policy: "retryable-reads@2024", Files: []*file{codes, overloads, inside, timed}}
+	return specification{Name: "retryable-reads-2024", Policy: "retryable-reads@2024",
+		Files: []*file{codes, overloads, inside, timed}}
 }
 
 // writes2018 are the differences of writes under the policy of 2018: servers add no label, and timeoutMS does not exist
 // yet.
-var writes2018 = policy{Database: database2018, Noun: "write", Option: "retryWrites", On: doc("retryWrites", true), Whole: true,
+var writes2018 = policy{Database: database2018, Noun: "write", Option: "retryWrites", On: doc("retryWrites", true),
+	Whole:   true,
 	Network: "W11", Codes: "W12", Once: "W34", Off: "W30"}
 
 // writesOf2018 returns the suites of the policy retryable-writes@2018-03-14: codes and messages make an error
@@ -129,7 +134,8 @@ func writesOf2018() specification {
 			o.Carries = unnumbered
 			stories = []story{
 				notRetried("a network error (W33)", closes, raisedNetwork).differsToday("bulkWrite is a supported write"),
-				notRetried("HostUnreachable (W33)", errorCode(hostUnreachable), raisedCode(hostUnreachable)).requiring(servers("4.4", sets)).
+				notRetried("HostUnreachable (W33)", errorCode(hostUnreachable),
+					raisedCode(hostUnreachable)).requiring(servers("4.4", sets)).
 					differsToday("bulkWrite is a supported write"),
 			}
 		}
@@ -155,29 +161,35 @@ func storiesOf2018() []story {
 	concern := func(message string) value { return writeConcernError(interrupted, message) }
 	list := []story{
 		{Says: "succeeds on the first attempt (R6)", Attempts: 1},
-		{Says: "carries no transaction number by default (R6)", By: "default", Attempts: 1, Carries: unnumbered, Today: byDefault},
-		{Says: "is not retried by default after a network error (W30)", By: "default", Fails: closes, Attempts: 1, Carries: unnumbered,
-			Raises: raisesNetworkPlain, Today: byDefault},
+		{Says: "carries no transaction number by default (R6)", By: "default", Attempts: 1, Carries: unnumbered,
+			Today: byDefault},
+		{Says: "is not retried by default after a network error (W30)", By: "default", Fails: closes, Attempts: 1,
+			Carries: unnumbered,
+			Raises:  raisesNetworkPlain, Today: byDefault},
 		notRetried("a network error if retryWrites is false (W30)", closes, raisesNetworkPlain).byClient("noRetry"),
 		retried("a network error (W11)", closes),
-		failedTwice("network error, which has no label (W34)", closes, raisesNetworkPlain).differsToday("it has the label " + writable),
+		failedTwice("network error, which has no label (W34)", closes,
+			raisesNetworkPlain).differsToday("it has the label " + writable),
 		{Says: "is not retried again after a second network error within timeoutMS (W34)", By: "timed", Fails: closes,
 			Attempts: 2, Raises: raisesNetworkPlain, Today: "it is retried until an attempt succeeds"},
 		{Says: "is written once if the reply is lost (W11)", Require: onlySets,
 			Points: []value{setFailPoint(transactionalWrite, times(1), nil)}, Attempts: 2},
 		{Says: "raises the error of the retry regardless of its labels (R20)", Require: servers("4.4", sets),
-			Points: []value{setFailPoint(transactionalWrite, times(1), nil)}, Mode: skip(1), Fails: errorWithLabels(primarySteppedDown, noWrites),
+			Points: []value{setFailPoint(transactionalWrite, times(1),
+				nil)}, Mode: skip(1), Fails: errorWithLabels(primarySteppedDown, noWrites),
 			Attempts: 2, Raises: raisedCode(primarySteppedDown), Applied: true, Today: "the label " + noWrites + " hides it"},
 
 		notRetried("Interrupted (R34)", errorCode(interrupted), raisedCode(interrupted)),
 		notRetried("Interrupted with the label "+writable+" (R34)", writes.fails(interrupted),
 			raisedCode(interrupted)).requiring(labelling).differsToday(labels),
-		notRetried("ExceededTimeLimit with the label "+writable+" (R34)", writes.fails(exceededTimeLimit), raisedCode(exceededTimeLimit)).
+		notRetried("ExceededTimeLimit with the label "+writable+" (R34)", writes.fails(exceededTimeLimit),
+			raisedCode(exceededTimeLimit)).
 			requiring(labelling).differsToday(labels),
 		notRetried("ExceededTimeLimit from a server before 4.4 (R34)", errorCode(exceededTimeLimit),
 			raisedCode(exceededTimeLimit)).requiring(before44).
 			differsToday("the code is listed"),
-		notRetried("an overload error (R34)", overload, raisesOverload).requiring(labelling).differsToday("it is retried twice"),
+		notRetried("an overload error (R34)", overload,
+			raisesOverload).requiring(labelling).differsToday("it is retried twice"),
 
 		retried("the write concern error ShutdownInProgress without a label (W12)",
 			concernWithLabels()).asWriteConcernError().requiring(labelling).differsToday(labels),
@@ -186,11 +198,13 @@ func storiesOf2018() []story {
 				writeConcernFailed.Name)).asWriteConcernError().differsToday("the code is not listed"),
 		retried("a write concern error that says \"not master\" (W13)",
 			concern("not master")).asWriteConcernError().differsToday("messages do not matter"),
-		retried("a write concern error that says \"node is recovering\" (W13)", concern("node is recovering")).asWriteConcernError().
+		retried("a write concern error that says \"node is recovering\" (W13)",
+			concern("node is recovering")).asWriteConcernError().
 			differsToday("messages do not matter"),
 	}
 	for _, c := range codesOf2018 {
-		list = append(list, retried(c.Name+" without a label (W12)", errorWithLabels(c)).requiring(labelling).differsToday(labels))
+		list = append(list, retried(c.Name+" without a label (W12)",
+			errorWithLabels(c)).requiring(labelling).differsToday(labels))
 		old := retried(c.Name+" from a server before 4.4 (W12)", errorCode(c)).requiring(before44)
 		if c == writeConcernFailed {
 			old.Today = "the code is not listed"
@@ -202,8 +216,10 @@ func storiesOf2018() []story {
 
 // codesOf2018 are the codes of "Retryable Error".
 var codesOf2018 = []code{
-	hostUnreachable, hostNotFound, writeConcernFailed, networkTimeout, shutdownInProgress, primarySteppedDown, socketException,
-	notWritablePrimary, interruptedAtShutdown, interruptedDueToReplStateChange, notPrimaryNoSecondaryOk, notPrimaryOrSecondary,
+	hostUnreachable, hostNotFound, writeConcernFailed, networkTimeout, shutdownInProgress, primarySteppedDown,
+	socketException,
+	notWritablePrimary, interruptedAtShutdown, interruptedDueToReplStateChange, notPrimaryNoSecondaryOk,
+	notPrimaryOrSecondary,
 }
 
 func readsOf2018() *file {
@@ -231,7 +247,8 @@ func endsOf2018() *file {
 	commit := ending("commitTransaction", nil)
 	s := notRetried("a network error (W33)", closes, raisedNetwork).differsToday("it is retried")
 	s.Before = begin(insert, "client")
-	s.Seen, s.Then, s.After = insert.attempts(1, 0, begins), commit.attempts(1, 0, nil), []value{onSession("commitTransaction", "client")}
+	s.Seen, s.Then, s.After = insert.attempts(1, 0, begins), commit.attempts(1, 0,
+		nil), []value{onSession("commitTransaction", "client")}
 	s.Applied = true
 	f.add(commit, s)
 	return f
@@ -248,8 +265,10 @@ func handshakesOf2018() *file {
 			data value
 		}{{"a network error", closes},
 			{"ShutdownInProgress with the label " + writable, writes.fails(shutdownInProgress)}} {
-			s := story{Says: "is not retried after " + e.says + " in saslContinue (R34)", Raises: anyError, Today: "it is retried"}
-			f.add(titled(writeOperations(database2018), title), s.withoutConnection(failPoint(times(1), e.data, "saslContinue"), database2018))
+			s := story{Says: "is not retried after " + e.says + " in saslContinue (R34)", Raises: anyError,
+				Today: "it is retried"}
+			f.add(titled(writeOperations(database2018), title),
+				s.withoutConnection(failPoint(times(1), e.data, "saslContinue"), database2018))
 		}
 	}
 	return f
@@ -263,17 +282,21 @@ func overloadOf2025() specification {
 	f := newFile("overload", "overload errors", anywhere,
 		"Every command is retried after overload errors, regardless of retryReads and retryWrites.")
 	f.Clients = []client{observed("client", nil), observed("noRetry", off)}
-	f.Objects, f.Bucket, f.Empty, f.Entities = everything, true, []string{written}, objectEntities(database2025, "setup", "collection")
+	f.Objects, f.Bucket, f.Empty, f.Entities = everything, true, []string{written}, objectEntities(database2025, "setup",
+		"collection")
 	for _, o := range list {
 		f.add(o,
-			story{Says: "is retried after an overload error even if retryReads and retryWrites are false (B1)", By: "noRetry", Fails: overload,
+			story{Says: "is retried after an overload error even if retryReads and retryWrites are false (B1)", By: "noRetry",
+				Fails:    overload,
 				Attempts: 2, Require: beyond(o), Today: "the option for the command forbids it"},
 			notRetried("an error with "+overloaded+" alone (R34)", overloadedOnly, raisesOverloadedOnly).requiring(beyond(o)))
 	}
 
 	for _, o := range []operation{getMoreOf("find", database2025, twoBatches),
-		getMoreOf("aggregate", database2025, flow("{ pipeline: [ { $sort: { _id: 1 } } ], batchSize: 2 }")), iterating(database2025)} {
-		even := story{Says: "is retried after an overload error even if retryReads and retryWrites are false (B1)", By: "noRetry",
+		getMoreOf("aggregate", database2025,
+			flow("{ pipeline: [ { $sort: { _id: 1 } } ], batchSize: 2 }")), iterating(database2025)} {
+		even := story{Says: "is retried after an overload error even if retryReads and retryWrites are false (B1)",
+			By:       "noRetry",
 			Fails:    overload,
 			Attempts: 2, Today: "the option for the command forbids it"}
 		if o.Object == "stream" {
@@ -286,15 +309,20 @@ func overloadOf2025() specification {
 		"A command is retried up to five times after overload errors, regardless of the options.")
 	limit.Clients = []client{observed("client", nil), observed("none", doc("maxAdaptiveRetries", 0)),
 		observed("timed", doc("timeoutMS", 20000))}
-	for _, title := range []string{"collection.find", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
+	for _, title := range []string{"collection.find", "collection.insertOne", "collection.updateMany",
+		"database.runCommand with ping"} {
 		limit.add(titled(list, title),
-			story{Says: "is retried five times after overload errors (B1)", Fails: overload, Attempts: 6, Today: "it is retried at most twice"},
-			story{Says: "is retried no more than five times after overload errors (B4)", Mode: always, Fails: overload, Attempts: 6,
-				Raises: raisesOverload, Today: "it is retried at most twice"},
-			story{Says: "is retried even with maxAdaptiveRetries 0, which does not exist yet (B1)", By: "none", Fails: overload, Attempts: 2,
-				Today: "it is not retried"},
-			story{Says: "is retried no more than five times within timeoutMS (B4)", By: "timed", Mode: always, Fails: overload, Attempts: 6,
-				Raises: raisesOverload, Today: "it is retried at most twice"})
+			story{Says: "is retried five times after overload errors (B1)", Fails: overload, Attempts: 6,
+				Today: "it is retried at most twice"},
+			story{Says: "is retried no more than five times after overload errors (B4)", Mode: always, Fails: overload,
+				Attempts: 6,
+				Raises:   raisesOverload, Today: "it is retried at most twice"},
+			story{Says: "is retried even with maxAdaptiveRetries 0, which does not exist yet (B1)", By: "none", Fails: overload,
+				Attempts: 2,
+				Today:    "it is not retried"},
+			story{Says: "is retried no more than five times within timeoutMS (B4)", By: "timed", Mode: always, Fails: overload,
+				Attempts: 6,
+				Raises:   raisesOverload, Today: "it is retried at most twice"})
 	}
 
 	ends := observed("ends", nil)
@@ -330,8 +358,9 @@ func overloadOf2025() specification {
 				Today: "it stays on the primary"}.betweenMembers("client", database2025, e.data, 2))
 		}
 	}
-	return specification{Name: "client-backpressure-2025-12", Policy: "client-backpressure@2025-12", Files: []*file{f, limit, elsewhere,
-		bucketOf2025(titled(list, "collection.find")), establishmentOf2025(list)}}
+	return specification{Name: "client-backpressure-2025-12", Policy: "client-backpressure@2025-12",
+		Files: []*file{f, limit, elsewhere,
+			bucketOf2025(titled(list, "collection.find")), establishmentOf2025(list)}}
 }
 
 func establishmentOf2025(list []operation) *file {
@@ -340,8 +369,10 @@ func establishmentOf2025(list []operation) *file {
 	for _, title := range established {
 		f.add(titled(list, title),
 			fails("client", "is retried five times after network errors in hello (B1)", times(5), 5, nil).differsToday(most),
-			fails("client", "is retried no more than five times after network errors in hello (B4)", always, 6, refused).differsToday(most),
-			fails("off", "is retried after a network error in hello even if retryReads and retryWrites are false (B1)", times(1), 1, nil).
+			fails("client", "is retried no more than five times after network errors in hello (B4)", always, 6,
+				refused).differsToday(most),
+			fails("off", "is retried after a network error in hello even if retryReads and retryWrites are false (B1)",
+				times(1), 1, nil).
 				differsToday("the option for the command forbids it"))
 	}
 	f.add(titled(list, "collection.updateMany"),
@@ -372,11 +403,13 @@ func bucketOf2025(find operation) *file {
 	}
 	fails, works := failPoint(always, overload, "find"), setFailPoint("failCommand", never, nil)
 	raises, succeeds := find.call("client", nil, raisesOverload), find.call("client", nil, nil)
-	f.add(find, story{Says: "is not retried without a token (B13)", Before: slices.Concat([]value{fails}, run, wait, count(1200)),
+	f.add(find, story{Says: "is not retried without a token (B13)",
+		Before: slices.Concat([]value{fails}, run, wait, count(1200)),
 		Raises: raisesOverload, After: count(1201), Today: "the bucket does not exist"})
 	f.add(find, story{Says: "can be retried once after ten reads that succeed (B10)",
 		Before: slices.Concat([]value{fails}, run, wait, []value{works},
 			slices.Repeat([]value{succeeds}, 10), []value{fails}),
-		Raises: raisesOverload, After: slices.Concat(count(1212), []value{raises}, count(1213)), Today: "the bucket does not exist"})
+		Raises: raisesOverload, After: slices.Concat(count(1212), []value{raises},
+			count(1213)), Today: "the bucket does not exist"})
 	return f
 }

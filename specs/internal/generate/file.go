@@ -121,7 +121,8 @@ const header = `# SPDX-License-Identifier: Apache-2.0
 func (f *file) text(s specification, version string) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(header)
-	for _, line := range append(slices.Clone(f.About), cmp.Or(s.Numbers, "R numbers are rules of the retry core; `utr explain` prints them.")) {
+	for _, line := range append(slices.Clone(f.About),
+		cmp.Or(s.Numbers, "R numbers are rules of the retry core; `utr explain` prints them.")) {
 		fmt.Fprintf(&b, "# %s\n", line)
 	}
 	text, err := printed(f.value(s, version))

@@ -19,8 +19,8 @@ import (
 )
 
 // Each committed suite is up to date, has tests with distinct names that end with an existing rule, and is counted
-// in docs/suite/suites.md. A sample is parsed: they have no warnings and the lowest possible schemaVersion. The folders may
-// also contain files that are not generated.
+// in docs/suite/suites.md. A sample is parsed: they have no warnings and the lowest possible schemaVersion. The folders
+// may also contain files that are not generated.
 func TestSuites(t *testing.T) {
 	rules := map[string]bool{}
 	for _, r := range slices.Concat(retry.Rules(), retry.TransactionRules()) {
@@ -67,7 +67,8 @@ func TestSuites(t *testing.T) {
 					continue
 				}
 				for i, x := range suite.Tests {
-					if slices.Contains(suite.Traits(i).Operations, "client.clientBulkWrite") && !requires(suite.Requirements, 8) && !requires(x.Requirements, 8) {
+					if slices.Contains(suite.Traits(i).Operations, "client.clientBulkWrite") && !requires(suite.Requirements, 8) &&
+						!requires(x.Requirements, 8) {
 						t.Errorf("%s: %q also runs on servers without bulkWrite", name, x.Description)
 					}
 				}

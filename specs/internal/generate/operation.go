@@ -205,7 +205,8 @@ func failedEvent(name string) value {
 
 // getMoreOf returns the getMore of a find or an aggregate on the collection.
 func getMoreOf(name, database string, arguments value) operation {
-	return operation{Heading: "getMore of collection." + name, Object: "collection", Name: name, Arguments: arguments, Command: "getMore",
+	return operation{Heading: "getMore of collection." + name, Object: "collection", Name: name, Arguments: arguments,
+		Command:  "getMore",
 		Database: database, Started: doc("getMore", flow("{ $$type: [ int, long ] }"), "collection", collection),
 		Opens: cursorEvents(name, database), Reads: true}
 }

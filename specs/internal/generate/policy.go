@@ -95,21 +95,23 @@ func (p policy) handshakeAuth(require ...requirement) (f *file, stories []story,
 	f = newFile("handshake-authentication", "handshakes that fail in authentication", requirement{},
 		"The connection in the pool is too old for the "+p.Noun+", and saslContinue fails on the new connection. No command",
 		"is sent on it: command events show one attempt.")
-	f.Clients = []client{observed("client", doc("maxIdleTimeMS", 10)), observed("noRetry", merge(p.off(), doc("maxIdleTimeMS", 10)))}
+	f.Clients = []client{observed("client", doc("maxIdleTimeMS", 10)),
+		observed("noRetry", merge(p.off(), doc("maxIdleTimeMS", 10)))}
 	f.Require = require
 	fails := func(by, says string, mode, data, raises value) story {
 		return story{Says: says, By: by, Raises: raises}.withoutConnection(failPoint(mode, data, "saslContinue"), p.Database)
 	}
 	once := times(1)
 	return f, []story{
-		fails("client", "is retried after a network error in saslContinue ("+p.Handshake+")", once, closes, nil),
-		fails("client", "is retried after "+p.labelled(shutdownInProgress)+" in saslContinue ("+p.Handshake+")", once,
-			p.fails(shutdownInProgress), nil),
-		fails("client", "is not retried after AuthenticationFailed in saslContinue (R34)", once,
-			errorCode(authenticationFailed), p.raisesOff(anyError)),
-		fails("noRetry", "is not retried after a network error in saslContinue if "+p.Option+" is false ("+p.Off+")", once,
-			closes, p.raisesOff(anyError)),
-	}, fails("client", "is not retried again after a second network error in saslContinue (R35)", times(2), closes, anyError)
+			fails("client", "is retried after a network error in saslContinue ("+p.Handshake+")", once, closes, nil),
+			fails("client", "is retried after "+p.labelled(shutdownInProgress)+" in saslContinue ("+p.Handshake+")", once,
+				p.fails(shutdownInProgress), nil),
+			fails("client", "is not retried after AuthenticationFailed in saslContinue (R34)", once,
+				errorCode(authenticationFailed), p.raisesOff(anyError)),
+			fails("noRetry", "is not retried after a network error in saslContinue if "+p.Option+" is false ("+p.Off+")", once,
+				closes, p.raisesOff(anyError)),
+		}, fails("client", "is not retried again after a second network error in saslContinue (R35)", times(2),
+			closes, anyError)
 }
 
 // pooled is an operation of PoolCleared, which is performed twice. Wrote is for both.
@@ -121,7 +123,8 @@ type pooled struct {
 // poolCleared has two operations that share a connection. The first fails, with the error in raises if the
 // option is off, and clears the pool while the second waits.
 func (p policy) poolCleared(require requirement, raises value, rows ...pooled) *file {
-	events := []string{"connectionCheckedOutEvent", "connectionCheckOutFailedEvent", "poolClearedEvent", "commandStartedEvent"}
+	events := []string{"connectionCheckedOutEvent", "connectionCheckOutFailedEvent", "poolClearedEvent",
+		"commandStartedEvent"}
 	f := newFile("pool-cleared", "a cleared pool", require,
 		"Two "+p.Noun+"s share a pool of one connection. The first fails and clears the pool, so the second, which is waiting",
 		"for the connection, fails to check one out. Both are retried.")
@@ -135,7 +138,8 @@ func (p policy) poolCleared(require requirement, raises value, rows ...pooled) *
 			started       int
 		}{
 			{"client", "is retried after the pool is cleared while it waits for a connection (" + p.Pool + ")", nil, nil, 3},
-			{"noRetry", "is not retried after the pool is cleared if " + p.Option + " is false (" + p.Off + ")", raises, p.raisesOff(anyError), 1},
+			{"noRetry", "is not retried after the pool is cleared if " + p.Option + " is false (" + p.Off + ")", raises,
+				p.raisesOff(anyError), 1},
 		} {
 			run := func(thread string, arguments, raises value) operation {
 				o := r.operation
@@ -147,7 +151,8 @@ func (p policy) poolCleared(require requirement, raises value, rows ...pooled) *
 				return runnerOperation(name, "client", s.by, "event", event, "count", 1)
 			}
 			f.add(run("second", r.Second, s.second), story{Says: s.says, By: s.by, Before: []value{
-				failPoint(times(1), merge(p.fails(shutdownInProgress), doc("blockConnection", true, "blockTimeMS", 500)), r.Command),
+				failPoint(times(1), merge(p.fails(shutdownInProgress), doc("blockConnection", true, "blockTimeMS", 500)),
+					r.Command),
 				run("first", r.First, s.first).call(s.by, nil, nil),
 				event("waitForEvent", doc("commandStartedEvent", doc("commandName", r.Command))),
 			},
@@ -184,7 +189,8 @@ func (p policy) serverSelection(app string, require requirement, operations ...o
 		// Only shutdown codes: errors of a step-down have the topologyVersion that the client already has, so
 		// drivers ignore them as stale.
 		for _, c := range []code{shutdownInProgress, interruptedAtShutdown} {
-			lost(o, c, story{Says: "raises " + c.Name + " if no server can be selected for the retry (R3)", By: "client", Raises: p.raises(c)})
+			lost(o, c, story{Says: "raises " + c.Name + " if no server can be selected for the retry (R3)", By: "client",
+				Raises: p.raises(c)})
 		}
 	}
 	c, within := shutdownInProgress, " if no server can be selected for the retry within timeoutMS"
@@ -251,7 +257,8 @@ func (p policy) timeouts(require requirement) (*file, timeoutStories) {
 	code := hostNotFound // leaves the server known, so that no time is lost
 	return f, timeoutStories{
 		Thrice: story{Says: "is retried three times within timeoutMS (R36)", Fails: p.fails(code), Attempts: 4},
-		Off: story{Says: "is not retried within timeoutMS if " + p.Option + " is false (" + p.Off + ")", By: "noRetry", Fails: p.fails(code),
+		Off: story{Says: "is not retried within timeoutMS if " + p.Option + " is false (" + p.Off + ")", By: "noRetry",
+			Fails:  p.fails(code),
 			Raises: raisedCode(code), Attempts: 1},
 		Endless: story{Says: "is retried three times with timeoutMS 0, which means no limit (R36)", By: "endless",
 			Fails: p.fails(code), Attempts: 4},

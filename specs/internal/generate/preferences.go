@@ -87,7 +87,8 @@ func preferenceSuites() specification {
 		for _, e := range []struct {
 			id, says string
 			sets     value
-		}{{"nowhere", "[ { utr: nowhere } ]", nowhere}, {"anywhere", "[ { utr: nowhere }, {} ]", flow("[ { utr: nowhere }, {} ]")}} {
+		}{{"nowhere", "[ { utr: nowhere } ]", nowhere}, {"anywhere", "[ { utr: nowhere }, {} ]",
+			flow("[ { utr: nowhere }, {} ]")}} {
 			tags.Entities = append(tags.Entities, tagged(e.id, m.name, m.name, e.sets))
 			if e.id == "nowhere" && m.name == "secondary" {
 				continue // no member matches
@@ -104,7 +105,8 @@ func preferenceSuites() specification {
 	routed.Clients = preferring(doc("retryReads", false))
 	for _, m := range modes {
 		for _, o := range preferenceReads(database) {
-			s := story{Says: "carries $readPreference with mode " + m.name + " (R5)", By: m.name, Attempts: 1, Carries: m.carried()}
+			s := story{Says: "carries $readPreference with mode " + m.name + " (R5)", By: m.name, Attempts: 1,
+				Carries: m.carried()}
 			if m.name == "primary" {
 				s.Says = "carries no $readPreference with mode primary (R5)"
 			}
@@ -120,7 +122,8 @@ func preferencesOf2014() specification {
 	f := newFile("members", "the member that is read from", servers("4.2", sets),
 		"A read is tried on up to three members, but only after network errors. Most commands run on the primary. The",
 		"replica set must have a secondary.")
-	f.Clients = append(preferring(doc("retryReads", false)), observed("retrying", doc("readPreference", "primaryPreferred")))
+	f.Clients = append(preferring(doc("retryReads", false)),
+		observed("retrying", doc("readPreference", "primaryPreferred")))
 	for _, o := range preferenceReads(database) {
 		for i, m := range modes {
 			f.add(o, m.reads(database, fmt.Sprintf(" (P%d)", 15+i), m.primary))

@@ -2,7 +2,8 @@ package main
 
 import "slices"
 
-var reads = policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Codes: "R11", Once: "R35",
+var reads = policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Codes: "R11",
+	Once:    "R35",
 	Expires: "R37", Handshake: "R13", Pool: "R12", Off: "R30"}
 
 func readSuites() specification {
@@ -14,7 +15,8 @@ func readSuites() specification {
 	return specification{Name: "retryable-reads",
 		Files: append(files, readSecondErrors(), readsNeverRetried(), readSessions(), readTransactions(), readOtherMongos(),
 			readTimeouts(),
-			readHandshakeHello(), readHandshakeAuth(), readPoolCleared(), readSelectionFails(), readsNotRetryable(), readSequences())}
+			readHandshakeHello(), readHandshakeAuth(), readPoolCleared(), readSelectionFails(), readsNotRetryable(),
+			readSequences())}
 }
 
 // everywhere is the requirement of all operations except change streams.
@@ -68,7 +70,8 @@ func readSecondErrors() *file {
 			{hostUnreachable.Name, errorCode(hostUnreachable)},
 			{interruptedAtShutdown.Name, errorCode(interruptedAtShutdown)},
 		} {
-			f.add(o, story{Says: "raises BadValue from the retry, not the first attempt's " + first.says + " (R20)", Mode: times(1),
+			f.add(o, story{Says: "raises BadValue from the retry, not the first attempt's " + first.says + " (R20)",
+				Mode:  times(1),
 				Fails: first.data, Raises: raisedCode(badValue), Attempts: 2})
 		}
 	}
@@ -79,7 +82,8 @@ func readSecondErrors() *file {
 func readsNeverRetried() *file {
 	f := newFile("never-retried", "operations that are never retried", everywhere,
 		"getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error.")
-	for _, o := range append(table("other reads", readDatabase), getMoreOf("find", readDatabase, flow("{ filter: {}, batchSize: 2 }"))) {
+	for _, o := range append(table("other reads", readDatabase),
+		getMoreOf("find", readDatabase, flow("{ filter: {}, batchSize: 2 }"))) {
 		o.Reads = true
 		rule := " (R33)"
 		if o.Command == "aggregate" {
@@ -95,7 +99,8 @@ func readsNeverRetried() *file {
 }
 
 func readSessions() *file {
-	f := newFile("sessions", "the session of a retry", everywhere, "A retry uses the session of the first attempt, explicit or implicit.")
+	f := newFile("sessions", "the session of a retry", everywhere,
+		"A retry uses the session of the first attempt, explicit or implicit.")
 	f.Sessions = true
 	for _, o := range readOperations(readDatabase) {
 		if !o.Session {
@@ -222,7 +227,8 @@ var readCodes = []code{
 // otherCodes are similar codes that are not retryable, and foreignCodes those that matter elsewhere.
 var (
 	otherCodes   = []code{maxTimeMSExpired, interrupted}
-	foreignCodes = []code{cursorNotFound, writeConcernTimeout, writeConflict, failedToSatisfyReadPreference, retryChangeStream}
+	foreignCodes = []code{cursorNotFound, writeConcernTimeout, writeConflict, failedToSatisfyReadPreference,
+		retryChangeStream}
 )
 
 func readsNotRetryable() *file {
@@ -246,7 +252,8 @@ func readsNotRetryable() *file {
 
 // sampled returns some reads, for stories that do not depend on the operation.
 func sampled() []operation {
-	return []operation{readNamed("collection.find"), readNamed("collection.aggregate"), readNamed("database.listCollections")}
+	return []operation{readNamed("collection.find"), readNamed("collection.aggregate"),
+		readNamed("database.listCollections")}
 }
 
 func readSequences() *file {
@@ -260,9 +267,11 @@ func readSequences() *file {
 		f.add(o,
 			failedInTurn("raises the error of the retry, even with the label NoWritesPerformed (R20)",
 				raisedCode(exceededTimeLimit), unreachable, errorWithLabels(exceededTimeLimit, noWrites)),
-			failedInTurn("raises the error of the retry, even if it is not retryable (R20)", raisedCode(interrupted), unreachable, stopped),
+			failedInTurn("raises the error of the retry, even if it is not retryable (R20)", raisedCode(interrupted),
+				unreachable, stopped),
 			failedInTurn("raises the network error of the retry (R20)", raisedNetwork, unreachable, closes),
-			failedInTurn("raises the server error of the retry after a network error (R20)", raisedCode(hostNotFound), closes, notFound),
+			failedInTurn("raises the server error of the retry after a network error (R20)", raisedCode(hostNotFound),
+				closes, notFound),
 			failedInTurn("is retried after four different errors within timeoutMS (R36)", nil, unreachable, closes, exceeded,
 				notFound).byClient("timed"),
 			failedInTurn("is not retried again within timeoutMS after an error that is not retryable (R34)",

@@ -10,11 +10,12 @@ import (
 // serverDatabase is the database of the suites of what a server must do.
 const serverDatabase = "utr-server"
 
-// serverSuites returns the suites of what a server must do. They send commands as they are and check the replies, so that
-// a driver has as little influence as possible.
+// serverSuites returns the suites of what a server must do. They send commands as they are and check the replies, so
+// that a driver has as little influence as possible.
 func serverSuites() specification {
 	return specification{Name: "server", Numbers: "S numbers are rules of docs/server/requirements.md.",
-		Files: slices.Concat(helloFiles(), sessionFiles(), recordFiles(), labelFiles(), transactionFiles(), cursorFiles(), replyFiles(),
+		Files: slices.Concat(helloFiles(), sessionFiles(), recordFiles(), labelFiles(), transactionFiles(), cursorFiles(),
+			replyFiles(),
 			codeFiles(), secondaryFiles(), failPointFiles())}
 }
 
@@ -113,8 +114,8 @@ func flexible(reply value) value {
 	return out
 }
 
-// carries expects a reply with ok: 1 and errors of writes. Some drivers raise these errors and others return the reply, so
-// events show it.
+// carries expects a reply with ok: 1 and errors of writes. Some drivers raise these errors and others return the reply,
+// so events show it.
 func (s step) carries(fields string) step {
 	s = s.gets(fields)
 	s.Carries = true
@@ -183,10 +184,12 @@ func replied(name string, reply value) value {
 // consistent, because some drivers would add a read concern to commands.
 func serverFile(name, description string, require requirement, about []string, demands []demand) *file {
 	f := newFile(name, description, require, about...)
-	f.Clients = []client{{ID: "client", Observe: []string{"commandSucceededEvent", "commandFailedEvent"}, Ignore: []string{"abortTransaction"}}}
+	f.Clients = []client{{ID: "client", Observe: []string{"commandSucceededEvent", "commandFailedEvent"},
+		Ignore: []string{"abortTransaction"}}}
 	f.Objects = []string{"admin", "database", "collection"}
 	for _, id := range []string{"session", "another"} {
-		f.Entities = append(f.Entities, block(doc("session", doc("id", id, "client", "client", "sessionOptions", doc("causalConsistency", false)))))
+		f.Entities = append(f.Entities,
+			block(doc("session", doc("id", id, "client", "client", "sessionOptions", doc("causalConsistency", false)))))
 	}
 	for _, d := range demands {
 		t := test{Description: d.Says, Require: d.Require, Outcome: d.Outcome, Steps: d.Steps}

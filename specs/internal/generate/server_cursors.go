@@ -29,17 +29,22 @@ func cursorFiles() []*file {
 		{"find with batchSize 0 and singleBatch returns nothing: the client asked for one batch (S51)", requirement{},
 			[]step{send(sorted + "batchSize: 0, singleBatch: true").gets(first(zero, ""))}, nil},
 		{"aggregate that returns all documents has cursor id 0: drivers send no getMore (S51)", requirement{},
-			[]step{send("aggregate: documents, pipeline: [ { $sort: { _id: 1 } } ], cursor: {}").gets(first(zero, one+", "+two+", "+three))}, nil},
+			[]step{send("aggregate: documents, pipeline: [ { $sort: { _id: 1 } } ], cursor: {}").gets(first(zero,
+				one+", "+two+", "+three))}, nil},
 		{"aggregate with $limit has cursor id 0: it has returned what was asked for (S51)", requirement{},
-			[]step{send("aggregate: documents, pipeline: [ { $sort: { _id: 1 } }, { $limit: 2 } ], cursor: {}").gets(first(zero, one+", "+two))}, nil},
+			[]step{send("aggregate: documents, pipeline: [ { $sort: { _id: 1 } }, { $limit: 2 } ], cursor: {}").gets(first(zero,
+				one+", "+two))}, nil},
 		{"listIndexes has a cursor: drivers iterate it (S51)", requirement{},
-			[]step{send("listIndexes: documents").gets("cursor: { id: " + zero + ", " + ns("documents") + ", firstBatch: [ { v: 2, key: { _id: 1 }, name: _id_ } ] }")}, nil},
+			[]step{send("listIndexes: documents").gets("cursor: { id: " + zero + ", " + ns("documents") +
+				", firstBatch: [ { v: 2, key: { _id: 1 }, name: _id_ } ] }")}, nil},
 		{"listCollections has a cursor of the database: drivers iterate it (S51)", requirement{},
 			[]step{send("listCollections: 1, nameOnly: true, filter: { name: documents }").
-				gets("cursor: { id: " + zero + ", " + ns("$cmd.listCollections") + ", firstBatch: [ { name: documents, type: collection } ] }")}, nil},
+				gets("cursor: { id: " + zero + ", " + ns("$cmd.listCollections") +
+					", firstBatch: [ { name: documents, type: collection } ] }")}, nil},
 		{"distinct has no cursor: its reply has all values (S51)", requirement{},
 			[]step{send("distinct: documents, key: x").gets("values: [ 11, 22, 33 ], cursor: { $$exists: false }")}, nil},
-		refusal("getMore of an unknown cursor is CursorNotFound: drivers raise it, and resume change streams (S52)", requirement{},
+		refusal("getMore of an unknown cursor is CursorNotFound: drivers raise it, and resume change streams (S52)",
+			requirement{},
 			send("getMore: { $numberLong: \"1\" }, collection: documents").fails(lost)),
 		refusal("getMore of cursor 0 is CursorNotFound: it stands for no cursor (S52)", requirement{},
 			send("getMore: { $numberLong: \"0\" }, collection: documents").fails(lost)),
@@ -50,12 +55,14 @@ func cursorFiles() []*file {
 		{"killCursors lists cursors that it does not find: they may have ended (S53)", requirement{},
 			[]step{send("killCursors: documents, cursors: [ { $numberLong: \"12345\" } ]").
 				gets("cursorsKilled: [], cursorsNotFound: [ { $numberLong: \"12345\" } ], cursorsAlive: [], cursorsUnknown: []")}, nil},
-		refusal("find with a negative batchSize is refused: no driver sends it (S54)", servers("5.0", 0), send("find: documents, batchSize: -1").fails(code{51024, ""})),
+		refusal("find with a negative batchSize is refused: no driver sends it (S54)", servers("5.0", 0),
+			send("find: documents, batchSize: -1").fails(code{51024, ""})),
 		refusal("find with awaitData but not tailable is FailedToParse: only a tailable cursor can wait (S54)", requirement{},
 			send("find: documents, awaitData: true").fails(failedToParse)),
 		refusal("find with tailable on a plain collection is BadValue: only capped collections keep the order of inserts (S54)", requirement{},
 			send("find: documents, tailable: true").fails(badValue)),
-		refusal("find with tailable that is not a boolean is TypeMismatch: it is a mistake of the client (S54)", servers("5.0", 0),
+		refusal("find with tailable that is not a boolean is TypeMismatch: it is a mistake of the client (S54)",
+			servers("5.0", 0),
 			send("find: documents, tailable: x").fails(code{14, "TypeMismatch"})),
 	}
 	f := serverFile("cursors", "cursors", servers("4.2", 0), []string{
@@ -79,25 +86,35 @@ func cursorFiles() []*file {
 		"A driver iterates each cursor to its end, and events show the batches (Find, getMore and killCursors Commands)."}, nil)
 	for _, c := range []struct{ name, plain, sized, empty string }{
 		{"find", "find: documents, sort: { _id: 1 }", ", batchSize: 2", ", batchSize: 0"},
-		{"aggregate", "aggregate: documents, pipeline: [ { $sort: { _id: 1 } } ]", ", cursor: { batchSize: 2 }", ", cursor: { batchSize: 0 }"},
+		{"aggregate", "aggregate: documents, pipeline: [ { $sort: { _id: 1 } } ]", ", cursor: { batchSize: 2 }",
+			", cursor: { batchSize: 0 }"},
 	} {
-		live.seen(c.name+" returns a batch of batchSize documents, and the last getMore has id 0: the cursor has ended (S55)", requirement{},
+		live.seen(c.name+" returns a batch of batchSize documents, and the last getMore has id 0: the cursor has ended (S55)",
+			requirement{},
 			iterate(c.plain+c.sized, 2), replied(c.name, opens(one+", "+two)), more(zero, three))
-		live.seen(c.name+" with batchSize 0 returns no documents, and getMore returns them: the cursor has begun (S55)", requirement{},
+		live.seen(c.name+" with batchSize 0 returns no documents, and getMore returns them: the cursor has begun (S55)",
+			requirement{},
 			iterate(c.plain+c.empty, 0), replied(c.name, opens("")), more(zero, one+", "+two+", "+three))
-		live.seen("getMore of "+c.name+" returns a batch of its own batchSize: the id stays until the last one (S55)", requirement{},
-			iterate(c.plain+c.empty, 2), replied(c.name, opens("")), more("{ $$type: [ int, long ] }", one+", "+two), more(zero, three))
+		live.seen("getMore of "+c.name+" returns a batch of its own batchSize: the id stays until the last one (S55)",
+			requirement{},
+			iterate(c.plain+c.empty, 2), replied(c.name, opens("")), more("{ $$type: [ int, long ] }", one+", "+two),
+			more(zero, three))
 	}
 	const cursor = "cursor"
-	open := block(doc("name", "createFindCursor", "object", "collection", "arguments", flow("{ filter: {}, sort: { _id: 1 }, batchSize: 2 }"), "saveResultAsEntity", cursor))
-	live.seen("killCursors ends a cursor and lists it: the driver has closed it (S53)", requirement{}, []value{open, doc("name", "close", "object", cursor)},
-		replied("find", opens(one+", "+two)), replied("killCursors", flow("{ cursorsKilled: [ { $$type: [ int, long ] } ], cursorsNotFound: [], cursorsAlive: [], cursorsUnknown: [] }")))
+	open := block(doc("name", "createFindCursor", "object", "collection", "arguments",
+		flow("{ filter: {}, sort: { _id: 1 }, batchSize: 2 }"), "saveResultAsEntity", cursor))
+	live.seen("killCursors ends a cursor and lists it: the driver has closed it (S53)", requirement{},
+		[]value{open, doc("name", "close", "object", cursor)},
+		replied("find", opens(one+", "+two)),
+		replied("killCursors", flow("{ cursorsKilled: [ { $$type: [ int, long ] } ], cursorsNotFound: [], cursorsAlive: [], cursorsUnknown: [] }")))
 
 	tail := func(name string) value { return doc("name", name, "object", cursor) }
-	tailed := block(doc("name", "createFindCursor", "object", "capped", "arguments", flow("{ filter: {}, cursorType: tailable }"), "saveResultAsEntity", cursor))
+	tailed := block(doc("name", "createFindCursor", "object", "capped", "arguments",
+		flow("{ filter: {}, cursorType: tailable }"), "saveResultAsEntity", cursor))
 	made := func(more ...value) []value {
 		return append([]value{doc("name", "dropCollection", "object", "database", "arguments", doc("collection", "capped")),
-			doc("name", "createCollection", "object", "database", "arguments", flow("{ collection: capped, capped: true, size: 100000 }"))}, more...)
+			doc("name", "createCollection", "object", "database", "arguments",
+				flow("{ collection: capped, capped: true, size: 100000 }"))}, more...)
 	}
 	put := func(id int) value {
 		return doc("name", "insertOne", "object", "capped", "arguments", doc("document", doc("_id", id)))
@@ -107,13 +124,17 @@ func cursorFiles() []*file {
 	tailing := serverFile("cursors-tailable", "tailable cursors", servers("4.2", monitored), []string{
 		"A tailable cursor outlives its last document (Find, getMore and killCursors Commands)."}, nil)
 	tailing.Clients[0].Ignore = []string{"drop"} // it fails if there is no such collection
-	tailing.Entities = append(tailing.Entities, block(doc("collection", doc("id", "capped", "database", "database", "collectionName", "capped"))))
+	tailing.Entities = append(tailing.Entities,
+		block(doc("collection", doc("id", "capped", "database", "database", "collectionName", "capped"))))
 	tailing.seen("a tailable cursor lives on at the end, and returns documents that are inserted later: it follows the collection (S56)", requirement{},
-		made(put(1), tailed, merge(tail("iterateUntilDocumentOrError"), doc("expectResult", doc("_id", 1))), tail("iterateOnce"), put(2),
+		made(put(1), tailed, merge(tail("iterateUntilDocumentOrError"), doc("expectResult", doc("_id", 1))),
+			tail("iterateOnce"), put(2),
 			merge(tail("iterateUntilDocumentOrError"), doc("expectResult", doc("_id", 2)))),
-		created, inserted, replied("find", flow("{ cursor: { id: { $$type: [ int, long ] }, firstBatch: [ { _id: 1 } ] } }")), empty, inserted,
+		created, inserted, replied("find", flow("{ cursor: { id: { $$type: [ int, long ] }, firstBatch: [ { _id: 1 } ] } }")),
+		empty, inserted,
 		replied("getMore", flow("{ cursor: { id: { $$type: [ int, long ] }, nextBatch: [ { _id: 2 } ] } }")))
-	tailing.seen("a tailable cursor on an empty collection has id 0: there is no document whose place it could keep (S56)", servers("5.0", monitored),
+	tailing.seen("a tailable cursor on an empty collection has id 0: there is no document whose place it could keep (S56)",
+		servers("5.0", monitored),
 		made(tailed), created, replied("find", flow("{ cursor: { id: "+zero+", firstBatch: [] } }")))
 	return []*file{f, live, tailing}
 }

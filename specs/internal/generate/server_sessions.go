@@ -17,7 +17,8 @@ func sessionFiles() []*file {
 			[]step{send("startSession: 1").to("admin").gets("id: { id: { $$type: binData } }, timeoutMinutes: { $$type: [ int, long ] }")}, nil},
 		{"refreshSessions accepts no sessions: there is nothing to refresh (S13)", requirement{},
 			[]step{send("refreshSessions: []").to("admin").gets("")}, nil},
-		{"refreshSessions accepts sessions that the server does not know: they begin with their first use (S13)", requirement{},
+		{"refreshSessions accepts sessions that the server does not know: they begin with their first use (S13)",
+			requirement{},
 			[]step{send("refreshSessions: [ " + random + " ]").to("admin").gets("")}, nil},
 		{"endSessions accepts sessions that the server does not know: drivers send it when they close (S13)", requirement{},
 			[]step{send("endSessions: [ " + random + " ]").to("admin").gets("")}, nil},
@@ -37,7 +38,8 @@ func sessionFiles() []*file {
 	}
 	for _, name := range []string{"startSession: 1", "refreshSessions: []", "endSessions: []", "killSessions: []"} {
 		s := send(name + ", writeConcern: { w: 1 }").to("admin")
-		demands = append(demands, demand{s.name() + " refuses a write concern: it writes nothing that a client could wait for (S14)", servers("5.0", 0),
+		demands = append(demands, demand{s.name() +
+			" refuses a write concern: it writes nothing that a client could wait for (S14)", servers("5.0", 0),
 			[]step{s.fails(code{72, "InvalidOptions"})}, nil})
 	}
 	times := "$clusterTime: { clusterTime: { $$type: timestamp }, signature: { $$type: object } }, operationTime: { $$type: timestamp }"
@@ -46,9 +48,11 @@ func sessionFiles() []*file {
 		"findAndModify: documents, query: { _id: 1 }, remove: true", "aggregate: documents, pipeline: [], cursor: {}",
 		"distinct: documents, key: x", "count: documents", "listCollections: 1"} {
 		s := send(command)
-		demands = append(demands, demand{s.name() + " returns $clusterTime and operationTime: a later read of the session can be causally consistent (S15)",
+		demands = append(demands, demand{s.name() +
+			" returns $clusterTime and operationTime: a later read of the session can be causally consistent (S15)",
 			servers("4.2", clusters), []step{s.gets(times)}, nil})
 	}
 	return []*file{serverFile("sessions", "sessions", servers("4.2", monitored),
-		[]string{"Sessions exist since 3.6 (Driver Sessions). How mistakes are refused is shown by recordings of 5.0."}, demands)}
+		[]string{"Sessions exist since 3.6 (Driver Sessions). How mistakes are refused is shown by recordings of 5.0."},
+		demands)}
 }

@@ -30,7 +30,8 @@ type recorded struct {
 }
 
 // significant are fields of a command that an expectation depends on.
-var significant = []string{"txnNumber", "autocommit", "startTransaction", "apiVersion", "apiStrict", "topologyVersion", "maxAwaitTimeMS", "helloOk",
+var significant = []string{"txnNumber", "autocommit", "startTransaction", "apiVersion", "apiStrict", "topologyVersion",
+	"maxAwaitTimeMS", "helloOk",
 	"singleBatch", "tailable", "awaitData", "writeConcern", "multi", "remove", "new", "stmtIds", "$changeStream", "writeErrors", "noSuchField"}
 
 // firstName finds the name of a command.
@@ -74,7 +75,8 @@ func recordedBy(file string) topologies {
 func readRecordings(t *testing.T) (recordings, map[string]bool) {
 	all, scenarios := recordings{}, map[string]bool{}
 	folder := testkit.Recordings(t)
-	for version, pattern := range map[string]string{"4.9": "*.jsonl", "5.0": "5.0/*.jsonl", "5.0+": "5.0/scenarios/*.jsonl"} {
+	for version, pattern := range map[string]string{"4.9": "*.jsonl", "5.0": "5.0/*.jsonl",
+		"5.0+": "5.0/scenarios/*.jsonl"} {
 		files, err := filepath.Glob(filepath.Join(folder, pattern))
 		testkit.Check(t, err)
 		for _, file := range files {
@@ -177,8 +179,9 @@ func texts(v value, name string) (out []string) {
 }
 
 // bsonTypes are the Go types by the names of BSON types.
-var bsonTypes = map[string]any{"int": int32(0), "long": int64(0), "double": 0.0, "string": "", "date": bson.DateTime(0), "timestamp": bson.Timestamp{},
-	"objectId": bson.ObjectID{}, "array": bson.A{}, "object": bson.D{}, "binData": bson.Binary{}}
+var bsonTypes = map[string]any{"int": int32(0), "long": int64(0), "double": 0.0, "string": "", "date": bson.DateTime(0),
+	"timestamp": bson.Timestamp{},
+	"objectId":  bson.ObjectID{}, "array": bson.A{}, "object": bson.D{}, "binData": bson.Binary{}}
 
 // shows reports whether a recorded value has what a field of that name is expected to have. Our documents and names are
 // not those of the recordings: of data only whether there are any is compared.
@@ -197,7 +200,8 @@ func shows(name string, want value, got any) bool {
 			if operand.Kind == yaml.ScalarNode {
 				types = []string{operand.Value}
 			}
-			return slices.ContainsFunc(types, func(n string) bool { return fmt.Sprintf("%T", bsonTypes[n]) == fmt.Sprintf("%T", got) })
+			return slices.ContainsFunc(types,
+				func(n string) bool { return fmt.Sprintf("%T", bsonTypes[n]) == fmt.Sprintf("%T", got) })
 		}
 		return false
 	case want.Kind == yaml.MappingNode && (name == "value" || name == "keyValue" || name == "keyPattern"):
@@ -219,7 +223,8 @@ func shows(name string, want value, got any) bool {
 		if !ok || (len(list) == 0) != (len(want.Content) == 0) {
 			return false
 		}
-		data := name == "firstBatch" || name == "nextBatch" || strings.HasPrefix(name, "cursors") || name == "values" || name == "upserted"
+		data := name == "firstBatch" || name == "nextBatch" || strings.HasPrefix(name, "cursors") || name == "values" ||
+			name == "upserted"
 		for i, item := range want.Content {
 			if !data && (i >= len(list) || !shows("", item, list[i])) {
 				return false
@@ -315,9 +320,11 @@ func TestServersAnsweredSo(t *testing.T) {
 					continue
 				}
 				for i, s := range x.steps() {
-					if !slices.ContainsFunc(all.like(x.Steps == nil, s, topology, versions), func(r *recorded) bool { return answers(t, s, r) }) {
+					if !slices.ContainsFunc(all.like(x.Steps == nil, s, topology, versions),
+						func(r *recorded) bool { return answers(t, s, r) }) {
 						command, _ := printed(s.Command)
-						t.Errorf("%s: %s: step %d on %s: no such answer is recorded to %s", f.Name, x.Description, i+1, topology.value().Content[0].Value, command)
+						t.Errorf("%s: %s: step %d on %s: no such answer is recorded to %s", f.Name, x.Description, i+1,
+							topology.value().Content[0].Value, command)
 					}
 				}
 			}

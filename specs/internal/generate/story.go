@@ -45,7 +45,8 @@ func notRetried(after string, data, raises value) story {
 }
 
 func failedTwice(after string, data, raises value) story {
-	return story{Says: "is not retried again after a second " + after, Mode: times(2), Fails: data, Raises: raises, Attempts: 2}
+	return story{Says: "is not retried again after a second " + after, Mode: times(2), Fails: data, Raises: raises,
+		Attempts: 2}
 }
 
 // failedInTurn is a story whose attempts fail in different ways, as in func sequence.

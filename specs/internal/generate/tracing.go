@@ -55,7 +55,8 @@ func (o operation) span(tries ...try) value {
 	}
 	attributes, namespace := o.namespaced()
 	summary := name + " " + namespace
-	return spanned(summary, merge(attributes, doc("db.operation.name", name, "db.operation.summary", summary)), o.tries(tries...)...)
+	return spanned(summary, merge(attributes, doc("db.operation.name", name, "db.operation.summary", summary)),
+		o.tries(tries...)...)
 }
 
 // tries returns the spans of attempts ("Command Span Attributes", "Exceptions").
@@ -67,7 +68,8 @@ func (o operation) tries(tries ...try) (spans []value) {
 		failure := doc("db.response.status_code", absent, "exception.message", absent, "exception.type", absent)
 		switch {
 		case t.code != 0:
-			failure = doc("db.response.status_code", quoted(fmt.Sprint(t.code)), "exception.message", aText, "exception.type", aText)
+			failure = doc("db.response.status_code", quoted(fmt.Sprint(t.code)), "exception.message", aText,
+				"exception.type", aText)
 		case t.lost:
 			failure = doc("db.response.status_code", absent, "exception.message", aText, "exception.type", aText)
 		}
@@ -105,7 +107,8 @@ type scene struct {
 func (f *file) scenes(o operation, scenes ...scene) {
 	for _, s := range scenes {
 		by := cmp.Or(s.by, "client")
-		t := test{Description: o.title() + " " + s.says, Require: f.Require[0].since(o.Since), Spans: []value{o.span(s.tries...)}, Client: by}
+		t := test{Description: o.title() + " " + s.says, Require: f.Require[0].since(o.Since),
+			Spans: []value{o.span(s.tries...)}, Client: by}
 		if t.Require == f.Require[0] {
 			t.Require = requirement{}
 		}
@@ -122,20 +125,24 @@ func readSpans() *file {
 		"Each attempt has a span of its own, nested in the span of the operation.")
 	f.Clients = append(f.Clients, traced("noReads", doc("retryReads", false), false))
 	f.Objects = []string{"collection", "database"}
-	for _, title := range []string{"collection.find", "collection.aggregate", "collection.distinct", "collection.estimatedDocumentCount",
+	for _, title := range []string{"collection.find", "collection.aggregate", "collection.distinct",
+		"collection.estimatedDocumentCount",
 		"collection.listIndexes", "database.listCollections", "client.listDatabases"} {
 		o := titled(readOperations(tracingDatabase), title)
 		off := errorCode(shutdownInProgress)
 		f.scenes(o,
 			scene{says: "has a span for its only attempt (R6)", tries: []try{fine}},
-			scene{says: "has a span for the retry beside that of the failed attempt (R11)", fails: off, tries: []try{failedWith(shutdownInProgress), fine}},
+			scene{says: "has a span for the retry beside that of the failed attempt (R11)", fails: off,
+				tries: []try{failedWith(shutdownInProgress), fine}},
 			scene{says: "has a span for an attempt without a reply (R10)", fails: closes, tries: []try{noReply, fine}},
 			scene{says: "has spans of two failed attempts (R35)", times: 2, fails: off, raises: raisedCode(shutdownInProgress),
 				tries: []try{failedWith(shutdownInProgress), failedWith(shutdownInProgress)}},
-			scene{says: "has one span if retryReads is false (R30)", by: "noReads", fails: off, raises: raisedCode(shutdownInProgress),
-				tries: []try{failedWith(shutdownInProgress)}},
-			scene{says: "has one span after an error that is not retryable (R34)", fails: errorCode(badValue), raises: raisedCode(badValue),
-				tries: []try{failedWith(badValue)}})
+			scene{says: "has one span if retryReads is false (R30)", by: "noReads", fails: off,
+				raises: raisedCode(shutdownInProgress),
+				tries:  []try{failedWith(shutdownInProgress)}},
+			scene{says: "has one span after an error that is not retryable (R34)", fails: errorCode(badValue),
+				raises: raisedCode(badValue),
+				tries:  []try{failedWith(badValue)}})
 	}
 	return f
 }
@@ -146,20 +153,25 @@ func writeSpans() *file {
 	f.Clients, f.Sessions = append(f.Clients, traced("noWrites", doc("retryWrites", false), false)), true
 	in := doc("db.mongodb.lsid", lsid("client"), "db.mongodb.txn_number", 1)
 	numbered := func(t try) try { t.more = in; return t }
-	for _, title := range []string{"collection.insertOne", "collection.updateOne", "collection.replaceOne", "collection.deleteOne",
+	for _, title := range []string{"collection.insertOne", "collection.updateOne", "collection.replaceOne",
+		"collection.deleteOne",
 		"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete", "client.clientBulkWrite ordered"} {
 		o := titled(writeOperations(tracingDatabase), title)
 		stepDown := errorWithLabels(primarySteppedDown, writable)
 		f.scenes(o,
 			scene{says: "has a span with the transaction number (R6)", with: inSession("client"), tries: []try{numbered(fine)}},
-			scene{says: "has a span for the retry with the same transaction number (W10)", with: inSession("client"), fails: stepDown,
+			scene{says: "has a span for the retry with the same transaction number (W10)", with: inSession("client"),
+				fails: stepDown,
 				tries: []try{numbered(failedWith(primarySteppedDown)), numbered(fine)}},
 			scene{says: "has a span for an attempt without a reply (R10)", with: inSession("client"), fails: closes,
 				tries: []try{numbered(noReply), numbered(fine)}},
-			scene{says: "has spans of two failed attempts (W34)", times: 2, fails: stepDown, raises: raisedCode(primarySteppedDown),
-				tries: []try{failedWith(primarySteppedDown), failedWith(primarySteppedDown)}},
-			scene{says: "has one span without a transaction number if retryWrites is false (W30)", by: "noWrites", fails: stepDown,
-				raises: raisedCode(primarySteppedDown), tries: []try{{code: primarySteppedDown.Number, more: doc("db.mongodb.txn_number", absent)}}})
+			scene{says: "has spans of two failed attempts (W34)", times: 2, fails: stepDown,
+				raises: raisedCode(primarySteppedDown),
+				tries:  []try{failedWith(primarySteppedDown), failedWith(primarySteppedDown)}},
+			scene{says: "has one span without a transaction number if retryWrites is false (W30)", by: "noWrites",
+				fails:  stepDown,
+				raises: raisedCode(primarySteppedDown), tries: []try{{code: primarySteppedDown.Number,
+					more: doc("db.mongodb.txn_number", absent)}}})
 	}
 	many := titled(otherWrites(tracingDatabase), "collection.deleteMany")
 	f.scenes(many, scene{says: "has one span after an error (W35)", fails: errorWithLabels(primarySteppedDown, writable),
@@ -172,19 +184,22 @@ func overloadSpans() *file {
 		"A backoff has no span: it is the time between those of two attempts.")
 	f.Sessions = true
 	for _, o := range []operation{titled(readOperations(tracingDatabase), "collection.find"),
-		titled(writeOperations(tracingDatabase), "collection.insertOne"), titled(otherWrites(tracingDatabase), "collection.deleteMany")} {
+		titled(writeOperations(tracingDatabase), "collection.insertOne"), titled(otherWrites(tracingDatabase),
+			"collection.deleteMany")} {
 		f.scenes(o,
 			scene{says: "has three spans after two overload errors (B1)", times: 2, fails: overload,
 				tries: []try{failedWith(limited), failedWith(limited), fine}},
-			scene{says: "has three failed spans if it is not retried again (B4)", times: 3, fails: overload, raises: raisesOverload,
-				tries: []try{failedWith(limited), failedWith(limited), failedWith(limited)}})
+			scene{says: "has three failed spans if it is not retried again (B4)", times: 3, fails: overload,
+				raises: raisesOverload,
+				tries:  []try{failedWith(limited), failedWith(limited), failedWith(limited)}})
 	}
 	return f
 }
 
 // cursorSpans expects the getMores of an operation inside its span. The format's find returns all documents.
 func cursorSpans() *file {
-	f := tracingFile("cursors", "the spans of cursors", servers("4.4", monitored|balanced), "The span of a command with a cursor has its id.")
+	f := tracingFile("cursors", "the spans of cursors", servers("4.4", monitored|balanced),
+		"The span of a command with a cursor has its id.")
 	find := titled(readOperations(tracingDatabase), "collection.find")
 	find.Arguments, find.Result = twoBatches, nil
 	opened := try{more: doc("db.mongodb.cursor_id", anInteger)}
@@ -235,7 +250,8 @@ func transactionSpans() *file {
 		add(r.fails.title()+" in a transaction has one span after an error ("+r.rule+")",
 			failPoint(times(1), errorWithLabels(shutdownInProgress), r.fails.Command),
 			[]value{transaction(r.first.span(fine), r.fails.span(failedWith(shutdownInProgress)), abort.span(fine))},
-			start, r.first.call("client", in, nil), r.fails.call("client", in, raisedCode(shutdownInProgress)), abort.call("client", nil, nil))
+			start, r.first.call("client", in, nil), r.fails.call("client", in, raisedCode(shutdownInProgress)),
+			abort.call("client", nil, nil))
 	}
 	find.Result, insert.Result = nil, nil // they differ between tests and attempts
 	add("an operation after a transaction is not in its span (R6)", nil,
@@ -244,7 +260,8 @@ func transactionSpans() *file {
 	transient := errorWithLabels(writeConflict, transientTransaction)
 	add("withTransaction has a span for each transaction (T10)", failPoint(times(1), transient, "insert"),
 		[]value{transaction(insert.span(failedWith(writeConflict))), transaction(insert.span(fine), commit.span(fine))},
-		doc("name", "withTransaction", "object", "session", "arguments", doc("callback", list(merge(insert.call("client", in, nil), doc("ignoreResultAndError", true))))))
+		doc("name", "withTransaction", "object", "session", "arguments",
+			doc("callback", list(merge(insert.call("client", in, nil), doc("ignoreResultAndError", true))))))
 	f.Tests[len(f.Tests)-1].ExtraSpans = true // of the abort
 	return f
 }
@@ -252,7 +269,8 @@ func transactionSpans() *file {
 func payloadSpans() *file {
 	f := tracingFile("payload", "the texts of commands in spans", servers("4.2", 0),
 		"db.query.text is the command without the fields that drivers add for sessions and routing. Sensitive commands have no span.")
-	f.Clients, f.Objects = []client{traced("client", nil, true), traced("brief", nil, false)}, []string{"collection", "database"}
+	f.Clients, f.Objects = []client{traced("client", nil, true), traced("brief", nil, false)}, []string{"collection",
+		"database"}
 	find := titled(readOperations(tracingDatabase), "collection.find")
 	sent := doc("db.query.text", doc("$$matchAsDocument", doc("$$matchAsRoot",
 		merge(find.Started, doc("lsid", absent, "$db", absent, "$clusterTime", absent)))))
@@ -260,9 +278,11 @@ func payloadSpans() *file {
 		scene{says: "has the text of each attempt (R11)", fails: errorCode(shutdownInProgress),
 			tries: []try{{code: shutdownInProgress.Number, more: sent}, {more: sent}}},
 		scene{says: "has no text without enableCommandPayload (R11)", by: "brief", fails: errorCode(shutdownInProgress),
-			tries: []try{{code: shutdownInProgress.Number, more: doc("db.query.text", absent)}, {more: doc("db.query.text", absent)}}})
-	secret := operation{Object: "database", Name: "runCommand", Command: "saslStart", Database: tracingDatabase, Arguments: flow(
-		`{ commandName: saslStart, command: { saslStart: 1, mechanism: none, payload: { $binary: { base64: "", subType: "00" } } } }`)}
+			tries: []try{{code: shutdownInProgress.Number, more: doc("db.query.text", absent)},
+				{more: doc("db.query.text", absent)}}})
+	secret := operation{Object: "database", Name: "runCommand", Command: "saslStart", Database: tracingDatabase,
+		Arguments: flow(
+			`{ commandName: saslStart, command: { saslStart: 1, mechanism: none, payload: { $binary: { base64: "", subType: "00" } } } }`)}
 	f.Tests = append(f.Tests, test{Description: "a sensitive command has no span (R34)", Client: "client",
 		Operations: []value{secret.call("client", nil, anyError)}, Spans: []value{secret.span()}})
 	return f

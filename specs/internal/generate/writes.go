@@ -96,8 +96,10 @@ func writeStories() []story {
 
 		retried("a "+labelled+" (W10)", concern).asWriteConcernError().requiring(labelling),
 		failedTwice(labelled+" (R35)", concern, raisesConcern).asWriteConcernError().requiring(labelling),
-		notRetried("a "+labelled+off+" (W30)", concern, serverError).asWriteConcernError().requiring(labelling).byClient("noRetry"),
-		notRetried("the write concern error ShutdownInProgress without a label (R34)", concernWithLabels(), raisesConcernPlain).
+		notRetried("a "+labelled+off+" (W30)", concern,
+			serverError).asWriteConcernError().requiring(labelling).byClient("noRetry"),
+		notRetried("the write concern error ShutdownInProgress without a label (R34)", concernWithLabels(),
+			raisesConcernPlain).
 			asWriteConcernError().requiring(labelling),
 		notRetried("the write concern error WriteConcernFailed (R34)",
 			writeConcernError(writeConcernFailed, writeConcernFailed.Name), raisesConcernPlain).
@@ -134,8 +136,10 @@ func oldStories() []story {
 	concern := writeConcernError(shutdownInProgress, shutdownInProgress.Name)
 	return append(list,
 		notRetried(onlyReads.Name+old+" (R34)", errorCode(onlyReads), raisesPlain(onlyReads)).requiring(before44),
-		retried("the write concern error ShutdownInProgress from a mongod before 4.4 (W10)", concern).asWriteConcernError().requiring(set),
-		failedTwice("write concern error from a mongod before 4.4 (R35)", concern, raisesConcern).asWriteConcernError().requiring(set),
+		retried("the write concern error ShutdownInProgress from a mongod before 4.4 (W10)",
+			concern).asWriteConcernError().requiring(set),
+		failedTwice("write concern error from a mongod before 4.4 (R35)", concern,
+			raisesConcern).asWriteConcernError().requiring(set),
 		notRetried("the write concern error ShutdownInProgress from a mongos before 4.4 (R34)", concern,
 			raisesConcernPlain).asWriteConcernError().
 			requiring(serversBefore44(sharded)))

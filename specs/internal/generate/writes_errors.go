@@ -48,7 +48,8 @@ func noWritesPerformed(operations []operation) *file {
 	f := newFile("no-writes-performed", "errors with the label NoWritesPerformed", servers("4.4", sets),
 		"If an attempt may have written, its error must be raised. The first attempt writes, and its reply is lost; the",
 		"error of the second attempt may have the label.")
-	network, quiet := withLabels(raisedNetwork, labels{writable}, labels{noWrites}), errorWithLabels(primarySteppedDown, writable, noWrites)
+	network, quiet := withLabels(raisedNetwork, labels{writable}, labels{noWrites}), errorWithLabels(primarySteppedDown,
+		writable, noWrites)
 	down := primarySteppedDown
 	for _, o := range operations {
 		require := requirement{}
@@ -60,9 +61,11 @@ func noWritesPerformed(operations []operation) *file {
 			data, raises value
 		}{
 			{"raises the network error if the retry fails with " + noWrites + " (R21)", quiet, network},
-			{"raises the network error if the retry fails with " + noWrites + " and a non-retryable error (R21)", errorWithLabels(interrupted, noWrites), network},
+			{"raises the network error if the retry fails with " + noWrites + " and a non-retryable error (R21)",
+				errorWithLabels(interrupted, noWrites), network},
 			{"raises the error of the retry if the retry may have written (R20)", writes.fails(down), writes.raises(down)},
-			{"raises the error of the retry if the retry may have written and the error is not retryable (R20)", errorWithLabels(interrupted), raisesPlain(interrupted)},
+			{"raises the error of the retry if the retry may have written and the error is not retryable (R20)",
+				errorWithLabels(interrupted), raisesPlain(interrupted)},
 		} {
 			f.add(o, story{Says: s.says, Require: require, Points: []value{setFailPoint(transactionalWrite, times(1), nil)},
 				Mode: skip(1), Fails: s.data, Raises: s.raises, Attempts: 2, Applied: true})
@@ -79,7 +82,8 @@ func (p policy) writeErrors() *file {
 	f.Clients = []client{p.client("client", nil)}
 	for _, name := range []string{"updateOne", "replaceOne", "deleteOne"} {
 		for _, c := range []code{hostUnreachable, hostNotFound} {
-			f.add(p.operation(name), story{Says: "is not retried after the write error " + c.Name + " (R34)", Raises: raisesPlain(c), Attempts: 1,
+			f.add(p.operation(name), story{Says: "is not retried after the write error " + c.Name + " (R34)",
+				Raises: raisesPlain(c), Attempts: 1,
 				Replied: true, Points: []value{setFailPoint(transactionalWrite, always, errorBeforeCommit(c))}})
 		}
 	}
@@ -88,7 +92,8 @@ func (p policy) writeErrors() *file {
 
 func writesNotRetryable() *file {
 	f := newFile("not-retryable", "errors that are not retryable", retrying,
-		"Before 4.4, only the listed codes are retryable. Since 4.4, only the label "+writable+" makes an error", "retryable.")
+		"Before 4.4, only the listed codes are retryable. Since 4.4, only the label "+writable+" makes an error",
+		"retryable.")
 	for _, name := range []string{"insertOne", "updateOne", "deleteOne", "findOneAndUpdate"} {
 		tell := func(says string, require requirement, data value, c code) {
 			f.add(writeNamed(name), notRetried(c.Name+says+" (R34)", data, raisesPlain(c)).requiring(require))
@@ -126,9 +131,11 @@ func (p policy) neverRetried(operations []operation) *file {
 			{p.labelled(primarySteppedDown), p.fails(primarySteppedDown), raisedCode(primarySteppedDown), labelling},
 			{"ShutdownInProgress", errorCode(shutdownInProgress), raisesPlain(shutdownInProgress), labelling},
 			{"HostUnreachable from a server before 4.4", errorCode(hostUnreachable), raisesPlain(hostUnreachable), before44},
-			{"PrimarySteppedDown from a server before 4.4", errorCode(primarySteppedDown), raisesPlain(primarySteppedDown), before44},
+			{"PrimarySteppedDown from a server before 4.4", errorCode(primarySteppedDown),
+				raisesPlain(primarySteppedDown), before44},
 		} {
-			f.add(o, story{Says: "is not retried after " + e.says + " (R34)", Require: e.require, Fails: e.data, Raises: e.raises, Attempts: 1,
+			f.add(o, story{Says: "is not retried after " + e.says + " (R34)", Require: e.require, Fails: e.data,
+				Raises: e.raises, Attempts: 1,
 				Outcome: append(o.documentsLeft(false), empty)})
 		}
 		if o.Wrote != nil {
@@ -148,8 +155,9 @@ func (p policy) unacknowledged(operations []operation) *file {
 		"server has read the write.")
 	f.Clients = []client{p.client("client", doc("maxPoolSize", 1))}
 	f.Objects = []string{"database"}
-	f.Entities = []value{block(doc("collection", doc("id", "collection", "database", "database", "collectionName", collection,
-		"collectionOptions", unacknowledged)))}
+	f.Entities = []value{block(doc("collection",
+		doc("id", "collection", "database", "database", "collectionName", collection,
+			"collectionOptions", unacknowledged)))}
 	for _, o := range operations {
 		var with value
 		switch o.Name {
@@ -220,8 +228,10 @@ func writeSequences(operations []operation) *file {
 			raisedLabels(interrupted, nil, labels{writable, noWrites}), quietOne, quietTwo, final).byClient("timed"),
 		failedInTurn("is retried after four different errors within timeoutMS (R36)", nil, one, closes,
 			errorWithLabels(exceededTimeLimit, writable, noWrites), two).byClient("timed"),
-		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed", Each: []value{lostReply, lostReply}},
-		{Says: "is written once if both replies are lost (R35)", Each: []value{lostReply, lostReply}, Raises: raisesNetwork, Applied: true},
+		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed",
+			Each: []value{lostReply, lostReply}},
+		{Says: "is written once if both replies are lost (R35)", Each: []value{lostReply, lostReply}, Raises: raisesNetwork,
+			Applied: true},
 		{Says: "is not retried again after a lost reply and an error that is not retryable (R34)", By: "timed",
 			Each: []value{lostReply, final}, Raises: raisesPlain(interrupted), Applied: true},
 	}
@@ -237,7 +247,8 @@ func writeSequences(operations []operation) *file {
 		// As in the prose test of NoWritesPerformed after a write concern error.
 		f.add(o, story{Says: "raises the write concern error if the error of the retry has the label " + noWrites + " (R21)",
 			Each:   []value{concernWithLabels(writable), quietTwo},
-			Raises: withLabels(serverError, labels{writable}, labels{noWrites}), Seen: o.attempts(1, 0, numbered), Attempts: 1, Applied: true},
+			Raises: withLabels(serverError, labels{writable}, labels{noWrites}), Seen: o.attempts(1, 0,
+				numbered), Attempts: 1, Applied: true},
 			story{Says: "raises the first error if the write concern error of the retry has the label " + noWrites + " (R21)",
 				Each:   []value{one, concernWithLabels(noWrites)},
 				Raises: raisedLabels(hostUnreachable, labels{writable}, labels{noWrites}), Seen: o.attempts(1, 1, numbered),

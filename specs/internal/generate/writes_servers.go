@@ -144,7 +144,8 @@ func writeTimeouts(operations []operation) *file {
 		f.add(o, s.Thrice, s.Off, s.Endless)
 	}
 	s.Expired.Carries = merge(numbered, flow("{ maxTimeMS: { $$lte: 20000 } }"))
-	s.Outlasts.Before, s.Outlasts.Seen = []value{writes.harmless().call("client", nil, nil)}, writes.harmless().attempts(1, 0, nil)
+	s.Outlasts.Before, s.Outlasts.Seen = []value{writes.harmless().call("client", nil, nil)}, writes.harmless().attempts(1,
+		0, nil)
 	s.Outlasts.Carries = doc("txnNumber", long(2))
 	f.add(operations[0], s.Expired, s.Outlasts)
 	return f

@@ -18,10 +18,12 @@ func (p policy) sessions(operations []operation) *file {
 	carries := func(n int) value { return doc("lsid", lsid("client"), "txnNumber", long(n)) }
 	for _, o := range operations {
 		f.add(o,
-			story{Says: "is retried with the lsid and txnNumber of its explicit session (R5)", Require: special(o), Fails: closes,
-				With: inSession("client"), After: []value{p.harmless().call("client", inSession("client"), nil)},
+			story{Says: "is retried with the lsid and txnNumber of its explicit session (R5)", Require: special(o),
+				Fails: closes,
+				With:  inSession("client"), After: []value{p.harmless().call("client", inSession("client"), nil)},
 				Attempts: 2, Carries: carries(1), Then: p.harmless().attempts(1, 0, carries(2))},
-			story{Says: "is retried with the lsid and txnNumber of its implicit session (R5)", Require: special(o), Fails: closes,
+			story{Says: "is retried with the lsid and txnNumber of its implicit session (R5)", Require: special(o),
+				Fails: closes,
 				After: []value{sameLsid}, Attempts: 2},
 			story{Says: "carries a 64-bit transaction number (R5)", Require: special(o),
 				Attempts: 1, Carries: flow("{ lsid: { $$type: object }, txnNumber: { $$type: long } }")})
@@ -38,9 +40,12 @@ func writeTransactions(operations []operation) *file {
 	for _, o := range operations {
 		f.addInTransaction(o, begins, "W31",
 			notRetried("a network error", closes, withLabels(raisedNetwork, labels{transientTransaction}, labels{writable})),
-			notRetried("HostUnreachable with the label "+writable, writes.fails(hostUnreachable), raisedCode(hostUnreachable)).requiring(labelling),
-			notRetried("InterruptedAtShutdown", errorCode(interruptedAtShutdown), raisesPlain(interruptedAtShutdown)).requiring(labelling),
-			notRetried("HostUnreachable from a server before 4.4", errorCode(hostUnreachable), raisesPlain(hostUnreachable)).requiring(before44))
+			notRetried("HostUnreachable with the label "+writable, writes.fails(hostUnreachable),
+				raisedCode(hostUnreachable)).requiring(labelling),
+			notRetried("InterruptedAtShutdown", errorCode(interruptedAtShutdown),
+				raisesPlain(interruptedAtShutdown)).requiring(labelling),
+			notRetried("HostUnreachable from a server before 4.4", errorCode(hostUnreachable),
+				raisesPlain(hostUnreachable)).requiring(before44))
 		f.addAfterTransaction(o, begins, outside, writes.Network)
 	}
 	return f
@@ -103,8 +108,9 @@ func endingsBy(f *file, by string) {
 		for _, e := range ends() {
 			tell(o, story{Says: ended("is retried after "+e.says, by), Require: e.require, Fails: e.data,
 				Then: slices.Concat(sent(o, 1, 1, noConcern), sent(o, 1, 0, retry))})
-			twice := story{Says: "is not retried again after failing twice with " + e.says + option + " (R35)", Require: e.require,
-				Mode: times(2), Fails: e.data, Then: slices.Concat(sent(o, 1, 1, noConcern), sent(o, 1, 1, retry))}
+			twice := story{Says: "is not retried again after failing twice with " + e.says + option + " (R35)",
+				Require: e.require,
+				Mode:    times(2), Fails: e.data, Then: slices.Concat(sent(o, 1, 1, noConcern), sent(o, 1, 1, retry))}
 			if o.Name == commit.Name {
 				twice.Raises, twice.Applied = withLabels(e.raises, labels{unknownCommitResult}, nil), true
 				twice.After, twice.Then = again, slices.Concat(twice.Then, sent(o, 1, 0, retry))
@@ -115,8 +121,10 @@ func endingsBy(f *file, by string) {
 			tell(o, twice)
 		}
 	}
-	tell(commit, story{Says: ended("is retried after a write concern error with the label "+writable, by), Require: labelling,
-		Fails: concernWithLabels(writable), Then: slices.Concat(sent(commit, 1, 0, noConcern), sent(commit, 1, 0, majority))})
+	tell(commit, story{Says: ended("is retried after a write concern error with the label "+writable, by),
+		Require: labelling,
+		Fails:   concernWithLabels(writable), Then: slices.Concat(sent(commit, 1, 0, noConcern),
+			sent(commit, 1, 0, majority))})
 	tell(commit, story{Says: "is not retried after Interrupted" + option + " (R34)", Fails: errorCode(interrupted),
 		Raises:  raisesPlain(interrupted),
 		Applied: true, After: []value{abort.call(by, nil, raisedNetwork), again[0]},
@@ -125,12 +133,15 @@ func endingsBy(f *file, by string) {
 		says            string
 		set, own, retry value
 	}{
-		{"keeps journal and gets a wtimeout", flow("{ w: 1, journal: true }"), flow("{ w: 1, j: true }"), flow("{ w: majority, j: true, wtimeout: 10000 }")},
-		{"keeps its wtimeout", flow("{ w: 1, wtimeoutMS: 15000 }"), flow("{ w: 1, wtimeout: 15000 }"), flow("{ w: majority, wtimeout: 15000 }")},
+		{"keeps journal and gets a wtimeout", flow("{ w: 1, journal: true }"), flow("{ w: 1, j: true }"),
+			flow("{ w: majority, j: true, wtimeout: 10000 }")},
+		{"keeps its wtimeout", flow("{ w: 1, wtimeoutMS: 15000 }"), flow("{ w: 1, wtimeout: 15000 }"),
+			flow("{ w: majority, wtimeout: 15000 }")},
 	} {
 		tell(commit, story{Says: ended(c.says+" when retried with w: majority", by), Fails: closes, After: again,
 			Before: []value{merge(onSession("startTransaction", by), doc("arguments", doc("writeConcern", c.set))), begin[1]},
-			Then:   slices.Concat(commit.attempts(1, 1, doc("writeConcern", c.own)), commit.attempts(2, 0, doc("writeConcern", c.retry)))})
+			Then: slices.Concat(commit.attempts(1, 1, doc("writeConcern", c.own)),
+				commit.attempts(2, 0, doc("writeConcern", c.retry)))})
 	}
 }
 
@@ -236,16 +247,19 @@ func (p policy) bulks(f *file, order string) {
 				story{Says: "the " + command + " is retried with its own transaction number after " + e.says + " (" + e.rule + ")",
 					Require: e.require, Fails: e.data,
 					Seen: before, Then: slices.Concat(p.sent(command, at+1, no, yes), rest), Outcome: after[3], Today: e.today},
-				story{Says: "nothing is sent after the retry of the " + command + " fails with " + e.says + " (" + p.Once + ")", Require: e.require,
-					Mode: times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: p.sent(command, at+1, no, no),
+				story{Says: "nothing is sent after the retry of the " + command + " fails with " + e.says + " (" + p.Once + ")",
+					Require: e.require,
+					Mode:    times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: p.sent(command, at+1, no, no),
 					Outcome: after[at], Today: e.today})
 		}
 		f.add(o,
 			story{Says: "nothing is sent after the retry of the " + command + " fails with " + concern + " (" + p.Once + ")",
-				Require: labelling, Mode: times(2), Fails: concernWithLabels(p.labels()...), Raises: withLabels(serverError, p.labels(), nil),
+				Require: labelling, Mode: times(2), Fails: concernWithLabels(p.labels()...), Raises: withLabels(serverError,
+					p.labels(), nil),
 				Seen: before, Then: p.sent(command, at+1, yes, yes), Outcome: after[at+1], Today: today},
-			story{Says: "the " + command + " is not retried" + off + " (W30)", By: "noRetry", Fails: closes, Raises: raisesNetworkPlain,
-				Seen: unnumbered, Then: p.sent(command, 0, no), Outcome: after[at]})
+			story{Says: "the " + command + " is not retried" + off + " (W30)", By: "noRetry", Fails: closes,
+				Raises: raisesNetworkPlain,
+				Seen:   unnumbered, Then: p.sent(command, 0, no), Outcome: after[at]})
 	}
 	for _, mode := range []struct {
 		says string
@@ -266,7 +280,8 @@ func (p policy) bulks(f *file, order string) {
 		}
 		f.add(bulkOf(order, "", insertFourth, updateSecond, deleteThird),
 			story{Says: "everything is written once if " + mode.says + " lost (" + p.Network + ")",
-				Require: onlySets, Points: []value{setFailPoint(transactionalWrite, mode.mode, nil)}, Then: events, Outcome: after[3]})
+				Require: onlySets, Points: []value{setFailPoint(transactionalWrite, mode.mode,
+					nil)}, Then: events, Outcome: after[3]})
 	}
 	// A command beside that of the updateMany or the deleteMany.
 	number, neighbors, then := func(n int) int { return n }, "but its neighbors do", ""
@@ -274,19 +289,25 @@ func (p policy) bulks(f *file, order string) {
 		number, neighbors, then = func(int) int { return 0 }, "nor do its neighbors", "commands count one by one"
 	}
 	many := func(fails string) operation { return bulkOf(order, fails, insertFourth, updateAll, deleteThird) }
-	inserted, updated, deleted := p.sent("insert", number(1), yes), p.sent("update", 0, yes), p.sent("delete", number(2), yes)
+	inserted, updated, deleted := p.sent("insert", number(1), yes), p.sent("update", 0, yes), p.sent("delete",
+		number(2), yes)
 	f.add(many(""), story{Says: "the updateMany carries no transaction number, " + neighbors + " (R6)",
 		Then: slices.Concat(inserted, updated, deleted), Outcome: allOfMany, Today: then})
 	f.add(bulkOf(order, "", insertFourth, updateSecond, deleteThirds),
 		story{Says: "the deleteMany carries no transaction number, " + neighbors + " (R6)",
-			Then: slices.Concat(inserted, p.sent("update", number(2), yes), p.sent("delete", 0, yes)), Outcome: after[3], Today: then})
+			Then: slices.Concat(inserted, p.sent("update", number(2), yes),
+				p.sent("delete", 0, yes)), Outcome: after[3], Today: then})
 	for _, e := range fails {
-		f.add(many("update"), story{Says: "the updateMany is not retried after " + e.says + " and ends the bulk write (R34)", Require: e.require,
-			Fails: e.data, Raises: e.plain, Then: slices.Concat(inserted, p.sent("update", 0, no)), Outcome: after[1], Today: then})
-		beside := story{Says: "the insert next to an updateMany is retried after " + e.says + " (" + e.rule + ")", Require: e.require,
-			Fails: e.data, Then: slices.Concat(p.sent("insert", 1, no, yes), updated, deleted), Outcome: allOfMany}
+		f.add(many("update"), story{Says: "the updateMany is not retried after " + e.says + " and ends the bulk write (R34)",
+			Require: e.require,
+			Fails:   e.data, Raises: e.plain, Then: slices.Concat(inserted,
+				p.sent("update", 0, no)), Outcome: after[1], Today: then})
+		beside := story{Says: "the insert next to an updateMany is retried after " + e.says + " (" + e.rule + ")",
+			Require: e.require,
+			Fails:   e.data, Then: slices.Concat(p.sent("insert", 1, no, yes), updated, deleted), Outcome: allOfMany}
 		if p.Whole {
-			beside.Says, beside.Raises, beside.Today = "the insert next to an updateMany is not retried after "+e.says+" (R34)", e.plain, then
+			beside.Says, beside.Raises, beside.Today = "the insert next to an updateMany is not retried after "+e.says+
+				" (R34)", e.plain, then
 			beside.Then, beside.Outcome = p.sent("insert", 0, no), after[0]
 		}
 		f.add(many("insert"), beside)
