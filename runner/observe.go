@@ -24,8 +24,7 @@ func (o *observation) lists(option, name string) bool {
 // sensitiveCommands contain credentials (Command Logging and Monitoring, "Security").
 var sensitiveCommands = map[string]bool{
 	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true,
-	"updateUser":     true,
-	"copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
+	"updateUser": true, "copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
 }
 
 // helloCommands are sensitive, and redacted, if they authenticate speculatively.

@@ -32,6 +32,5 @@ tests:
 	}
 	// Output:
 	// counting an empty collection counting.yml:8:5
-	// counting.yml:10:76: error: tests[0].operations[0].expectResults: unknown key in an operation; did you mean
-	// "expectResult"? (schema)
+	// counting.yml:10:76: error: tests[0].operations[0].expectResults: unknown key in an operation; did you mean "expectResult"? (schema)
 }

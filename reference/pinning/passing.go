@@ -52,8 +52,7 @@ func Pass(p selection.Preference, mongos bool) (selection.Preference, bool) {
 
 // obeying lists the commands that obey a read preference regardless of their arguments. In 2014, find was OP_QUERY.
 var obeying = []string{"find", "group", "collStats", "dbStats", "count", "distinct", "geoNear", "geoSearch",
-	"geoWalk", "text",
-	"parallelCollectionScan"}
+	"geoWalk", "text", "parallelCollectionScan"}
 
 // Obeys reports whether a generic command obeys a read preference (P25).
 func Obeys(command bson.D) bool {

@@ -25,6 +25,5 @@ tests:
 	fmt.Println(version, because, err)
 	// Output:
 	// [pool.yml:4:28: createEntities[0].client.awaitMinPoolSizeMS: "awaitMinPoolSizeMS" requires schemaVersion 1.26; this file declares 1.0] <nil>
-	// 1.26 pool.yml:4:28: createEntities[0].client.awaitMinPoolSizeMS: "awaitMinPoolSizeMS" requires schemaVersion 1.26
-	// <nil>
+	// 1.26 pool.yml:4:28: createEntities[0].client.awaitMinPoolSizeMS: "awaitMinPoolSizeMS" requires schemaVersion 1.26 <nil>
 }
