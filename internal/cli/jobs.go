@@ -10,8 +10,8 @@ import (
 // Limits of concurrent tests. Tests mostly wait, so each core can run several on embedded deployments, whose servers
 // need little. A worker on local binaries can have a cluster of each topology: some ten servers of 0.4 GB each.
 const (
-	jobsPerCore = 10
-	mostJobs    = 20
+	jobsPerCore = 8
+	mostJobs    = 16
 	localMemory = 4 << 30 // bytes for each worker
 )
 

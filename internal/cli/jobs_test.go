@@ -14,8 +14,8 @@ func TestJobs(t *testing.T) {
 		local   string
 		want    int
 	}{
-		{why: "tests on embedded deployments mostly wait", machine: Machine{Cores: 2}, want: 20},
-		{why: "many deployments on many cores are not faster", machine: Machine{Cores: 64}, want: 20},
+		{why: "tests on embedded deployments mostly wait", machine: Machine{Cores: 2}, want: 16},
+		{why: "many deployments on many cores are not faster", machine: Machine{Cores: 64}, want: 16},
 		{why: "servers of another program use whole cores", machine: Machine{Cores: 2, Memory: 24 << 30},
 			local: "bin", want: 2},
 		{why: "their memory is limited", machine: Machine{Cores: 16, Memory: 13 << 30}, local: "bin", want: 3},
