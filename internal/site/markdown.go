@@ -72,21 +72,29 @@ func table(b *strings.Builder, title string, rows []Count) {
 
 // deviationTable returns a table of the suites of specs/deviations and the drivers that differ.
 func deviationTable(engines []*Engine) string {
+	var columns []string
+	for _, e := range engines {
+		columns = append(columns, e.Name)
+	}
+	return bySuite("\n## Deviations\n\nThe suites of [deviations.md](driver/deviations.md): a driver does the same as the "+
+		"reference engine, *differs* as the text\npermits, or *departs* from the specification.\n", "driver/deviations/",
+		engines, columns, func(i int, suite string) string { return engines[i].word(suite) })
+}
+
+// bySuite returns a section with a table of the suites of specs/deviations that the engines ran, "" without any. folder
+// has the pages of the suites. cell returns the text for a column.
+func bySuite(head, folder string, engines []*Engine, columns []string, cell func(column int, suite string) string) string {
 	suites := names(engines, func(e *Engine) []string { return slices.Collect(maps.Keys(e.departs())) })
 	if len(suites) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\n## Deviations\n\nThe suites of [deviations.md](driver/deviations.md): a driver does the same as the " +
-		"reference engine, *differs* as the text\npermits, or *departs* from the specification.\n\n| suite |")
-	for _, e := range engines {
-		fmt.Fprintf(&b, " %s |", e.Name)
-	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(engines)) + "\n")
-	for _, name := range suites {
-		fmt.Fprintf(&b, "| [%s](driver/deviations/%s.md) |", name, name)
-		for _, e := range engines {
-			fmt.Fprintf(&b, " %s |", e.word(name))
+	b.WriteString(head + "\n| suite | " + strings.Join(columns, " | ") + " |\n|---|" +
+		strings.Repeat("---|", len(columns)) + "\n")
+	for _, suite := range suites {
+		fmt.Fprintf(&b, "| [%s](%s%s.md) |", suite, folder, suite)
+		for i := range columns {
+			fmt.Fprintf(&b, " %s |", cell(i, suite))
 		}
 		b.WriteString("\n")
 	}

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -204,27 +203,14 @@ func explain(kind report.ChangeKind, c report.Change, older, newer string,
 // suitesByRelease returns a table of the suites of specs/deviations and the releases that differ.
 func suitesByRelease(all []*driver) string {
 	var engines []*Engine
+	var columns []string
 	for _, d := range all {
 		engines = append(engines, d.releases...)
+		columns = append(columns, d.name)
 	}
-	rows := names(engines, func(e *Engine) []string { return slices.Collect(maps.Keys(e.departs())) })
-	if len(rows) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("\n## Deviations by release\n\nA cell names the releases that differ from the suite; it is empty if none does.\n\n| suite |")
-	for _, d := range all {
-		fmt.Fprintf(&b, " %s |", d.name)
-	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(all)) + "\n")
-	for _, suite := range rows {
-		fmt.Fprintf(&b, "| [%s](deviations/%s.md) |", suite, suite)
-		for _, d := range all {
-			fmt.Fprintf(&b, " %s |", d.differing(suite))
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
+	return bySuite("\n## Deviations by release\n\nA cell names the releases that differ from the suite; it is empty if none "+
+		"does.\n", "deviations/", engines, columns,
+		func(i int, suite string) string { return all[i].differing(suite) })
 }
 
 // differing names the releases that differ from a suite of deviations, and those that do not run it.
