@@ -208,7 +208,8 @@ func Deviations() []Deviation {
 				Faults: []Fault{overloaded(), {Close: true},
 					{Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
 			schedule: allOf(shown.writes, shown.alone,
-				anyOf(labelled("NoWritesPerformed"), left("NoWritesPerformed"), right("NoWritesPerformed")),
+				anyOf(labelled("NoWritesPerformed"), left("NoWritesPerformed"), right("NoWritesPerformed"),
+					faultAt(1, Fault.labelledByServer), faultAt(2, Fault.labelledByServer), faultAt(3, Fault.labelledByServer)),
 				outcomes(func(l, r string) bool { return strings.Contains(l, " raised ") && strings.Contains(r, " raised ") })),
 		},
 		{
@@ -577,6 +578,12 @@ func labelled(name string) condition { return fault(func(f Fault) bool { return 
 
 func (f Fault) labelled(name string) bool { return slices.Contains(f.Labels, name) }
 func (f Fault) ofWriteConcern() bool      { return f.WriteConcernError != 0 }
+
+// labelledByServer reports whether the server chooses the labels of the error, which include NoWritesPerformed if the
+// session wrote nothing.
+func (f Fault) labelledByServer() bool {
+	return f.Labels == nil && (slices.Contains(retryableCodes, f.Code) || slices.Contains(stateChangeCodes, f.Code))
+}
 
 // deposes reports whether the fault is a write concern error with a state change code.
 func (f Fault) deposes() bool { return slices.Contains(stateChangeCodes, f.WriteConcernError) }
