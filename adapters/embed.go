@@ -10,6 +10,6 @@ const EnginesFile = "engines.yml"
 // FS holds the sources of the adapters, a folder for each, their lists of known failures, and an engines file that
 // names them, so that an installed binary can run them.
 //
-//go:embed engines.yml pymongo/*.py pymongo/*.txt node/*.js node/package.json node/*.txt
+//go:embed engines.yml revision.sh pymongo/*.py pymongo/*.txt node/*.js node/package.json node/*.txt
 //go:embed java/pom.xml java/src java/*.txt minimal-ruby rust/Cargo.toml rust/Cargo.lock rust/src rust/*.txt
 var FS embed.FS

@@ -2,7 +2,10 @@ package adapters
 
 import (
 	"encoding/json"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -30,5 +33,65 @@ func TestVersions(t *testing.T) {
 	golang, _, _ = strings.Cut(golang, "\n")
 	for _, newest := range []string{golang, version, node.Dependencies.MongoDB, java, rust} {
 		testkit.Contains(t, testkit.Read(t, EnginesFile), "  versions: ["+newest+", ")
+	}
+}
+
+// The version main of a driver names what its checkout contains: the commit, and what is not committed.
+func TestRevision(t *testing.T) {
+	checkouts := t.TempDir()
+	repository := filepath.Join(checkouts, "driver")
+	git := func(args ...string) {
+		t.Helper()
+		args = append([]string{"-C", repository, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)
+		out, err := exec.Command("git", args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	write := func(file, text string) { t.Helper(); testkit.Check(t, os.WriteFile(file, []byte(text), 0o600)) }
+	revision := func() string {
+		t.Helper()
+		cmd := exec.Command("sh", "revision.sh", "driver")
+		cmd.Env = append(os.Environ(), "UTR_CHECKOUTS="+checkouts)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	testkit.Check(t, os.Mkdir(repository, 0o755))
+	file := filepath.Join(repository, "driver.py")
+	git("init", "--quiet")
+	write(file, "1")
+	git("add", ".")
+	git("commit", "--quiet", "--message", "one")
+	seen := map[string]string{}
+	for _, step := range []struct {
+		name   string
+		change func()
+	}{
+		{"a commit", func() {}},
+		{"a change", func() { write(file, "2") }},
+		{"another change", func() { write(file, "3") }},
+		{"a change in the index", func() { write(file, "4"); git("add", ".") }},
+		{"another commit", func() { git("commit", "--quiet", "--message", "two") }},
+	} {
+		step.change()
+		version := revision()
+		if !regexp.MustCompile(`^main-[0-9a-f]{10}(-[0-9a-f]{10})?$`).MatchString(version) {
+			t.Errorf("%s has the version %q", step.name, version)
+		}
+		if before, ok := seen[version]; ok {
+			t.Errorf("%s and %s both have the version %s", before, step.name, version)
+		}
+		seen[version] = step.name
+		testkit.Equal(t, step.name+" has the same version again", revision(), version)
+	}
+	for _, folder := range []string{"", ".", checkouts + "/nowhere"} {
+		cmd := exec.Command("sh", "revision.sh", "driver")
+		cmd.Env = append(os.Environ(), "UTR_CHECKOUTS="+folder)
+		if out, err := cmd.Output(); err == nil || len(out) > 0 {
+			t.Errorf("the checkouts in %q have the version %q", folder, out)
+		}
 	}
 }

@@ -110,7 +110,7 @@ func (s *faultScene) onLocal(suite string) (secondaries []int) {
 // start starts the run of a suite with all reports.
 func (s *faultScene) start(suite string, args ...string) {
 	s.Helper()
-	s.run = s.Start(slices.Concat([]string{"run", "--jobs", "1", "--uri-option", "serverSelectionTimeoutMS=1000"},
+	s.run = s.Start(slices.Concat([]string{"run", "--jobs", "1", "--uri-option", "serverSelectionTimeoutMS=2000"},
 		everyReport(s.dir), args, []string{suiteFile(s.T, suite)})...)
 }
 

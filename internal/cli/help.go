@@ -174,6 +174,7 @@ func environmentTable() string {
 		{"UTR_JAVA_ADAPTER", "program of the engine java, a jar"},
 		{"UTR_RUST_ADAPTER", "program of the engine rust"},
 		{"UTR_SOURCE", "checkout of utr, to build driver@VERSION (default the working directory)"},
+		{"UTR_CHECKOUTS", "absolute path of a folder with checkouts of drivers, for driver@main and others"},
 		{standin.EnvVersion, "version that utr mongod and utr mongos emulate"},
 		{ledger.EnvDir, "folder of the ledger that utr clean reads"},
 		{ledger.EnvParent, "parent of that folder, if " + ledger.EnvDir + " is not set"},

@@ -65,8 +65,8 @@ func (c *call) install(ctx context.Context, a matrix.Adapter, version string) (_
 	limit := cmp.Or(how.Limit, installLimit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	defer cancel()
-	if version == matrix.Latest {
-		if version, err = newest(ctx, how.Latest, at); err != nil {
+	if matrix.Moves(version) {
+		if version, err = moved(ctx, version, how, at); err != nil {
 			return at, err
 		}
 		how, at = a.At(version, "")
@@ -122,19 +122,20 @@ func (c *call) installInto(ctx context.Context, a matrix.Adapter, version, folde
 	return err
 }
 
-// newest returns the version that the command latest prints in its last line.
-func newest(ctx context.Context, latest string, at matrix.Adapter) (string, error) {
-	if latest == "" {
-		return "", errors.New("its entry has no command latest, which prints the newest version")
+// moved returns the version that the command for a moving one prints in its last line.
+func moved(ctx context.Context, version string, how matrix.Installation, at matrix.Adapter) (string, error) {
+	command := how.Moving[version]
+	if command == "" {
+		return "", fmt.Errorf("its entry has no command %s, which prints which version that is", version)
 	}
 	out, said := &processgroup.Tail{}, &processgroup.Tail{}
-	if err := shell(ctx, latest, at, out, said); err != nil {
-		return "", said.Explain(fmt.Errorf("the command latest: %w", err))
+	if err := shell(ctx, command, at, out, said); err != nil {
+		return "", said.Explain(fmt.Errorf("the command %s: %w", version, err))
 	}
-	if version := out.Line(); matrix.ValidName(version) && version != matrix.Latest {
-		return version, nil
+	if now := out.Line(); matrix.ValidName(now) && !matrix.Moves(now) {
+		return now, nil
 	}
-	return "", said.Explain(fmt.Errorf("the command latest printed %q, which is not a version", out.Line()))
+	return "", said.Explain(fmt.Errorf("the command %s printed %q, which is not a version", version, out.Line()))
 }
 
 func (c *call) lockInstall(ctx context.Context, name, engine string) (*os.File, error) {

@@ -19,20 +19,22 @@ type Adapter struct {
 	KnownFailing string          // file with the engine's known failures, or ""
 	StartTimeout time.Duration   // 0 for the caller's default
 	Requires     []Requirement   // in the order of the file
-	Versions     []string        // that a matrix runs for NAME@*; may have Latest
+	Versions     []string        // that a matrix runs for NAME@*; may have latest and main
 	versioned    *Adapter        // of a version that utr installs, with ${version} and ${folder}; nil without install
 	install      Installation    // of versioned
 }
 
 // Installation is how utr installs a version of an engine.
 type Installation struct {
-	Command string        // for a shell; "" if utr installs nothing
-	Latest  string        // prints the newest version; may be ""
-	Limit   time.Duration // 0 for the caller's default
+	Command string            // for a shell; "" if utr installs nothing
+	Moving  map[string]string // commands that print which version a moving one is now
+	Limit   time.Duration     // 0 for the caller's default
 }
 
-// Latest is the version that the command Latest of an Installation prints.
-const Latest = "latest"
+// Moves reports whether a version is another one from time to time: latest is the newest release, main a checkout.
+func Moves(version string) bool { return slices.Contains(moving, version) }
+
+var moving = []string{"latest", "main"}
 
 // Installs reports whether At can be called.
 func (a Adapter) Installs() bool { return a.versioned != nil }
@@ -88,7 +90,7 @@ func ParseAdapters(name string, data []byte, getenv func(string) string, taken [
 
 var (
 	adapterKeys = []string{"command", "environment", "directory", "known-failing", "start-timeout", "requires"}
-	installKeys = []string{"install", "installed", "versions", "latest", "install-timeout"}
+	installKeys = slices.Concat([]string{"install", "installed", "versions"}, moving, []string{"install-timeout"})
 )
 
 // adapter reads an engine as it is, and again as one whose versions utr installs, if it has install: there, the
@@ -124,7 +126,10 @@ func (r *reader) adapter(v *source.Value, folder string) Adapter {
 	at := r.process(with, folder)
 	at.Environment = append(at.Environment, own...)
 	at.install.Command, _ = r.text(with.Get("install"), "install")
-	at.install.Latest, _ = r.text(with.Get("latest"), "latest")
+	at.install.Moving = map[string]string{}
+	for _, name := range moving {
+		at.install.Moving[name], _ = r.text(with.Get(name), name)
+	}
 	if text, ok := r.text(with.Get("install-timeout"), "install-timeout"); ok {
 		at.install.Limit = r.duration(with.Get("install-timeout").Position, "install-timeout", text)
 	}
@@ -137,8 +142,8 @@ func (r *reader) adapter(v *source.Value, folder string) Adapter {
 		if !ValidName(version) {
 			r.add(one.Position, "the version %q cannot be part of a file name", version)
 		}
-		if version == Latest && at.install.Latest == "" {
-			r.add(one.Position, "the version latest requires latest, a command that prints the newest version")
+		if Moves(version) && at.install.Moving[version] == "" {
+			r.add(one.Position, "the version %s requires %s, a command that prints which version that is", version, version)
 		}
 		a.Versions = append(a.Versions, version)
 	}

@@ -135,7 +135,12 @@ func TestAdapters(t *testing.T) {
 			b.WriteByte('\n')
 			if a.Installs() {
 				how, at := a.At("1.2", "/cache/1.2")
-				fmt.Fprintf(&b, "  versions %q, installed with %q, the newest is that of %q", a.Versions, how.Command, how.Latest)
+				fmt.Fprintf(&b, "  versions %q, installed with %q", a.Versions, how.Command)
+				for _, name := range moving {
+					if command := how.Moving[name]; command != "" {
+						fmt.Fprintf(&b, ", %s is that of %q", name, command)
+					}
+				}
 				if how.Limit > 0 {
 					fmt.Fprintf(&b, ", within %s", how.Limit)
 				}
