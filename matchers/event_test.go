@@ -218,6 +218,12 @@ func spansOf(t *testing.T, names ...string) (all []result.Span) {
 			add("", "transaction", `{"lsid":"30313233-3435-3637-3839-616263646566"}`)
 		case "another":
 			add("", "transaction", `{"lsid":"00000000-3435-3637-3839-616263646566"}`)
+		case "document":
+			add("", "transaction", `{"lsid":"{\"id\":{\"$binary\":{\"base64\":\"MDEyMzQ1Njc4OWFiY2RlZg==\",\"subType\":\"04\"}}}"}`)
+		case "other":
+			add("", "transaction", `{"lsid":"{\"id\":{\"$binary\":{\"base64\":\"AAAAAAAAAAAAAAAAAAAAAA==\",\"subType\":\"04\"}}}"}`)
+		case "short":
+			add("", "transaction", `{"lsid":"{\"id\":{\"$binary\":{\"base64\":\"MDEyMw==\",\"subType\":\"04\"}}}"}`)
 		}
 	}
 	return all

@@ -117,13 +117,26 @@ func spanWords(name, code string) string {
 	return strings.Join([]string{name, "error", code}, " ")
 }
 
-// matchSessionText compares the attribute db.mongodb.lsid, a string, with a logical session id: the text of its UUID.
+// matchSessionText compares the attribute db.mongodb.lsid, a string, with a logical session id: the text of its UUID, or
+// the document in Extended JSON. OpenTelemetry, "Command Span Attributes", does not prescribe a form.
 func (m *Matcher) matchSessionText(want, lsid *source.Value, actual bson.RawValue) {
 	raw, err := lsid.Raw()
 	_, id, ok := raw.Lookup("id").BinaryOK()
 	if err != nil || !ok || len(id) != 16 {
 		m.differ(want, actual, "the id of the session is not a UUID")
-	} else if text := fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]); text != actual.StringValue() {
-		m.differ(want, actual, "the session has the id %s", text)
+		return
 	}
+	text, document := actual.StringValue(), bson.Raw(nil)
+	if bson.UnmarshalExtJSON([]byte(text), false, &document) == nil {
+		if _, other, _ := document.Lookup("id").BinaryOK(); len(other) == 16 {
+			text = uuid(other)
+		}
+	}
+	if text != uuid(id) {
+		m.differ(want, actual, "the session has the id %s", uuid(id))
+	}
+}
+
+func uuid(id []byte) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }

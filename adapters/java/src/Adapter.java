@@ -106,7 +106,7 @@ public final class Adapter {
             case "hello":
                 return Map.of("protocol", 1, "name", "java", "version", MongoDriverVersion.VERSION,
                         "schemaVersion", "1.28", "operations", List.copyOf(Operations.TABLE.keySet()),
-                        "lacks", Operations.LACKS, "features", List.of("reduced heartbeats"));
+                        "lacks", Operations.LACKS, "features", List.of("reduced heartbeats", "tracing"));
             case "begin":
                 this.test = new Entities();
                 raised = new ConcurrentHashMap<>();
@@ -126,6 +126,8 @@ public final class Adapter {
             case "events":
                 return Map.of("events", test.get(text(params, "client")).log()
                         .after(params.getNumber("after").longValue(), params.getNumber("waitMS").longValue()));
+            case "spans":
+                return Map.of("spans", test.get(text(params, "client")).log().spans.list());
             case "close":
                 return outcome(id, () -> {
                     test.close(text(params, "id"));

@@ -33,8 +33,8 @@ final class Entities {
 
     private static final Map<String, Set<String>> FIELDS = Map.of(
             "client", Set.of("id", "useMultipleMongoses", "observeEvents", "ignoreCommandMonitoringEvents",
-                    "observeSensitiveCommands", "storeEventsAsEntities", "awaitMinPoolSizeMS", "uriOptions",
-                    "serverApi", "minHeartbeatFrequencyMS"),
+                    "observeSensitiveCommands", "observeTracingMessages", "storeEventsAsEntities",
+                    "awaitMinPoolSizeMS", "uriOptions", "serverApi", "minHeartbeatFrequencyMS"),
             "database", Set.of("id", "client", "databaseName", "databaseOptions"),
             "collection", Set.of("id", "database", "collectionName", "collectionOptions"),
             "session", Set.of("id", "client", "sessionOptions"),
@@ -143,6 +143,10 @@ final class Entities {
             BsonDocument rest = api.clone();
             rest.remove("version");
             settings.serverApi(Options.set(ServerApi.builder().version(version), rest).build());
+        }
+        if (options.get("observeTracingMessages") instanceof BsonDocument tracing) {
+            boolean payload = tracing.getBoolean("enableCommandPayload", BsonBoolean.FALSE).getValue();
+            settings.observabilitySettings(log.spans.settings(payload));
         }
         return MongoClients.create(settings.build());
     }

@@ -48,6 +48,7 @@ final class Log implements CommandListener, ConnectionPoolListener, ServerListen
     static final ThreadLocal<String> SERVER = new ThreadLocal<>(); // of the last command of this thread
     static final ThreadLocal<Boolean> HIDDEN = ThreadLocal.withInitial(() -> false); // commands of this thread
 
+    final Spans spans = new Spans();
     private final List<Map<String, Object>> events = new ArrayList<>();
     private final CountDownLatch closed = new CountDownLatch(1);
     volatile boolean unacknowledged; // whether an unacknowledged write was sent

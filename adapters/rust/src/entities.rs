@@ -56,7 +56,7 @@ pub struct Entity {
 /// The fields of entities, beginning with the parent, and including those that only utr interprets.
 const FIELDS: [(&str, &str); 5] = [
     ("client", "uriOptions serverApi id useMultipleMongoses observeEvents ignoreCommandMonitoringEvents \
-        observeSensitiveCommands storeEventsAsEntities awaitMinPoolSizeMS"),
+        observeSensitiveCommands observeTracingMessages storeEventsAsEntities awaitMinPoolSizeMS"),
     ("database", "client databaseName databaseOptions id"),
     ("collection", "database collectionName collectionOptions id"),
     ("session", "client sessionOptions id"),
@@ -202,6 +202,9 @@ async fn client(uri: &str, mut options: Document, log: &Arc<Log>) -> Result<Clie
     })?;
     parsed.heartbeat_freq.get_or_insert(Duration::from_millis(500));
     parsed.server_api = options.remove("serverApi").map(read).transpose()?;
+    if let Some(Bson::Document(observed)) = options.remove("observeTracingMessages") {
+        parsed.tracing = Some(log.spans.options(observed.get_bool("enableCommandPayload").unwrap_or(false)));
+    }
     log.listen(&mut parsed);
     Ok(Client::with_options(parsed)?)
 }

@@ -2,6 +2,7 @@
 
 use crate::failures::describe;
 use crate::results::json;
+use crate::spans::Spans;
 use bson::Document;
 use mongodb::event::{cmap::CmapEvent, command::CommandEvent, sdam::SdamEvent, sdam::TopologyDescription, EventHandler};
 use mongodb::options::ClientOptions;
@@ -33,6 +34,7 @@ struct State {
 
 #[derive(Default)]
 pub struct Log {
+    pub spans: Spans,
     state: Mutex<State>,
     added: Notify,
 }

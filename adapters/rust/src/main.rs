@@ -7,6 +7,7 @@ mod failures;
 mod log;
 mod operations;
 mod results;
+mod spans;
 
 use bson::Document;
 use entities::Test;
@@ -71,7 +72,7 @@ impl Adapter {
                 let driver = include_str!("../Cargo.lock").split("name = \"mongodb\"\nversion = \"").nth(1);
                 Ok(json!({"protocol": 1, "name": "rust", "version": driver.and_then(|rest| rest.split('"').next()),
                     "schemaVersion": "1.28", "operations": operations::names(),
-                    "lacks": HashMap::from(operations::LACKS)}))
+                    "lacks": HashMap::from(operations::LACKS), "features": ["tracing"]}))
             }
             "begin" => {
                 *self.test.lock().unwrap() = Arc::default();
@@ -95,6 +96,7 @@ impl Adapter {
                 let log = test.get(text("client"))?.log;
                 Ok(json!({"events": log.after(after as usize, Duration::from_millis(wait)).await}))
             }
+            "spans" => Ok(json!({"spans": test.get(text("client"))?.log.spans.list()})),
             "close" => self.outcome(id, false, &test, async { test.close(text("id")).await.map(|()| None) }).await,
             "end" => {
                 test.end().await;
