@@ -97,7 +97,7 @@ func TestDeviationsAreKnown(t *testing.T) {
 // compared runs one schedule through both sides.
 func compared(t *testing.T, s Schedule, left, right Side) Pair {
 	t.Helper()
-	found, err := runSchedules(t.Context(), []Schedule{s}, left, right)
+	found, err := runSchedules(t.Context(), []Schedule{s}, left, right, true)
 	testkit.Check(t, err)
 	return found[0]
 }

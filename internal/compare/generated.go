@@ -13,8 +13,8 @@ import (
 )
 
 // batch is the number of schedules in a suite. Workers are idle at its end, until the last test has waited for the Go
-// driver's heartbeats, and the events of all its tests are in memory.
-const batch = 500
+// driver's heartbeats, and what all its tests did is in memory.
+const batch = 1000
 
 // Generated is the result of comparing generated schedules.
 type Generated struct {
@@ -57,7 +57,7 @@ func Storm(ctx context.Context, g *Generator, n, limit int, left, right Side,
 }
 
 func (g *Generated) compare(ctx context.Context, schedules []Schedule, limit int, left, right Side) error {
-	found, err := runSchedules(ctx, schedules, left, right)
+	found, err := runSchedules(ctx, schedules, left, right, false)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (g *Generated) compare(ctx context.Context, schedules []Schedule, limit int
 			repeated = append(repeated, schedules[i])
 		}
 	}
-	if found, err = runSchedules(ctx, repeated, left, right); err != nil {
+	if found, err = runSchedules(ctx, repeated, left, right, true); err != nil {
 		return err
 	}
 	for i, f := range unexplained {
@@ -100,7 +100,7 @@ func (f *Finding) shrink(ctx context.Context, left, right Side) error {
 	f.Shrunk = true
 	for {
 		simpler := smaller(f.Smallest)
-		found, err := runSchedules(ctx, simpler, left, right)
+		found, err := runSchedules(ctx, simpler, left, right, true)
 		if err != nil {
 			return err
 		}
@@ -127,8 +127,9 @@ func suiteOf(schedules ...Schedule) (*specs.Suite, error) {
 	return specs.FromValue("generated", root)
 }
 
-// runSchedules runs schedules through both sides and returns their pairs in order.
-func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) ([]Pair, error) {
+// runSchedules runs schedules through both sides and returns their pairs in order. whole is true if a suite may be made
+// of a pair.
+func runSchedules(ctx context.Context, schedules []Schedule, left, right Side, whole bool) ([]Pair, error) {
 	if len(schedules) == 0 {
 		return nil, nil
 	}
@@ -136,7 +137,7 @@ func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) (
 	if err != nil {
 		return nil, err
 	}
-	found, problems, err := run(ctx, []*specs.Suite{generated}, left, right, true)
+	found, problems, err := run(ctx, []*specs.Suite{generated}, left, right, mode{everywhere: true, whole: whole})
 	if err != nil {
 		return nil, err
 	}

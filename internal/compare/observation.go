@@ -37,11 +37,8 @@ type clientLog struct {
 	servers    []string // addresses that received commands
 }
 
-// observe reduces a verdict with its events. For nil, the observation is zero.
+// observe reduces a verdict with its events.
 func observe(v *result.Verdict) observation {
-	if v == nil {
-		return observation{}
-	}
 	o := observation{Status: v.Status}
 	switch {
 	case v.Status == result.Skipped || v.Status == result.Broken || v.Status == result.KnownFailing:

@@ -103,7 +103,7 @@ func TestOutcomes(t *testing.T) {
 
 func TestPairs(t *testing.T) {
 	testkit.PlayStories(t, "testdata/pairs.txt", func(t *testing.T, s testkit.Story) string {
-		on := func(text string) []*result.Verdict {
+		on := func(text string) []*seen {
 			part := append(strings.SplitN(text, ", ", 3), "")
 			name, deployment, _ := strings.Cut(part[0], " ")
 			v := &result.Verdict{Test: result.TestID{File: "f.yml", Description: name, Deployment: deployment},
@@ -111,7 +111,7 @@ func TestPairs(t *testing.T) {
 			if part[2] != "" {
 				v.Clients = []result.ClientLog{{Client: "client", Events: story(t, part[2])}}
 			}
-			return []*result.Verdict{v}
+			return []*seen{see(v)}
 		}
 		of, threads := lines(s), func(id result.TestID) bool { return id.Description == "threads" }
 		return retold(s, Count(pairs([2]string{}, on(of["left"]), on(of["right"]), false, threads)).String())

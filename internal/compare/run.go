@@ -33,19 +33,32 @@ type Pair struct {
 	// Deviation explains the differences, nil if they are unexplained.
 	Deviation *Deviation
 
-	verdict *result.Verdict // of the left engine
+	verdict *result.Verdict // of the left engine, if a suite may be made of it
 	engines [2]string       // the names of the left and right engines
+}
+
+// seen is what remains of a verdict: the events of all tests would fill the memory.
+type seen struct {
+	test     result.TestID
+	position source.Position
+	behavior observation
+	verdict  *result.Verdict // nil unless a suite may be made of it
 }
 
 // Run runs suites through both sides and returns the pairs in the order in which the left side finished them. It may
 // call the Notify functions of both sides concurrently. Problems leave the pairs valid, such as a known failure that
 // passed. The error is that of a deployment, an engine, or ctx.
 func Run(ctx context.Context, suites []*specs.Suite, left, right Side) (found []Pair, problems []string, err error) {
-	return run(ctx, suites, left, right, false)
+	return run(ctx, suites, left, right, mode{})
 }
 
-func run(ctx context.Context, suites []*specs.Suite, left, right Side,
-	everywhere bool) (found []Pair, problems []string, err error) {
+// mode says what the tests of suites are for.
+type mode struct {
+	everywhere bool // faults apply to all servers
+	whole      bool // a suite may be made of a pair
+}
+
+func run(ctx context.Context, suites []*specs.Suite, left, right Side, m mode) (found []Pair, problems []string, err error) {
 	sides := [2]Side{left, right}
 	var engines [2]string
 	for i, side := range sides {
@@ -55,7 +68,7 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side,
 		}
 		engines[i] = description.Name
 	}
-	var verdicts [2][]*result.Verdict
+	var verdicts [2][]*seen
 	var faults [2][]string
 	var errs [2]error
 	var work sync.WaitGroup
@@ -65,7 +78,11 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side,
 		notify := config.Notify
 		config.Notify = func(n result.Note) {
 			if f, ok := n.(result.TestFinished); ok {
-				verdicts[i] = append(verdicts[i], f.Verdict)
+				one := see(f.Verdict)
+				if m.whole {
+					one.verdict = f.Verdict
+				}
+				verdicts[i] = append(verdicts[i], one)
 			}
 			if notify != nil {
 				notify(n)
@@ -93,7 +110,11 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side,
 	if err := cmp.Or(errs[:]...); err != nil {
 		return nil, nil, err
 	}
-	return pairs(engines, verdicts[0], verdicts[1], everywhere, threaded(suites)), append(faults[0], faults[1]...), nil
+	return pairs(engines, verdicts[0], verdicts[1], m.everywhere, threaded(suites)), append(faults[0], faults[1]...), nil
+}
+
+func see(v *result.Verdict) *seen {
+	return &seen{test: v.Test, position: v.Position, behavior: observe(v)}
 }
 
 // errCutShort is the cause of an interrupted run whose context has not ended.
@@ -113,13 +134,14 @@ func threaded(suites []*specs.Suite) func(result.TestID) bool {
 }
 
 // pairs matches the verdicts of both sides. A test that only one side ran is a pair with an empty observation, which
-// differs from any other. everywhere is true if faults apply to all servers. threads reports whether a test runs
+// differs from any other. threads reports whether a test runs
 // operations concurrently.
-func pairs(engines [2]string, left, right []*result.Verdict, everywhere bool, threads func(result.TestID) bool) []Pair {
-	pair := func(left, right *result.Verdict) Pair {
-		one := cmp.Or(left, right)
-		p := Pair{Test: one.Test, Position: one.Position, verdict: left, engines: engines}
-		l, r := observe(left), observe(right)
+func pairs(engines [2]string, left, right []*seen, everywhere bool, threads func(result.TestID) bool) []Pair {
+	pair := func(left, right *seen) Pair {
+		one, nothing := cmp.Or(left, right), &seen{}
+		left, right = cmp.Or(left, nothing), cmp.Or(right, nothing)
+		p := Pair{Test: one.test, Position: one.position, verdict: left.verdict, engines: engines}
+		l, r := left.behavior, right.behavior
 		for _, o := range []observation{l, r} {
 			switch o.Status {
 			case result.Skipped:
@@ -131,22 +153,22 @@ func pairs(engines [2]string, left, right []*result.Verdict, everywhere bool, th
 		if p.NotCompared != "" || p.Known != "" {
 			return p
 		}
-		chance := l.concurrent || r.concurrent || threads(one.Test) ||
+		chance := l.concurrent || r.concurrent || threads(one.test) ||
 			!everywhere && max(l.mongoses, r.mongoses) > 1 // which mongos has the fault
 		if p.Differences = differ(l, r, chance); len(p.Differences) > 0 {
-			p.Deviation = ofTest(engines, one.Test, p.Differences)
+			p.Deviation = ofTest(engines, one.test, p.Differences)
 		}
 		return p
 	}
-	others := map[result.TestID]*result.Verdict{}
+	others := map[result.TestID]*seen{}
 	places := map[result.TestID]result.TestID{} // by the test without its deployment
 	nowhere := func(id result.TestID) result.TestID { id.Deployment = ""; return id }
 	for _, v := range right {
-		others[v.Test], places[nowhere(v.Test)] = v, v.Test
+		others[v.test], places[nowhere(v.test)] = v, v.test
 	}
 	var out []Pair
 	for _, v := range left {
-		id := v.Test
+		id := v.test
 		for _, other := range []result.TestID{nowhere(id), places[id]} { // a skipped test may have no deployment
 			if others[id] == nil {
 				id = other
@@ -156,7 +178,7 @@ func pairs(engines [2]string, left, right []*result.Verdict, everywhere bool, th
 		delete(others, id)
 	}
 	for _, v := range right {
-		if others[v.Test] != nil {
+		if others[v.test] != nil {
 			out = append(out, pair(nil, v))
 		}
 	}
