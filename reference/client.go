@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/reference/retry"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
@@ -18,6 +16,9 @@ import (
 	//lint:ignore SA1019 the topology accepts no other clock
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/reference/retry"
 )
 
 // client is a client entity.

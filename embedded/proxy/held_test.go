@@ -143,3 +143,22 @@ func TestSentWhileBlocked(t *testing.T) {
 		testkit.Check(t, err)
 	}
 }
+
+// When the reply to a blocked command is lost, the client notices it before the command runs.
+func TestLostReplyOfBlocked(t *testing.T) {
+	p := newPair(t, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
+	for name, address := range map[string]string{"own fail points": p.own, "the proxy": p.proxied} {
+		writing, admin := &client{t: t, address: address, pair: p}, &client{t: t, address: address, pair: p}
+		admin.run(testkit.Extended[bson.Raw](t, `{"configureFailPoint": "failCommandSequence", "$db": "admin", "mode": "alwaysOn",
+			"data": {"failCommands": ["insert"], "sequence": [{"blockConnection": true, "blockTimeMS": 1000, "loseReply": true}]}}`))
+		found := func() string {
+			return admin.run(testkit.Extended[bson.Raw](t, `{"count": "c"}`))
+		}
+		testkit.Equal(t, name, writing.run(testkit.Extended[bson.Raw](t, `{"insert": "c", "documents": [{}]}`)), "closed")
+		if before := found(); !strings.Contains(before, `"n":0`) {
+			t.Errorf("%s: the command ran before the client lost its connection: %s", name, before)
+		}
+		testkit.Until(t, name+": the command runs", func() bool { return strings.Contains(found(), `"n":1`) })
+		admin.close()
+	}
+}

@@ -41,9 +41,8 @@ func parse(message []byte) (r request, ok bool) {
 		r.db, _ = r.body.Lookup("$db").StringValueOK()
 	case wire.OpQuery:
 		var namespace string
-		namespace, r.body, err = wire.ParseQuery(body)
+		namespace, r.body, _ = wire.ParseQuery(body) // without a body, it has no command
 		r.db, ok = strings.CutSuffix(namespace, ".$cmd")
-		ok = ok && err == nil
 	}
 	if !ok {
 		return r, false

@@ -211,11 +211,12 @@ func (s *story) step(line string) {
 	case "until":
 		testkit.Until(t, line, func() bool { return s.run(strings.TrimPrefix(line, "until ")) == "" })
 	case "log":
-		rest, found := s.procs[name].log(), true
+		rest := s.procs[name].log()
 		if testkit.Contains(t, rest); strings.Contains(rest, "payload") {
 			t.Errorf("the log contains authentication messages: %s", rest)
 		}
 		for part := range strings.SplitSeq(strings.TrimPrefix(line, "log "+name+" "), " & ") {
+			var found bool
 			if _, rest, found = strings.Cut(rest, part); !found {
 				t.Fatalf("%s is missing or too early in:\n%s", part, s.procs[name].log())
 			}

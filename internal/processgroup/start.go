@@ -40,7 +40,7 @@ func Run(ctx context.Context, cmd *exec.Cmd) error {
 		if cmd.Process != nil {
 			_ = Kill(cmd.Process)
 		}
-		<-ended
+		_ = <-ended // that it was killed
 		return context.Cause(ctx)
 	}
 }

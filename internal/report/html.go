@@ -60,7 +60,7 @@ func (h *page) head() {
 		script).Replace(pageHTML))
 	if h.causes.trends != nil {
 		for _, r := range h.causes.trends.runs {
-			h.line("earlier", fields{"name": filepath.Base(r.name), "time": r.began.UTC().Format(time.RFC3339),
+			_ = h.line("earlier", fields{"name": filepath.Base(r.name), "time": r.began.UTC().Format(time.RFC3339),
 				"durationMS": result.Duration(r.duration), "counts": r.counts})
 		}
 	}
@@ -71,7 +71,7 @@ func (h *page) start(n result.RunStarted) {
 	if !n.Time.IsZero() {
 		about["time"] = n.Time.UTC().Format(time.RFC3339)
 	}
-	h.line("run", about)
+	_ = h.line("run", about) // plain data
 }
 
 func (h *page) cell(n result.CellFinished) {
@@ -85,7 +85,7 @@ func (h *page) finish(s result.Summary) {
 	if h.causes.trends != nil {
 		about["gone"] = h.causes.trends.gone()
 	}
-	h.line("end", about)
+	_ = h.line("end", about)
 	h.WriteString("</script>\n</body>\n</html>\n")
 }
 

@@ -73,7 +73,7 @@ func FuzzYAML(f *testing.F) {
 		l.nodes = 10_000
 		v, err := l.parse("f", data, yamlNodes)
 		if err != nil {
-			checkError(t, err)
+			_ = checkError(t, err)
 			return
 		}
 		checkValue(t, data, v)
@@ -175,7 +175,7 @@ func FuzzFormat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		out, err := Format("f", data)
 		if err != nil {
-			checkError(t, err)
+			_ = checkError(t, err)
 			return
 		}
 		checkFormatted(t, out)

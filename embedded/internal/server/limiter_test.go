@@ -77,7 +77,7 @@ func limiterConfigure(t *testing.T) {
 			l = full(1e9, 1e300, 0) // like the default
 		}
 		for range row.take {
-			l.acquire(t.Context())
+			testkit.Check(t, l.acquire(t.Context()))
 		}
 		l.configure(row.rate, row.burst, 5)
 		testkit.Equal(t, row.reason+": tokens", l.status().Tokens, row.want)
