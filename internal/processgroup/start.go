@@ -22,25 +22,25 @@ func Start(c *exec.Cmd, attend func(err error)) {
 
 // Run starts a command in a group of its own, and waits for it as exec.Cmd.Run does. When it or ctx ends, so do all
 // processes of its group. The error is that of the command, or the cause of ctx.
-func Run(ctx context.Context, cmd *exec.Cmd) error {
-	started, ended := make(chan struct{}), make(chan error, 1)
-	Start(cmd, func(err error) {
+func Run(ctx context.Context, cmd *exec.Cmd) (err error) {
+	started, ended := make(chan struct{}), make(chan struct{})
+	Start(cmd, func(failed error) {
 		close(started)
-		if err == nil {
+		if err = failed; err == nil {
 			err = cmd.Wait()
 			_ = Kill(cmd.Process)
 		}
-		ended <- err
+		close(ended)
 	})
 	select {
-	case err := <-ended:
+	case <-ended:
 		return err
 	case <-ctx.Done():
 		<-started
 		if cmd.Process != nil {
 			_ = Kill(cmd.Process)
 		}
-		_ = <-ended // that it was killed
+		<-ended
 		return context.Cause(ctx)
 	}
 }

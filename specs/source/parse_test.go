@@ -50,7 +50,7 @@ func TestRead(t *testing.T) {
 		if err == nil {
 			return show(v)
 		}
-		checkError(t, err)
+		_ = checkError(t, err)
 		return "refused at " + strings.TrimPrefix(err.Error(), "f:")
 	})
 }
