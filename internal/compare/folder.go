@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,15 +15,21 @@ import (
 // appearance. The zero value is ready to use.
 type folder struct {
 	sessions, objects []string         // the bytes of logical session ids and ObjectIDs
+	names             []string         // UUIDs and addresses in texts
 	txn               map[string]int64 // session → its first txnNumber
 }
 
+// passing finds the UUIDs and the addresses of a deployment of our own in a text.
+var passing = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(127\.0\.0\.1|localhost|\[::1\]):\d+`)
+
 // number returns the position of a value in the order of appearance, from 1.
-func number(seen *[]string, v bson.RawValue) int {
-	i := slices.Index(*seen, string(v.Value))
+func number(seen *[]string, v bson.RawValue) int { return position(seen, string(v.Value)) }
+
+func position(seen *[]string, value string) int {
+	i := slices.Index(*seen, value)
 	if i < 0 {
 		i = len(*seen)
-		*seen = append(*seen, string(v.Value))
+		*seen = append(*seen, value)
 	}
 	return i + 1
 }
@@ -101,7 +108,9 @@ func (f *folder) value(v bson.RawValue) string {
 	case bson.TypeDouble:
 		return fmt.Sprint(v.Double())
 	case bson.TypeString:
-		return fmt.Sprintf("%q", v.StringValue())
+		return fmt.Sprintf("%q", passing.ReplaceAllStringFunc(v.StringValue(), func(name string) string {
+			return fmt.Sprintf("name %d", position(&f.names, name))
+		}))
 	case bson.TypeObjectID:
 		return fmt.Sprintf("ObjectID %d", number(&f.objects, v))
 	case bson.TypeDateTime, bson.TypeTimestamp, bson.TypeBinary:
