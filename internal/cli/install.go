@@ -66,7 +66,7 @@ func (c *call) install(ctx context.Context, a matrix.Adapter, version string) (_
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	defer cancel()
 	if matrix.Moves(version) {
-		if version, err = moved(ctx, version, how, at); err != nil {
+		if version, err = current(ctx, version, how, at); err != nil {
 			return at, err
 		}
 		how, at = a.At(version, "")
@@ -122,11 +122,11 @@ func (c *call) installInto(ctx context.Context, a matrix.Adapter, version, folde
 	return err
 }
 
-// moved returns the version that the command for a moving one prints in its last line.
-func moved(ctx context.Context, version string, how matrix.Installation, at matrix.Adapter) (string, error) {
+// current returns the version behind latest or main: the last line that its command prints.
+func current(ctx context.Context, version string, how matrix.Installation, at matrix.Adapter) (string, error) {
 	command := how.Moving[version]
 	if command == "" {
-		return "", fmt.Errorf("its entry has no command %s, which prints which version that is", version)
+		return "", fmt.Errorf("its entry has no command %s, which must print the version", version)
 	}
 	out, said := &processgroup.Tail{}, &processgroup.Tail{}
 	if err := shell(ctx, command, at, out, said); err != nil {

@@ -52,7 +52,7 @@ func Run(ctx context.Context, suites []*specs.Suite, left, right Side) (found []
 	return run(ctx, suites, left, right, mode{})
 }
 
-// mode says what the tests of suites are for.
+// mode is what a comparison does with its suites.
 type mode struct {
 	everywhere bool // faults apply to all servers
 	whole      bool // a suite may be made of a pair

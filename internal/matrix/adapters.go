@@ -27,11 +27,11 @@ type Adapter struct {
 // Installation is how utr installs a version of an engine.
 type Installation struct {
 	Command string            // for a shell; "" if utr installs nothing
-	Moving  map[string]string // commands that print which version a moving one is now
+	Moving  map[string]string // by latest or main, the command that prints the version
 	Limit   time.Duration     // 0 for the caller's default
 }
 
-// Moves reports whether a version is another one from time to time: latest is the newest release, main a checkout.
+// Moves reports whether the meaning of a version changes: latest is the newest release, main a checkout.
 func Moves(version string) bool { return slices.Contains(moving, version) }
 
 var moving = []string{"latest", "main"}
@@ -143,7 +143,7 @@ func (r *reader) adapter(v *source.Value, folder string) Adapter {
 			r.add(one.Position, "the version %q cannot be part of a file name", version)
 		}
 		if Moves(version) && at.install.Moving[version] == "" {
-			r.add(one.Position, "the version %s requires %s, a command that prints which version that is", version, version)
+			r.add(one.Position, "the version %s requires %s, a command that prints the version", version, version)
 		}
 		a.Versions = append(a.Versions, version)
 	}
