@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -154,6 +155,19 @@ func TestHelloIsRewritten(t *testing.T) {
 		testkit.Equal(t, "the reply", m.Body.String(), testkit.Raw(t, want).String())
 		testkit.Equal(t, "its flags", m.Flags, flags)
 		testkit.Equal(t, "its ids", [2]int32{got.RequestID, got.ResponseTo}, [2]int32{int32(100 + i), to})
+	}
+}
+
+// A closed proxy serves no connection any more.
+func TestCloseWaits(t *testing.T) {
+	for range 30 { // goroutines that nobody waits for often end in time
+		p, _, _ := connected(t, primary)
+		p.Close()
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		if bytes.Contains(stacks, []byte("\ngithub.com/unified-test-runner/utr/embedded/proxy.(*conn).")) {
+			t.Fatalf("a connection is served after Close:\n%s", stacks)
+		}
 	}
 }
 
