@@ -34,7 +34,6 @@ type conn struct {
 	number     int64              // the server's number of the connection
 	lastOp     bson.Timestamp     // after the last write; zero before the first
 	expected   map[int32]*pending // by the id of the message to which the reply responds
-	lastID     int32              // of messages of the proxy
 }
 
 // pending is a command whose reply the proxy changes or needs.
@@ -164,11 +163,7 @@ func (k *conn) answer(x *pending, doc bson.Raw) error {
 	if x.flags&wire.MoreToCome != 0 {
 		return nil
 	}
-	k.mu.Lock()
-	k.lastID++
-	id := k.lastID
-	k.mu.Unlock()
-	return k.write(x.compose(id, doc))
+	return k.write(x.compose(doc))
 }
 
 func (k *conn) write(message []byte) error {

@@ -162,3 +162,25 @@ func TestLostReplyOfBlocked(t *testing.T) {
 		admin.close()
 	}
 }
+
+// The client of a blocked command may end its stream, and still gets the reply.
+func TestHalfClosedWhileBlocked(t *testing.T) {
+	p := newPair(t, embedded.Options{})
+	for name, address := range map[string]string{"own fail points": p.own, "the proxy": p.proxied} {
+		(&clientOf{t: t, address: address}).configure(`{"configureFailPoint": "failCommand", "$db": "admin", "mode": {"times": 1},
+			"data": {"failCommands": ["ping"], "blockConnection": true, "blockTimeMS": 100}}`)
+		conn, err := net.Dial("tcp", address)
+		testkit.Check(t, err)
+		_, err = conn.Write(wire.AppendMsg(nil, 1, 0, 0, testkit.Raw(t, testkit.D("ping", 1, "$db", "admin"))))
+		testkit.Check(t, err)
+		testkit.Check(t, conn.(*net.TCPConn).CloseWrite())
+		h, body, err := wire.ReadMessage(conn)
+		if err != nil {
+			t.Errorf("%s: %v in place of a reply", name, err)
+			continue
+		}
+		_, err = wire.Response(1, h, body)
+		testkit.Check(t, err)
+		_ = conn.Close()
+	}
+}

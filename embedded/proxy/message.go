@@ -59,7 +59,7 @@ func parse(message []byte) (r request, ok bool) {
 func bodyOf(b []byte) (flags wire.Flags, doc bson.Raw, ok bool) {
 	const flagBytes, kindBytes = 4, 1
 	if len(b) < flagBytes {
-		return 0, nil, false
+		return
 	}
 	flags = wire.Flags(binary.LittleEndian.Uint32(b))
 	for b = b[flagBytes:]; len(b) > kindBytes+4; {
@@ -75,12 +75,12 @@ func bodyOf(b []byte) (flags wire.Flags, doc bson.Raw, ok bool) {
 	return flags, nil, false
 }
 
-// compose returns the reply to a request.
-func (r *request) compose(id int32, doc bson.Raw) []byte {
+// compose returns the reply to a request. Clients do not read its own id.
+func (r *request) compose(doc bson.Raw) []byte {
 	if r.OpCode == wire.OpQuery {
-		return wire.AppendReply(nil, id, r.RequestID, doc)
+		return wire.AppendReply(nil, 0, r.RequestID, doc)
 	}
-	return wire.AppendMsg(nil, id, r.RequestID, r.flags&wire.ChecksumPresent, doc)
+	return wire.AppendMsg(nil, 0, r.RequestID, r.flags&wire.ChecksumPresent, doc)
 }
 
 // reply is a message of the server with one document.
