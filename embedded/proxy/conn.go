@@ -95,7 +95,6 @@ func (k *conn) requests() error {
 	for {
 		if k.peeked != nil {
 			<-k.peeked
-			k.peeked = nil
 		}
 		message, err := wire.ReadWhole(k.in)
 		if err != nil {

@@ -183,10 +183,13 @@ func unlabeled(reply bson.D) bson.D {
 }
 
 // refusals are the errors of commands that a server does not begin, and for which it waits for no write concern.
-var refusals = []int32{fault.BadValue, fault.FailedToParse, fault.Unauthorized, fault.TypeMismatch,
-	fault.IllegalOperation, fault.CommandNotFound,
-	fault.InvalidOptions, fault.InvalidNamespace, fault.OperationNotSupportedInTransaction, fault.NotWritablePrimary, fault.NotPrimaryOrSecondary,
-	fault.APIVersionError, fault.APIStrictError, fault.NotARetryableWriteCommand, fault.IDLFailedToParse, fault.IDLUnknownField}
+var refusals = []int32{
+	fault.BadValue, fault.FailedToParse, fault.Unauthorized, fault.TypeMismatch,
+	fault.IllegalOperation, fault.CommandNotFound, fault.InvalidOptions, fault.InvalidNamespace,
+	fault.OperationNotSupportedInTransaction, fault.NotWritablePrimary, fault.NotPrimaryOrSecondary,
+	fault.APIVersionError, fault.APIStrictError, fault.NotARetryableWriteCommand,
+	fault.IDLFailedToParse, fault.IDLUnknownField,
+}
 
 // noteWrite remembers the time of a write, and reports whether the command has written anything.
 func (k *conn) noteWrite(x *pending, doc bson.Raw) bool {
