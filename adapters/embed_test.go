@@ -49,15 +49,11 @@ func TestRevision(t *testing.T) {
 		}
 	}
 	write := func(file, text string) { t.Helper(); testkit.Check(t, os.WriteFile(file, []byte(text), 0o600)) }
-	revision := func() string {
-		t.Helper()
+	revision := func(checkouts string) (string, error) {
 		cmd := exec.Command("sh", "revision.sh", "driver")
 		cmd.Env = append(os.Environ(), "UTR_CHECKOUTS="+checkouts)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		return strings.TrimSpace(string(out))
+		out, err := cmd.Output()
+		return strings.TrimSpace(string(out)), err
 	}
 	testkit.Check(t, os.Mkdir(repository, 0o755))
 	file := filepath.Join(repository, "driver.py")
@@ -77,7 +73,8 @@ func TestRevision(t *testing.T) {
 		{"another commit", func() { git("commit", "--quiet", "--message", "two") }},
 	} {
 		step.change()
-		version := revision()
+		version, err := revision(checkouts)
+		testkit.Check(t, err)
 		if !regexp.MustCompile(`^main-[0-9a-f]{10}(-[0-9a-f]{10})?$`).MatchString(version) {
 			t.Errorf("%s has the version %q", step.name, version)
 		}
@@ -85,13 +82,13 @@ func TestRevision(t *testing.T) {
 			t.Errorf("%s and %s both have the version %s", before, step.name, version)
 		}
 		seen[version] = step.name
-		testkit.Equal(t, step.name+" has the same version again", revision(), version)
+		again, err := revision(checkouts)
+		testkit.Check(t, err)
+		testkit.Equal(t, step.name+" has the same version again", again, version)
 	}
 	for _, folder := range []string{"", ".", checkouts + "/nowhere"} {
-		cmd := exec.Command("sh", "revision.sh", "driver")
-		cmd.Env = append(os.Environ(), "UTR_CHECKOUTS="+folder)
-		if out, err := cmd.Output(); err == nil || len(out) > 0 {
-			t.Errorf("the checkouts in %q have the version %q", folder, out)
+		if version, err := revision(folder); err == nil || version != "" {
+			t.Errorf("the checkouts in %q have the version %q", folder, version)
 		}
 	}
 }

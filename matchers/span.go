@@ -1,6 +1,7 @@
 package matchers
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -126,17 +127,13 @@ func (m *Matcher) matchSessionText(want, lsid *source.Value, actual bson.RawValu
 		m.differ(want, actual, "the id of the session is not a UUID")
 		return
 	}
-	text, document := actual.StringValue(), bson.Raw(nil)
-	if bson.UnmarshalExtJSON([]byte(text), false, &document) == nil {
-		if _, other, _ := document.Lookup("id").BinaryOK(); len(other) == 16 {
-			text = uuid(other)
-		}
+	text := fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+	if text == actual.StringValue() {
+		return
 	}
-	if text != uuid(id) {
-		m.differ(want, actual, "the session has the id %s", uuid(id))
+	var document bson.Raw
+	err = bson.UnmarshalExtJSON([]byte(actual.StringValue()), false, &document)
+	if _, other, _ := document.Lookup("id").BinaryOK(); err != nil || !bytes.Equal(other, id) {
+		m.differ(want, actual, "the session has the id %s", text)
 	}
-}
-
-func uuid(id []byte) string {
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }

@@ -209,7 +209,7 @@ func Deviations() []Deviation {
 					{Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
 			schedule: allOf(shown.writes, shown.alone,
 				anyOf(labelled("NoWritesPerformed"), left("NoWritesPerformed"), right("NoWritesPerformed"),
-					faultAt(1, Fault.labelledByServer), faultAt(2, Fault.labelledByServer), faultAt(3, Fault.labelledByServer)),
+					laterFault(Fault.labelledByServer)),
 				outcomes(func(l, r string) bool { return strings.Contains(l, " raised ") && strings.Contains(r, " raised ") })),
 		},
 		{
@@ -572,6 +572,11 @@ func fault(holds func(Fault) bool) condition {
 // faultAt holds if a function holds for one of the faults, counted from 0.
 func faultAt(i int, holds func(Fault) bool) condition {
 	return func(s shown) bool { return i < len(s.Faults) && holds(s.Faults[i]) }
+}
+
+// laterFault holds if a function holds for one of the faults after the first.
+func laterFault(holds func(Fault) bool) condition {
+	return func(s shown) bool { return len(s.Faults) > 1 && slices.ContainsFunc(s.Faults[1:], holds) }
 }
 
 func labelled(name string) condition { return fault(func(f Fault) bool { return f.labelled(name) }) }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -20,7 +21,9 @@ type folder struct {
 }
 
 // passing finds the UUIDs and the addresses of a deployment of our own in a text.
-var passing = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(127\.0\.0\.1|localhost|\[::1\]):\d+`)
+var passing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(127\.0\.0\.1|localhost|\[::1\]):\d+`)
+})
 
 // number returns the position of a value in the order of appearance, from 1.
 func number(seen *[]string, v bson.RawValue) int { return position(seen, string(v.Value)) }
@@ -108,7 +111,7 @@ func (f *folder) value(v bson.RawValue) string {
 	case bson.TypeDouble:
 		return fmt.Sprint(v.Double())
 	case bson.TypeString:
-		return fmt.Sprintf("%q", passing.ReplaceAllStringFunc(v.StringValue(), func(name string) string {
+		return fmt.Sprintf("%q", passing().ReplaceAllStringFunc(v.StringValue(), func(name string) string {
 			return fmt.Sprintf("name %d", position(&f.names, name))
 		}))
 	case bson.TypeObjectID:

@@ -111,7 +111,7 @@ func TestPairs(t *testing.T) {
 			if part[2] != "" {
 				v.Clients = []result.ClientLog{{Client: "client", Events: story(t, part[2])}}
 			}
-			return []*seen{see(v)}
+			return []*seen{see(v, false)}
 		}
 		of, threads := lines(s), func(id result.TestID) bool { return id.Description == "threads" }
 		return retold(s, Count(pairs([2]string{}, on(of["left"]), on(of["right"]), false, threads)).String())

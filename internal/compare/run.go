@@ -78,11 +78,7 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side, m mode) (
 		notify := config.Notify
 		config.Notify = func(n result.Note) {
 			if f, ok := n.(result.TestFinished); ok {
-				one := see(f.Verdict)
-				if m.whole {
-					one.verdict = f.Verdict
-				}
-				verdicts[i] = append(verdicts[i], one)
+				verdicts[i] = append(verdicts[i], see(f.Verdict, m.whole))
 			}
 			if notify != nil {
 				notify(n)
@@ -113,8 +109,12 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side, m mode) (
 	return pairs(engines, verdicts[0], verdicts[1], m.everywhere, threaded(suites)), append(faults[0], faults[1]...), nil
 }
 
-func see(v *result.Verdict) *seen {
-	return &seen{test: v.Test, position: v.Position, behavior: observe(v)}
+func see(v *result.Verdict, whole bool) *seen {
+	one := &seen{test: v.Test, position: v.Position, behavior: observe(v)}
+	if whole {
+		one.verdict = v
+	}
+	return one
 }
 
 // errCutShort is the cause of an interrupted run whose context has not ended.
@@ -134,8 +134,7 @@ func threaded(suites []*specs.Suite) func(result.TestID) bool {
 }
 
 // pairs matches the verdicts of both sides. A test that only one side ran is a pair with an empty observation, which
-// differs from any other. threads reports whether a test runs
-// operations concurrently.
+// differs from any other. everywhere is that of mode. threads reports whether a test runs operations concurrently.
 func pairs(engines [2]string, left, right []*seen, everywhere bool, threads func(result.TestID) bool) []Pair {
 	pair := func(left, right *seen) Pair {
 		one, nothing := cmp.Or(left, right), &seen{}
