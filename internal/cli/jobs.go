@@ -8,11 +8,13 @@ import (
 )
 
 // Limits of concurrent tests. Tests mostly wait, so each core can run several on embedded deployments, whose servers
-// need little. A worker on local binaries can have a cluster of each topology: some ten servers of 0.4 GB each.
+// need little. Each worker starts its own process of an adapter, and most drivers compute a lot until they are warm.
+// A worker on local binaries can have a cluster of each topology: some ten servers of 0.4 GB each.
 const (
-	jobsPerCore = 8
-	mostJobs    = 16
-	localMemory = 4 << 30 // bytes for each worker
+	jobsPerCore     = 8
+	adaptersPerCore = 4
+	mostJobs        = 16
+	localMemory     = 4 << 30 // bytes for each worker
 )
 
 // Machine is what limits concurrent tests.
@@ -25,6 +27,9 @@ type Machine struct {
 func (r *runFlags) jobs(m Machine) int {
 	switch r.flags.target() {
 	case onEmbedded:
+		if r.named.adapter.Command != nil {
+			return min(adaptersPerCore*m.Cores, mostJobs)
+		}
 		return min(jobsPerCore*m.Cores, mostJobs)
 	case onLocal:
 		return max(1, min(m.Cores, int(m.Memory/localMemory)))

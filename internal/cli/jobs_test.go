@@ -12,10 +12,14 @@ func TestJobs(t *testing.T) {
 		machine Machine
 		uri     string
 		local   string
+		engine  string
 		want    int
 	}{
 		{why: "tests on embedded deployments mostly wait", machine: Machine{Cores: 2}, want: 16},
 		{why: "many deployments on many cores are not faster", machine: Machine{Cores: 64}, want: 16},
+		{why: "adapters compute until they are warm", machine: Machine{Cores: 2}, engine: "exec:adapter", want: 8},
+		{why: "an adapter that is already running needs no start", machine: Machine{Cores: 2},
+			engine: "tcp://localhost:9", want: 16},
 		{why: "servers of another program use whole cores", machine: Machine{Cores: 2, Memory: 24 << 30},
 			local: "bin", want: 2},
 		{why: "their memory is limited", machine: Machine{Cores: 16, Memory: 13 << 30}, local: "bin", want: 3},
@@ -31,6 +35,9 @@ func TestJobs(t *testing.T) {
 		}
 		if test.local != "" {
 			args = append(args, "--local", test.local)
+		}
+		if test.engine != "" {
+			args = append(args, "--engine", test.engine)
 		}
 		b.Main(t.Context(), append(args, "-"))
 		if b.ran == nil || b.ran.Jobs != test.want {
