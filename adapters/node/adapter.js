@@ -1,4 +1,5 @@
-// An adapter of utr for the Node driver. docs/driver/engine-protocol.md describes the messages on standard input and output.
+// An adapter of utr for the Node driver, with messages on standard input and output, which
+// docs/driver/engine-protocol.md describes.
 'use strict';
 
 // The driver of UTR_NODE_PATH or NODE_PATH, or else the one that is installed where utr says.

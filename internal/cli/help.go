@@ -278,9 +278,8 @@ func Markdown() string {
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", c.CommandPath(), strings.ReplaceAll(c.CommandPath(), " ", "-"), c.Short)
 	}
 	b.WriteString(`
-Flags may come before or after arguments. ` + "`--flag value` and `--flag=value`" + ` are equivalent. Nothing after ` +
-		"`--`" + ` is a flag. If a flag is
-given twice, the last value is used, unless the flag may be repeated.
+Flags may come before or after arguments. ` + "`--flag value` and `--flag=value`" + ` are equivalent. Nothing after
+` + "`--`" + ` is a flag. If a flag is given twice, the last value is used, unless the flag may be repeated.
 `)
 	fmt.Fprintf(&b, "\n```\n%s```\n", environmentTable())
 	for _, c := range commands {

@@ -108,9 +108,9 @@ and the decision by the text of the specifications. "Permitted" means that the t
 or can be read either way; all other differences depart from it. The reference engine passes the suites named here,
 and drivers that differ do not: ` + "`utr run --engine driver deviations`" +
 		`. Each suite has a page that can be filed with
-a driver as one report: how to reproduce the difference, which releases have it, and where in the code it is. Differences
-without a suite depend on chance, the format cannot express them, or another driver differs there in another way. The Rust
-driver was only run on the suites.
+a driver as one report: how to reproduce the difference, which releases have it, and where in the code it is.
+Differences without a suite depend on chance, the format cannot express them, or another driver differs there in another
+way. The Rust driver was only run on the suites.
 
 ` + "`go generate ./internal/compare`" + ` writes this page from the table in internal/compare/deviations.go.
 

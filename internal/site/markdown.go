@@ -77,7 +77,7 @@ func deviationTable(engines []*Engine) string {
 		columns = append(columns, e.Name)
 	}
 	return bySuite("\n## Deviations\n\nThe suites of [deviations.md](driver/deviations.md): a driver does the same as the "+
-		"reference engine, *differs* as the text\npermits, or *departs* from the specification.\n", "driver/deviations/",
+		"reference engine, *differs* as the\ntext permits, or *departs* from the specification.\n", "driver/deviations/",
 		engines, columns, func(i int, suite string) string { return engines[i].word(suite) })
 }
 
