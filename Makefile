@@ -37,7 +37,7 @@ cover: ## write build/coverage.html
 bench: ## measure the figures of docs/performance.md, in less than five minutes
 	$(GO) test -run '^$$' -bench . -benchtime 300ms -timeout 10m ./internal/bench
 
-bench-peers: ## compare with the runners of the Go driver and PyMongo: an hour with COUNT=10
+bench-peers: ## compare with the runners of three drivers: an hour with COUNT=10
 	@.ci/peers
 
 fuzz: ## every fuzz target for FUZZTIME

@@ -127,7 +127,6 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, isReference) {
 		return usage("--backoff none is for the engine %s, which is not one of the two", referenceEngine)
 	}
-	r.run.config.Jobs = cmp.Or(r.run.config.Jobs, max(1, r.run.jobs(c.program.Machine())/2))
 	suites, err := c.loadFiltered(ctx, r.run.config.Filter)
 	if err != nil {
 		return err
@@ -187,6 +186,7 @@ func (r *compareFlags) side(c *call, i int, known []string) (flags *runFlags, er
 	if side.named, err = c.engineNamed(base); err != nil {
 		return nil, err
 	}
+	side.config.Jobs = cmp.Or(side.config.Jobs, max(1, side.jobs(c.program.Machine())/2))
 	side.engine = reference.Options{Policy: policy}
 	if base == referenceEngine {
 		side.engine.Backoff = r.backoff
