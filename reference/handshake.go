@@ -82,7 +82,7 @@ func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Addre
 	info, err := h.Handshaker.GetHandshakeInformation(g.context(), a, c)
 	g.limit = l
 	if err != nil {
-		h.failed(a.String(), g)
+		h.sockets.failed(a.String(), l)
 		if !h.sockets.labels || innermostCommand(err) != nil {
 			err = unlabelled{err}
 		}
@@ -95,15 +95,9 @@ func (h handshaker) FinishHandshake(_ context.Context, c *mnet.Connection) error
 	g := c.ReadWriteCloser.(*greeting)
 	err := h.Handshaker.FinishHandshake(g.context(), c)
 	if err != nil {
-		h.failed(c.Address().String(), g)
+		h.sockets.failed(c.Address().String(), g.limit)
 	}
 	return err
-}
-
-// failed is called before the topology processes a handshake error.
-func (h handshaker) failed(address string, g *greeting) {
-	h.sockets.settle(address, g.limit)
-	h.sockets.Hold(address)
 }
 
 // unlabelled is an error that does not mean that the server is overloaded. To the topology it looks like a TLS alert of

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
 	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
@@ -283,6 +284,41 @@ func TestSettle(t *testing.T) {
 			s.settle("a:1", limit{patience: p})
 			testkit.Equal(t, row.reason, time.Since(begun), row.want)
 			time.Sleep(time.Second)
+		})
+	}
+}
+
+// TestHandledFirst checks that a monitor gets its error after the topology has handled that of another connection.
+func TestHandledFirst(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		event  event.PoolEvent
+		want   time.Duration
+	}{
+		{"when the connection is closed", event.PoolEvent{Type: event.ConnectionClosed, Address: "a:1",
+			Reason: event.ReasonError, Error: net.ErrClosed}, 100 * time.Millisecond},
+		{"when the pool is closed", event.PoolEvent{Type: event.ConnectionPoolClosed, Address: "a:1"},
+			100 * time.Millisecond},
+		{"not when an idle one is closed", event.PoolEvent{Type: event.ConnectionClosed, Address: "a:1",
+			Reason: event.ReasonIdle}, monitorTimeout},
+		{"not when one to another server is closed", event.PoolEvent{Type: event.ConnectionClosed, Address: "b:1",
+			Reason: event.ReasonError, Error: net.ErrClosed}, monitorTimeout},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			s := newSockets(func(context.Context, string, string) (net.Conn, error) { return near, nil })
+			k, err := s.Connect(t.Context(), "tcp", "a:1", true)
+			testkit.Check(t, err)
+			s.failed("a:1", limit{})
+			time.AfterFunc(100*time.Millisecond, func() { s.poolEvent(&row.event) })
+			time.AfterFunc(0, func() { testkit.Check(t, k.Close()) })
+			begun := time.Now()
+			if _, err := k.Read(make([]byte, 1)); err == nil {
+				t.Error(row.reason, "no error")
+			}
+			testkit.Equal(t, row.reason, time.Since(begun), row.want)
+			time.Sleep(time.Second)
+			testkit.Check(t, far.Close())
 		})
 	}
 }

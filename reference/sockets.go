@@ -51,6 +51,7 @@ type serverState struct {
 	waiting []*patience     // check-outs in progress
 	failed  map[string]bool // messages of the errors that closed connections since the first of these check-outs began
 	over    bool            // the pool was closed, or closed its connections: no more events follow
+	failing int             // connections that could not be established, and that are not yet reported as closed
 
 	out map[int64]*event.PoolEvent // checked-out connections, with the closed event if it was interrupted
 }
@@ -83,6 +84,7 @@ func newSockets(dial func(ctx context.Context, network, address string) (net.Con
 	s.Canceled = s.cancel
 	s.Failed = func(k *enginekit.Socket, err error) {
 		if k.Monitor {
+			s.awaitHandled(k.Address)
 			s.awaitPoolClosed(k.Address)
 			s.timedOut(k.Address, err)
 		}
@@ -139,8 +141,9 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 		return k, nil
 	case monitor:
 		s.awaitPoolClosed(address)
+	case pooled:
+		s.failed(address, l)
 	default:
-		s.settle(address, l)
 		s.Hold(address)
 	}
 	if !s.labels {
@@ -211,6 +214,19 @@ func (s *sockets) awaitFirstCheck(ctx context.Context, address string) error {
 		return net.ErrClosed
 	}
 	return nil
+}
+
+// failed is called before the topology handles the error of a connection that could not be established.
+func (s *sockets) failed(address string, l limit) {
+	s.settle(address, l)
+	s.change(address, func(w *serverState) { w.failing++ })
+	s.Hold(address)
+}
+
+// awaitHandled delays the error of a monitor until the topology has handled the errors of failed connections: it
+// cancels the check before it reports that the connection is closed, and the events could be in either order.
+func (s *sockets) awaitHandled(address string) {
+	s.Await(context.Background(), monitorTimeout, func() bool { return s.at(address).failing == 0 || s.IsShut() })
 }
 
 // awaitPoolClosed delays the monitor of a closing client until its pool is closed. The topology cancels the check
@@ -367,6 +383,10 @@ func (s *sockets) poolEvent(e *event.PoolEvent) {
 	if over || closed && e.Error != nil {
 		s.change(e.Address, func(w *serverState) {
 			w.over = w.over || over
+			w.failing = max(0, w.failing-1)
+			if over {
+				w.failing = 0
+			}
 			if e.Error != nil {
 				w.failed[e.Error.Error()] = true
 			}
