@@ -323,6 +323,42 @@ func TestHandledFirst(t *testing.T) {
 	}
 }
 
+// TestNoticed checks that the handling of an error ends when the monitor has noticed that its check was canceled.
+func TestNoticed(t *testing.T) {
+	for _, row := range []struct {
+		reason            string
+		unknown, canceled bool
+		want              time.Duration
+	}{
+		{"the handling cancels the check", true, false, 100 * time.Millisecond},
+		{"the topology has canceled it", true, true, 100 * time.Millisecond},
+		{"it continues if the server is still known", false, false, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			s := newSockets(func(context.Context, string, string) (net.Conn, error) { return near, nil })
+			k, err := s.Connect(t.Context(), "tcp", "a:1", true)
+			testkit.Check(t, err)
+			go func() { _, _ = io.Copy(io.Discard, far) }()
+			_, err = k.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, raw(t, d("hello", 1))))
+			testkit.Check(t, err)
+			go func() { _, _ = k.Read(make([]byte, 1)) }()
+			synctest.Wait()
+			time.AfterFunc(100*time.Millisecond, func() { s.change("a:1", func(w *serverState) { w.noticed = true }) })
+			begun := time.Now()
+			s.handle("a:1", func() bool {
+				if row.canceled {
+					testkit.Check(t, k.Close())
+				}
+				return row.unknown
+			})
+			testkit.Equal(t, row.reason, time.Since(begun), row.want)
+			time.Sleep(time.Second)
+			testkit.Check(t, errors.Join(k.Close(), far.Close()))
+		})
+	}
+}
+
 // somewhere is a connection to a:1.
 type somewhere struct{ mnet.Describer }
 

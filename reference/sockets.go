@@ -190,10 +190,12 @@ func (s *sockets) delayFirstRTT(ctx context.Context, address string) error {
 // between would make the server known again, and the cancellation would clear the pool during the retry.
 func (s *sockets) handle(address string, handling func() (unknown bool)) {
 	s.Hold(address)
-	if s.Release(address, net.ErrClosed, handling()) {
+	unknown := handling()
+	s.Release(address, net.ErrClosed, unknown)
+	if unknown {
 		s.Await(context.Background(), monitorTimeout, func() bool {
 			w := s.at(address)
-			return w.noticed || !w.canceled
+			return w.noticed || !w.canceled || s.IsShut()
 		})
 	}
 }
@@ -236,12 +238,11 @@ func (s *sockets) awaitPoolClosed(address string) {
 }
 
 // cancel records that the check of a server was canceled for an error of another connection. The monitor will pause,
-// unless the cause is an immediate check.
+// unless the cause is an immediate check. It must be called in Update.
 func (s *sockets) cancel(address string, cause error) {
-	s.change(address, func(w *serverState) {
-		w.canceled, w.noticed = true, false
-		w.due = w.due || !errors.As(cause, new(checkNow))
-	})
+	w := s.at(address)
+	w.canceled, w.noticed = true, false
+	w.due = w.due || !errors.As(cause, new(checkNow))
 }
 
 // canceled reports whether the last check of a server, or of any server for "", was canceled or repeated a failure.

@@ -82,12 +82,13 @@ func playSockets(t *testing.T, script string) string {
 		}
 	}
 	known := func(w *serverState) { w.known = true }
+	canceled := func(address string, cause error) { s.Update(func() { s.cancel(address, cause) }) }
 	acts := map[string]func(){
 		"hello": func() { hello(0) }, "await": func() { hello(wiremessage.ExhaustAllowed) }, "byte": func() { _, _ = far.Write([]byte{1}) },
 		"close": func() { _ = k.Close() }, "held": func() { s.Hold(a) }, "shut": s.Shut, "over": cancel, "patient": func() { s.patient = true },
 		"discover": func() { s.change(a, known) }, "discover-b": func() { s.change(b, known) },
-		"cancel": func() { s.cancel(a, io.EOF) }, "cancel-b": func() { s.cancel(b, io.EOF) },
-		"cancel-nil": func() { s.cancel(a, nil) }, "cancel-now": func() { s.cancel(a, checkNow{}) },
+		"cancel": func() { canceled(a, io.EOF) }, "cancel-b": func() { canceled(b, io.EOF) },
+		"cancel-nil": func() { canceled(a, nil) }, "cancel-now": func() { canceled(a, checkNow{}) },
 		"wait": func() { done = s.addWaiter() }, "done": func() { done() },
 		"release-known": func() { s.Release(a, net.ErrClosed, false) }, "release-unknown": func() { s.Release(a, net.ErrClosed, true) },
 		"release-now": func() { s.Release(a, checkNow{}, true) },

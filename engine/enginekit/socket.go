@@ -61,13 +61,14 @@ func (k *Socket) holds(field *bool) bool {
 func (k *Socket) Close() error {
 	s := k.owner
 	half, halves := k.Conn.(interface{ CloseWrite() error })
-	var wasClosed, cancels, leaves bool
-	var cause error
+	var wasClosed, leaves bool
 	s.Update(func() {
-		wasClosed, cause = k.closed, k.cause
-		cancels, leaves = k.streams && k.reading && !wasClosed, k.owed && halves && !wasClosed
+		wasClosed, leaves = k.closed, k.owed && halves && !k.closed
 		if leaves {
 			s.leaving++
+		}
+		if k.streams && k.reading && !k.closed && s.Canceled != nil {
+			s.Canceled(k.Address, k.cause)
 		}
 		k.closed = true
 		delete(s.open, k)
@@ -75,9 +76,6 @@ func (k *Socket) Close() error {
 			delete(s.streams, k.Address)
 		}
 	})
-	if cancels && s.Canceled != nil {
-		s.Canceled(k.Address, cause)
-	}
 	switch {
 	case wasClosed:
 		return nil

@@ -20,8 +20,8 @@ type Sockets struct {
 	Sent func(k *Socket, message []byte) []byte
 	// Failed, which may be nil, is called when a socket fails, before its user receives the error.
 	Failed func(k *Socket, err error)
-	// Canceled, which may be nil, is called when a stream is closed while its
-	// monitor reads it. cause is nil if the driver closed it.
+	// Canceled, which may be nil, is called in Update when a stream is closed while
+	// its monitor reads it. cause is nil if the driver closed it.
 	Canceled func(address string, cause error)
 
 	Shared  // guards the fields below
@@ -85,8 +85,8 @@ func (s *Sockets) Hold(address string) {
 }
 
 // Release undoes one Hold. If fails is true, it first ends the stream with an error,
-// cause, that the monitor receives. It reports whether it ended a stream.
-func (s *Sockets) Release(address string, cause error, fails bool) bool {
+// cause, that the monitor receives.
+func (s *Sockets) Release(address string, cause error, fails bool) {
 	s.mu.Lock()
 	k := s.streams[address]
 	ends := k != nil && fails && k.reading && !k.closed
@@ -102,7 +102,6 @@ func (s *Sockets) Release(address string, cause error, fails bool) bool {
 			k.held--
 		}
 	})
-	return ends
 }
 
 // PoolClosed must be called when the driver closes the pool of a server. The driver then waits for the server's
