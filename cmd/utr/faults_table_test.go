@@ -143,14 +143,18 @@ func (s *faultScene) onBlocked(topology string) *utrtest.Server {
 }
 
 // behind starts a run whose second test waits for a command that the proxy of the run blocks in front of a deployment.
+// Before, the test inserts a document: it may not have the reply yet when behind returns, but the driver retries.
 func (s *faultScene) behind(uri string) {
 	s.Helper()
-	marked := strings.Replace(blocked, "blockTimeMS: 90000}\n", "blockTimeMS: 90000}\n"+
-		"      - {name: runCommand, object: database, arguments: {commandName: insert, command: {insert: marks, documents: [{}]}}}\n", 1)
+	marked := strings.NewReplacer(
+		"collectionName: coll}\n", "collectionName: coll}\n"+
+			"  - collection: {id: marks, database: database, collectionName: marks}\n",
+		"blockTimeMS: 90000}\n", "blockTimeMS: 90000}\n"+
+			"      - {name: insertOne, object: marks, arguments: {document: {_id: 1}}}\n").Replace(blocked)
 	s.start(marked, "--fail-points", "proxy", "--uri", uri)
 	s.run.Line("passed blocked: first")
 	w := newWitness(s.T, uri)
-	testkit.Until(s.T, "the command after the fail point has run", func() bool {
+	testkit.Until(s.T, "the insert after the fail point has run", func() bool {
 		n, err := w.Database("db").Collection("marks").CountDocuments(testkit.Context(s.T), bson.D{})
 		return err == nil && n > 0
 	})
