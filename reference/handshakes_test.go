@@ -323,19 +323,6 @@ func TestHandledFirst(t *testing.T) {
 	}
 }
 
-// TestPauseOfClosingClient checks that no check begins between the end of a client and that of its pools.
-func TestPauseOfClosingClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSockets(nil)
-		s.change("a:1", func(w *serverState) { w.due = true })
-		time.AfterFunc(100*time.Millisecond, s.Shut)
-		time.AfterFunc(200*time.Millisecond, func() { s.PoolClosed("a:1") })
-		begun := time.Now()
-		s.pause("a:1", time.Hour)
-		testkit.Equal(t, "the pause", time.Since(begun), 200*time.Millisecond)
-	})
-}
-
 // TestNoticed checks that the handling of an error ends when the monitor has noticed that its check was canceled.
 func TestNoticed(t *testing.T) {
 	for _, row := range []struct {

@@ -85,7 +85,8 @@ func playSockets(t *testing.T, script string) string {
 	canceled := func(address string, cause error) { s.Update(func() { s.cancel(address, cause) }) }
 	acts := map[string]func(){
 		"hello": func() { hello(0) }, "await": func() { hello(wiremessage.ExhaustAllowed) }, "byte": func() { _, _ = far.Write([]byte{1}) },
-		"close": func() { _ = k.Close() }, "held": func() { s.Hold(a) }, "shut": s.Shut, "over": cancel, "patient": func() { s.patient = true },
+		"close": func() { _ = k.Close() }, "held": func() { s.Hold(a) }, "shut": s.Shut, "pool-gone": func() { s.PoolClosed(a) },
+		"over": cancel, "patient": func() { s.patient = true },
 		"discover": func() { s.change(a, known) }, "discover-b": func() { s.change(b, known) },
 		"cancel": func() { canceled(a, io.EOF) }, "cancel-b": func() { canceled(b, io.EOF) },
 		"cancel-nil": func() { canceled(a, nil) }, "cancel-now": func() { canceled(a, checkNow{}) },
