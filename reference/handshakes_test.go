@@ -323,6 +323,18 @@ func TestHandledFirst(t *testing.T) {
 	}
 }
 
+// awaiting connects to a:1 and sends an awaitable hello. far is the server's side.
+func awaiting(t *testing.T, monitor bool) (s *sockets, k *enginekit.Socket, far net.Conn) {
+	near, far := net.Pipe()
+	s = newSockets(func(context.Context, string, string) (net.Conn, error) { return near, nil })
+	k, err := s.Connect(t.Context(), "tcp", "a:1", monitor)
+	testkit.Check(t, err)
+	go func() { _, _ = io.Copy(io.Discard, far) }()
+	_, err = k.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, raw(t, d("hello", 1))))
+	testkit.Check(t, err)
+	return s, k, far
+}
+
 // TestNoticed checks that the handling of an error ends when the monitor has noticed that its check was canceled.
 func TestNoticed(t *testing.T) {
 	for _, row := range []struct {
@@ -335,13 +347,7 @@ func TestNoticed(t *testing.T) {
 		{"it continues if the server is still known", false, false, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			near, far := net.Pipe()
-			s := newSockets(func(context.Context, string, string) (net.Conn, error) { return near, nil })
-			k, err := s.Connect(t.Context(), "tcp", "a:1", true)
-			testkit.Check(t, err)
-			go func() { _, _ = io.Copy(io.Discard, far) }()
-			_, err = k.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, raw(t, d("hello", 1))))
-			testkit.Check(t, err)
+			s, k, far := awaiting(t, true)
 			go func() { _, _ = k.Read(make([]byte, 1)) }()
 			synctest.Wait()
 			time.AfterFunc(100*time.Millisecond, func() { s.change("a:1", func(w *serverState) { w.noticed = true }) })
@@ -378,19 +384,13 @@ func TestFailedHandshake(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			near, far := net.Pipe()
-			s := newSockets(func(context.Context, string, string) (net.Conn, error) { return near, nil })
-			k, err := s.Connect(t.Context(), "tcp", "a:1", false)
-			testkit.Check(t, err)
-			go func() { _, _ = io.Copy(io.Discard, far) }()
-			_, err = k.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, raw(t, d("hello", 1))))
-			testkit.Check(t, err)
+			s, k, far := awaiting(t, false)
 			read := make(chan time.Time)
 			go func() { _, _ = k.Read(make([]byte, 1)); read <- time.Now() }()
 			synctest.Wait()
 			time.AfterFunc(100*time.Millisecond, s.watch("a:1", patience{deadline: time.Now()}))
 			begun := time.Now()
-			err = fails(t.Context(), handshaker{answers{net.ErrClosed}, s}, &mnet.Connection{Describer: somewhere{}})
+			err := fails(t.Context(), handshaker{answers{net.ErrClosed}, s}, &mnet.Connection{Describer: somewhere{}})
 			testkit.Equal(t, name+": the error, after", []any{errors.Is(err, net.ErrClosed), time.Since(begun)},
 				[]any{true, 100 * time.Millisecond})
 			begun = time.Now()

@@ -257,8 +257,8 @@ func (s *sockets) canceled(address string) (is bool) {
 
 // pause delays a monitor whose check was canceled until the next heartbeat, or until an operation needs a server
 // (Server Monitoring, "Clients use the streaming protocol when supported" and "Requesting an immediate check"). The
-// topology's monitors do not wait. If the client is closed meanwhile, the monitor waits for its pool: a check could still
-// succeed before, and make the pool ready.
+// topology's monitors do not wait. If the client is closed meanwhile, the monitor waits for its pool: a check could
+// still succeed before, and make the pool ready.
 func (s *sockets) pause(address string, interval time.Duration) {
 	due, waits := false, 0
 	s.change(address, func(w *serverState) {
