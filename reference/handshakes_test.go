@@ -311,7 +311,10 @@ func TestHandledFirst(t *testing.T) {
 			testkit.Check(t, err)
 			s.failed("a:1", limit{})
 			time.AfterFunc(100*time.Millisecond, func() { s.poolEvent(&row.event) })
-			time.AfterFunc(0, func() { testkit.Check(t, k.Close()) })
+			go func() {
+				synctest.Wait() // for Read: that of a closed connection returns at once
+				testkit.Check(t, k.Close())
+			}()
 			begun := time.Now()
 			if _, err := k.Read(make([]byte, 1)); err == nil {
 				t.Error(row.reason, "no error")
