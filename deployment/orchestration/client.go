@@ -241,8 +241,9 @@ const (
 // open reports whether a host accepts connections and no server of the service has it.
 func (c *Client) open(ctx context.Context, host string) bool {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
-	if err != nil {
-		return ctx.Err() != nil
+	if err != nil { // a timeout proves nothing, and can be reported before ctx.Err is set
+		var timeout net.Error
+		return ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout()
 	}
 	_ = conn.Close()
 	servers, _ := c.list(ctx, Server)

@@ -188,3 +188,20 @@ func TestInterruption(t *testing.T) {
 	_, err := client(t, s.URL).Get(ctx, Server, "a")
 	testkit.ErrorContains(t, err, ": enough")
 }
+
+// late is a context past its deadline whose timer has not fired yet, as on a busy machine.
+type late struct{ context.Context }
+
+func (late) Deadline() (time.Time, bool) { return time.Unix(1, 0), true }
+
+// A refused connection shows that a host is closed. One that timed out does not.
+func TestOpen(t *testing.T) {
+	c := client(t, fakemo.Start(t).URL)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Check(t, err)
+	host := listener.Addr().String()
+	testkit.Equal(t, "in time", c.open(t.Context(), host), true)
+	testkit.Equal(t, "too late", c.open(late{t.Context()}, host), true)
+	testkit.Check(t, listener.Close())
+	testkit.Equal(t, "closed", c.open(t.Context(), host), false)
+}
