@@ -187,7 +187,7 @@ func (s *story) step(line string) {
 		s.clients[name] = client(t, words[2])
 	case "insert":
 		_, err := c().InsertOne(testkit.Context(t), bson.D{})
-		testkit.Check(t, err)
+		testkit.Equal(t, line, err, nil)
 	case "find":
 		if err := c().FindOne(testkit.Context(t), bson.D{}).Err(); !errors.Is(err, mongo.ErrNoDocuments) &&
 			codeOf(err) != code {
@@ -195,8 +195,7 @@ func (s *story) step(line string) {
 		}
 	case "count":
 		n, err := c().CountDocuments(testkit.Context(t), bson.D{})
-		testkit.Check(t, err)
-		testkit.Equal(t, line, n, words[2])
+		testkit.Equal(t, line, []any{n, err}, []any{words[2], nil})
 	case "state":
 		state := strings.Join(words[3:], " ")
 		testkit.Until(t, line, func() bool {
