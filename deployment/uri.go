@@ -28,10 +28,9 @@ type uri struct {
 	api string
 }
 
-// client returns options for a client of ours. It polls: a client with streaming heartbeats may wait for the next one,
-// 10 s, when it disconnects.
+// client returns options for a client of ours.
 func (u uri) client(appName string) *options.ClientOptions {
-	o := options.Client().ApplyURI(u.String()).SetAppName(appName).SetDialer(replies.Dialer{}).SetServerMonitoringMode(options.ServerMonitoringModePoll)
+	o := replies.Own(options.Client().ApplyURI(u.String()).SetAppName(appName))
 	if u.api != "" {
 		o.SetServerAPIOptions(options.ServerAPI(options.ServerAPIVersion(u.api)))
 	}

@@ -57,11 +57,9 @@ type clients struct {
 	clients map[string]*mongo.Client // by address
 }
 
-// internal returns the options of an internal client. It polls, since a client
-// that streams hello can miss a disconnection until the next heartbeat, 10 s.
+// internal returns the options of an internal client.
 func internal(uri, api string) *options.ClientOptions {
-	o := options.Client().ApplyURI(uri).SetAppName("utr internal client").SetDialer(replies.Dialer{}).
-		SetReadPreference(readpref.Primary()).SetServerMonitoringMode(options.ServerMonitoringModePoll)
+	o := replies.Own(options.Client().ApplyURI(uri).SetAppName("utr internal client").SetReadPreference(readpref.Primary()))
 	if api != "" {
 		o.SetServerAPIOptions(options.ServerAPI(options.ServerAPIVersion(api)))
 	}

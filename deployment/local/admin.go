@@ -46,7 +46,7 @@ func withLimit(ctx context.Context, on string, command bson.D) (context.Context,
 
 // runBy runs a command with a client of the driver, which supports authentication and load balancers.
 func runBy(ctx context.Context, on string, o *options.ClientOptions, command bson.D) error {
-	client, err := mongo.Connect(o.SetAppName("utr").SetDialer(replies.Dialer{}))
+	client, err := mongo.Connect(replies.Own(o.SetAppName("utr")))
 	if err != nil {
 		return err
 	}

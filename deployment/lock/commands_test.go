@@ -20,9 +20,11 @@ func TestCommandsOfALock(t *testing.T) {
 	server, err := embedded.Start(ctx, embedded.Options{})
 	testkit.Check(t, err)
 	defer func() { testkit.Check(t, server.Close()) }()
-	d, err := Open(options.Client().ApplyURI(server.URI()))
+	o := options.Client().ApplyURI(server.URI())
+	d, err := Open(o)
 	testkit.Check(t, err)
 	defer d.Close()
+	testkit.Equal(t, "monitoring", *o.ServerMonitoringMode, "poll")
 	var sent []string
 	send := d.Run
 	d.Run = func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {

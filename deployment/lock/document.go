@@ -46,9 +46,11 @@ type Document struct {
 	client *mongo.Client
 }
 
-// Open returns the lock document of the deployment that a client with these options connects to.
+// Open returns the lock document of the deployment that a client with these options connects to. The client polls, since
+// one that streams heartbeats may wait longer for a server than an attempt to acquire the lock.
 func Open(o *options.ClientOptions) (*Document, error) {
-	client, err := mongo.Connect(o.SetMinPoolSize(0).SetMaxPoolSize(2))
+	client, err := mongo.Connect(o.SetMinPoolSize(0).SetMaxPoolSize(2).
+		SetServerMonitoringMode(options.ServerMonitoringModePoll))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
@@ -79,6 +80,13 @@ func (c *Conn) received(b []byte) {
 			c.last = id
 		}
 	}
+}
+
+// Own sets what all clients of ours need in o, and returns it: checked replies and polling. The driver can miss an update
+// of the topology between reading it and subscribing to it, and a client that streams heartbeats would learn of it, like
+// of a disconnection, only with the next heartbeat, after 10 s.
+func Own(o *options.ClientOptions) *options.ClientOptions {
+	return o.SetDialer(Dialer{}).SetServerMonitoringMode(options.ServerMonitoringModePoll)
 }
 
 // Dialer is the dialer of our own clients. Their connections have checked replies.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
@@ -84,4 +85,10 @@ func TestDialer(t *testing.T) {
 	testkit.Check(t, errors.Join(c.Close(), l.Close()))
 	_, err = Dialer{}.DialContext(t.Context(), "tcp", l.Addr().String())
 	testkit.ErrorContains(t, err)
+}
+
+func TestOwn(t *testing.T) {
+	o := Own(options.Client())
+	testkit.Equal(t, "dialer", o.Dialer == Dialer{}, true)
+	testkit.Equal(t, "a client with streaming heartbeats may wait 10 s for the next one", *o.ServerMonitoringMode, "poll")
 }

@@ -9,6 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/unified-test-runner/utr/internal/replies"
 )
 
 // connect opens a client of one server with the credentials of the connection string. It does not retry reads.
@@ -24,7 +26,7 @@ func (c Config) connect(ctx context.Context, host string, selection time.Duratio
 // server returns the address of the primary, or the first address of the connection
 // string for mongos and standalones.
 func (c Config) server(ctx context.Context) (string, error) {
-	o := options.Client().ApplyURI(c.URI).SetServerSelectionTimeout(10 * time.Second)
+	o := replies.Own(options.Client().ApplyURI(c.URI).SetServerSelectionTimeout(10 * time.Second))
 	if o.TLSConfig != nil {
 		return "", errors.New("a proxy reads the messages, which must not be encrypted")
 	}
