@@ -15,6 +15,11 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
+// A client with streaming heartbeats may wait 10 s for the next one when it disconnects.
+func TestClientsPoll(t *testing.T) {
+	testkit.Equal(t, "monitoring", *parsed(t, "mongodb://a/").client("x").ServerMonitoringMode, "poll")
+}
+
 func TestRepliesAreChecked(t *testing.T) {
 	testkit.Equal(t, "dialer", parsed(t, "mongodb://a/").client("x").Dialer == replies.Dialer{}, true)
 }

@@ -46,8 +46,8 @@ type Document struct {
 	client *mongo.Client
 }
 
-// Open returns the lock document of the deployment that a client with these options connects to. The client polls, since
-// one that streams heartbeats may wait longer for a server than an attempt to acquire the lock.
+// Open returns the lock document of the deployment that a client with these options connects to. The client polls:
+// one that streams heartbeats may wait 10 s for a server, the limit of an attempt to acquire the lock.
 func Open(o *options.ClientOptions) (*Document, error) {
 	client, err := mongo.Connect(o.SetMinPoolSize(0).SetMaxPoolSize(2).
 		SetServerMonitoringMode(options.ServerMonitoringModePoll))

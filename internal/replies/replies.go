@@ -82,9 +82,9 @@ func (c *Conn) received(b []byte) {
 	}
 }
 
-// Own sets what all clients of ours need in o, and returns it: checked replies and polling. The driver can miss an update
-// of the topology between reading it and subscribing to it, and a client that streams heartbeats would learn of it, like
-// of a disconnection, only with the next heartbeat, after 10 s.
+// Own changes and returns the options of a client of ours: it checks replies and polls. The driver can miss an update
+// of the topology while it subscribes. A client that streams heartbeats then waits for the next one, up to 10 s, and
+// so it may when it disconnects.
 func Own(o *options.ClientOptions) *options.ClientOptions {
 	return o.SetDialer(Dialer{}).SetServerMonitoringMode(options.ServerMonitoringModePoll)
 }
