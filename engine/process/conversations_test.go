@@ -3,6 +3,7 @@ package process_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"regexp"
@@ -47,7 +48,36 @@ func normalized(line string) string {
 	for _, v := range varying {
 		line = v.what.ReplaceAllLiteralString(line, v.text)
 	}
-	return line
+	return sdamFirst(line)
+}
+
+var (
+	sequence = regexp.MustCompile(`^\{"sequence":\d+,`)
+	sdam     = regexp.MustCompile(`^\{"sequence":\d+,"type":"(?:topology|server)`)
+)
+
+// sdamFirst moves the SDAM events of a reply before its other events and leaves the sequence numbers in their places.
+// The Go driver publishes SDAM and pool events from different goroutines, so poolReadyEvent can follow the first heartbeat.
+func sdamFirst(line string) string {
+	head, rest, _ := strings.Cut(line, `"events":`)
+	decoder := json.NewDecoder(strings.NewReader(rest))
+	var events []json.RawMessage
+	if decoder.Decode(&events) != nil {
+		return line
+	}
+	var first, others []string
+	for _, e := range events {
+		if text := sequence.ReplaceAllString(string(e), ""); sdam.Match(e) {
+			first = append(first, text)
+		} else {
+			others = append(others, text)
+		}
+	}
+	texts := append(first, others...)
+	for i, e := range events {
+		texts[i] = string(sequence.Find(e)) + texts[i]
+	}
+	return head + `"events":[` + strings.Join(texts, ",") + "]" + rest[decoder.InputOffset():]
 }
 
 // brief is an engine with a short description.
