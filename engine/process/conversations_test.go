@@ -57,7 +57,8 @@ var (
 )
 
 // sdamFirst moves the SDAM events of a reply before its other events and leaves the sequence numbers in their places.
-// The Go driver publishes SDAM and pool events from different goroutines, so poolReadyEvent can follow the first heartbeat.
+// The Go driver publishes SDAM and pool events from different goroutines, so poolReadyEvent can follow the first
+// heartbeat.
 func sdamFirst(line string) string {
 	head, rest, _ := strings.Cut(line, `"events":`)
 	decoder := json.NewDecoder(strings.NewReader(rest))
