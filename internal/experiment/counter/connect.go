@@ -13,14 +13,22 @@ import (
 	"github.com/unified-test-runner/utr/internal/replies"
 )
 
-// connect opens a client of one server with the credentials of the connection string. It does not retry reads.
+// connect opens a client with options.
 func (c Config) connect(ctx context.Context, host string, selection time.Duration,
 	retryWrites bool) (*mongo.Client, func(), error) {
-	o := options.Client().ApplyURI(c.URI)
-	o.ReplicaSet, o.Compressors = nil, nil // a proxy reads the messages
-	client, err := mongo.Connect(o.SetHosts([]string{host}).SetDirect(true).SetRetryWrites(retryWrites).SetRetryReads(false).
-		SetServerSelectionTimeout(selection).SetHeartbeatInterval(500 * time.Millisecond))
+	client, err := mongo.Connect(c.options(host, selection, retryWrites))
 	return client, func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }, err
+}
+
+// options returns the options of a client of one server with the credentials of the connection string. It does not
+// retry reads. It checks the server only when an operation waits for it: the driver cancels a check when an operation
+// fails. If the check has already succeeded, the next one on its connection fails and clears the pool again, and a
+// retry that waits for a connection is not sent.
+func (c Config) options(host string, selection time.Duration, retryWrites bool) *options.ClientOptions {
+	o := replies.Own(options.Client().ApplyURI(c.URI))
+	o.ReplicaSet, o.Compressors = nil, nil // a proxy reads the messages
+	return o.SetHosts([]string{host}).SetDirect(true).SetRetryWrites(retryWrites).SetRetryReads(false).
+		SetServerSelectionTimeout(selection).SetHeartbeatInterval(time.Hour)
 }
 
 // server returns the address of the primary, or the first address of the connection

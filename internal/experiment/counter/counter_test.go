@@ -127,11 +127,21 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
+// A check of the server beside an operation could clear the pool before a retry is sent.
+func TestChecks(t *testing.T) {
+	o := Config{URI: "mongodb://localhost"}.options("localhost", time.Second, true)
+	testkit.Equal(t, "a stream of checks never ends", *o.ServerMonitoringMode, options.ServerMonitoringModePoll)
+	if every, longest := *o.HeartbeatInterval, 10*time.Minute; every < longest {
+		t.Errorf("a check every %s may run beside an operation of an experiment of %s", every, longest)
+	}
+}
+
 // The driver marks a server Unknown after a network error or the error of a former primary, and the next operation
 // waits until it has found the server again. Another command error changes nothing.
 func TestServerStates(t *testing.T) {
 	t.Parallel()
-	server, err := serve(t).server(t.Context())
+	c := serve(t)
+	server, err := c.server(t.Context())
 	testkit.Check(t, err)
 	for fault, want := range map[Fault]bool{NoFault: false, LostRequest: true, LostReply: true, NotMaster: true,
 		CommandError: false} {
@@ -139,8 +149,7 @@ func TestServerStates(t *testing.T) {
 		testkit.Check(t, err)
 		defer p.close()
 		var unknown atomic.Bool
-		client, err := mongo.Connect(options.Client().SetHosts([]string{p.Address()}).SetDirect(true).SetRetryWrites(false).
-			SetHeartbeatInterval(500 * time.Millisecond).SetServerMonitor(&event.ServerMonitor{
+		client, err := mongo.Connect(c.options(p.Address(), c.Selection, false).SetServerMonitor(&event.ServerMonitor{
 			ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
 				unknown.Store(unknown.Load() || e.NewDescription.Kind == "Unknown")
 			}}))
@@ -244,7 +253,7 @@ func TestApplicationRetriesToo(t *testing.T) {
 			return interpose.DropReply
 		}})
 		testkit.Check(t, err)
-		client, err := mongo.Connect(options.Client().SetHosts([]string{p.Address()}).SetDirect(true).SetRetryReads(r.retryReads))
+		client, err := mongo.Connect(c.options(p.Address(), c.Selection, false).SetRetryReads(r.retryReads))
 		testkit.Check(t, err)
 		for range 3 {
 			if err := client.Database(database).Collection(collection).FindOne(t.Context(),
