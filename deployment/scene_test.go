@@ -3,6 +3,7 @@ package deployment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -130,7 +131,8 @@ func newScene(t testing.TB, words string) *scene {
 		},
 		"lost": func(text string) { testkit.ErrorContains(t, testkit.Receive(t, "Lost is called", s.lost), text) },
 		"calm": func(want string) {
-			testkit.Equal(t, "Quiet", storeOf(t, s.d.URI()).Quiet(testkit.Context(t)), want)
+			store := storeOf(t, s.d.URI()) // a new client may need more time than Quiet has
+			testkit.Until(t, "Quiet is "+want, func() bool { return fmt.Sprint(store.Quiet(testkit.Context(t))) == want })
 		},
 		// an ended run has left an entry for a connection string
 		"abandoned": func(uri string) {

@@ -26,7 +26,7 @@ func TestMembersThatRead(t *testing.T) {
 	d, err := embedded.Start(t.Context(),
 		embedded.Options{Topology: embedded.ReplicaSet, Members: 4, MemberConfigs: []embedded.Member{
 			parse(`{"tags": {"dc": "east"}}`),
-			parse(`{"tags": {"dc": "west"}, "priority": 0, "latencyMS": 400}`),
+			parse(`{"tags": {"dc": "west"}, "priority": 0, "latencyMS": 800}`),
 			parse(`{"tags": {"dc": "west"}, "priority": 0}`),
 			parse(`{"tags": {"dc": "west"}, "priority": 0, "hidden": true}`),
 		}})
@@ -41,13 +41,13 @@ func TestMembersThatRead(t *testing.T) {
 			reason, threshold, preference string
 			want                          []int
 		}{
-			{"near members with any tags", "250", `{"mode": "nearest"}`, []int{0, 2}},
-			{"the near one of two members with the tag; a hidden one is unknown", "250",
+			{"near members with any tags", "400", `{"mode": "nearest"}`, []int{0, 2}},
+			{"the near one of two members with the tag; a hidden one is unknown", "400",
 				`{"mode": "nearest", "tagSets": [{"dc": "west"}]}`, []int{2}},
 			{"both if neither is too far", "60000", `{"mode": "secondary", "tagSets": [{"dc": "west"}]}`, []int{1, 2}},
-			{"the primary if no member has the tag", "250", `{"mode": "secondaryPreferred", "tagSets": [{"dc": "north"}]}`,
+			{"the primary if no member has the tag", "400", `{"mode": "secondaryPreferred", "tagSets": [{"dc": "north"}]}`,
 				[]int{0}},
-			{"the second tag set if no member has the tag of the first", "250",
+			{"the second tag set if no member has the tag of the first", "400",
 				`{"mode": "nearest", "tagSets": [{"dc": "north"}, {"dc": "east"}]}`, []int{0}},
 		} {
 			t.Run(policy+": "+r.reason, func(t *testing.T) {
