@@ -14,8 +14,7 @@ import (
 const (
 	// endGrace is how long an adapter may run after its input is closed.
 	endGrace = 5 * time.Second
-	// exitGrace is how long it may run after it closes its output, and how long its
-	// children may hold its outputs open after its end.
+	// exitGrace is how long its children may hold its outputs open after its end.
 	exitGrace = time.Second
 )
 
@@ -58,17 +57,14 @@ func start(command, environment []string, dir string) (*child, error) {
 }
 
 // finish ends the adapter and its process group, and adds the exit status and the last output on stderr to a problem.
-// Without a problem, it first gives the adapter time to end on its own. One that broke the protocol is killed while
-// its input is open: the end of the input could make it exit first, and the report would depend on chance.
+// Without a problem, or after the end of its output, it first gives the adapter time to end on its own. One that broke
+// the protocol is killed while its input is open: the end of the input could make it exit first, and the report would
+// depend on chance.
 func (c *child) finish(problem error) error {
 	limit := time.Duration(0)
-	switch {
-	case problem == nil:
+	if problem == nil || errors.Is(problem, errClosed) {
 		_ = c.stdin.Close()
 		limit = endGrace
-	case errors.Is(problem, errClosed):
-		_ = c.stdin.Close()
-		limit = exitGrace
 	}
 	var how string
 	select {
