@@ -96,10 +96,11 @@ func (u *Process) Line(parts ...string) string {
 	return lines[len(lines)-1]
 }
 
-// until reads lines of standard output until one matches or the process ends.
+// until reads lines of standard output until one matches or the process ends. patience is for each line: all lines may
+// take minutes on a busy machine.
 func (u *Process) until(patience time.Duration, matches func(line string) bool) (lines []string, found bool) {
 	u.t.Helper()
-	for late := time.After(patience); ; {
+	for {
 		select {
 		case line, more := <-u.lines:
 			if !more {
@@ -108,8 +109,8 @@ func (u *Process) until(patience time.Duration, matches func(line string) bool) 
 			if lines = append(lines, line); matches(line) {
 				return lines, true
 			}
-		case <-late:
-			u.t.Fatalf("utr still runs after %s: %q\n%s", patience, lines, u.Errors())
+		case <-time.After(patience):
+			u.t.Fatalf("utr printed nothing for %s: %q\n%s", patience, lines, u.Errors())
 		}
 	}
 }
