@@ -89,7 +89,7 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 	timeout := c.settings.ServerSelectionTimeout
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	discovered := begun.Add(discovering)
+	discovered := begun.Add(min(discovering, timeout/2, c.driver.options.left(ctx)/2))
 	var updates <-chan description.Topology
 	ended := func(topology description.Topology) *result.Error {
 		return selectionError(errors.Is(ctx.Err(), context.DeadlineExceeded), "no suitable server: %v: %v",
@@ -149,9 +149,10 @@ func selectionError(timeout bool, format string, args ...any) *result.Error {
 	return &result.Error{Message: fmt.Sprintf(format, args...), Client: true, Kind: "server selection", Timeout: timeout}
 }
 
-// discovering is how long a retry waits for the first check of a server if all suitable servers are deprioritized: a
-// new client may know only one of two mongoses.
-const discovering = 200 * time.Millisecond
+// discovering is how long at most a retry waits for the first check of a server if all suitable servers are
+// deprioritized: a new client may know only one of two mongoses. The check takes that long only on a busy machine, or
+// if the server does not answer.
+const discovering = 2 * time.Second
 
 func undiscovered(d description.Topology) bool { return slices.ContainsFunc(d.Servers, neverChecked) }
 
