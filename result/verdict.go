@@ -109,6 +109,9 @@ type Verdict struct {
 	Attempts []*Verdict
 }
 
+// NotRun reports whether the test was skipped because of the run, and not for a reason of its own.
+func (v *Verdict) NotRun() bool { return v.SkipKind == SkipFilter || v.SkipKind == SkipNotRun }
+
 // Evidence is what a test observed. The gaps are what Limits omitted from the lists before them.
 type Evidence struct {
 	Mismatches        []Mismatch     `json:"mismatches,omitempty"`
@@ -194,6 +197,7 @@ func (t *Timings) Sum() (sum Duration) {
 type Summary struct {
 	Passed, Failed, Skipped, Broken, KnownFailing, Flaky int
 
+	NotRun      int // of Skipped: because of the run, for instance because it was interrupted
 	Duration    time.Duration
 	Interrupted bool // also a Break
 	Timings     Timings
@@ -248,6 +252,9 @@ func (s *Summary) counter(status Status) *int {
 func (s *Summary) Add(v *Verdict) {
 	if n := s.counter(v.Status); n != nil {
 		*n++
+	}
+	if v.NotRun() {
+		s.NotRun++
 	}
 	s.Timings.Add(v.Timings)
 }

@@ -26,7 +26,7 @@ func Files(inner Generator, timings bool) Generator {
 			}
 			c.Add(v)
 			c.Duration += v.Duration
-			c.selected = c.selected || started(v)
+			c.selected = c.selected || !v.NotRun()
 			if c.left--; c.left == 0 && c.selected {
 				t.line(0, "%s: %s%s", strings.ReplaceAll(v.Test.File, "\n", " "),
 					counted(c.Summary, func(result.Status) bool { return true }), t.took(" (%s)", c.Duration))

@@ -67,6 +67,20 @@ func headline(s result.Summary) string {
 	return strings.TrimPrefix(line, ", ")
 }
 
+// counts is the last line of a text report. It always has the passed, failed and skipped tests, and the others if there
+// are any. Verbose reports have said why tests are known to fail.
+func counts(s result.Summary, verbose bool) string {
+	known := ""
+	add(&known, s.KnownFailing > 0, ", %d known-failing", s.KnownFailing)
+	add(&known, known != "" && !verbose, " (-v shows why)")
+	line := fmt.Sprintf("%d passed%s, %d failed", s.Passed, known, s.Failed)
+	add(&line, s.Broken > 0, ", %d broken", s.Broken)
+	add(&line, s.Flaky > 0, ", %d flaky", s.Flaky)
+	line += fmt.Sprintf(", %d skipped", s.Skipped-s.NotRun)
+	add(&line, s.NotRun > 0, ", %d not run", s.NotRun)
+	return line
+}
+
 // counted lists the number of tests with each status that of accepts.
 func counted(s result.Summary, of func(result.Status) bool) string {
 	var parts []string

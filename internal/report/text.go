@@ -33,7 +33,7 @@ type TextOptions struct {
 
 // Text explains a failure of each cause, up to some, with Verbose all of them with their evidence. At the end it lists
 // the failures, by cause if there are many, new ones first if earlier runs are given, and the counts. The last line is
-// exactly "N passed, N failed, N skipped". A separate line before it counts broken and known-failing tests.
+// that of counts.
 func Text(o TextOptions, earlier ...*EarlierRun) Generator {
 	if o.Timings && o.Slowest == 0 {
 		o.Slowest = slowestTests
@@ -161,7 +161,7 @@ func (t *text) finished(v *result.Verdict) {
 		}
 		return
 	}
-	if !t.options.Verbose || !started(v) { // their number at the end is enough
+	if !t.options.Verbose || v.NotRun() { // their number at the end is enough
 		return
 	}
 	rest := t.took(" (%s)", v.Duration)
@@ -172,11 +172,6 @@ func (t *text) finished(v *result.Verdict) {
 	}
 	t.headline(v, rest)
 	t.explainDecisions(v)
-}
-
-// started reports whether a test was started, or skipped for a reason of its own.
-func started(v *result.Verdict) bool {
-	return v.SkipKind != result.SkipFilter && v.SkipKind != result.SkipNotRun
 }
 
 func skipReason(v *result.Verdict) string {
@@ -438,13 +433,11 @@ func (t *text) summary(s result.Summary) {
 			t.line(0, "%s: %d of %s ran", b.Reason, t.ended, plural.Of(t.started.Total, "test"))
 		}
 	}
-	switch {
-	case s.Flaky > 0:
-		t.line(0, "%d flaky, %d broken, %d known-failing", s.Flaky, s.Broken, s.KnownFailing)
-	case s.Broken > 0 || s.KnownFailing > 0:
-		t.line(0, "%d broken, %d known-failing", s.Broken, s.KnownFailing)
+	last := counts(s, t.options.Verbose)
+	if t.options.Color && s.ExitCode() == 0 {
+		last = fmt.Sprintf("\x1b[%dm%s\x1b[0m", colors[result.Passed], last)
 	}
-	t.line(0, "%d passed, %d failed, %d skipped", s.Passed, s.Failed, s.Skipped)
+	t.buffer.WriteString(last + "\n")
 }
 
 // skipped lists the reasons of skipped tests, the most frequent first.

@@ -40,6 +40,32 @@ func TestTitleIsOneLine(t *testing.T) {
 	testkit.Equal(t, "a forged line", strings.Contains(text, "\n9 passed"), false)
 }
 
+// The last line has each verdict once, and is green only if the exit code is 0.
+func TestLastLine(t *testing.T) {
+	for _, r := range []struct {
+		reason  string
+		options report.TextOptions
+		sum     result.Summary
+		want    string
+	}{
+		{"always", report.TextOptions{}, result.Summary{}, "0 passed, 0 failed, 0 skipped"},
+		{"known failures", report.TextOptions{}, result.Summary{Passed: 644, KnownFailing: 47, Skipped: 103},
+			"644 passed, 47 known-failing (-v shows why), 0 failed, 103 skipped"},
+		{"-v has shown why", report.TextOptions{Verbose: true}, result.Summary{KnownFailing: 1},
+			"0 passed, 1 known-failing, 0 failed, 0 skipped"},
+		{"all", report.TextOptions{Quiet: true},
+			result.Summary{Passed: 1, KnownFailing: 2, Failed: 3, Broken: 4, Flaky: 5, Skipped: 13, NotRun: 7},
+			"1 passed, 2 known-failing (-v shows why), 3 failed, 4 broken, 5 flaky, 6 skipped, 7 not run"},
+		{"green", report.TextOptions{Color: true}, result.Summary{Passed: 1},
+			"\x1b[32m1 passed, 0 failed, 0 skipped\x1b[0m"},
+		{"a problem is not green", report.TextOptions{Color: true}, result.Summary{Passed: 1, Problems: []string{"p"}},
+			"1 passed, 0 failed, 0 skipped"},
+	} {
+		lines := strings.Split(strings.TrimSpace(plain(r.options, result.RunFinished{Summary: r.sum})), "\n")
+		testkit.Equal(t, r.reason, lines[len(lines)-1], r.want)
+	}
+}
+
 // progress is a text report with a status line on a terminal of a width.
 func progress(width int, now func() time.Time) report.Generator {
 	return report.Progress(report.Text(report.TextOptions{}), func() int { return width }, now)
