@@ -25,8 +25,9 @@ import (
 
 func auditCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:   "audit PATH...",
-		Short: "Change one expectation at a time, and check that the test then fails",
+		Use:         "audit PATH...",
+		Short:       "Change one expectation at a time, and check that the test then fails",
+		Annotations: map[string]string{usedMost: "run engine topology as-files json"},
 		Long: `Runs the tests once. Then changes each expectation of the tests that passed, one at a
 time, and matches the recorded run against it: a changed test, called a mutant, must
 fail. A mutant that passes is printed with its line and change: there the test checks

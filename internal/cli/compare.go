@@ -39,8 +39,9 @@ type compareFlags struct {
 
 func compareCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:   "compare [PATH...]",
-		Short: "Compare two engines",
+		Use:         "compare [PATH...]",
+		Short:       "Compare two engines",
+		Annotations: map[string]string{usedMost: "engine generate run topology uri known-failing verbose json"},
 		Long: `Runs suites on two engines, each with its own deployments, and compares verdicts,
 outcomes of operations, and the commands of every client. What varies from run to run
 (addresses, ids, times) is normalized. An engine may be followed by one of its policies,
@@ -64,7 +65,8 @@ utr compare --generate 1000 --seed 7 --topology all
 # two revisions of the specification
 utr compare --engine reference --engine reference:retryable-reads@2024 client-backpressure
 # the fail points of a server, and those of the proxy
-utr compare --engine driver --engine driver --fail-points server --fail-points proxy retryable-writes`,
+utr compare --engine driver --engine driver --fail-points server --fail-points proxy \
+  retryable-writes`,
 		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		r := &compareFlags{seed: 1, limit: 20, run: newRun(f)}

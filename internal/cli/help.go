@@ -249,13 +249,13 @@ type flagGroup struct {
 	flags *pflag.FlagSet
 }
 
-// flagGroups returns the flags of a command by group, in the order of their declaration, except --help.
+// usedMost is the annotation of a command that lists the flags with which its help begins.
+const usedMost = "used most"
+
+// flagGroups returns the flags of a command, except --help: those that are used most, and then the others by group, in
+// the order of their declaration.
 func flagGroups(command *cobra.Command) (groups []flagGroup) {
-	command.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Name == "help" {
-			return
-		}
-		name := cmp.Or(strings.Join(f.Annotations[groupOf], ""), "Flags")
+	add := func(name string, f *pflag.Flag) {
 		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.name == name })
 		if i < 0 {
 			i = len(groups)
@@ -263,6 +263,15 @@ func flagGroups(command *cobra.Command) (groups []flagGroup) {
 			groups[i].flags.SortFlags = false
 		}
 		groups[i].flags.AddFlag(f)
+	}
+	first := strings.Fields(command.Annotations[usedMost])
+	for _, name := range first {
+		add("Used most", command.Flags().Lookup(name))
+	}
+	command.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" && !slices.Contains(first, f.Name) {
+			add(cmp.Or(strings.Join(f.Annotations[groupOf], ""), "Flags"), f)
+		}
 	})
 	return groups
 }

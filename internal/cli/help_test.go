@@ -25,9 +25,13 @@ func TestCommandsPage(t *testing.T) {
 
 func testRoot() *cobra.Command { return (&call{program: New()}).root() }
 
-// Every command and flag has a summary, and every example can be parsed.
+// Every command and flag has a summary. Every example can be parsed, and help shows it in 100 columns. The help of a
+// command with many flags begins with no more than ten of them.
 func TestEveryCommandAndFlagHasASummary(t *testing.T) {
-	for _, c := range testRoot().Commands() {
+	const many, margin = 28, 2
+	for all := testRoot().Commands(); len(all) > 0; all = all[1:] {
+		c := all[0]
+		all = append(all, c.Commands()...)
 		testkit.Equal(t, c.Name()+" has a summary without a full stop", c.Short != "" &&
 			!strings.HasSuffix(c.Short, "."), true)
 		c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -35,10 +39,16 @@ func TestEveryCommandAndFlagHasASummary(t *testing.T) {
 				!strings.HasSuffix(f.Usage, "."), true)
 		})
 		for line := range strings.SplitSeq(c.Example, "\n") {
+			testkit.Equal(t, line+" fits in 100 columns", len(line)+margin <= 100, true)
+		}
+		for line := range strings.SplitSeq(strings.ReplaceAll(c.Example, "\\\n", ""), "\n") {
 			if line, is := strings.CutPrefix(line, "utr "); is {
 				testkit.Equal(t, line, accepts(line), nil)
 			}
 		}
+		flags, lead := 0, len(strings.Fields(c.Annotations[usedMost]))
+		c.Flags().VisitAll(func(*pflag.Flag) { flags++ })
+		testkit.Equal(t, c.Name()+" begins with a few of its flags", lead > 0 && lead <= 10, flags > many)
 	}
 }
 

@@ -264,7 +264,7 @@ func (p *Program) Main(ctx context.Context, args []string) int {
 	command := c.root()
 	if err == nil {
 		args = append([]string{}, joinSeeds(args)...) // cobra reads os.Args for nil
-		if len(args) > 0 && args[0] == "--version" {
+		if len(args) > 0 && args[0] == "--version" || slices.Equal(args, []string{"-v"}) {
 			args[0] = "version"
 		}
 		command.SetArgs(args)

@@ -58,6 +58,8 @@ func runCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "run PATH...",
 		Short: "Run suites",
+		Annotations: map[string]string{
+			usedMost: "engine run topology server-version uri known-failing watch verbose html junit"},
 		Long: `Each PATH is a suite (.yml, .yaml, .json), a folder of suites, - for standard
 input, or the name of a built-in suite such as retryable-reads. Suites in dated are for
 the earlier policy that their descriptions begin with: use --policy.

@@ -63,9 +63,13 @@ With --tls and --ca-file, the connection strings name the certificate as tlsCAFi
 		Example: `# a replica set of three on ports 27017 to 27019
 utr serve --topology replicaset --port 27017
 # a replica set with a tag, a hidden member and a slow one
-utr serve --member '{"tags": {"dc": "east"}}' --member '{"hidden": true, "priority": 0}' --member '{"latencyMS": 30}'
+utr serve --member '{"tags": {"dc": "east"}}' --member '{"hidden": true, "priority": 0}' \
+  --member '{"latencyMS": 30}'
 # a server that rejects more than 20 connections per second
-utr serve --topology single --server-version 8.2 --set-parameter ingressConnectionEstablishmentRateLimiterEnabled=true --set-parameter ingressConnectionEstablishmentRatePerSec=20 --set-parameter ingressConnectionEstablishmentBurstCapacitySecs=1
+utr serve --topology single --server-version 8.2 \
+  --set-parameter ingressConnectionEstablishmentRateLimiterEnabled=true \
+  --set-parameter ingressConnectionEstablishmentRatePerSec=20 \
+  --set-parameter ingressConnectionEstablishmentBurstCapacitySecs=1
 # a sharded cluster that acts as server 4.2, on free ports
 utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 	}, func(f *flags) action {
