@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
@@ -19,7 +16,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/internal/report"
-	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -311,63 +307,4 @@ func (r *runFlags) runLedger(ctx context.Context, c *call) (*ledger.Ledger, erro
 		c.removeLeftovers(ctx, book, r.orchestration.URL)
 	}
 	return book, err
-}
-
-// rerun returns a function that returns the command line for one test. It repeats the flags without secrets.
-func (r *runFlags) rerun(c *call) func(result.TestID) []string {
-	fixed := append([]string{"utr", "run"}, c.secrets.texts(r.flags.args(
-		"engine", "engines", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api",
-		"fail-points", "tls", "uri-option",
-		"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri",
-		"single-uri"))...)
-	return func(id result.TestID) []string {
-		args := slices.Clone(fixed)
-		if r.flags.target() != onURI {
-			args = append(args, r.deploymentArgs(id.Deployment)...)
-		}
-		path := id.File
-		if path == stdinName {
-			path = specs.Stdin
-		}
-		args = append(args, "--run", "^"+quotePattern(id.File+": "+id.Description)+"$")
-		if strings.HasPrefix(path, "-") && path != specs.Stdin {
-			args = append(args, "--")
-		}
-		return append(args, path)
-	}
-}
-
-// quotePattern returns a regular expression for a text, without control characters, which affect terminals.
-func quotePattern(text string) string {
-	var b strings.Builder
-	for _, c := range regexp.QuoteMeta(text) {
-		if unicode.IsGraphic(c) && c != utf8.RuneError {
-			b.WriteRune(c)
-		} else {
-			fmt.Fprintf(&b, `\x{%x}`, c)
-		}
-	}
-	return b.String()
-}
-
-// stdinName is the file name of a suite from standard input.
-const stdinName = "<stdin>"
-
-// deploymentArgs returns the flags for the deployment with a short name, such as "replicaset 8.0".
-func (r *runFlags) deploymentArgs(name string) []string {
-	topology, version, words := r.deployment.topology, r.deployment.Version, append(strings.Fields(name), "", "")
-	if slices.Contains([]string{"single", "replicaset", "sharded", "load-balanced"}, words[0]) {
-		topology = words[0]
-	}
-	if _, err := specs.ParseVersion(words[1]); err == nil && (version == "" || version == deployment.AnyVersion) {
-		version = words[1]
-	}
-	var args []string
-	if topology != topologyAuto {
-		args = append(args, "--topology", topology)
-	}
-	if version != "" && r.flags.target() == onEmbedded { // other servers have their own
-		args = append(args, "--server-version", version)
-	}
-	return args
 }
