@@ -45,7 +45,7 @@ func TestInterruptedStart(t *testing.T) {
 		"runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n", 1)
 	p := utrtest.NewPlace(t)
 	u := p.Start("run", "--local", halfway, "--topology", "all", suiteFile(t, suite))
-	testkit.Until(t, "the servers are started", func() bool { return len(servers(t, p)) == 6 })
+	u.Until("the servers are started", func() bool { return len(servers(t, p)) == 6 })
 	pids := servers(t, p)
 	u.Signal(os.Interrupt)
 	u.End().Want(3)
@@ -62,7 +62,7 @@ func TestInterruptWithoutAnswer(t *testing.T) {
 			p := utrtest.NewPlace(t)
 			server := p.Serve("--topology", "single")
 			u := p.Start("run", "-v", "--uri", server.URI, suiteFile(t, armed))
-			newWitness(t, server.URI).sees()
+			newWitness(t, server.URI).sees(u)
 			server.Freeze()
 			for _, signal := range signals {
 				u.Signal(signal)
@@ -136,7 +136,7 @@ func TestEnds(t *testing.T) {
 			}
 			if on.uri != "" {
 				w := newWitness(t, on.uri)
-				w.sees()
+				w.sees(u)
 				testkit.Equal(t, "the process that has the lock", w.holder(), u.Process.Pid)
 				defer w.free()
 			}

@@ -51,9 +51,6 @@ type faultScene struct {
 // quick is armed without what takes minutes.
 var quick = strings.Replace(armed, "ms: 90000", "ms: 1", 1)
 
-// delayed is blocked with an answer after a while.
-var delayed = strings.Replace(blocked, "blockTimeMS: 90000", "blockTimeMS: 3000", 1)
-
 // embedded starts a deployment in this process, which can kill single servers of it.
 func (s *faultScene) embedded(o embedded.Options) *embedded.Deployment {
 	s.Helper()
@@ -64,14 +61,36 @@ func (s *faultScene) embedded(o embedded.Options) *embedded.Deployment {
 }
 
 // during starts a run whose second test waits for an answer of a deployment, and calls a function meanwhile.
-func (s *faultScene) during(suite string, topology embedded.Topology, happens func(*embedded.Deployment) error,
-	args ...string) {
+func (s *faultScene) during(topology embedded.Topology, happens func(*embedded.Deployment) error, args ...string) {
 	s.Helper()
 	d := s.embedded(embedded.Options{Topology: topology})
-	s.start(suite, append(args, "--uri", d.URI())...)
+	s.start(blocked, append(args, "--uri", d.URI())...)
 	s.run.Line("passed blocked: first")
-	triggered(s.T, d.Hosts()...)
+	triggered(s.T, s.run, d.Hosts()...)
 	testkit.Check(s.T, happens(d))
+}
+
+// atGate calls a function while the second test of the suite gated waits, however long that takes, and then opens the
+// gate.
+func (s *faultScene) atGate(uri string, happens func()) {
+	s.Helper()
+	gate := newWitness(s.T, uri).Database("db").Collection("gate")
+	s.run.Until("the test waits at the gate", func() bool {
+		n, err := gate.CountDocuments(testkit.Context(s.T), bson.D{})
+		return err == nil && n > 0
+	})
+	happens()
+	_, err := gate.InsertOne(testkit.Context(s.T), bson.D{{Key: "_id", Value: "open"}})
+	testkit.Check(s.T, err)
+}
+
+// elects starts a run during whose second test another member becomes primary.
+func (s *faultScene) elects(args ...string) {
+	s.Helper()
+	d := s.embedded(embedded.Options{Topology: embedded.ReplicaSet})
+	s.start(gated, append(args, "--uri", d.URI())...)
+	s.atGate(d.URI(), func() { testkit.Check(s.T, d.StepDown()) })
+	s.end = newWitness(s.T, d.URI()).free
 }
 
 // as starts a run as a user with some roles.
@@ -85,26 +104,25 @@ func (s *faultScene) as(roles ...any) {
 	s.start(blocked, "--uri", strings.Replace(d.URI(), "root:", "ann:", 1))
 }
 
-// onLocal starts a run on a replica set of --local, whose second test waits, and returns the processes of the
+// onLocal starts a run of gated on a replica set of --local, and returns the address of the primary and the processes of the
 // secondaries.
-func (s *faultScene) onLocal(suite string) (secondaries []int) {
+func (s *faultScene) onLocal() (primary string, secondaries []int) {
 	s.Helper()
-	s.start(suite, "--local", release(s.T), "--topology", "replicaset", "--auth", "off")
-	s.run.Line("passed blocked: first")
-	var hosts []string
+	s.start(gated, "--local", release(s.T), "--topology", "replicaset", "--auth", "off")
+	s.run.Line("passed gated: first")
 	for _, pid := range servers(s.T, s.Place) {
 		args, err := exec.Command("ps", "-ww", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
 		testkit.Check(s.T, err)
 		host := "127.0.0.1:" + regexp.MustCompile(`--port[= ](\d+)`).FindStringSubmatch(string(args))[1]
-		hosts = append(hosts, host)
 		hello, err := newWitness(s.T, "mongodb://"+host+"/?directConnection=true").run(bson.D{{Key: "hello", Value: 1}})
 		testkit.Check(s.T, err)
 		if hello.Lookup("secondary").Boolean() {
 			secondaries = append(secondaries, pid)
+		} else {
+			primary = host
 		}
 	}
-	triggered(s.T, hosts...)
-	return secondaries
+	return primary, secondaries
 }
 
 // start starts the run of a suite with all reports.
@@ -122,12 +140,12 @@ func (s *faultScene) second(args ...string) {
 }
 
 // onSet starts a replica set, and a run whose second test waits there.
-func (s *faultScene) onSet(args ...string) *utrtest.Server {
+func (s *faultScene) onSet() *utrtest.Server {
 	s.Helper()
 	server := s.Serve("--topology", "replicaset")
-	s.second(append(args, "--uri", server.URI)...)
+	s.second("--uri", server.URI)
 	w := newWitness(s.T, server.URI)
-	w.sees()
+	w.sees(s.run)
 	s.end = w.free
 	return server
 }
@@ -138,7 +156,7 @@ func (s *faultScene) onBlocked(topology string) *utrtest.Server {
 	server := s.Serve("--topology", topology)
 	s.start(blocked, "--uri", server.URI)
 	s.run.Line("passed blocked: first")
-	triggered(s.T, utrtest.Hosts(server.URI)...)
+	triggered(s.T, s.run, utrtest.Hosts(server.URI)...)
 	return server
 }
 
@@ -154,7 +172,7 @@ func (s *faultScene) behind(uri string) {
 	s.start(marked, "--fail-points", "proxy", "--uri", uri)
 	s.run.Line("passed blocked: first")
 	w := newWitness(s.T, uri)
-	testkit.Until(s.T, "the insert after the fail point has run", func() bool {
+	s.run.Until("the insert after the fail point has run", func() bool {
 		n, err := w.Database("db").Collection("marks").CountDocuments(testkit.Context(s.T), bson.D{})
 		return err == nil && n > 0
 	})
@@ -190,15 +208,14 @@ var faults = []fault{
 	{"`utr` is paused for a few seconds and continues", "nothing: the test continues", 10 * time.Second, 0,
 		"passed passed passed", "",
 		func(s *faultScene) {
-			server := s.Serve("--topology", "single")
-			s.start(strings.Replace(armed, "ms: 90000", "ms: 2000", 1), "--uri", server.URI)
-			s.run.Line("passed armed: first")
-			w := newWitness(s.T, server.URI)
-			w.sees()
-			s.run.Freeze()
-			time.Sleep(3 * time.Second) // longer than the test waits
+			server := s.Serve("--topology", "replicaset")
+			s.start(gated, "--uri", server.URI)
+			s.atGate(server.URI, func() {
+				s.run.Freeze()
+				time.Sleep(3 * time.Second)
+			})
 			s.run.Signal(syscall.SIGCONT)
-			s.end = w.free
+			s.end = newWitness(s.T, server.URI).free
 		}},
 	{"`utr` is paused for 65 s and continues", "the lock is lost, so the run ends as after a signal", 90 * time.Second, 3,
 		"passed skipped skipped", "was lost",
@@ -242,7 +259,12 @@ var faults = []fault{
 		}},
 	{"`--deadline` is over", "as after a signal", 10 * time.Second, 3, "passed skipped skipped",
 		"the run took longer than --deadline",
-		func(s *faultScene) { s.onSet("--deadline", "5s") }},
+		func(s *faultScene) { // it waits for the line: the fail point could be off before a client sees it
+			server := s.Serve("--topology", "replicaset")
+			s.second("--deadline", "15s", "--uri", server.URI)
+			s.run.WaitStderr("the run took longer than --deadline")
+			s.end = newWitness(s.T, server.URI).free
+		}},
 	{"the only server is killed", "the test is broken; the rest does not run", 25 * time.Second, 3,
 		"passed broken skipped", "stopped answering",
 		func(s *faultScene) { s.onBlocked("single").Signal(syscall.SIGKILL) }},
@@ -266,7 +288,7 @@ var faults = []fault{
 			s.run.Line("passed blocked: first")
 			pids := servers(s.T, s.Place)
 			logs, _ := filepath.Glob(filepath.Join(s.Temp, "utr-*", "*.log"))
-			triggered(s.T, "127.0.0.1:"+listens.FindStringSubmatch(testkit.Read(s.T, strings.Join(logs, "")))[1])
+			triggered(s.T, s.run, "127.0.0.1:"+listens.FindStringSubmatch(testkit.Read(s.T, strings.Join(logs, "")))[1])
 			testkit.Check(s.T, syscall.Kill(pids[0], syscall.SIGKILL))
 			s.end = func() { // the log of each cluster is kept, and nothing else
 				testkit.Contains(s.T, s.run.Errors(), "the logs of the servers are in "+s.Temp)
@@ -279,12 +301,12 @@ var faults = []fault{
 	{"the primary of a replica set is killed, and the driver retries on another member",
 		"nothing: the test passes, and its fail point ended with the member",
 		25 * time.Second, 0, "passed passed passed", "", func(s *faultScene) {
-			s.during(blocked, embedded.ReplicaSet, func(d *embedded.Deployment) error { return d.Kill(d.Primary()) })
+			s.during(embedded.ReplicaSet, func(d *embedded.Deployment) error { return d.Kill(d.Primary()) })
 		}},
 	{"the same, and the driver does not retry", "the test is broken; the rest runs on the others", 25 * time.Second, 3,
 		"passed broken passed", "stopped answering",
 		func(s *faultScene) {
-			s.during(blocked, embedded.ReplicaSet, func(d *embedded.Deployment) error { return d.Kill(d.Primary()) },
+			s.during(embedded.ReplicaSet, func(d *embedded.Deployment) error { return d.Kill(d.Primary()) },
 				"--uri-option", "retryReads=false")
 		}},
 	{"the primary of a replica set behind the proxy is killed, and the driver retries",
@@ -296,18 +318,14 @@ var faults = []fault{
 			s.end = func() {}
 		}},
 	{"another member becomes primary, and the driver retries", "nothing: the test passes", 25 * time.Second, 0,
-		"passed passed passed", "", func(s *faultScene) {
-			s.during(delayed, embedded.ReplicaSet, (*embedded.Deployment).StepDown)
-		}},
+		"passed passed passed", "", func(s *faultScene) { s.elects() }},
 	{"the same, and the driver does not retry", "the test failed, and the reason names the election", 25 * time.Second, 1,
 		"passed failed passed",
-		"the primary changed during the test", func(s *faultScene) {
-			s.during(delayed, embedded.ReplicaSet, (*embedded.Deployment).StepDown, "--uri-option", "retryReads=false")
-		}},
+		"the primary changed during the test", func(s *faultScene) { s.elects("--uri-option", "retryReads=false") }},
 	{"a replica set has no primary, and its members answer", "the test is broken; the rest does not run", 25 * time.Second,
 		3, "passed broken skipped", "has no primary",
 		func(s *faultScene) {
-			s.during(blocked, embedded.ReplicaSet, func(d *embedded.Deployment) error {
+			s.during(embedded.ReplicaSet, func(d *embedded.Deployment) error {
 				primary := d.Primary()
 				other := slices.DeleteFunc(d.Hosts(), func(host string) bool { return host == primary })[0]
 				return errors.Join(d.Kill(other), d.Kill(primary))
@@ -320,13 +338,15 @@ var faults = []fault{
 	}},
 	{"a secondary is paused", "nothing: tests may take ten times as long", 25 * time.Second, 0, "passed passed passed", "",
 		func(s *faultScene) {
-			pid := s.onLocal(delayed)[0]
-			testkit.Check(s.T, syscall.Kill(pid, syscall.SIGSTOP))
+			primary, secondaries := s.onLocal()
+			s.atGate("mongodb://"+primary+"/?directConnection=true", func() {
+				testkit.Check(s.T, syscall.Kill(secondaries[0], syscall.SIGSTOP))
+			})
 		}},
 	{"a server is restarted, and the driver does not retry", "the test is broken; the rest runs", 25 * time.Second, 3,
 		"passed broken passed", "was restarted",
 		func(s *faultScene) {
-			s.during(blocked, embedded.Standalone, func(d *embedded.Deployment) error {
+			s.during(embedded.Standalone, func(d *embedded.Deployment) error {
 				return errors.Join(d.Kill(d.Hosts()[0]), d.Restart(d.Hosts()[0]))
 			}, "--uri-option", "retryReads=false")
 		}},
@@ -340,7 +360,7 @@ var faults = []fault{
 	{"one router of several is killed", "the test is broken; the rest runs on the others", 25 * time.Second, 3,
 		"passed broken passed", "stopped answering",
 		func(s *faultScene) {
-			s.during(blocked, embedded.Sharded, func(d *embedded.Deployment) error { return d.Kill(d.Hosts()[0]) })
+			s.during(embedded.Sharded, func(d *embedded.Deployment) error { return d.Kill(d.Hosts()[0]) })
 		}},
 	{"nothing listens", "nothing runs", 10 * time.Second, 3, none, "nothing listens there",
 		func(s *faultScene) { s.start(blocked, "--uri", "mongodb://127.0.0.1:1/") }},
@@ -477,7 +497,7 @@ var faults = []fault{
 			service.Add(s.T, "servers", "b", embedded.Options{})
 			s.start(blocked, "--orchestration", service.URL, "--cluster", "id:a", "--cluster", "id:b")
 			s.run.Line("passed blocked: first")
-			triggered(s.T, utrtest.Hosts(uriOf(s.T, service, "a"))...)
+			triggered(s.T, s.run, utrtest.Hosts(uriOf(s.T, service, "a"))...)
 			service.Kill("servers/a")
 			s.end = func() { testkit.Equal(s.T, "remaining clusters", len(service.Clusters()), 2) }
 		}},

@@ -56,7 +56,7 @@ func TestTwoRuns(t *testing.T) {
 	p := utrtest.NewPlace(t)
 	w := newWitness(t, p.Serve("--topology", "replicaset").URI)
 	first := p.Start("run", "--uri", w.uri, "--lock-name", "the first", suiteFile(t, armed))
-	w.sees()
+	w.sees(first)
 	testkit.Equal(t, "the process that has the lock", w.holder(), first.Process.Pid)
 	host, _ := os.Hostname()
 	user := fmt.Sprintf("is in use by a run on host %s, process %d", host, first.Process.Pid)
@@ -81,7 +81,7 @@ func TestAnotherContainer(t *testing.T) {
 	p := utrtest.NewPlace(t)
 	w := newWitness(t, p.Serve("--topology", "replicaset").URI)
 	first := p.Start("run", "--uri", w.uri, suiteFile(t, armed))
-	w.sees()
+	w.sees(first)
 	inside := func(args ...string) utrtest.Result {
 		return p.Launch(exec.Command("unshare", append(append(container, utrtest.Command(t)), args...)...)).End()
 	}

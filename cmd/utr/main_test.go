@@ -37,13 +37,16 @@ func TestReaderGoesAway(t *testing.T) {
 }
 
 // The suites in testdata. The second test of armed sets a fail point that fails ping for all clients, and then takes
-// minutes. The second test of blocked waits for an answer of the server. reads passes on an empty collection. sensitive
-// observes authentication commands, and fails in all ways that make a report long.
+// minutes. The second test of blocked waits for an answer of the server for minutes. The second test of gated has a fail
+// point like armed, and then waits until someone opens the gate. reads passes on an empty collection. sensitive observes
+// authentication commands, and fails in all ways that make a report long.
 var (
 	//go:embed testdata/armed.yml
 	armed string
 	//go:embed testdata/blocked.yml
 	blocked string
+	//go:embed testdata/gated.yml
+	gated string
 	//go:embed testdata/reads.yml
 	reads string
 	//go:embed testdata/sensitive.yml
@@ -115,9 +118,9 @@ func (w witness) ping() error {
 }
 
 // sees waits until the fail point of the suite armed is on: the run is in its second test.
-func (w witness) sees() {
+func (w witness) sees(run *utrtest.Process) {
 	w.t.Helper()
-	testkit.Until(w.t, "the fail point is on", func() bool { return w.ping() != nil })
+	run.Until("the fail point is on", func() bool { return w.ping() != nil })
 }
 
 // holder returns the process id in the lock document, or 0.
@@ -139,14 +142,14 @@ func (w witness) free() {
 }
 
 // triggered waits until a fail point was triggered on one of some servers: the run is in the second test of the suite
-// blocked.
-func triggered(t *testing.T, hosts ...string) {
+// blocked. The test must last longer than this wait: when it ends, the count is 0 again.
+func triggered(t *testing.T, run *utrtest.Process, hosts ...string) {
 	t.Helper()
 	var members []witness
 	for _, host := range hosts {
 		members = append(members, newWitness(t, "mongodb://"+host+"/?directConnection=true"))
 	}
-	testkit.Until(t, "the fail point is triggered", func() bool {
+	run.Until("the fail point is triggered", func() bool {
 		for _, m := range members {
 			reply, err := m.run(bson.D{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}})
 			if n, ok := reply.Lookup("failpoint.failCommand", "timesEntered").AsInt64OK(); err == nil && ok && n > 0 {

@@ -50,7 +50,7 @@ func (n *night) replace(old, text string) {
 func (n *night) begin(args ...string) *utrtest.Process {
 	n.t.Helper()
 	u := n.Start(append([]string{"matrix", n.file, "--results", n.results}, args...)...)
-	testkit.Until(n.t, "the slow cell runs", func() bool {
+	u.Until("the slow cell runs", func() bool {
 		text, _ := os.ReadFile(filepath.Join(n.results, "c_reference_slow.json.partial"))
 		return strings.Contains(string(text), `"status":"passed"`)
 	})
@@ -70,7 +70,7 @@ func child(t *testing.T, u *utrtest.Process) (pid int) {
 		t.Skip("not verified: requires /proc")
 	}
 	stat := regexp.MustCompile(`^(\d+) \(.*\) \S ` + strconv.Itoa(u.Process.Pid) + " ")
-	testkit.Until(t, "the process of the cell", func() bool {
+	u.Until("the process of the cell has started", func() bool {
 		files, _ := filepath.Glob("/proc/[0-9]*/stat")
 		return slices.ContainsFunc(files, func(file string) bool {
 			text, _ := os.ReadFile(file) // the process may have ended

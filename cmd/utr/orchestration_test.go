@@ -64,7 +64,7 @@ func TestSweptFromElsewhere(t *testing.T) {
 	elsewhere := utrtest.NewPlace(t)
 	sweep := []string{"clean", "--orchestration", s.URL, "--older-than", "1ns"}
 	u := utrtest.NewPlace(t).Start("run", "--orchestration", s.URL, "--cluster", "sharded", suiteFile(t, armed))
-	testkit.Until(t, "the cluster exists", func() bool { return len(s.Clusters()) > 0 })
+	u.Until("the cluster exists", func() bool { return len(s.Clusters()) > 0 })
 	elsewhere.Run(sweep...).Want(0, "nothing was left")
 	u.Signal(syscall.SIGKILL)
 	u.Exit()
@@ -94,7 +94,7 @@ func TestMongoOrchestration(t *testing.T) {
 	testkit.Check(t, err)
 	o.Vacant()
 	u := o.Begin("--cluster", "replicaset", suiteFile(t, armed))
-	testkit.Until(t, "the cluster is being created", func() bool { return len(o.Processes()) > 0 })
+	u.Until("the cluster is being created", func() bool { return len(o.Processes()) > 0 })
 	u.Signal(syscall.SIGKILL)
 	u.Exit()
 	o.Run("clean").Want(0, "removed 1, left 0")

@@ -159,7 +159,7 @@ func TestPasswordIsNowhere(t *testing.T) {
 	// A killed run leaves its lock, fail points and ledger entries.
 	w := newWitness(t, uri)
 	killed := p.Start(append([]string{"run", "--uri", uri, suiteFile(t, armed)}, everyReport(dir)...)...)
-	w.sees()
+	w.sees(killed)
 	said["a run that is refused"] = p.Run("run", "--uri", uri, suite).Want(3).All()
 	killed.Signal(os.Kill)
 	said["a killed run"] = killed.End().All()
@@ -202,7 +202,7 @@ defaults:
 	set, said := suiteFile(t, "--set=MINE="+w.uri+"\n"), outputs{}
 	said["the plan"] = p.Run("matrix", "@"+set, file, "--dry-run", "-v").Want(0, "tlsCertificateKeyFilePassword=***").All()
 	night := p.Start(append([]string{"matrix", "@" + set, file, "--results", results}, reports...)...)
-	w.sees()
+	w.sees(night)
 	lists, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	testkit.Check(t, err)
 	found := len(lists) == 0

@@ -33,7 +33,17 @@ import (
 const (
 	findOne   = `{name: find, object: collection, arguments: {filter: {}}, expectResult: [{_id: 1}]}`
 	insertOne = `{name: insertOne, object: collection, arguments: {document: {_id: 2}}}`
+	// gated is an insertOne to the server that was primary before the gate was opened.
+	gated = `{name: find, object: collection, arguments: {filter: {}}}
+      - {name: createChangeStream, object: gate, arguments: {pipeline: []}, saveResultAsEntity: changes}
+      - {name: insertOne, object: gate, arguments: {document: {_id: waits}}}
+      - {name: iterateUntilDocumentOrError, object: changes}
+      - {name: iterateUntilDocumentOrError, object: changes}
+      - ` + insertOne
 )
+
+// Options of the client that gated uses: it does not notice an election before it sends a command.
+const unaware = ", heartbeatFrequencyMS: 90000, serverMonitoringMode: poll"
 
 // fragile is an existing deployment with methods to break it.
 type fragile struct {
@@ -92,15 +102,15 @@ func (f *fragile) failCommand(command, appName string, times int, data ...bson.E
 	return members
 }
 
-// block makes every member block a command once. The returned function waits until a
+// block makes every member block a find once, for longer than anyone waits for it. The returned function waits until a
 // member does, and returns its address.
-func (f *fragile) block(command, appName string, wait time.Duration) (blocked func() string) {
-	members := f.failCommand(command, appName, 1, bson.E{Key: "blockConnection", Value: true},
-		bson.E{Key: "blockTimeMS", Value: wait.Milliseconds()})
+func (f *fragile) block(appName string) (blocked func() string) {
+	members := f.failCommand("find", appName, 1, bson.E{Key: "blockConnection", Value: true},
+		bson.E{Key: "blockTimeMS", Value: 2 * testkit.Patience.Milliseconds()})
 	return func() string {
 		f.t.Helper()
 		address := ""
-		testkit.Until(f.t, command+" triggers the fail point", func() bool {
+		testkit.Until(f.t, "find triggers the fail point", func() bool {
 			for host, c := range members {
 				reply := f.admin(c, bson.D{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}})
 				if n, _ := reply.Lookup("failpoint.failCommand", "timesEntered").AsInt64OK(); n > 0 {
@@ -114,6 +124,21 @@ func (f *fragile) block(command, appName string, wait time.Duration) (blocked fu
 		}
 		return address
 	}
+}
+
+// atGate waits until a test waits at the gate, calls a function with the primary, and opens the gate.
+func (f *fragile) atGate(happen func(f *fragile, host string)) (primary string) {
+	f.t.Helper()
+	gate := f.client(f.URI()).Database("db").Collection("gate")
+	testkit.Until(f.t, "the test waits at the gate", func() bool {
+		n, err := gate.CountDocuments(testkit.Context(f.t), bson.D{})
+		return err == nil && n > 0
+	})
+	primary = f.Primary()
+	happen(f, primary)
+	_, err := gate.InsertOne(testkit.Context(f.t), bson.D{{Key: "_id", Value: "open"}})
+	f.check(err)
+	return primary
 }
 
 // load loads a suite in testdata and replaces words in it.
@@ -186,37 +211,35 @@ func TestServersInTheMiddle(t *testing.T) {
 			"", result.Passed},
 		{"a mongos is killed, and the engine knows no other", sharded, "retryReads: true", findOne, kill, result.Broken,
 			stopped, result.Passed},
-		{"the primary steps down, and the engine retries", set, "retryWrites: true", insertOne, stepDown, result.Passed, "",
-			result.Passed},
-		{"the primary steps down, and the engine does not retry", set, "retryWrites: false", insertOne, stepDown,
+		{"the primary steps down, and the engine retries", set, "retryWrites: true" + unaware, gated, stepDown,
+			result.Passed, "", result.Passed},
+		{"the primary steps down, and the engine does not retry", set, "retryWrites: false" + unaware, gated, stepDown,
 			result.Failed, "the primary changed during the test, from HOST to ", result.Passed},
-		{"nothing happens", set, "retryReads: true", findOne, func(*fragile, string) {}, result.Passed, "", result.Passed},
+		{"nothing happens", set, "retryWrites: false" + unaware, gated, func(*fragile, string) {}, result.Passed, "",
+			result.Passed},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
 			f := start(t, r.o)
-			wait := testkit.Patience // until the server is killed
-			if !strings.Contains(r.reason, "kill") {
-				wait = 2 * time.Second
-			}
-			command, preference := "find", "primary"
-			if r.operation == insertOne {
-				command = "insert"
-			}
+			preference := "primary"
 			if strings.HasPrefix(r.reason, "a secondary") {
 				preference = "secondary"
 			}
-			blocked := f.block(command, appName, wait)
 			happened := make(chan string, 1)
-			go func() {
-				host := blocked()
-				if host != "" {
-					r.happen(f, host)
-				}
-				happened <- host
-			}()
-			suite := load(t, "middle", "OPTIONS", r.uriOptions+", appName: "+appName+", heartbeatFrequencyMS: 500", "PREFERENCE",
-				preference, "COMMAND", r.operation)
+			if r.operation == gated {
+				go func() { happened <- f.atGate(r.happen) }()
+			} else {
+				blocked := f.block(appName)
+				go func() {
+					host := blocked()
+					if host != "" {
+						r.happen(f, host)
+					}
+					happened <- host
+				}()
+			}
+			suite := load(t, "middle", "OPTIONS", r.uriOptions+", appName: "+appName, "PREFERENCE", preference, "COMMAND",
+				r.operation)
 			verdicts, summary := f.run(t.Context(), suite, nil, func(result.Note) {})
 			host := <-happened
 			var got []result.Status

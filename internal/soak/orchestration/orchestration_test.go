@@ -139,7 +139,7 @@ func TestEnds(t *testing.T) {
 			o := utrtest.Orchestrate(t)
 			u := o.Begin("--cluster", "replicaset", suite)
 			if r.early {
-				testkit.Until(t, "the cluster is being created", func() bool { return len(o.Processes()) > 0 })
+				u.Until("the cluster is being created", func() bool { return len(o.Processes()) > 0 })
 			} else {
 				u.Line("first")
 			}

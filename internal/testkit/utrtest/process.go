@@ -66,11 +66,23 @@ func (u *Process) Errors() string { return u.err.String() }
 // WaitStderr waits until standard error contains a text.
 func (u *Process) WaitStderr(part string) {
 	u.t.Helper()
-	testkit.Until(u.t, fmt.Sprintf("%q on standard error", part),
-		func() bool { return u.Ended() || strings.Contains(u.Errors(), part) })
-	if !strings.Contains(u.Errors(), part) {
-		u.t.Fatalf("utr ended before it printed %q: %s", part, u.Errors())
-	}
+	u.Until(fmt.Sprintf("%q is on standard error", part), func() bool { return strings.Contains(u.Errors(), part) })
+}
+
+// Until waits until a condition holds that the process brings about. It fails the test as soon as the process has ended
+// without that.
+func (u *Process) Until(what string, holds func() bool) {
+	u.t.Helper()
+	testkit.Until(u.t, what, func() bool {
+		ended := u.Ended() // before the condition is checked
+		if holds() {
+			return true
+		}
+		if ended {
+			u.t.Fatalf("utr ended before %s: %s", what, u.Errors())
+		}
+		return false
+	})
 }
 
 // Ended reports whether the process has ended.
