@@ -3,6 +3,7 @@ package specs
 import (
 	"slices"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/specs/schema"
 	"github.com/unified-test-runner/utr/specs/source"
 )
@@ -18,6 +19,11 @@ func FromValue(file string, root *source.Value) (*Suite, error) {
 	case root.Kind != source.Document:
 		return refuse(root, "", "a suite must be a document, not a value of type "+root.Kind.String())
 	case version == nil:
+		for _, f := range root.Fields {
+			if hint := meant.Hint(f.Key, []string{"schemaVersion"}); hint != "" {
+				return refuse(&source.Value{Position: f.KeyPosition}, f.Key, "unknown key"+hint)
+			}
+		}
 		return refuse(root, "", "schemaVersion is missing; the newest supported version is "+schema.Newest)
 	case version.Kind != source.String:
 		return refuse(version, "schemaVersion", "schemaVersion must be a string such as \""+schema.Newest+

@@ -30,15 +30,15 @@ func (i *inspection) checkName(p place) {
 }
 
 // refer checks a reference to an entity of the wanted kind, "" for any. Entity Map: test runners raise
-// an error if an entity is not found or has an unexpected type.
-func (i *inspection) refer(p place, s scope, want string) {
+// an error if an entity is not found or has an unexpected type. others are words that the reference may also be.
+func (i *inspection) refer(p place, s scope, want string, others ...string) {
 	if !p.exists() || p.Kind != source.String {
 		return
 	}
 	switch got := s.kinds[p.String]; {
 	case got == "" && want == "":
 		i.report("undefined-entity", p, "entity %q is not defined here%s", p.String,
-			meant.Hint(p.String, slices.Sorted(maps.Keys(s.kinds))))
+			meant.Hint(p.String, slices.AppendSeq(others, maps.Keys(s.kinds))))
 	case got == "":
 		i.report("undefined-entity", p, "entity %q is not defined here; a %s is required%s", p.String, want,
 			meant.Hint(p.String, s.of(want)))

@@ -3,29 +3,43 @@ package specs
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // operators are the special operators for matching assertions, with the operand of each.
 var operators = map[string]struct {
-	want string
-	ok   func(*source.Value) bool
+	want  string
+	ok    func(*source.Value) bool
+	words []string // the possible operands, if they are words
 }{
-	"$$exists":          {"a boolean", func(v *source.Value) bool { return v.Kind == source.Bool }},
-	"$$type":            {"a BSON type's alias, or a list of them", isTypes},
-	"$$matchesEntity":   {"the id of an entity", isString},
-	"$$matchesHexBytes": {"an even number of hexadecimal digits", isHexBytes},
-	"$$unsetOrMatches":  {"a value", func(*source.Value) bool { return true }},
-	"$$sessionLsid":     {"the id of a session", isString},
-	"$$lte":             {"a number", isNumber},
-	"$$matchAsDocument": {"a document", func(v *source.Value) bool { return v.Kind == source.Document }},
-	"$$matchAsRoot":     {"a document", func(v *source.Value) bool { return v.Kind == source.Document }},
+	"$$exists":          {"a boolean", func(v *source.Value) bool { return v.Kind == source.Bool }, nil},
+	"$$type":            {"a BSON type's alias, or a list of them", isTypes, typeAliases},
+	"$$matchesEntity":   {"the id of an entity", isString, nil},
+	"$$matchesHexBytes": {"an even number of hexadecimal digits", isHexBytes, nil},
+	"$$unsetOrMatches":  {"a value", func(*source.Value) bool { return true }, nil},
+	"$$sessionLsid":     {"the id of a session", isString, nil},
+	"$$lte":             {"a number", isNumber, nil},
+	"$$matchAsDocument": {"a document", func(v *source.Value) bool { return v.Kind == source.Document }, nil},
+	"$$matchAsRoot":     {"a document", func(v *source.Value) bool { return v.Kind == source.Document }, nil},
+}
+
+// inQuery matches the paths at which a server interprets operators that have the name of one above, but for a dollar.
+var inQuery = regexp.MustCompile(`\.(filter|query|q|pipeline|validator|partialFilterExpression|arrayFilters|\$\w+)\b`)
+
+// wrongElement returns the first invalid element of an operand that is a list, or the operand.
+func wrongElement(operand *source.Value, ok func(*source.Value) bool) *source.Value {
+	if i := slices.IndexFunc(operand.Items, func(v *source.Value) bool { return !ok(v) }); i >= 0 {
+		return operand.Items[i]
+	}
+	return operand
 }
 
 // Operators lists the special operators for matching assertions.
@@ -73,14 +87,15 @@ func CheckMatched(v *source.Value, path string) []Problem {
 func (i *inspection) checkMatched(matched place) {
 	walk(matched, func(p place) bool {
 		for k, f := range p.Fields {
-			if !strings.HasPrefix(f.Key, "$$") || f.Key == placeholder {
-				continue
-			}
 			path := p.path + "." + f.Key
 			operator, known := operators[f.Key]
+			_, doubled := operators["$"+f.Key]
 			switch {
+			case doubled && len(p.Fields) == 1 && !inQuery.MatchString(p.path):
+				i.reportAt("single-dollar", f.KeyPosition, path, "%s matches itself here; did you mean $%s?", f.Key, f.Key)
+			case !strings.HasPrefix(f.Key, "$$") || f.Key == placeholder:
 			case !known:
-				i.reportAt("operator", f.KeyPosition, path, "unknown operator %s", f.Key)
+				i.reportAt("operator", f.KeyPosition, path, "unknown operator %s%s", f.Key, meant.Hint(f.Key, Operators()))
 			case len(p.Fields) > 1 && k == 0:
 				i.reportAt("operator", f.KeyPosition, path, "operator %s must be the only key of its document", f.Key)
 			case len(p.Fields) > 1:
@@ -88,7 +103,9 @@ func (i *inspection) checkMatched(matched place) {
 			case (f.Key == "$$exists" || f.Key == "$$unsetOrMatches") && strings.HasSuffix(p.path, "]"):
 				i.reportAt("operator", f.KeyPosition, path, "operator %s cannot be an array element", f.Key)
 			case !operator.ok(f.Value):
-				i.reportAt("operator", f.Value.Position, path, "operator %s needs %s", f.Key, operator.want)
+				v := wrongElement(f.Value, operator.ok)
+				i.reportAt("operator", v.Position, path, "operator %s needs %s, not %s%s", f.Key, operator.want, v.JSON(),
+					meant.Hint(v.Text(), operator.words))
 			}
 		}
 		return true

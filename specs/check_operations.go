@@ -1,11 +1,13 @@
 package specs
 
 import (
+	"cmp"
 	"encoding/hex"
 	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"github.com/unified-test-runner/utr/specs/source"
 )
@@ -30,16 +32,38 @@ func (i *inspection) checkOperationName(s step) {
 		i.report("unknown-operation", name, "operation %s does not exist on a %s, only on: %s", s.Name, s.Kind,
 			strings.Join(others, ", "))
 	default:
-		i.report("unknown-operation", name, "unknown operation %s", s.Name)
+		i.report("unknown-operation", name, "unknown operation %s%s", s.Name, likelyOperation(s.Name, s.Kind))
 	}
+}
+
+// likelyOperation returns the end of a message with the operation that an unknown one may stand for: one of the entity,
+// one of another kind of entity, or those that send a command of this name.
+func likelyOperation(name string, kind entities.Kind) string {
+	var own, others, sending []string
+	for _, o := range operations.All() {
+		switch {
+		case o.Kind != kind:
+			others = append(others, o.Name)
+		case operations.Command(o.Name) == name:
+			sending = append(sending, o.Name)
+			fallthrough
+		default:
+			own = append(own, o.Name)
+		}
+	}
+	if sending != nil {
+		return "; it is the command of " + strings.Join(sending, ", ")
+	}
+	slices.Sort(others)
+	return cmp.Or(meant.Hint(name, own), meant.Hint(name, slices.Compact(others)))
 }
 
 func (i *inspection) checkArguments(s step, sc scope) {
 	arguments := s.get("arguments")
 	for _, f := range arguments.fields() {
 		if _, found := s.Row.Argument(f.Key); s.Known && !found {
-			i.reportAt("unknown-argument", f.KeyPosition, arguments.path+"."+f.Key, "operation %s has no argument %s",
-				s.Name, f.Key)
+			i.reportAt("unknown-argument", f.KeyPosition, arguments.path+"."+f.Key, "operation %s has no argument %s%s",
+				s.Name, f.Key, meant.Hint(f.Key, s.Row.ArgumentNames()))
 		}
 	}
 	for _, a := range s.Row.Arguments {
@@ -63,7 +87,8 @@ func (i *inspection) checkArguments(s step, sc scope) {
 	// findOneAndReplace and findOneAndUpdate: matched case-insensitively.
 	if v := arguments.get("returnDocument"); v.exists() && !strings.EqualFold(v.String, "Before") &&
 		!strings.EqualFold(v.String, "After") {
-		i.report("argument-value", v, "argument returnDocument must be one of Before, After")
+		i.report("argument-value", v, "argument returnDocument must be one of Before, After%s",
+			meant.Hint(v.String, []string{"Before", "After"}))
 	}
 	// upload and uploadWithId.
 	if bytes := arguments.get("source"); s.Kind == entities.Bucket && bytes.exists() {

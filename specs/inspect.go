@@ -40,6 +40,7 @@ func Checks() []Check {
 		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", true},
 		{"ambiguous-fail-point", Warning, "A fail point is not set through a client that can use several mongoses.", false},
 		{"operator", Warning, "A special operator exists, is the only key of its document, and has a valid operand.", true},
+		{"single-dollar", Warning, "An expected value does not have $exists or the like, where $$exists is meant.", false},
 		{"placeholder", Warning, "$$placeholder only occurs in uriOptions and kmsProviders.", true},
 		{"unobserved-event", Warning, "A client observes the events, log messages and spans expected of it.", false},
 		{"repeated-expectation", Warning,
@@ -216,7 +217,7 @@ func (i *inspection) operation(o place, s scope) {
 	if st.Object == string(entities.TestRunner) {
 		st.Kind = entities.TestRunner
 	} else {
-		i.refer(o.get("object"), s, "")
+		i.refer(o.get("object"), s, "", string(entities.TestRunner))
 		st.Kind = entities.Kind(s.kinds[st.Object])
 	}
 	st.Row, st.Known = operations.Lookup(st.Kind, st.Name)

@@ -3,16 +3,21 @@ package meant
 
 import "strings"
 
-// Word returns the element of words that a misspelled word most likely means: the only one with this prefix, or the
-// closest within two edits, ignoring case. It returns "" if that is ambiguous.
+// Word returns the element of words that a misspelled word most likely means: the only one with this prefix, the closest
+// within two edits, or the only one that has more letters between those of a long word, all ignoring case. It returns ""
+// if that is ambiguous.
 func Word(word string, words []string) string {
-	var prefixed []string
+	const most, long = 2, 6
+	var prefixed, containing []string
 	word = strings.ToLower(word)
-	best, least, tied := "", 3, false
+	best, least, tied := "", most+1, false
 	for _, w := range words {
 		lower := strings.ToLower(w)
 		if strings.HasPrefix(lower, word) {
 			prefixed = append(prefixed, w)
+		}
+		if len(word) >= long && contains(lower, word) {
+			containing = append(containing, w)
 		}
 		switch d := distance(word, lower); {
 		case d >= max(len(word), len(w)): // nothing in common
@@ -25,10 +30,27 @@ func Word(word string, words []string) string {
 	switch {
 	case len(prefixed) == 1 && word != "":
 		return prefixed[0]
-	case tied || least > len(word)/2:
+	case tied && least <= most:
 		return ""
+	case least <= min(most, len(word)/2):
+		return best
+	case len(containing) == 1:
+		return containing[0]
 	}
-	return best
+	return ""
+}
+
+// contains reports whether a text has the letters of a word in this order, and begins with the first.
+func contains(text, word string) bool {
+	begins := text != "" && text[0] == word[0]
+	for _, letter := range []byte(word) {
+		_, after, found := strings.Cut(text, string(letter))
+		if !found {
+			return false
+		}
+		text = after
+	}
+	return begins
 }
 
 // Hint returns "; did you mean …?" with the likely word, for the end of a message. It returns "" if Word does, or if

@@ -41,6 +41,14 @@ func (o Operation) Argument(name string) (Argument, bool) {
 	return o.Arguments[i], true
 }
 
+// ArgumentNames returns the names of the arguments.
+func (o Operation) ArgumentNames() (names []string) {
+	for _, a := range o.Arguments {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
 func compare(a, b Operation) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }

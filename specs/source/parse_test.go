@@ -96,7 +96,7 @@ var refusals = []struct {
 	{"an empty file", "", ParseYAML, "1:1", "empty"},
 	{"bytes that are not UTF-8", "a: \xff", ParseYAML, "1:4", "0xFF"},
 	{"bytes that are not UTF-8 in JSON", "[\"é\xc3\"]", ParseJSON, "1:4", "0xC3"},
-	{"an empty JSON file", ``, ParseJSON, "1:1", "not complete"},
+	{"an empty JSON file", ``, ParseJSON, "1:1", "the file is empty"},
 	{"a control character", "a: '\x01'", ParseYAML, "1:5", "must be escaped"},
 	{"a character that is not printable, without quotes", "a: b\uffff", ParseYAML, "1:5", "must be escaped"},
 	{"a character that is not printable, in a literal scalar", "a: |\n  b\x7f", ParseYAML, "2:4", "must be escaped"},

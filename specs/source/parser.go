@@ -19,7 +19,12 @@ type parser struct {
 	depth    int
 	anchors  map[string]*node
 	comments []comment
+	language string  // YAML or JSON, for messages
+	open     []*node // the collections in braces or brackets that are not closed yet
+	suspect  *node   // see closes
+	long     *node   // the last scalar that has several lines
 	err      error
+	failedAt int // the offset at which err was found
 }
 
 // yamlNodes returns the root of a file with one YAML document.
@@ -36,20 +41,21 @@ func newParser(l limits, file string, data []byte) *parser {
 	if strings.IndexByte(text, '\r') >= 0 {
 		text = lineFeeds.Replace(text)
 	}
-	return &parser{limits: l, file: file, text: text, cursor: cursor{text: text}, anchors: map[string]*node{}}
+	return &parser{limits: l, file: file, text: text, cursor: cursor{text: text}, anchors: map[string]*node{},
+		language: "YAML"}
 }
 
 // refuse keeps the first error and moves to the end of the text.
 func (p *parser) refuse(at int, format string, args ...any) {
 	if p.err == nil {
-		p.err = errorAt(positionAt(p.file, []byte(p.text), at), format, args...)
+		p.err, p.failedAt = errorAt(positionAt(p.file, []byte(p.text), at), format, args...), p.at
 	}
 	p.at = len(p.text)
 }
 
-// fail refuses a file that is not YAML.
+// fail refuses a malformed file.
 func (p *parser) fail(at int, format string, args ...any) {
-	p.refuse(at, "malformed YAML: "+format, args...)
+	p.refuse(at, "malformed "+p.language+": "+format, args...)
 }
 
 // char returns the byte at a distance from the current one, 0 outside of the text.
@@ -164,28 +170,6 @@ func (p *parser) document() *node {
 		p.misplaced()
 	}
 	return root
-}
-
-// unexpected reports that no value can begin with the next character.
-func (p *parser) unexpected() {
-	if p.at < len(p.text) {
-		p.fail(p.at, "unexpected %q", p.rune())
-	}
-	p.fail(p.at, "the file ends within a value")
-}
-
-// misplaced reports that the next character cannot follow what is before it.
-func (p *parser) misplaced() {
-	switch before := p.text[p.line:p.at]; {
-	case p.at == p.line+p.indent():
-		p.fail(p.at, "the indentation of this line matches no key or item above it")
-	case strings.Trim(before, " \t") == "":
-		p.fail(p.line+p.indent(), "a tab cannot indent a key or item")
-	case p.char(0) == ':':
-		p.fail(p.at, "no key can be before this colon: quote it if it is text, or check the indentation")
-	default:
-		p.unexpected()
-	}
 }
 
 // block parses the node after an indicator, in a collection that is indented by outer (8.2). In the line of the
@@ -319,7 +303,7 @@ func (p *parser) mapping(n, key *node) {
 			key = p.node(begin)
 			p.properties(key)
 			if line := p.line; !p.key(key, n.indent+1) || p.line != line {
-				p.fail(key.begin, "a key and the colon after it must be on one line")
+				p.noColon(key.begin)
 			}
 		}
 		if p.err != nil {
@@ -379,11 +363,14 @@ func (p *parser) inline(n *node, indent int, inFlow bool) {
 		}
 	case (c == '|' || c == '>') && !inFlow:
 		p.lines(n, indent-1)
+		p.long = n
 		return
 	default:
 		p.plain(n, indent, inFlow)
 	}
-	n.end = p.at
+	if n.end = p.at; p.line > n.start && n.kind == scalarNode {
+		p.long = n
+	}
 }
 
 // flow parses a collection in braces or brackets (7.4).
@@ -393,10 +380,11 @@ func (p *parser) flow(n *node, indent int) {
 	if n.style == '[' {
 		n.kind, closing = sequenceNode, ']'
 	}
+	p.open = append(p.open, n)
 	p.at++
 	for p.separate(indent); p.char(0) != closing; p.separate(indent) {
 		if p.char(0) == 0 {
-			p.fail(n.start, "%c is missing for this %c", closing, n.style)
+			p.unclosed("")
 			return
 		}
 		n.content = append(n.content, p.entry(n.style, indent)...)
@@ -405,9 +393,10 @@ func (p *parser) flow(n *node, indent int) {
 		case c == ',':
 			p.at++
 		case c != closing && c != 0:
-			p.fail(p.at, "a comma or %c is missing before %q", closing, p.rune())
+			p.noComma()
 		}
 	}
+	p.closes(n)
 	p.at++
 }
 
@@ -415,10 +404,12 @@ func (p *parser) flow(n *node, indent int) {
 func (p *parser) separate(indent int) {
 	switch moved := p.skip(); {
 	case p.at >= len(p.text):
-	case moved && p.indent() < indent:
+	case moved && p.indent() < indent && strings.IndexByte("]},", p.char(0)) >= 0:
 		p.fail(p.at, "this line continues a value, and must be indented more than its key or item")
+	case moved && p.indent() < indent:
+		p.unclosed(p.orIndent())
 	case p.ends():
-		p.fail(p.at, "the document ends within brackets or braces")
+		p.unclosed("")
 	}
 }
 
@@ -444,6 +435,9 @@ func (p *parser) entry(in byte, indent int) []*node {
 		p.at++
 		p.separate(indent)
 		value = p.flowNode(indent)
+	case isPair && key.style != 0 && p.char(0) != 0 && p.char(0) != ',' && !strings.ContainsRune("]}", p.rune()):
+		p.fail(p.at, "a colon is missing before %q", p.rune())
+		return nil
 	case isPair:
 		value = p.node(after)
 	default:

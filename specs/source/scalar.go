@@ -115,7 +115,7 @@ func (p *parser) quoted(n *node, indent int) {
 			line, _, _ := strings.Cut(p.text[p.at:], "\n")
 			if p.ends() || strings.Trim(line, " \t") != "" && p.indent() < indent {
 				p.at += p.indent()
-				p.fail(p.at, "this line continues a value, and must be indented more than its key or item")
+				p.unquoted(start)
 				return
 			}
 			p.at = at
