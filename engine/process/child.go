@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/unified-test-runner/utr/internal/processgroup"
@@ -51,9 +54,42 @@ func start(command, environment []string, dir string) (*child, error) {
 	})
 	if err := <-started; err != nil {
 		_ = stdout.Close()
-		return nil, fmt.Errorf("cannot start the adapter: %w", err)
+		return nil, fmt.Errorf("cannot start the adapter: %w", &StartError{command[0], dir, err})
 	}
 	return c, nil
+}
+
+// StartError reports that the program of an adapter could not be started.
+type StartError struct {
+	Program, Dir string // Dir is its working directory
+	Err          error
+}
+
+func (e *StartError) Unwrap() error { return e.Err }
+
+func (e *StartError) Error() string {
+	switch {
+	case errors.Is(e.Err, exec.ErrNotFound):
+		return fmt.Sprintf("there is no program %s in the PATH", e.Program)
+	case errors.Is(e.Err, fs.ErrPermission):
+		return fmt.Sprintf("%s is not an executable file", e.Program)
+	case errors.Is(e.Err, syscall.ENOEXEC):
+		return fmt.Sprintf("%s is not a program for this machine, or a script without #! in its first line", e.Program)
+	case errors.Is(e.Err, fs.ErrNotExist) && !e.exists():
+		return "there is no program " + e.Program
+	case errors.Is(e.Err, fs.ErrNotExist):
+		return fmt.Sprintf("the interpreter in the first line of %s does not exist", e.Program)
+	}
+	return e.Err.Error()
+}
+
+func (e *StartError) exists() bool {
+	path := e.Program
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(e.Dir, path)
+	}
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // finish ends the adapter and its process group, and adds the exit status and the last output on stderr to a problem.

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -41,9 +42,9 @@ type Options struct {
 	Transcript io.Writer
 	// StartLimit limits the time from the start of an adapter to its reply to hello. 0 means DefaultStartLimit.
 	StartLimit time.Duration
-	// Requires says how to install what the adapter requires. It is added to the error of an adapter that does not
-	// reply to its first hello.
-	Requires string
+	// Unavailable, which may be nil, explains the error of an adapter that has never replied to hello, such as a
+	// *StartError. Its result takes the place of the error.
+	Unavailable func(error) error
 	// Runner is the name and version of the caller, for the adapter's logs.
 	Runner string
 }
@@ -164,8 +165,8 @@ func (e *Engine) acquire(ctx context.Context) (*conversation, error) {
 	e.mu.Unlock()
 	c, err := e.greeted(ctx)
 	if err != nil {
-		if never && e.options.Requires != "" && ctx.Err() == nil {
-			err = fmt.Errorf("%w\n%s", err, e.options.Requires)
+		if never && e.options.Unavailable != nil && ctx.Err() == nil {
+			err = e.options.Unavailable(err)
 		}
 		return nil, err
 	}
@@ -220,6 +221,12 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 	dialer := net.Dialer{Timeout: e.options.StartLimit}
 	conn, err := dialer.DialContext(ctx, "tcp", e.options.Address)
 	if err != nil {
+		if op := (*net.OpError)(nil); errors.As(err, &op) {
+			err = op.Err
+		}
+		if call := (*os.SyscallError)(nil); errors.As(err, &call) {
+			err = call.Err
+		}
 		return nil, fmt.Errorf("no adapter listens at %s: %w", e.options.Address, err)
 	}
 	return e.converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }), nil

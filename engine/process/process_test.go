@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -232,10 +233,30 @@ func TestGreetings(t *testing.T) {
 			testkit.ErrorContains(t, err, r.contains...)
 		})
 	}
-	e, err := process.New(process.Options{Command: []string{"/nowhere/adapter"}, Requires: "it requires a driver"})
-	testkit.Check(t, err)
-	_, err = e.Describe(testkit.Context(t))
-	testkit.ErrorContains(t, err, "cannot start the adapter", "/nowhere/adapter", "\nit requires a driver")
+}
+
+// The error of a program that cannot be started says what is wrong with it, and the caller may explain it.
+func TestStartErrors(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"text": "", "script": "exit", "lost": "#!/nowhere/sh\n"} {
+		testkit.Check(t, os.WriteFile(name, []byte(text), testkit.Either[os.FileMode](name == "text", 0o644, 0o755)))
+	}
+	for _, r := range []struct{ program, says string }{
+		{"nowhere", "cannot start the adapter: there is no program nowhere in the PATH"},
+		{"./nowhere", "cannot start the adapter: there is no program ./nowhere"},
+		{"./text", "cannot start the adapter: ./text is not an executable file"},
+		{"./script", "cannot start the adapter: ./script is not a program for this machine, or a script without #! in its first line"},
+		{"./lost", "cannot start the adapter: the interpreter in the first line of ./lost does not exist"},
+	} {
+		e, err := process.New(process.Options{Command: []string{r.program}, Unavailable: func(err error) error {
+			start := (*process.StartError)(nil)
+			testkit.Equal(t, r.program+": a StartError", errors.As(err, &start), true)
+			return fmt.Errorf("explained: %w", err)
+		}})
+		testkit.Check(t, err)
+		_, err = e.Describe(testkit.Context(t))
+		testkit.Equal(t, r.program, fmt.Sprint(err), "explained: "+r.says)
+	}
 }
 
 // An adapter that does not reply to hello in time is killed.

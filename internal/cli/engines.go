@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,6 +82,13 @@ func (c *call) unpackAdapters() ([]matrix.Adapter, error) {
 			return folder
 		case "UTR_SOURCE":
 			return cmp.Or(c.env(name), here)
+		case "UTR_NODE_PATH":
+			if folder := c.env(name); filepath.IsAbs(folder) {
+				return folder
+			}
+			return filepath.Join(here, cmp.Or(c.env(name), "node_modules"))
+		case "UTR_PYTHON":
+			return cmp.Or(fromHere(c.env(name)), c.pythonHere(here))
 		case "UTR_VERSION":
 			return c.program.Version
 		}
@@ -149,9 +157,15 @@ func (c *call) engineNamed(name string) (namedEngine, error) {
 		return namedEngine{open: known, adapter: matrix.Adapter{KnownFailing: listOf(name)}}, nil
 	}
 	if command, ok := strings.CutPrefix(name, engineCommand); ok {
+		if strings.TrimSpace(command) == "" {
+			return namedEngine{}, usage("the engine %s requires a command, such as 'exec:ruby adapter.rb'", name)
+		}
 		return c.viaAdapter(matrix.Adapter{Name: name, Command: strings.Fields(command)}, ""), nil
 	}
 	if address, ok := strings.CutPrefix(name, engineAddress); ok {
+		if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+			return namedEngine{}, usage("the engine %s requires a host and a port, such as tcp://localhost:9000", name)
+		}
 		return c.viaAdapter(matrix.Adapter{Name: name}, address), nil
 	}
 	own, err := c.adapters()
@@ -195,7 +209,7 @@ func (c *call) viaAdapter(a matrix.Adapter, address string) namedEngine {
 
 func (c *call) viaProcess(a matrix.Adapter, o process.Options) namedEngine {
 	o = process.Options{Install: o.Install, Command: a.Command, Address: o.Address, Dir: a.Directory,
-		StartLimit: a.StartTimeout, Requires: requirements(a),
+		StartLimit: a.StartTimeout, Unavailable: func(err error) error { return c.unavailable(a, err) },
 		Environment: slices.Concat(childEnvironment(os.Environ()),
 			a.Environment), Runner: c.runner(), Transcript: c.transcript}
 	return namedEngine{open: withoutOptions(a.Name, func() (engine.Engine, error) {
@@ -204,13 +218,6 @@ func (c *call) viaProcess(a matrix.Adapter, o process.Options) namedEngine {
 		}
 		return process.New(o)
 	}), adapter: a}
-}
-
-// requirements says how to install what an adapter requires.
-func requirements(a matrix.Adapter) string {
-	return strings.Join(mapSlice(a.Requires, func(r matrix.Requirement) string {
-		return fmt.Sprintf("the engine %s requires %s, which this command installs:\n    %s", a.Name, r.Name, r.Install)
-	}), "\n")
 }
 
 func (c *call) runner() string { return "utr " + c.program.Version }

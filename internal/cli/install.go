@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -117,9 +118,35 @@ func (c *call) installInto(ctx context.Context, a matrix.Adapter, version, folde
 	}
 	if err != nil {
 		_ = os.RemoveAll(half)
-		err = said.Explain(err)
+		err = explained(err, said)
 	}
 	return err
+}
+
+// exitNotFound is the exit code of a shell that did not find a program.
+const exitNotFound = 127
+
+// explained adds the output of a command to its error. A missing program, or a command that prints one line, is the
+// whole reason.
+func explained(err error, said *processgroup.Tail) error {
+	text := said.String()
+	failed := (*exec.ExitError)(nil)
+	switch exited := errors.As(err, &failed); {
+	case exited && failed.ExitCode() == exitNotFound && missingProgram(text) != nil:
+		return missingProgram(text)
+	case exited && text != "" && !strings.Contains(text, "\n"):
+		return errors.New(text)
+	}
+	return said.Explain(err)
+}
+
+// missingProgram returns an error if a shell printed that it did not find a program.
+func missingProgram(text string) error {
+	m := regexp.MustCompile(`(?m)([^\s:]+): (?:command )?not found$`).FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	return fmt.Errorf("%s is not installed", m[1])
 }
 
 // current returns the version behind latest or main: the last line that its command prints.
@@ -130,10 +157,13 @@ func current(ctx context.Context, version string, how matrix.Installation, at ma
 	}
 	out, said := &processgroup.Tail{}, &processgroup.Tail{}
 	if err := shell(ctx, command, at, out, said); err != nil {
-		return "", said.Explain(fmt.Errorf("the command %s: %w", version, err))
+		return "", fmt.Errorf("the command %s: %w", version, explained(err, said))
 	}
 	if now := out.Line(); matrix.ValidName(now) && !matrix.Moves(now) {
 		return now, nil
+	}
+	if err := missingProgram(said.String()); err != nil { // before a pipe
+		return "", fmt.Errorf("the command %s: %w", version, err)
 	}
 	return "", said.Explain(fmt.Errorf("the command %s printed %q, which is not a version", version, out.Line()))
 }

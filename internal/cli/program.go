@@ -221,7 +221,7 @@ type call struct {
 	parsed     bool      // flags and the number of arguments are valid
 	helpErr    error     // the error of printing help
 	reportOnly bool      // standard output is for a report, and text goes to standard error
-	verbose    bool      // files that are not suites are named
+	verbose    bool      // files that are not suites are named, and an adapter without its driver is quoted
 	statusLine bool      // the last line of the terminal shows the progress
 	screen     sync.Mutex
 }

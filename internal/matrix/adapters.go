@@ -19,6 +19,9 @@ type Adapter struct {
 	KnownFailing string          // file with the engine's known failures, or ""
 	StartTimeout time.Duration   // 0 for the caller's default
 	Requires     []Requirement   // in the order of the file
+	Runtime      string          // what the program of Command belongs to, such as Ruby, or ""
+	Missing      string          // what the adapter prints if a requirement is not installed, or ""
+	Elsewhere    string          // a sentence: how the adapter finds what is installed elsewhere, or ""
 	Versions     []string        // that a matrix runs for NAME@*; may have latest and main
 	versioned    *Adapter        // of a version that utr installs, with ${version} and ${folder}; nil without install
 	install      Installation    // of versioned
@@ -89,7 +92,8 @@ func ParseAdapters(name string, data []byte, getenv func(string) string, taken [
 }
 
 var (
-	adapterKeys = []string{"command", "environment", "directory", "known-failing", "start-timeout", "requires"}
+	adapterKeys = []string{"command", "environment", "directory", "known-failing", "start-timeout", "requires", "missing",
+		"elsewhere", "runtime"}
 	installKeys = slices.Concat([]string{"install", "installed", "versions"}, moving, []string{"install-timeout"})
 )
 
@@ -168,6 +172,9 @@ func (r *reader) process(v *source.Value, folder string) Adapter {
 		name, install, _ := strings.Cut(pair, "=")
 		a.Requires = append(a.Requires, Requirement{name, install})
 	}
+	a.Runtime, _ = r.text(v.Get("runtime"), "runtime")
+	a.Missing, _ = r.text(v.Get("missing"), "missing")
+	a.Elsewhere, _ = r.text(v.Get("elsewhere"), "elsewhere")
 	r.path(v, "directory", folder, &a.Directory)
 	r.path(v, "known-failing", folder, &a.KnownFailing)
 	if text, ok := r.text(v.Get("start-timeout"), "start-timeout"); ok {

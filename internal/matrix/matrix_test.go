@@ -132,6 +132,9 @@ func TestAdapters(t *testing.T) {
 			for _, r := range a.Requires {
 				fmt.Fprintf(&b, ", requires %s: %s", r.Name, r.Install)
 			}
+			if a.Runtime+a.Missing+a.Elsewhere != "" {
+				fmt.Fprintf(&b, ", runtime %q, missing %q, elsewhere %q", a.Runtime, a.Missing, a.Elsewhere)
+			}
 			b.WriteByte('\n')
 			if a.Installs() {
 				how, at := a.At("1.2", "/cache/1.2")

@@ -30,6 +30,8 @@ type kind struct {
 	Command  string // how it starts, as elements of a YAML list
 	Requires string
 	Install  string // the command that installs that
+	Missing  string // what the adapter prints without that, or ""
+	Runtime  string // what runs the adapter, or ""
 	Setup    string // the action that installs the language, and the key of its version
 	Version  string
 	Suites   string // that it runs
@@ -41,15 +43,20 @@ const retry = "retryable-reads retryable-writes client-backpressure"
 func kinds() []kind {
 	return []kind{
 		{"pymongo", "pymongo", "PyMongo", "adapter.py", "python3, adapter.py", "PyMongo",
-			"python3 -m pip install -r requirements.txt", "actions/setup-python@v5", `python-version: "3.x"`, retry},
+			"python3 -m pip install -r requirements.txt", "No module named", "Python",
+			"actions/setup-python@v5", `python-version: "3.x"`, retry},
 		{"node", "node", "the Node driver", "adapter.js", "node, adapter.js", "the Node driver",
-			"npm install", "actions/setup-node@v4", "node-version: lts/*", retry},
+			"npm install", "Cannot find module 'mongodb'", "Node.js",
+			"actions/setup-node@v4", "node-version: lts/*", retry},
 		{"java", "java", "the Java driver", "src/Adapter.java", "java, -jar, target/adapter.jar", "target/adapter.jar",
-			"mvn -q package", "actions/setup-java@v4", `distribution: temurin, java-version: "17"`, retry},
+			"mvn -q package", "Unable to access jarfile", "Java",
+			"actions/setup-java@v4", `distribution: temurin, java-version: "17"`, retry},
 		{"rust", "rust", "the Rust driver", "src/main.rs", "bin/adapter", "bin/adapter",
-			"cargo install --quiet --locked --path . --root .", "dtolnay/rust-toolchain@stable", "toolchain: stable", retry},
+			"cargo install --quiet --locked --path . --root .", "", "",
+			"dtolnay/rust-toolchain@stable", "toolchain: stable", retry},
 		{"ruby", "minimal-ruby", "the Ruby driver", "adapter.rb", "ruby, adapter.rb", "the Ruby driver",
-			"gem install --user-install mongo", "ruby/setup-ruby@v1", `ruby-version: "3.4"`, "all"},
+			"gem install --user-install mongo", "cannot load such file -- mongo", "Ruby",
+			"ruby/setup-ruby@v1", `ruby-version: "3.4"`, "all"},
 	}
 }
 
