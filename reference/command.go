@@ -44,7 +44,7 @@ type command struct {
 	timeout   bool // timeoutMS governs the operation
 	noMaxTime bool // do not derive maxTimeMS from timeoutMS
 	hidden    bool // omit its events from the log
-	closing   bool // endSessions, the last command: it has no session, and its errors do not cause server checks
+	closing   bool // endSessions, the last command: it has no session
 
 	txnNumber        *int64 // set by the first attempt of a retryable write
 	startTransaction bool   // this command starts the transaction

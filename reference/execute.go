@@ -386,15 +386,10 @@ func expire(conn *mnet.Connection) {
 	}
 }
 
-// processError passes a state change error to the topology. A server with topologyVersion in its error also reports the
-// change to monitors that stream hello. If another server becomes Unknown, it is checked again.
+// processError passes a state change error to the topology, which requests an immediate check.
 func (a *attempt) processError(doc bson.Raw) {
-	err := xdriver.ExtractErrorFromServerResponse([]byte(doc))
-	if err == nil || a.srv.ProcessError(err, a.conn) == xdriver.NoChange {
-		return
-	}
-	if _, versioned := doc.Lookup("topologyVersion").DocumentOK(); !versioned && !a.cmd.closing {
-		a.sockets.recheck(a.srv.address, a.settings.HeartbeatInterval, a.srv.unknown)
+	if err := xdriver.ExtractErrorFromServerResponse([]byte(doc)); err != nil {
+		a.srv.ProcessError(err, a.conn)
 	}
 }
 

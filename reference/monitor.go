@@ -2,7 +2,6 @@ package reference
 
 import (
 	"errors"
-	"net"
 	"reflect"
 
 	"go.mongodb.org/mongo-driver/v2/event"
@@ -25,7 +24,7 @@ func (c *client) poolMonitor() *event.PoolMonitor {
 		switch {
 		case e.Type == event.ConnectionClosed && e.Error != nil:
 			// The topology has processed the handshake error. If the server is Unknown, the monitor's stream ends.
-			c.sockets.Release(e.Address, net.ErrClosed, c.unknown(e.Address))
+			c.sockets.Release(e.Address, c.unknown(e.Address))
 		case e.Type == event.ConnectionPoolClosed:
 			c.sockets.PoolClosed(e.Address)
 		}

@@ -40,13 +40,12 @@ type sockets struct {
 
 // serverState is the state of one server.
 type serverState struct {
-	known     bool      // it has been checked successfully
-	canceled  bool      // its check was canceled, and no check has succeeded since
-	noticed   bool      // the monitor has noticed the cancellation
-	due       bool      // the monitor must pause
-	late      error     // of a check that timed out; repeated, if the next check has failed with it
-	rechecked time.Time // last or scheduled immediate check
-	measured  bool      // see delayFirstRTT
+	known    bool  // it has been checked successfully
+	canceled bool  // its check was canceled, and no check has succeeded since
+	noticed  bool  // the monitor has noticed the cancellation
+	due      bool  // the monitor must pause
+	late     error // of a check that timed out; repeated, if the next check has failed with it
+	measured bool  // see delayFirstRTT
 
 	waiting []*patience     // check-outs in progress
 	failed  map[string]bool // messages of the errors that closed connections since the first of these check-outs began
@@ -191,7 +190,7 @@ func (s *sockets) delayFirstRTT(ctx context.Context, address string) error {
 func (s *sockets) handle(address string, handling func() (unknown bool)) {
 	s.Hold(address)
 	unknown := handling()
-	s.Release(address, net.ErrClosed, unknown)
+	s.Release(address, unknown)
 	if unknown {
 		s.Await(context.Background(), monitorTimeout, func() bool {
 			w := s.at(address)
@@ -237,12 +236,11 @@ func (s *sockets) awaitPoolClosed(address string) {
 	s.Await(context.Background(), monitorTimeout, func() bool { return !s.IsShut() || s.Ended(address) })
 }
 
-// cancel records that the check of a server was canceled for an error of another connection. The monitor will pause,
-// unless the cause is an immediate check. It must be called in Update.
-func (s *sockets) cancel(address string, cause error) {
+// cancel records that the check of a server was canceled for an error of another connection. The monitor will pause. It
+// must be called in Update.
+func (s *sockets) cancel(address string) {
 	w := s.at(address)
-	w.canceled, w.noticed = true, false
-	w.due = w.due || !errors.As(cause, new(checkNow))
+	w.canceled, w.noticed, w.due = true, false, true
 }
 
 // canceled reports whether the last check of a server, or of any server for "", was canceled or repeated a failure.
@@ -287,7 +285,7 @@ func (s *sockets) addWaiter() (done func()) {
 
 // timedOut records the error of a monitor's read if it is a timeout.
 func (s *sockets) timedOut(address string, err error) {
-	if isTimeout(err) && !errors.As(err, new(checkNow)) {
+	if isTimeout(err) {
 		s.change(address, func(w *serverState) { w.late = err })
 	}
 }
@@ -317,49 +315,6 @@ func (s *sockets) beginCheck(address string) (is bool) {
 type repeated struct{ error }
 
 func (r repeated) Unwrap() error { return r.error }
-
-// minHeartbeat is minHeartbeatFrequencyMS (Server Discovery and Monitoring, "minHeartbeatFrequencyMS").
-const minHeartbeat = 500 * time.Millisecond
-
-// recheck makes the monitor check a server at once, after an error made it Unknown without a state change that the
-// server would report: for example, a mongos or a standalone that returns NotWritablePrimary because of a fail point.
-// A monitor that streams hello ignores the topology's own request for a check, and the server would stay Unknown
-// until its next heartbeat.
-//
-// The stream ends with a timeout, after which the monitor reconnects without clearing the pool. This happens at most
-// once per interval. Earlier requests are delayed; unknown is called after the delay.
-func (s *sockets) recheck(address string, interval time.Duration, unknown func() bool) {
-	wait, ours := s.schedule(address, time.Now(), min(interval, minHeartbeat))
-	check := func() {
-		s.Hold(address)
-		s.Release(address, checkNow{}, unknown())
-	}
-	switch {
-	case !ours:
-	case wait > 0:
-		time.AfterFunc(wait, check)
-	default:
-		check()
-	}
-}
-
-// schedule returns the delay of the next immediate check of a server, or false if one is already scheduled.
-func (s *sockets) schedule(address string, now time.Time, interval time.Duration) (wait time.Duration, ours bool) {
-	s.change(address, func(w *serverState) {
-		if ours = !w.rechecked.After(now); ours {
-			wait = max(0, w.rechecked.Add(interval).Sub(now))
-			w.rechecked = now.Add(wait)
-		}
-	})
-	return wait, ours
-}
-
-// checkNow is the read error that ends a monitor's stream for an immediate check.
-type checkNow struct{}
-
-func (checkNow) Error() string   { return "the check ended because an immediate check was requested" }
-func (checkNow) Timeout() bool   { return true }
-func (checkNow) Temporary() bool { return true }
 
 // watch records which connections to a server are closed, and why, from before a check-out until end is called. The
 // topology returns a handshake error first; then it marks the server Unknown, clears the pool and cancels the

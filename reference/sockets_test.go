@@ -75,25 +75,17 @@ func playSockets(t *testing.T, script string) string {
 	pool := func(kind, address, reason string, err error) func() {
 		return func() { s.poolEvent(&event.PoolEvent{Type: kind, Address: address, Reason: reason, Error: err}) }
 	}
-	schedule := func(address string) func() any {
-		return func() any {
-			wait, ours := s.schedule(address, time.Now(), 100*time.Millisecond)
-			return fmt.Sprintf("%v,%t", wait, ours)
-		}
-	}
 	known := func(w *serverState) { w.known = true }
-	canceled := func(address string, cause error) { s.Update(func() { s.cancel(address, cause) }) }
+	canceled := func(address string) func() { return func() { s.Update(func() { s.cancel(address) }) } }
 	acts := map[string]func(){
 		"hello": func() { hello(0) }, "await": func() { hello(wiremessage.ExhaustAllowed) }, "byte": func() { _, _ = far.Write([]byte{1}) },
 		"close": func() { _ = k.Close() }, "held": func() { s.Hold(a) }, "shut": s.Shut, "pool-gone": func() { s.PoolClosed(a) },
 		"over": cancel, "patient": func() { s.patient = true },
 		"discover": func() { s.change(a, known) }, "discover-b": func() { s.change(b, known) },
-		"cancel": func() { canceled(a, io.EOF) }, "cancel-b": func() { canceled(b, io.EOF) },
-		"cancel-nil": func() { canceled(a, nil) }, "cancel-now": func() { canceled(a, checkNow{}) },
+		"cancel": canceled(a), "cancel-b": canceled(b),
 		"wait": func() { done = s.addWaiter() }, "done": func() { done() },
-		"release-known": func() { s.Release(a, net.ErrClosed, false) }, "release-unknown": func() { s.Release(a, net.ErrClosed, true) },
-		"release-now": func() { s.Release(a, checkNow{}, true) },
-		"timeout":     func() { s.timedOut(a, os.ErrDeadlineExceeded) }, "broken": func() { s.timedOut(a, net.ErrClosed) },
+		"release-known": func() { s.Release(a, false) }, "release-unknown": func() { s.Release(a, true) },
+		"timeout": func() { s.timedOut(a, os.ErrDeadlineExceeded) }, "broken": func() { s.timedOut(a, net.ErrClosed) },
 		"fine": func() { s.timedOut(a, nil) }, "watch": func() { end = s.watch(a, patience{}) }, "end": func() { end() },
 		"event-refused": pool(closed, a, event.ReasonError, errors.New(refusal.Error())), "event-other": pool(closed, b, event.ReasonError, refusal),
 		"event-eof": pool(closed, a, event.ReasonError, io.EOF), "event-idle": pool(closed, a, event.ReasonIdle, nil),
@@ -104,7 +96,6 @@ func playSockets(t *testing.T, script string) string {
 	asks := map[string]func() any{ // return at once
 		"streams": func() any { return k.Streams() && !k.Closed() }, "check": func() any { return s.beginCheck(a) },
 		"canceled": func() any { return fmt.Sprintf("%t,%t,%t", s.canceled(a), s.canceled(""), s.canceled(b)) },
-		"schedule": schedule(a), "schedule-b": schedule(b),
 		"repeat": func() any {
 			err := s.repeatFailure(a)
 			return fmt.Sprintf("%t,%t", errors.As(err, new(repeated)), errors.Is(err, os.ErrDeadlineExceeded))
@@ -117,7 +108,6 @@ func playSockets(t *testing.T, script string) string {
 		"hold":        func() error { s.Hold(a); return nil },
 		"closed":      func() error { s.awaitClosed(a, refusal); return nil },
 		"closed-pool": func() error { s.awaitClosed(a, topology.ErrPoolClosed); return nil }, "closed-nil": func() error { s.awaitClosed(a, nil); return nil },
-		"recheck": func() error { s.recheck(a, time.Second, func() bool { return true }); return nil },
 	}
 
 	var transcript, running []string
@@ -140,8 +130,7 @@ func playSockets(t *testing.T, script string) string {
 				text, err := word+"=ok", wait()
 				if err != nil {
 					text = fmt.Sprintf("%s=%v", word,
-						strings.NewReplacer("use of closed network connection", "closed", "context ", "", checkNow{}.Error(),
-							"checked").Replace(err.Error()))
+						strings.NewReplacer("use of closed network connection", "closed", "context ", "").Replace(err.Error()))
 				}
 				if took := time.Since(begun).Truncate(time.Millisecond); took > 0 {
 					text += "@" + took.String()

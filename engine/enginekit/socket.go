@@ -33,7 +33,6 @@ type Socket struct {
 	closed    bool
 	held      int       // calls of Hold without Release
 	until     time.Time // when Hold expires
-	cause     error     // the error of Read after Release has ended the stream
 }
 
 // Farewell limits how long a closed socket waits for the server to close its side.
@@ -68,7 +67,7 @@ func (k *Socket) Close() error {
 			s.leaving++
 		}
 		if k.streams && k.reading && !k.closed && s.Canceled != nil {
-			s.Canceled(k.Address, k.cause)
+			s.Canceled(k.Address)
 		}
 		k.closed = true
 		delete(s.open, k)
@@ -163,17 +162,13 @@ func (k *Socket) Read(b []byte) (int, error) {
 		for !s.Await(context.Background(), s.Patience, k.passes) {
 		}
 	}
-	var cause error
 	s.Update(func() {
 		k.reading = false
 		k.owed = k.owed && n == 0
-		if cause = k.cause; cause == nil && (k.closed || err == nil && k.streams && s.shut && k.held > 0) {
-			cause = net.ErrClosed
+		if k.closed || err == nil && k.streams && s.shut && k.held > 0 {
+			n, err = 0, net.ErrClosed
 		}
 	})
-	if cause != nil {
-		n, err = 0, cause
-	}
 	if err != nil && s.Failed != nil {
 		s.Failed(k, err)
 	}

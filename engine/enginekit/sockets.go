@@ -20,9 +20,8 @@ type Sockets struct {
 	Sent func(k *Socket, message []byte) []byte
 	// Failed, which may be nil, is called when a socket fails, before its user receives the error.
 	Failed func(k *Socket, err error)
-	// Canceled, which may be nil, is called in Update when a stream is closed while
-	// its monitor reads it. cause is nil if the driver closed it.
-	Canceled func(address string, cause error)
+	// Canceled, which may be nil, is called in Update when a stream is closed while its monitor reads it.
+	Canceled func(address string)
 
 	Shared  // guards the fields below
 	open    map[*Socket]bool
@@ -84,15 +83,11 @@ func (s *Sockets) Hold(address string) {
 	}
 }
 
-// Release undoes one Hold. If fails is true, it first ends the stream with an error,
-// cause, that the monitor receives.
-func (s *Sockets) Release(address string, cause error, fails bool) {
+// Release undoes one Hold. If fails is true, it first closes the stream.
+func (s *Sockets) Release(address string, fails bool) {
 	s.mu.Lock()
 	k := s.streams[address]
 	ends := k != nil && fails && k.reading && !k.closed
-	if ends {
-		k.cause = cause
-	}
 	s.mu.Unlock()
 	if ends {
 		_ = k.Close()

@@ -129,8 +129,8 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D9", Engines: by(goDriver),
-			Title:   "checks a server that it has marked Unknown only after half a second, which may be more time than timeoutMS leaves",
-			Section: `Server Discovery and Monitoring, "not writable primary" and "node is recovering": clients request an immediate check, no sooner than minHeartbeatFrequencyMS after the last one`, Permitted: true,
+			Title:   "waits up to half a second, its shortest heartbeatFrequencyMS, for the next check of a server that it has marked Unknown, which may be more time than timeoutMS leaves",
+			Section: "Server Monitoring, Requesting an immediate check: a request is ignored while hello is in progress, as when it streams", Permitted: true,
 			schedule: allOf(shown.timed, anyOf(events(longer), calls("bulkWriteUnordered")), fault(Fault.unsettles)),
 		},
 		{
