@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
@@ -15,6 +16,7 @@ import (
 
 // write is one write of a bulk write, as sent in its command.
 type write struct {
+	place     int // index in the bulk write
 	command   string
 	group     string // insert, update or delete
 	multi     bool
@@ -39,7 +41,7 @@ func readWrites(operation string, models []enginekit.Model) ([]*write, *result.E
 	writes := make([]*write, len(models))
 	for i, m := range models {
 		kind, many := strings.CutSuffix(m.Kind, "Many")
-		w := &write{group: strings.TrimSuffix(kind, "One"), multi: many}
+		w := &write{place: i, group: strings.TrimSuffix(kind, "One"), multi: many}
 		if w.group == "replace" {
 			w.group = "update"
 		}
@@ -168,7 +170,10 @@ func validateUpdate(name string, v bson.RawValue) *result.Error {
 
 // batch holds the writes of one command.
 type batch struct {
-	command    string
+	from    []*write // all that were not sent before
+	ordered bool
+	rest    []*write // of from, for later commands
+
 	writes     []*write
 	places     []int // indexes in the bulk write
 	namespaces []string
@@ -181,22 +186,13 @@ type limits struct {
 	bytes      int // of all statements, which are sent in one document
 }
 
-// limits returns the lowest limits of the known servers, or the defaults.
-func (c *client) limits() limits {
-	l := limits{statements: 100_000, bytes: 16 << 20}
-	for _, s := range c.topology.Description().Servers {
-		if s.MaxBatchCount > 0 {
-			l.statements = min(l.statements, int(s.MaxBatchCount))
-		}
-		if s.MaxDocumentSize > 0 {
-			l.bytes = min(l.bytes, int(s.MaxDocumentSize))
-		}
-	}
-	return l
+// limitsOf returns the limits of a server, those of current servers if hello lacks them.
+func limitsOf(s description.Server) limits {
+	return limits{statements: cmp.Or(int(s.MaxBatchCount), 100_000), bytes: cmp.Or(int(s.MaxDocumentSize), 16<<20)}
 }
 
 // add adds a write and returns true, unless the batch is full. An empty batch accepts any write.
-func (b *batch) add(place int, w *write, l limits) bool {
+func (b *batch) add(w *write, l limits) bool {
 	bytes, namespace := w.bytes, slices.Index(b.namespaces, w.namespace)
 	if namespace < 0 && w.namespace != "" {
 		bytes += len("....\x02ns\x00....") + len(w.namespace) + 2 + element
@@ -211,7 +207,7 @@ func (b *batch) add(place int, w *write, l limits) bool {
 	if w.namespace != "" {
 		w.statement[0].Value = int32(namespace)
 	}
-	b.writes, b.places, b.bytes = append(b.writes, w), append(b.places, place), b.bytes+bytes
+	b.writes, b.places, b.bytes = append(b.writes, w), append(b.places, w.place), b.bytes+bytes
 	return true
 }
 
@@ -228,28 +224,45 @@ func (b *batch) many() bool {
 	return slices.ContainsFunc(b.writes, func(w *write) bool { return w.multi })
 }
 
-// batches groups writes by command, in order if ordered, and splits full batches (Bulk Write, "Command Batching").
-func batches(writes []*write, ordered bool, l limits) []*batch {
-	var all []*batch
-	open := map[string]*batch{}
-	for i, w := range writes {
-		b := open[w.command]
-		if b == nil || ordered && b != all[len(all)-1] || !b.add(i, w, l) {
-			b = &batch{command: w.command}
-			b.add(i, w, l)
-			open[w.command], all = b, append(all, b)
+// fill chooses the writes of the next command: those of the same command as the first, up to the limits, and only up to
+// another command if they are ordered (Bulk Write, "Command Batching").
+func (b *batch) fill(l limits) {
+	*b = batch{from: b.from, ordered: b.ordered}
+	full := false
+	for i, w := range b.from {
+		same := w.command == b.command()
+		switch {
+		case same && !full && b.add(w, l):
+		case b.ordered:
+			b.rest = b.from[i:]
+			return
+		default:
+			full = full || same
+			b.rest = append(b.rest, w)
 		}
 	}
-	return all
+}
+
+func (b *batch) command() string { return b.from[0].command }
+
+// fit gives a command its writes, with build: before a server is selected those that current servers accept, and, when
+// a connection was checked out, those that its server accepts.
+func (b *batch) fit(cmd *command, build func()) {
+	cmd.fit = func(l limits) {
+		b.fill(l)
+		build()
+	}
+	cmd.fit(limitsOf(description.Server{}))
 }
 
 // write performs writes in as few commands as their order allows. It merges the errors of the commands. perform also
 // reports whether its error interrupts unordered writes, too.
 func (c *call) write(writes []*write, ordered bool,
 	perform func(*batch) (bool, *result.Error)) (failure *result.Error) {
-	for _, b := range batches(writes, ordered, c.client.limits()) {
+	for len(writes) > 0 {
+		b := &batch{from: writes, ordered: ordered}
 		interrupts, err := perform(b)
-		if err == nil {
+		if writes = b.rest; err == nil {
 			continue
 		}
 		failure = mergeErrors(failure, err)

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -43,17 +44,20 @@ func clientBulkWrite(c *call) (any, *result.Error) {
 }
 
 func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
-	name := "bulkWrite"
-	if batch.many() {
-		name = "bulkWrite with multi-document writes"
-	}
-	namespaces := bson.A{}
-	for _, n := range batch.namespaces {
-		namespaces = append(namespaces, document("ns", n))
-	}
-	d := document("bulkWrite", int32(1), "errorsOnly", !b.verbose, "ordered", b.ordered,
-		"ops", batch.statements(), "nsInfo", namespaces)
-	cmd := b.writing(name, b.copyArgs(d, "bypassDocumentValidation", "comment", "let", "rawData"))
+	cmd := b.writing("bulkWrite", nil)
+	batch.fit(cmd, func() {
+		name := "bulkWrite"
+		if batch.many() {
+			name = "bulkWrite with multi-document writes"
+		}
+		namespaces := bson.A{}
+		for _, n := range batch.namespaces {
+			namespaces = append(namespaces, document("ns", n))
+		}
+		d := document("bulkWrite", int32(1), "errorsOnly", !b.verbose, "ordered", b.ordered,
+			"ops", batch.statements(), "nsInfo", namespaces)
+		cmd.op, cmd.body = retry.Lookup(name), b.copyArgs(d, "bypassDocumentValidation", "comment", "let", "rawData")
+	})
 	cmd.adapt = func(a *attempt) (bson.D, error) {
 		if a.wire < wire80 && a.silent { // the server would not return its error
 			return nil, argument("the server is too old for bulkWrite")

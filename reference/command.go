@@ -21,6 +21,9 @@ type command struct {
 	// adapt is called before each attempt. It returns more fields for the server, or an error if the server does not
 	// support the command. It may be nil.
 	adapt func(*attempt) (bson.D, error)
+	// fit, which may be nil, chooses what is sent by the limits of a server. It is called once, before the first attempt
+	// that has a connection: retries send the same.
+	fit func(limits)
 
 	write      bool // select a writable server instead of using preference
 	preference selection.Preference

@@ -80,6 +80,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			}
 		case retry.Send:
 			out, f = a.perform(ctx)
+			state.Settings = c.rules(cmd) // the operation may depend on the limits of the server
 			in = retry.Input{Kind: retry.Succeeded}
 		case retry.BackOff:
 			tr.took(c.driver.options.backOff(ctx, d.Delay))
@@ -224,6 +225,10 @@ func (a *attempt) perform(ctx context.Context) (reply, *failure) {
 
 	if v := conn.Description().WireVersion; v != nil {
 		a.wire = v.Max
+	}
+	if cmd.fit != nil {
+		cmd.fit(limitsOf(conn.Description()))
+		cmd.fit = nil
 	}
 	if cmd.late != nil && *cmd.late { // (Connection Monitoring and Pooling, "Connection": Single Track)
 		if _, err := conn.Read(ctx); err != nil {

@@ -91,12 +91,15 @@ func TestBatches(t *testing.T) {
 		{"statements that are too large", "iii", false, limits{9, 5}, "insert [0]; insert [1]; insert [2]; "},
 	} {
 		var writes []*write
-		for _, command := range c.writes {
-			writes = append(writes, &write{command: commands[command], bytes: 10})
+		for i, command := range c.writes {
+			writes = append(writes, &write{place: i, command: commands[command], bytes: 10})
 		}
 		got := ""
-		for _, b := range batches(writes, c.ordered, c.limit) {
-			got += fmt.Sprintf("%s %v; ", b.command, b.places)
+		for len(writes) > 0 {
+			b := &batch{from: writes, ordered: c.ordered}
+			b.fill(c.limit)
+			got += fmt.Sprintf("%s %v; ", b.command(), b.places)
+			writes = b.rest
 		}
 		testkit.Equal(t, c.why, got, c.want)
 	}

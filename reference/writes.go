@@ -9,6 +9,7 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -146,17 +147,19 @@ func (c *call) writeModels(models []enginekit.Model, ordered bool) (*tally, *res
 
 // writeBatch sends a batch and adds its result to sum. It also reports whether an error interrupts the bulk write.
 func (c *call) writeBatch(b *batch, ordered bool, sum *tally) (interrupts bool, err *result.Error) {
-	name := b.command
-	if b.many() {
-		name = "multi-document " + name
-	}
-	as := writeCommands[b.command]
-	d := c.copyArgs(document(b.command, c.coll, as.statements, b.statements(), "ordered", ordered), as.arguments...)
-	hinted := slices.ContainsFunc(b.writes, func(w *write) bool {
-		return slices.ContainsFunc(w.statement, func(e bson.E) bool { return e.Key == "hint" })
+	cmd := c.writing(b.command(), nil)
+	b.fit(cmd, func() {
+		name := b.command()
+		if b.many() {
+			name = "multi-document " + name
+		}
+		as := writeCommands[b.command()]
+		d := document(b.command(), c.coll, as.statements, b.statements(), "ordered", ordered)
+		cmd.op, cmd.body = retry.Lookup(name), c.copyArgs(d, as.arguments...)
+		cmd.checkHint(slices.ContainsFunc(b.writes, func(w *write) bool {
+			return slices.ContainsFunc(w.statement, func(e bson.E) bool { return e.Key == "hint" })
+		}))
 	})
-	cmd := c.writing(name, d)
-	cmd.checkHint(hinted)
 	r, err := c.run(cmd)
 	switch {
 	case err != nil && r.doc == nil:
@@ -167,7 +170,7 @@ func (c *call) writeBatch(b *batch, ordered bool, sum *tally) (interrupts bool, 
 		err = reindex(err, b.places)
 	}
 	n, _ := enginekit.Integer(r.doc.Lookup("n"))
-	switch b.command {
+	switch b.command() {
 	case "insert":
 		sum.inserted += n
 		var failures map[int]result.Document
