@@ -104,7 +104,8 @@ func (a *attempt) assemble() (bson.Raw, error) {
 	if a.silent && !s.implicit {
 		return nil, errors.New("unacknowledged writes cannot use an explicit session")
 	}
-	sessions := a.conn.Description().SessionTimeoutMinutes != nil
+	// (Load Balancers, "Session Support")
+	sessions := srv.topology == selection.LoadBalanced || a.conn.Description().SessionTimeoutMinutes != nil
 	if !sessions && !s.implicit {
 		return nil, errors.New("the server does not support sessions")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
@@ -124,6 +125,6 @@ func currentOptions(given []enginekit.Option) ([]enginekit.Option, error) {
 func (c *client) awaitMembers(ctx context.Context) {
 	c.sockets.Await(ctx, c.settings.ServerSelectionTimeout, func() bool {
 		d := c.topology.Description()
-		return d.Kind != description.Unknown && !undiscovered(d) || c.sockets.IsShut()
+		return d.Kind != description.Unknown && !slices.ContainsFunc(d.Servers, neverChecked) || c.sockets.IsShut()
 	})
 }

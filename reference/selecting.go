@@ -89,7 +89,6 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 	timeout := c.settings.ServerSelectionTimeout
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	discovered := begun.Add(min(discovering, timeout/2, c.driver.options.left(ctx)/2))
 	var updates <-chan description.Topology
 	ended := func(topology description.Topology) *result.Error {
 		return selectionError(errors.Is(ctx.Err(), context.DeadlineExceeded), "no suitable server: %v: %v",
@@ -106,10 +105,9 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 		}
 		if found != nil {
 			found.begun = begun
-			if !slices.Contains(w.deprioritized, found.address) || !undiscovered(current) || !time.Now().Before(discovered) {
-				return found, nil
-			}
-		} else if !waited {
+			return found, nil
+		}
+		if !waited {
 			waited = true
 			defer c.sockets.addWaiter()()
 			remaining := min(timeout-time.Since(begun), c.driver.options.left(ctx))
@@ -125,14 +123,8 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 			updates = sub.Updates
 			continue // the topology may have changed before the subscription
 		}
-		var discovery <-chan time.Time
-		if found == nil {
-			c.checkAgain(current)
-		} else {
-			discovery = time.After(time.Until(discovered))
-		}
+		c.checkAgain(current)
 		select {
-		case <-discovery:
 		case _, ok := <-updates:
 			if !ok {
 				return nil, selectionError(false, "client was closed during server selection")
@@ -148,13 +140,6 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 func selectionError(timeout bool, format string, args ...any) *result.Error {
 	return &result.Error{Message: fmt.Sprintf(format, args...), Client: true, Kind: "server selection", Timeout: timeout}
 }
-
-// discovering is how long at most a retry waits for the first check of a server if all suitable servers are
-// deprioritized: a new client may know only one of two mongoses. The check takes that long only on a busy machine, or
-// if the server does not answer.
-const discovering = 2 * time.Second
-
-func undiscovered(d description.Topology) bool { return slices.ContainsFunc(d.Servers, neverChecked) }
 
 func neverChecked(s description.Server) bool {
 	return s.Kind == description.Unknown && s.LastError == nil && s.LastUpdateTime.IsZero()

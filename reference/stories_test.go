@@ -84,7 +84,7 @@ func TestReadsAreRetriedOnEveryTopology(t *testing.T) {
 	for _, set := range []string{"single", "replicaset members=3", "sharded", "load-balanced"} {
 		for _, fault := range []string{"close", "91", "10107"} {
 			for _, r := range reads {
-				checkStory(t, set, r.command+"="+fault, r.do, r.command+" "+r.command)
+				checkStory(t, set+" untimed", r.command+"="+fault, r.do, r.command+" "+r.command)
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func TestWritesAreRetried(t *testing.T) {
 	for _, set := range []string{"replicaset", "sharded", "load-balanced"} {
 		for _, fault := range []string{"close", "91/w", "concern:91/w", "4711/w", "write:91/w"} {
 			for _, w := range retryableWrites {
-				checkStory(t, set+" show=txnNumber", w.command+"="+fault, w.do, fmt.Sprintf("%s/1 %[1]s/1", w.command))
+				checkStory(t, set+" untimed show=txnNumber", w.command+"="+fault, w.do, fmt.Sprintf("%s/1 %[1]s/1", w.command))
 			}
 		}
 	}

@@ -164,13 +164,18 @@ func (s Schedule) test(description string, expected *expectation) bson.D {
 	if expected == nil {
 		expected = anything(len(op.Operations))
 	}
-	client := doc("id", "client",
-		// After losing its mongos, a transaction continues on a random one.
-		"useMultipleMongoses", !op.Replicated,
-		"observeEvents", []string{"commandStartedEvent", "commandSucceededEvent", "commandFailedEvent", "poolClearedEvent"},
+	observed := []string{"commandStartedEvent", "commandSucceededEvent", "commandFailedEvent", "poolClearedEvent"}
+	many := !op.Replicated // after losing its mongos, a transaction continues on a random one
+	var discovered []bson.D
+	if many && s.Topology == "sharded" { // otherwise a first retry goes to the mongos that failed if the other is not yet known
+		observed = append(observed, "serverDescriptionChangedEvent")
+		discovered = append(discovered, onRunner("waitForEvent", "client", "client", "event",
+			doc("serverDescriptionChangedEvent", doc("newDescription", doc("type", "Mongos"))), "count", 2))
+	}
+	client := doc("id", "client", "useMultipleMongoses", many, "observeEvents", observed,
 		"uriOptions", append(doc("appname", faultsOnly), s.Options.value()...))
 	entities := append(bson.A{doc("client", client)}, parts().Entities...)
-	steps := append([]bson.D{onRunner("createEntities", "entities", entities)}, op.Before...)
+	steps := slices.Concat([]bson.D{onRunner("createEntities", "entities", entities)}, discovered, op.Before)
 	sequence := bson.A{}
 	for _, f := range s.Faults {
 		sequence = append(sequence, f.value())

@@ -83,6 +83,29 @@ func size(s Schedule) int {
 	return n
 }
 
+// A schedule on several mongoses begins when the client knows both: a retry does not wait for discovery. A schedule on
+// one, or on any deployment, has nothing to wait for.
+func TestSchedulesBeginAfterDiscovery(t *testing.T) {
+	for _, row := range []struct {
+		schedule Schedule
+		waits    bool
+	}{
+		{Schedule{Operation: "find", Topology: "sharded"}, true},
+		{Schedule{Operation: "commitTransaction", Topology: "sharded"}, false},
+		{Schedule{Operation: "find", Topology: "replicaset"}, false},
+		{Schedule{Operation: "find"}, false},
+	} {
+		var steps []bson.D
+		for _, e := range row.schedule.test("x", nil) {
+			if e.Key == "operations" {
+				steps, _ = e.Value.([]bson.D)
+			}
+		}
+		at := slices.IndexFunc(steps, func(step bson.D) bool { return step[0].Value == "waitForEvent" })
+		testkit.Equal(t, row.schedule.String(), at == 1, row.waits)
+	}
+}
+
 // Each step of shrinking returns a smaller schedule with the same operation.
 func TestSmaller(t *testing.T) {
 	g := NewGenerator(4, all...)
