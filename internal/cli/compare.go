@@ -184,6 +184,9 @@ func (r *compareFlags) side(c *call, i int, known []string) (flags *runFlags, er
 	if !strings.HasPrefix(name, engineCommand) && !strings.HasPrefix(name, engineAddress) {
 		base, policy, _ = strings.Cut(name, ":")
 	}
+	if _, err := orDefault(oneOf[string](policyNames()))(policy); err != nil {
+		return nil, unknown("retry policy", policy, policyNames())
+	}
 	side := *r.run
 	if side.named, err = c.engineNamed(base); err != nil {
 		return nil, err

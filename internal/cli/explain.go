@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/internal/plural"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/reference/pinning"
@@ -77,10 +78,11 @@ utr explain --list`,
 	}, func(f *flags) action {
 		e := &explainFlags{flags: f, operation: "find", topology: "replicaset", left: time.Minute, jitter: 0.5,
 			tokens: math.Inf(1), wire: 25}
-		f.text(&e.policy, "policy", "NAME", "retry policy (default the current one)", policyNames()...)
+		f.policy(&e.policy, "policy", "retry policy (default the current one)")
 		f.toggle(&e.list, "list", "list the policies")
-		f.text(&e.other, "diff", "NAME", "list the rules and constants that differ in another policy", policyNames()...)
-		f.text(&e.operation, "operation", "NAME", "operation to simulate, by the name of its command or its name in suites")
+		f.policy(&e.other, "diff", "list the rules and constants that differ in another policy")
+		set(f, &e.operation, "operation", "NAME", "operation to simulate, by the name of its command or its name in suites",
+			operationName, operationNames()...)
 		choice(f, &e.topology, "topology", "NAME", "topology to simulate", "replicaset", "sharded")
 		f.toggle(&e.noRetry, "no-retry", "the client sets retryReads and retryWrites to false")
 		f.toggle(&e.retryWrites, "retry-writes",
@@ -93,11 +95,12 @@ utr explain --list`,
 		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1),
 			"tokens in the client's bucket (default a full bucket)").DefValue = ""
 		f.within(&e.wire, "wire", "VERSION", 0, math.MaxInt32, "maxWireVersion of the servers")
-		list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult)
+		list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult,
+			append(slices.Sorted(maps.Keys(attemptKinds)), "ok")...)
 		f.file(&e.topologyFile, "select", "explain server selection in the topology that this file describes")
 		set(f, &e.preference, "read-preference", "PREFERENCE",
 			"read preference of the selection: a mode, or a document with mode, tag_sets, maxStalenessSeconds",
-			selection.ParsePreference)
+			preference, modes...)
 		f.texts(&e.deprioritized, "deprioritized", "ADDRESS", "deprioritized server")
 		var run []*regexp.Regexp
 		f.patterns(&run, "run", "with suites: only tests that match")
@@ -146,6 +149,29 @@ func numberUpTo(f *flags, to *float64, name, placeholder string, most float64, s
 		}
 		return n, nil
 	})
+}
+
+var modes = []string{"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"}
+
+// preference parses a value of --read-preference.
+func preference(text string) (selection.Preference, error) {
+	p, err := selection.ParsePreference(text)
+	if err != nil {
+		return p, errors.New("must be a mode, or a document such as {mode: secondary, tag_sets: [{dc: ny}]}")
+	}
+	if p.Mode == "" || slices.Contains(modes, string(p.Mode)) {
+		return p, nil
+	}
+	_, err = oneOf[string](modes)(string(p.Mode))
+	if string(p.Mode) != text {
+		err = fmt.Errorf("the mode %w%s", err, meant.Hint(string(p.Mode), modes))
+	}
+	return p, err
+}
+
+// policy declares a flag for a retry policy, "" for the current one.
+func (f *flags) policy(to *string, name, summary string) {
+	set(f, to, name, "NAME", summary, orDefault(oneOf[string](policyNames())), policyNames()...)
 }
 
 func policyNames() []string {
@@ -252,7 +278,9 @@ func namedRules(policy []retry.Rule, ids []string) (rules []retry.Rule, err erro
 	for _, id := range ids {
 		at := slices.IndexFunc(all, func(r retry.Rule) bool { return r.ID == id })
 		if at < 0 {
-			return nil, usage("unknown rule %q", id)
+			names := mapSlice(all, func(r retry.Rule) string { return r.ID })
+			slices.Sort(names)
+			return nil, usage("unknown rule %q: utr explain lists them%s", id, meant.Hint(id, slices.Compact(names)))
 		}
 		rules = append(rules, all[at])
 	}
@@ -271,13 +299,16 @@ func rulesOf(p *retry.Policy) []retry.Rule {
 	return append(p.RulesInForce(), pinning.RulesInForce(p.Pinning)...)
 }
 
+// attemptKinds are the results of an attempt that are words.
+var attemptKinds = map[string]retry.Kind{
+	"network": retry.Network, "pool-cleared": retry.PoolCleared, "selection": retry.Selection,
+	"handshake": retry.Network, "authentication": retry.Network,
+}
+
 // attemptResult parses a value of --try.
 func attemptResult(text string) (in retry.Input, err error) {
 	words := strings.Split(text, ",")
-	kind, named := map[string]retry.Kind{
-		"network": retry.Network, "pool-cleared": retry.PoolCleared, "selection": retry.Selection,
-		"handshake": retry.Network, "authentication": retry.Network,
-	}[words[0]]
+	kind, named := attemptKinds[words[0]]
 	hello := words[0] == "handshake"
 	failure := retry.Failure{Kind: kind, Handshake: hello || words[0] == "authentication"}
 	if text == "ok" {
@@ -303,10 +334,7 @@ func attemptResult(text string) (in retry.Input, err error) {
 
 // simulate runs the retry core over the results. Each attempt selects the first server not deprioritized: a, b, c, …
 func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
-	operation, err := operationNamed(e.operation)
-	if err != nil {
-		return err
-	}
+	operation := operationNamed(e.operation)
 	if e.topology == "replicaset" && e.pins(policy, operation) {
 		one := threeMembers()
 		one.Preference = e.preference
@@ -408,10 +436,7 @@ func (e *explainFlags) selectServer(c *call) error {
 			return usage("%s has no server %q", e.topologyFile, address)
 		}
 	}
-	simulated, err := operationNamed(e.operation)
-	if err != nil {
-		return err
-	}
+	simulated := operationNamed(e.operation)
 	if e.flags.Changed("operation") {
 		one.Options.Write = simulated.Class == retry.Write && !ignores(simulated)
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/meant"
 )
 
 // flags declares the flags of a command. Help shows them in groups, in the order of their declaration.
@@ -90,10 +92,19 @@ func (f *flags) args(names ...string) (args []string) {
 	return args
 }
 
-// set declares a flag for a variable. Shells complete choices, or a file name if the placeholder says so.
+// set declares a flag for a variable. Shells complete choices, or a file name if the placeholder says so. The error of
+// read also has the choice that the value most likely means.
 func set[T any](f *flags, to *T, name, placeholder, summary string, read func(string) (T, error),
 	choices ...string) *pflag.Flag {
-	flag := f.VarPF(value[T]{to, placeholder, read}, name,
+	suggesting := func(s string) (T, error) {
+		read, err := read(s)
+		if err != nil {
+			word, _, _ := strings.Cut(s, ",") // a choice, with more after it
+			err = fmt.Errorf("%w%s", err, meant.Hint(word, choices))
+		}
+		return read, err
+	}
+	flag := f.VarPF(value[T]{to, placeholder, suggesting}, name,
 		map[string]string{"verbose": "v", "quiet": "q", "jobs": "j"}[name], summary)
 	flag.Annotations = map[string][]string{groupOf: {f.group}}
 	if len(choices) > 0 || !strings.Contains(placeholder, "FILE") && !strings.Contains(placeholder, "DIR") {
@@ -131,6 +142,22 @@ func oneOf[T ~string](choices []string) func(string) (T, error) {
 		}
 		return T(s), nil
 	}
+}
+
+// orDefault reads a value that is "" for the default.
+func orDefault[T ~string](read func(string) (T, error)) func(string) (T, error) {
+	return func(s string) (T, error) {
+		if s == "" {
+			return "", nil
+		}
+		return read(s)
+	}
+}
+
+// unknown returns the error of an argument that is none of these words.
+func unknown(what, argument string, words []string) error {
+	return usage("unknown %s %q: it must be one of %s%s", what, argument, strings.Join(words, ", "),
+		meant.Hint(argument, words))
 }
 
 func anyText(s string) (string, error) { return s, nil }

@@ -46,8 +46,8 @@ func helpCommand(c *call) *cobra.Command {
 			switch {
 			case err != nil:
 				return usage("%w", err)
-			case len(rest) > 0 && command == root:
-				return unknownCommand(root, rest)
+			case len(rest) > 0 && command.HasSubCommands():
+				return unknownCommand(command, rest)
 			case len(rest) > 0:
 				return unexpected(rest[0])
 			}

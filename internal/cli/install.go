@@ -18,6 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/cache"
 	"github.com/unified-test-runner/utr/internal/matrix"
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/internal/processgroup"
 	"github.com/unified-test-runner/utr/internal/report"
 )
@@ -33,6 +34,9 @@ const (
 func (c *call) viaVersion(a matrix.Adapter, version string) (namedEngine, error) {
 	if !a.Installs() {
 		return namedEngine{}, usage("the engine %s has no install in the engines file, so it has no versions", a.Name)
+	}
+	if hint := meant.Hint(version, matrix.MovingVersions()); hint != "" {
+		return namedEngine{}, usage("%s is not a version of %s%s", version, a.Name, hint)
 	}
 	if !matrix.ValidName(version) {
 		return namedEngine{}, usage("%q is not a version of %s, such as 4.20.1%s", version, a.Name, example(a.Versions))

@@ -66,8 +66,7 @@ func newFile(_ context.Context, c *call) error {
 		made, _ = examples.Matrices.ReadFile(template + ".yml") // embedded, so it exists
 		next = "matrix --dry-run"
 	default:
-		return usage("unknown template %q: choose one of %s", template,
-			strings.Join(append(suiteTemplates(), matrixTemplates()...), ", "))
+		return unknown("template", template, append(suiteTemplates(), matrixTemplates()...))
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // does not overwrite
 	switch {

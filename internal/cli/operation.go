@@ -2,11 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/specs/operations"
 )
@@ -27,18 +27,29 @@ var performs = map[string]string{
 	"updateMany":          "multi-document update",
 }
 
-// operationNamed returns an operation of the retry core by its name, or by that of an operation of suites. For
-// the core, any other command is a generic one.
-func operationNamed(name string) (retry.Operation, error) {
-	names := mapSlice(retry.Operations(), func(o retry.Operation) string { return o.Name })
-	given := name
-	name = cmp.Or(performs[name], operations.Command(name))
-	if slices.Contains(names, name) {
-		return retry.Lookup(name), nil
+// coreOperation returns the name in the retry core of an operation of suites.
+func coreOperation(name string) string { return cmp.Or(performs[name], operations.Command(name)) }
+
+// operationNamed returns an operation of the retry core by its name, or by that of an operation of suites.
+func operationNamed(name string) retry.Operation { return retry.Lookup(coreOperation(name)) }
+
+func coreOperations() []string {
+	return mapSlice(retry.Operations(), func(o retry.Operation) string { return o.Name })
+}
+
+// operationNames returns the names that operationNamed knows.
+func operationNames() []string {
+	names := slices.AppendSeq(coreOperations(), maps.Keys(performs))
+	names = slices.AppendSeq(names, maps.Keys(operations.Commands()))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// operationName checks a value of --operation. For the core, any other command is a generic one.
+func operationName(name string) (string, error) {
+	if !slices.Contains(coreOperations(), coreOperation(name)) {
+		return name, fmt.Errorf("must be one of %s, or their names in suites; any other command is a runCommand",
+			strings.Join(coreOperations(), ", "))
 	}
-	return retry.Operation{},
-		usage("unknown operation %q%s (known operations: %s, and their names in suites; any other command is a runCommand)",
-			given, meant.Hint(given, slices.Concat(names, slices.Collect(maps.Keys(performs)),
-				slices.Collect(maps.Keys(operations.Commands())))),
-			strings.Join(names, ", "))
+	return name, nil
 }

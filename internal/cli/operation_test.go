@@ -20,7 +20,7 @@ func TestOperationsOfSuites(t *testing.T) {
 		case entities.TestRunner, entities.ClientEncryption, entities.Bucket: // most of these send several commands
 			continue
 		}
-		if _, err := operationNamed(o.Name); (err == nil) == (except[o.Name] != "") {
+		if _, err := operationName(o.Name); (err == nil) == (except[o.Name] != "") {
 			t.Errorf("%s.%s: %v, except because %q", o.Kind, o.Name, err, except[o.Name])
 		}
 	}
@@ -28,7 +28,7 @@ func TestOperationsOfSuites(t *testing.T) {
 		if operations.Command(name) == performs[name] {
 			t.Errorf("%s has its command in operations.Commands", name)
 		}
-		if _, err := operationNamed(name); err != nil || len(operations.KindsWith(name)) == 0 {
+		if _, err := operationName(name); err != nil || len(operations.KindsWith(name)) == 0 {
 			t.Errorf("%s is not an operation of suites and of the core: %v", name, err)
 		}
 	}

@@ -162,6 +162,7 @@ func (c *call) root() *cobra.Command {
 	completion.Use += " bash|fish|powershell|zsh"
 	completion.Short, completion.Long = "Print a completion script for a shell",
 		"utr completion SHELL --help describes how to load the script."
+	completion.Args = nil // RunE suggests a shell
 	completion.RunE = requires("a shell: bash, fish, powershell or zsh")
 	return root
 }
@@ -194,18 +195,22 @@ func group(use, short, what string, commands ...*cobra.Command) *cobra.Command {
 	return group
 }
 
+func commandHint(of *cobra.Command, word string) string {
+	return meant.Hint(word, mapSlice(visible(of), (*cobra.Command).Name))
+}
+
 // unknownCommand rejects the name of a command that does not exist.
 func unknownCommand(of *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usage("unknown command %q%s", args[0], meant.Hint(args[0], mapSlice(visible(of), (*cobra.Command).Name)))
+	return usage("unknown command %q%s", args[0], commandHint(of, args[0]))
 }
 
 func requires(what string) func(*cobra.Command, []string) error {
-	return func(_ *cobra.Command, args []string) error {
+	return func(of *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usage("unknown command %q: requires %s", args[0], what)
+			return usage("unknown command %q: requires %s%s", args[0], what, commandHint(of, args[0]))
 		}
 		return usage("requires %s", what)
 	}

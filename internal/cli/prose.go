@@ -12,6 +12,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/internal/prose"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
@@ -79,7 +80,7 @@ func selectProse(names []string) ([]prose.Test, error) {
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(t prose.Test) bool { return selects(name, t) }) {
-			return nil, usage("unknown prose test %q: utr prose --list lists them", name)
+			return nil, usage("unknown prose test %q: utr prose --list lists them%s", name, meant.Hint(name, proseNames()))
 		}
 	}
 	return slices.DeleteFunc(all, func(t prose.Test) bool {

@@ -186,8 +186,7 @@ func (r *runFlags) declareEngine(f *flags) {
 	f.text(&r.driver, "engine", "NAME",
 		"driver under test: a built-in name, a name in the engines file, either with @VERSION, exec:COMMAND or tcp://HOST:PORT")
 	f.enginesFlag()
-	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them",
-		policyNames()...)
+	f.policy(&r.engine.Policy, "policy", "retry policy of the reference engine; utr explain --list lists them")
 	f.checks = append(f.checks, func() (err error) {
 		r.named, err = f.call.engineNamed(r.driver)
 		return err

@@ -14,7 +14,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/ledger"
-	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/internal/report"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
@@ -44,12 +43,7 @@ func (f *flags) deployment(d *deploymentFlags, initial string, choices ...string
 	}
 	d.topology, d.Members, d.Mongoses = initial, 3, 2
 	choice(f, &d.topology, "topology", "NAME", "topology of the deployment", choices...)
-	set(f, &d.Version, "server-version", "VERSION", summary, func(s string) (string, error) {
-		if s == "" { // the default
-			return s, nil
-		}
-		return oneOf[string](versions)(s)
-	}, versions...)
+	set(f, &d.Version, "server-version", "VERSION", summary, orDefault(oneOf[string](versions)), versions...)
 	f.within(&d.Members, "members", "N", 1, embedded.MaxServers, "members of a replica set")
 	f.within(&d.Mongoses, "mongoses", "N", 1, embedded.MaxServers, "routers of a sharded cluster")
 	f.checks = append(f.checks, func() error {
@@ -202,9 +196,9 @@ func (o *orchestrationFlags) declare(f *flags) {
 	const with = "with --orchestration: "
 	o.Each = 1
 	f.text(&o.URL, "orchestration", "URL", "run on clusters of the mongo-orchestration service at this URL")
-	f.texts(&o.clusters, "cluster", "PRESET|FILE|id:ID",
+	list(f, &o.clusters, "cluster", "PRESET|FILE|id:ID",
 		with+"cluster to create, or the id of an existing one; presets are "+
-			strings.Join(orchestration.Presets(), ", ")+" (default one for each topology)",
+			strings.Join(orchestration.Presets(), ", ")+" (default one for each topology)", clusterName,
 		append(orchestration.Presets(), existingCluster)...)
 	f.number(&o.Each, "clusters", "N", 1, with+"how many of each cluster to create; they share the tests")
 	f.text(&o.settings.Version, "orchestration-version", "NAME",
@@ -265,14 +259,20 @@ func (o *orchestrationFlags) cluster(c *call, name string) (cluster deployment.O
 	return deployment.OrchestratedCluster{Configuration: configuration.With(settings)}, nil
 }
 
+// clusterName checks a value of --cluster.
+func clusterName(name string) (string, error) {
+	_, err := os.Stat(name)
+	if err != nil && !slices.Contains(orchestration.Presets(), name) && !strings.ContainsAny(name, `.:/\`) {
+		return name, errors.New("no such preset or file")
+	}
+	return name, nil
+}
+
 func configurationOf(name string) (configuration orchestration.Configuration, err error) {
 	if slices.Contains(orchestration.Presets(), name) {
 		return orchestration.Preset(name)
 	}
 	text, err := os.ReadFile(name)
-	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(name, `./\`) {
-		return configuration, usage("--cluster %s: no such preset or file%s", name, meant.Hint(name, orchestration.Presets()))
-	}
 	if err == nil {
 		configuration, err = orchestration.Parse(name, text)
 	}

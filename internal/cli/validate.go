@@ -40,7 +40,7 @@ utr validate --json suite.yml`,
 		choice(f, &v.format, "format", "FORMAT", "output format", formatText, formatJSON, formatGitHub, formatSARIF)
 		f.toggle(&v.asJSON, "json", "print a JSON line for each problem, as --format json does")
 		f.toggle(&v.strict, "strict", "treat warnings as errors")
-		f.texts(&v.disabled, "disable", "RULE", "suppress warnings of this rule", warnings()...)
+		list(f, &v.disabled, "disable", "RULE", "suppress warnings of this rule", warningRule, warnings()...)
 		f.toggle(&v.rules, "rules", "list the rules, and exit")
 		return v.act
 	})
@@ -68,12 +68,15 @@ func warnings() (names []string) {
 	return names
 }
 
-func (v *validation) act(ctx context.Context, c *call) error {
-	for _, rule := range v.disabled {
-		if !slices.Contains(warnings(), rule) {
-			return usage("--disable %s: not a rule that causes warnings; utr validate --rules lists the rules", rule)
-		}
+// warningRule checks a value of --disable.
+func warningRule(name string) (string, error) {
+	if !slices.Contains(warnings(), name) {
+		return name, errors.New("not a rule that causes warnings; utr validate --rules lists the rules")
 	}
+	return name, nil
+}
+
+func (v *validation) act(ctx context.Context, c *call) error {
 	switch {
 	case v.rules:
 		return c.print(listRules())

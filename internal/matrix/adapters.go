@@ -37,6 +37,9 @@ type Installation struct {
 // Moves reports whether the meaning of a version changes: latest is the newest release, main a checkout.
 func Moves(version string) bool { return slices.Contains(moving, version) }
 
+// MovingVersions returns the versions that move.
+func MovingVersions() []string { return slices.Clone(moving) }
+
 var moving = []string{"latest", "main"}
 
 // Installs reports whether At can be called.

@@ -4,7 +4,7 @@ package meant
 import "strings"
 
 // Word returns the element of words that a misspelled word most likely means: the only one with this prefix, the closest
-// within two edits, or the only one that has more letters between those of a long word, all ignoring case. It returns ""
+// within two edits (one of a short word), or the only one that has more letters between those of a long word, all ignoring case. It returns ""
 // if that is ambiguous.
 func Word(word string, words []string) string {
 	const most, long = 2, 6
@@ -32,7 +32,7 @@ func Word(word string, words []string) string {
 		return prefixed[0]
 	case tied && least <= most:
 		return ""
-	case least <= min(most, len(word)/2):
+	case least <= min(most, (len(word)+1)/3):
 		return best
 	case len(containing) == 1:
 		return containing[0]

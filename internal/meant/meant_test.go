@@ -18,7 +18,8 @@ func TestWord(t *testing.T) {
 		{"few letters of a longer word", "ping", "mapping", ""},
 		{"the same letters after another one", "insert", "bulkInsert", ""},
 		{"three edits", "insertMany", "insertOne", ""},
-		{"half of the word", "abc", "axy", ""},
+		{"half of a short word", "ping", "find", ""},
+		{"one edit of a short word", "fnid", "find", "find"},
 		{"no word", "", "a", ""},
 	} {
 		if got := Word(tt.word, strings.Fields(tt.words)); got != tt.want {
