@@ -69,7 +69,7 @@ func (f *flags) reports(r *reportFlags, verbose string) {
 		})
 	}
 	f.texts(&r.earlier, "earlier", "FILE|DIR",
-		"JSON reports of earlier runs: new failures come first, and --html shows trends")
+		"JSON reports of earlier runs: failures say since when they fail, and --html shows trends")
 	f.checks = append(f.checks, r.check)
 }
 

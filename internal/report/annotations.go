@@ -24,9 +24,7 @@ func Annotated(inner Generator, earlier ...*EarlierRun) Generator {
 			causes.add(n.Verdict)
 		case result.RunFinished:
 			for _, c := range causes.sorted() {
-				heading := string(c.Status) + " " + c.Name
-				add(&heading, c.tests > 1, " (%s)", c.scope())
-				out.WriteString(Annotation("error", c.At, heading, strings.Join(c.lines(), "\n")))
+				out.WriteString(Annotation("error", c.At, string(c.Status)+" "+c.headline(), strings.Join(c.lines(), "\n")))
 			}
 			for _, p := range Faults(n.Summary) {
 				out.WriteString(Annotation("error", source.Position{}, "utr", p))

@@ -101,6 +101,37 @@ func newlyRed(t *trends, history string) bool {
 	return t != nil && (last == "" || !result.Statuses()[last[len(last)-1]-'0'].FailsRun())
 }
 
+// redSince returns the earlier run since which a test with this history has been red without interruption, or -1.
+func redSince(history string) int {
+	first := -1
+	for i := len(history) - 1; i >= 0; i-- {
+		switch {
+		case history[i] == '-':
+		case !result.Statuses()[history[i]-'0'].FailsRun():
+			return first
+		default:
+			first = i
+		}
+	}
+	return first
+}
+
+// failingSince says that a test has been red since an earlier run.
+func (t *trends) failingSince(run int) string {
+	return "failing since " + t.runs[run].began.UTC().Format("2006-01-02 15:04 UTC")
+}
+
+// remark says since when a red test with this history has been red. It is "" without earlier runs.
+func (t *trends) remark(history string) string {
+	switch since := redSince(history); {
+	case t == nil:
+		return ""
+	case since >= 0:
+		return t.failingSince(since)
+	}
+	return "new since the last run"
+}
+
 // history returns a character for each earlier run: the number of the test's
 // status, or a minus if the run did not have the test.
 func (t *trends) history(id result.TestID) string {

@@ -24,8 +24,10 @@ type failure struct {
 	More       int               // other mismatches
 	Operations []string          // that led to it, each with its outcome
 	Warnings   []string
+	Since      string // when it began to fail, if earlier runs are given
 	Rerun      string
-	Cell       string
+	On         string // the cell of a matrix, otherwise the deployment
+	InCell     bool
 }
 
 // The limits of a failure; -v and the JSON report have everything.
@@ -40,7 +42,7 @@ const (
 func failureOf(v *result.Verdict) failure {
 	f := failure{Status: v.Status, Name: title(v.Test), At: v.Position, Why: oneLine(clipMiddle(v.Reason, causeWidth)),
 		Reason: v.Reason, Warnings: v.Warnings,
-		Cell: cmp.Or(v.Test.Cell, v.Test.Deployment)}
+		On: cmp.Or(v.Test.Cell, v.Test.Deployment), InCell: v.Test.Cell != ""}
 	for _, m := range v.Mismatches {
 		if !m.Position.IsZero() {
 			f.At = m.Position
@@ -82,6 +84,9 @@ var itemPath = regexp.MustCompile(`^(\[\d+\])?$`)
 
 // whyOf returns a mismatch in one line.
 func whyOf(m result.Mismatch) string {
+	if s := eventsDiffer(m); s != "" {
+		return oneLine(s)
+	}
 	s := clip(strings.TrimPrefix(m.Path+": "+m.Message, ": "), causeWidth)
 	row := firstDifference(m.List)
 	switch {
@@ -93,6 +98,23 @@ func whyOf(m result.Mismatch) string {
 		add(&s, true, ": unexpected %s", clip(row.Got, whyWidth))
 	}
 	return oneLine(s)
+}
+
+// eventsDiffer describes a mismatch of two events of different types without their content, such as a reply. It is ""
+// for other mismatches.
+func eventsDiffer(m result.Mismatch) string {
+	row := firstDifference(m.List)
+	want, wanted, _ := strings.Cut(row.Want, " ")
+	got, observed, _ := strings.Cut(row.Got, " ")
+	if want == got || result.EventType(want).Monitor() == "" || result.EventType(got).Monitor() == "" {
+		return ""
+	}
+	if wanted != observed {
+		return fmt.Sprintf("want %s, got %s at %s", row.Want, row.Got, m.Path)
+	}
+	s := fmt.Sprintf("want %s, got %s", want, got)
+	add(&s, observed != "", " (%s)", observed)
+	return s + " at " + m.Path
 }
 
 // The limits of a value in a line, and of a reason in one line, in characters.
@@ -164,6 +186,9 @@ func (t *text) failure(f *failure) {
 	for _, w := range f.Warnings {
 		t.line(2, "warning: %s", w)
 	}
+	if f.Since != "" {
+		t.line(2, "%s", f.Since)
+	}
 	if f.Rerun != "" {
 		t.line(2, "rerun: %s", f.Rerun)
 	}
@@ -171,7 +196,8 @@ func (t *text) failure(f *failure) {
 
 // mismatch writes a mismatch, with what differs marked.
 func (t *text) mismatch(m result.Mismatch) {
-	t.line(2, "%s", strings.TrimSpace(m.Position.String()+"  "+strings.TrimPrefix(m.Path+": "+m.Message, ": ")))
+	about := cmp.Or(eventsDiffer(m), strings.TrimPrefix(m.Path+": "+m.Message, ": "))
+	t.line(2, "%s", strings.TrimSpace(m.Position.String()+"  "+about))
 	switch {
 	case m.Diff != "":
 		lines := strings.Split(m.Diff, "\n")
@@ -188,7 +214,7 @@ func (t *text) mismatch(m result.Mismatch) {
 		t.marked("+", "+ got  "+clipLine(cmp.Or(m.Got, nothing)))
 	}
 	if m.List != nil {
-		t.list(m.List)
+		t.rows(m.List)
 	}
 }
 
@@ -200,8 +226,8 @@ func clipLine(s string) string {
 	return s
 }
 
-// list writes what was observed beside what was expected, around the first difference.
-func (t *text) list(l *result.List) {
+// rows writes what was observed beside what was expected, around the first difference.
+func (t *text) rows(l *result.List) {
 	first := max(0, slices.IndexFunc(l.Rows, func(r result.Row) bool { return r.Differs }))
 	rows := l.Rows
 	if from := max(0, min(first-shownRows/2, len(rows)-shownRows)); !t.options.Verbose && len(rows) > shownRows {

@@ -51,6 +51,7 @@ type page struct {
 	numbers map[string]map[string]int // of tests and columns, by kind and key
 	details int                       // bytes of details so far
 	cells   []string                  // messages about kept and empty cells
+	columns string                    // "cell" in a matrix
 }
 
 func (h *page) head() {
@@ -82,6 +83,9 @@ func (h *page) cell(n result.CellFinished) {
 
 func (h *page) finish(s result.Summary) {
 	about := fields{"cells": h.cells, "durationMS": result.Duration(s.Duration), "problems": Faults(s)}
+	if h.columns != "" {
+		about["columns"] = h.columns
+	}
 	if h.causes.trends != nil {
 		about["gone"] = h.causes.trends.gone()
 	}
@@ -130,6 +134,9 @@ func (h *page) verdict(v *result.Verdict) {
 		"file": id.File, "suite": id.Suite, "test": id.Description, "line": v.Position.Line, "column": v.Position.Column})
 	// A cell has one verdict per test, whatever the deployment.
 	on := cmp.Or(id.Cell, id.Deployment)
+	if id.Cell != "" {
+		h.columns = "cell"
+	}
 	values := []any{test, h.number("column", on, on), v.Status, result.Duration(v.Duration), history, reason, why}
 	if id.Iteration > 1 {
 		values = append(values, id.Iteration)

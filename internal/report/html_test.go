@@ -154,7 +154,7 @@ func TestHTMLInBrowser(t *testing.T) {
 			[]string{"rerun"}},
 		{"what is red, by its cause", "run", "",
 			[]string{"3 causes of 3 red tests", `<b class="failed">✘ failed</b>`,
-				`1 test</button><div class="why">expectEvents[0]`,
+				`1 test</button><div class="why">find: a failure &lt;&amp;"'</div><div>expectEvents[0]`,
 				"reference 1 · replicaset 8.0", `<span class="less">  - 1.5</span>`, "<pre>utr run --run ", "open it: a failure"}, nil},
 		{"a page without red tests begins with the matrix", "green", "",
 			[]string{`id="causes" aria-labelledby="cause" hidden=""`, ">t1</div>"}, nil},

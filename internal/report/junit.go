@@ -111,7 +111,7 @@ func (j *junit) add(v *result.Verdict) {
 // fault contains the explanation of the text report.
 func (j *junit) fault(v *result.Verdict) *junitFault {
 	t := &text{options: TextOptions{Verbose: true}}
-	t.explain(v)
+	t.explain(v, "")
 	limit := faultBytes
 	if j.held > allFaultBytes {
 		limit = lateFaultBytes

@@ -100,8 +100,10 @@ func (m *markdown) explain(causes []*cause) {
 		}
 		f := c.failure
 		f.Rerun = ""
-		m.printf("\n<details open><summary><b>%s</b> %s<br>%s</summary>\n", c.Status,
-			html.EscapeString(oneLine(clip(c.Name, markdownText))), c.scope())
+		why := html.EscapeString(clipMiddle(c.Why, briefWidth))
+		add(&why, why != "", "<br>")
+		m.printf("\n<details open><summary><b>%s</b> %s<br>%s%s</summary>\n", c.Status,
+			html.EscapeString(oneLine(clip(c.Name, markdownText))), why, c.scope())
 		m.block("text", shorten(strings.Join(f.lines(), "\n")+"\n", markdownFault))
 		if c.Rerun != "" {
 			m.block("sh", c.Rerun)

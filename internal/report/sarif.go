@@ -11,8 +11,8 @@ import (
 	"github.com/unified-test-runner/utr/specs/source"
 )
 
-// SARIF writes a log for code scanning at the end of the run: a result for each red test, at its first mismatch, with
-// its status as the rule. Problems and breaks of the run are notifications. Known failures are not in it: whoever reads
+// SARIF writes a log for code scanning at the end of the run: a result for each place of each cause of failures, at the
+// first mismatch of its tests, with their status as the rule. Problems and breaks of the run are notifications. Known failures are not in it: whoever reads
 // it would show them as failures.
 func SARIF() Generator {
 	var out bytes.Buffer
@@ -21,20 +21,28 @@ func SARIF() Generator {
 		{string(result.Broken), "The set-up, the deployment and the engine of a test work."},
 		{string(result.Flaky), "A test passes at the first attempt."},
 	}}
-	held := 0
+	held, causes := 0, newCauses(nil)
+	results := map[sarifKey]int{}
 	return hooks{
 		test: func(v *result.Verdict) {
-			if !v.Status.FailsRun() {
+			its, _ := causes.add(v)
+			if its == nil {
 				return
 			}
 			f := failureOf(v)
+			key := sarifKey{its, f.At}
+			if n, known := results[key]; known {
+				log.Results[n].Tests++
+				return
+			}
+			results[key] = len(log.Results)
 			limit := sarifBytes
 			if held > allFaultBytes {
 				limit = lateFaultBytes
 			}
 			text := oneLine(f.Name) + "\n" + strings.Map(visible, shorten(strings.Join(f.lines(), "\n")+"\n", limit))
 			held += len(text)
-			log.Results = append(log.Results, SARIFResult{string(v.Status), "error", strings.TrimSuffix(text, "\n"), f.At})
+			log.Results = append(log.Results, SARIFResult{string(v.Status), "error", strings.TrimSuffix(text, "\n"), f.At, 1})
 		},
 		finish: func(s result.Summary) {
 			log.Faults, log.Broke = Faults(s), len(s.Breaks) > 0
@@ -59,10 +67,16 @@ type SARIFLog struct {
 // SARIFRule is what a result violates.
 type SARIFRule struct{ ID, Doc string }
 
+type sarifKey struct {
+	*cause
+	at source.Position
+}
+
 // SARIFResult is a violation of a rule. At may be zero or have only a file.
 type SARIFResult struct {
 	Rule, Level, Text string
 	At                source.Position
+	Tests             int // that violate it in the same way; 0 if they are not counted
 }
 
 // JSON returns the log as it is written.
@@ -74,6 +88,9 @@ func (l *SARIFLog) JSON() []byte {
 	}
 	for _, r := range l.Results {
 		found := object{"ruleId": r.Rule, "level": r.Level, "message": object{"text": r.Text}}
+		if r.Tests > 0 {
+			found["occurrenceCount"] = r.Tests
+		}
 		if r.At.File != "" {
 			uri := (&url.URL{Path: filepath.ToSlash(r.At.File)}).String()
 			at := object{"artifactLocation": object{"uri": uri}}

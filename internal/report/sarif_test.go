@@ -51,10 +51,12 @@ func TestSARIFConformsToSchema(t *testing.T) {
 // A log stays small and keeps the place of each failure.
 func TestSARIFIsBounded(t *testing.T) {
 	var notes []result.Note
-	for range 2000 {
-		notes = append(notes, failing("test", strings.Repeat("long ", 3000)))
+	for i := range 2000 {
+		n := failing("test", strings.Repeat("long ", 3000)).(result.TestFinished)
+		n.Verdict.Position.Line = i + 1
+		notes = append(notes, n)
 	}
 	log := generate(report.SARIF(), append(notes, result.RunFinished{}))
-	testkit.Equal(t, "results", strings.Count(string(log), `"startLine": 1`), 2000)
+	testkit.Equal(t, "results", strings.Count(string(log), `"startLine": `), 2000)
 	testkit.Equal(t, "the log is short", len(log) < 16<<20, true)
 }

@@ -54,7 +54,6 @@ const (
 
 	explainedCauses     = 10 // of a run
 	explainedPastCauses = 3  // of a run that has ended
-	listedFailures      = 10 // more are listed by cause
 	listedCauses        = 10
 	skipReasonsIfRed    = 3 // so that the failures stay on the screen
 )
@@ -67,8 +66,7 @@ type text struct {
 	slowest slowest
 	byFile  map[string]*result.Timings // of tests that were not skipped; nil without Timings
 	causes  *causes
-	red     []failure // the first ones
-	ended   int       // tests that ended and were not skipped
+	ended   int // tests that ended and were not skipped
 }
 
 // line writes one or more lines with the same indentation. It replaces control
@@ -152,12 +150,9 @@ func (t *text) finished(v *result.Verdict) {
 		t.slowest.add(v)
 		t.addTimings(v)
 	}
-	if its, _ := t.causes.add(v); its != nil {
-		if len(t.red) <= listedFailures {
-			t.red = append(t.red, failureOf(v))
-		}
+	if its, history := t.causes.add(v); its != nil {
 		if t.options.Verbose || !t.options.Quiet && !t.options.Past && its.tests == 1 && its.number < explainedCauses {
-			t.explain(v)
+			t.explain(v, t.causes.trends.remark(history))
 		}
 		return
 	}
@@ -182,10 +177,11 @@ func skipReason(v *result.Verdict) string {
 }
 
 // explain writes a failure. If verbose, all its mismatches and its evidence follow.
-func (t *text) explain(v *result.Verdict) {
+func (t *text) explain(v *result.Verdict, since string) {
 	t.buffer.WriteByte('\n')
 	t.headline(v, t.took(" (%s)", v.Duration))
 	f := failureOf(v)
+	f.Since = since
 	if !t.options.Verbose {
 		t.failure(&f)
 		return
@@ -222,7 +218,7 @@ func (t *text) evidence(v *result.Verdict) {
 	}
 }
 
-// failures lists the failures at the end of a run, by cause if there are many.
+// failures explains the causes of a run that has ended. It lists all causes, unless they were explained before.
 func (t *text) failures() {
 	all := t.causes.sorted()
 	if len(all) == 0 {
@@ -232,41 +228,41 @@ func (t *text) failures() {
 		for _, c := range all[:min(len(all), explainedPastCauses)] {
 			t.buffer.WriteByte('\n')
 			t.status(c.Status)
-			t.line(0, "%s", c.Name)
+			t.line(0, "%s", c.headline())
 			t.failure(&c.failure)
 		}
-	}
-	t.buffer.WriteByte('\n')
-	if t.causes.tests <= listedFailures {
-		t.line(0, "%s:", plural.Of(t.causes.tests, "failure"))
-		for _, f := range t.red {
-			t.listed(&f, "")
+		if len(all) > explainedPastCauses {
+			t.list(all)
 		}
-	} else {
-		t.line(0, "%s, %s:", plural.Of(t.causes.tests, "failure"), plural.Of(len(all), "cause"))
-		most := listedCauses
-		if t.options.Verbose {
-			most = len(all)
-		}
-		for _, c := range all[:min(len(all), most)] {
-			before := ""
-			add(&before, c.tests > 1 || c.fresh > 0, "%s, such as ", c.scope())
-			t.listed(&c.failure, before)
-		}
-		if n := len(all) - most; n > 0 {
-			t.line(2, "… %s (-v lists all)", plural.Of(n, "more cause"))
-		}
+	} else if t.causes.tests > 1 || t.options.Quiet {
+		t.list(all)
 	}
 	t.buffer.WriteByte('\n')
 }
 
-// listed writes a failure in two lines.
-func (t *text) listed(f *failure, before string) {
-	t.buffer.WriteString("  ")
-	t.status(f.Status)
-	t.line(0, "%s", before+strings.TrimSpace(f.At.String()+"  "+clip(f.Name, briefWidth)))
-	if f.Why != "" {
-		t.line(6, "%s", clipMiddle(f.Why, briefWidth))
+// list lists causes in two lines each, the first ones if there are many.
+func (t *text) list(all []*cause) {
+	most := listedCauses
+	if t.options.Verbose {
+		most = len(all)
+	}
+	head := plural.Of(t.causes.tests, "failure")
+	add(&head, len(all) < t.causes.tests, ", %s", plural.Of(len(all), "cause"))
+	t.buffer.WriteByte('\n')
+	t.line(0, "%s:", head)
+	for _, c := range all[:min(len(all), most)] {
+		t.buffer.WriteString("  ")
+		t.status(c.Status)
+		t.line(0, "%s", strings.TrimSpace(c.At.String()+"  "+c.headline()))
+		if c.Why != "" {
+			t.line(6, "%s", clipMiddle(c.Why, briefWidth))
+		}
+		if also := c.also(); also != "" {
+			t.line(6, "also at %s", also)
+		}
+	}
+	if n := len(all) - most; n > 0 {
+		t.line(2, "… %s (-v lists all)", plural.Of(n, "more cause"))
 	}
 }
 

@@ -119,7 +119,7 @@ func TestSite(t *testing.T) {
 				"<th>y</th><td>same</td><td></td><td></td>"}, nil},
 		{"causes of failures", []*Report{night(1, "ff")}, page,
 			[]string{`<b class="failed">failed</b> 2 tests of <a href="../reports/memory.html#q=retryable-reads%2F">`,
-				`<div class="why">it differs</div>`}, nil},
+				"<div class=\"why\">a</div>\n<div>it differs</div>"}, nil},
 		{"causes of failures in no folder: the report is not filtered",
 			[]*Report{saved(t, july(1, "py 4"), none, plain("a.yml", "f")...)}, page,
 			[]string{`<a href="../reports/memory.html#q=">suites</a>`}, nil},
