@@ -120,9 +120,8 @@ func (d *discovery) builtIn(p string) {
 		return
 	}
 	if name == "." || !exists(FS, name) {
-		hint := cmp.Or(meant.Hint(filepath.Base(p), beside(p)), meant.Hint(name, BuiltIn()))
 		d.fail(p, "no such file or folder, and no built-in suite of that name (built in: "+strings.Join(BuiltIn(),
-			", ")+")"+hint)
+			", ")+")"+Likely(p, d.options.Official))
 		return
 	}
 	d.below(p, FS, name, func(name string) string { return name })
@@ -145,10 +144,20 @@ func (d *discovery) official(p, name string) {
 		name += "/tests"
 	}
 	if !exists(in, name) {
-		d.fail(p, "no such official suites in "+dir+meant.Hint(p, OfficialSuites(dir)))
+		d.fail(p, "no such official suites in "+dir+Likely(p, dir))
 		return
 	}
 	d.below(p, in, name, func(name string) string { return Official + name })
+}
+
+// Likely returns the end of a message with the suites that a path may mean that does not exist: one beside it, built-in
+// ones, or official ones, which are in a folder. It returns "" for a path that exists or is not like any of them.
+func Likely(p, official string) string {
+	name := strings.TrimPrefix(path.Clean(filepath.ToSlash(p)), "specs/")
+	if _, err := os.Stat(p); err == nil || name != "." && exists(FS, name) {
+		return ""
+	}
+	return cmp.Or(meant.Hint(filepath.Base(p), beside(p)), meant.Hint(name, BuiltIn()), meant.Hint(p, OfficialSuites(official)))
 }
 
 // OfficialSuites returns the names of the official suites in a folder, which may not exist.

@@ -150,7 +150,7 @@ func TestWrittenCommandLines(t *testing.T) {
 						text += "\nclusters: [{name: replicaset-8.0, embedded: replicaset}]\nsuites: [smoke]\n"
 					}
 					_, err := matrix.Parse(name, []byte(text), nil, func(string) string { return "mongodb://h/" },
-						func(string) []string { return []string{"1.2.3"} })
+						matrix.Known{Versions: func(string) []string { return []string{"1.2.3"} }})
 					testkit.Equal(t, text, err, nil)
 				}
 			}

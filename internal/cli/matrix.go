@@ -126,11 +126,11 @@ func (m *matrixRun) read(c *call) (file *matrix.File, cells []*cellRun, err erro
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err = matrix.Parse(c.paths[0], data, m.set, c.env, c.versions)
-	if err != nil {
-		return nil, nil, err
+	problems := []error{nil}
+	file, problems[0] = matrix.Parse(c.paths[0], data, m.set, c.env, matrix.Known{Versions: c.versions, Check: c.checkCellValue})
+	if file == nil {
+		return nil, nil, problems[0]
 	}
-	var problems []error
 	for _, cell := range file.Cells {
 		c.secrets.Read(cell.Args()...)
 		one := &cellRun{Cell: cell, end: result.CellFinished{Cell: cell.Name, Broken: "interrupted before it began"}}
@@ -142,7 +142,8 @@ func (m *matrixRun) read(c *call) (file *matrix.File, cells []*cellRun, err erro
 	return file, cells, errors.Join(problems...)
 }
 
-func (r *cellRun) check(c *call) (err error) {
+// forCell returns the call of a cell, which does not choose the deployment by the environment.
+func (c *call) forCell(paths []string) *call {
 	p := *c.program
 	p.Getenv = func(name string) string {
 		if slices.Contains(targetVariables, name) {
@@ -150,7 +151,41 @@ func (r *cellRun) check(c *call) (err error) {
 		}
 		return c.env(name)
 	}
-	r.call = &call{program: &p, secrets: c.secrets, errors: c.errors, paths: r.Paths, engines: c.engines}
+	return &call{program: &p, secrets: c.secrets, errors: c.errors, paths: paths, engines: c.engines}
+}
+
+// checkCellValue checks a value of a flag for cells, or with "" for the flag a path of suites: it may be missing, unless
+// it is misspelled.
+func (c *call) checkCellValue(flag, value string) (err error) {
+	c.secrets.Read("--"+flag, value)
+	cell := c.forCell(nil)
+	cell.errors = io.Discard // the check of the cell repeats warnings
+	switch flag {
+	case "":
+		if hint := specs.Likely(value, c.official()); hint != "" {
+			err = fmt.Errorf("no such file or folder%s", hint)
+		}
+	case "engine":
+		_, err = cell.engineNamed(value)
+		return err
+	case "known-failing":
+		_, err = namedEngine{}.knownFailing([]string{value})
+		return err
+	case "uri", "single-uri":
+		return cell.checkURI("--"+flag, value)
+	default:
+		f := newFlags(cell, &cobra.Command{Use: "run"})
+		declareRun(f)
+		err = f.Lookup(flag).Value.Set(value)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s %q: %w", cmp.Or(flag, "suites"), value, err)
+	}
+	return err
+}
+
+func (r *cellRun) check(c *call) (err error) {
+	r.call = c.forCell(r.Paths)
 	f := newFlags(r.call, &cobra.Command{Use: "run"})
 	r.flags = declareRun(f)
 	r.flags.config.Cell = r.Name

@@ -38,11 +38,26 @@ type part struct {
 	at       source.Position
 	settings []setting
 	paths    []string
+	invalid  bool // cells cannot have it
+	misnamed bool // its name may be the invalid value
 }
 
+// partNames returns the names of parts, except those that may be invalid.
 func partNames(parts []part) (names []string) {
 	for _, p := range parts {
-		names = append(names, p.name)
+		if !p.misnamed {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// invalidNames returns the other names of parts.
+func invalidNames(parts []part) (names []string) {
+	for _, p := range parts {
+		if p.misnamed {
+			names = append(names, p.name)
+		}
 	}
 	return names
 }

@@ -21,10 +21,10 @@ func (r *reader) clusters(v *source.Value) []part {
 	p := r.part(v, "a cluster", names...)
 	switch {
 	case v.Kind != source.Document, len(kinds) == 0 && len(r.problems) > before: // probably a misspelled kind
-		return nil
+		return []part{p}
 	case len(kinds) != 1:
 		r.add(v.Position, "a cluster must have exactly one of %s", strings.Join(names, ", "))
-		return nil
+		return []part{p}
 	}
 	kind := kinds[0]
 	p.settings = append(r.kindSettings(v.Get(kind.name), kind), p.settings...)

@@ -33,6 +33,9 @@ func (r *reader) product(axes [axisCount][]part, at source.Position) (cells []Ce
 		combinations = longer
 	}
 	for _, c := range combinations {
+		if slices.ContainsFunc(c[:], func(p part) bool { return p.invalid }) {
+			continue
+		}
 		cell := r.cell(c)
 		if !at.IsZero() {
 			cell.Position = at
@@ -109,22 +112,53 @@ func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
 			}
 		}
 		if !found {
-			r.add(rule.Position, "the rule matches no cell%s", r.hint(rule))
+			r.unmatched(rule, len(cells) == 0)
 		}
 	}
 	return slices.DeleteFunc(cells, func(c Cell) bool { return out[c.Name] })
 }
 
-// hint suggests a correction of a rule.
-func (r *reader) hint(rule *source.Value) string {
+// unmatched reports a rule that matches no cell, at each pattern that matches no part. The rule may mean a part that is
+// reported as invalid.
+func (r *reader) unmatched(rule *source.Value, noCells bool) {
+	explained := noCells
 	for a, name := range singular {
-		if v := rule.Get(name); v != nil && v.Kind == source.String {
-			if hint := meant.Hint(v.String, partNames(r.top[a])); hint != "" {
-				return strings.Replace(hint, "mean ", "mean "+name+" ", 1)
+		parts, v := r.top[a], rule.Get(name)
+		if v == nil {
+			continue
+		}
+		items := []*source.Value{v}
+		if v.Kind == source.Array {
+			items = v.Items
+		}
+		for _, item := range items {
+			pattern := item.String
+			if _, err := path.Match(pattern, ""); err != nil {
+				explained = true // patterns has reported it
+				continue
+			}
+			matched := slices.ContainsFunc(parts, func(p part) bool { return matches(pattern, p.name) })
+			switch {
+			case matched:
+				explained = explained || slices.ContainsFunc(parts, func(p part) bool { return p.invalid })
+			case meant.Word(pattern, invalidNames(parts)) != "":
+				explained = true
+			default:
+				explained = true
+				r.noPart(a, item, parts)
 			}
 		}
 	}
-	return ""
+	if !explained {
+		r.add(rule.Position, "the rule matches no cell")
+	}
+}
+
+// noPart reports a pattern that matches no part of an axis.
+func (r *reader) noPart(a int, item *source.Value, parts []part) {
+	names := partNames(parts)
+	r.add(item.Position, "%q matches none of the %s: %s%s", item.String, axisNames[a], strings.Join(names, ", "),
+		meant.Hint(item.String, names))
 }
 
 // patterns are the patterns of a rule by axis. An axis without patterns matches everything.

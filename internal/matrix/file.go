@@ -32,18 +32,25 @@ type File struct {
 // Excluded is a cell that the file excludes.
 type Excluded struct{ Cell, Reason string }
 
+// Known has what a matrix file can name.
+type Known struct {
+	// Versions returns the versions of an engine that NAME@PATTERN can match.
+	Versions func(engine string) []string
+	// Check checks a value of a flag of utr run, or with "" for the flag a path of suites. It may be nil.
+	Check func(flag, value string) error
+}
+
 // Parse parses a matrix file. Variables in set take precedence over the environment and the file; an unused one is
-// a problem. versions returns the versions of an engine that NAME@PATTERN can match. The error lists all problems in
-// the order of the file, one a line. Parse is safe for concurrent use.
-func Parse(name string, data []byte, set map[string]string, getenv func(string) string,
-	versions func(engine string) []string) (*File, error) {
+// a problem. The error lists all problems in the order of the file, one a line; then the file has the cells whose parts
+// have none. It is nil if the file is not a matrix file at all. Parse is safe for concurrent use.
+func Parse(name string, data []byte, set map[string]string, getenv func(string) string, known Known) (*File, error) {
 	root, err := source.ParseYAML(name, data)
 	if err != nil {
 		return nil, err
 	}
 	root = root.AsWritten()
 	r := &reader{variables: variables{set: set, getenv: getenv, file: map[string]string{}, used: map[string]bool{}},
-		versions: versions}
+		Known: known}
 	if !r.document(root, "a matrix file",
 		append(axisNames[:], "description", "variables", "defaults", "include", "exclude")) {
 		return nil, r.err()
@@ -56,7 +63,9 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 
 	f := &File{}
 	r.text(root.Get("description"), "description") // only for readers of the file
+	before := len(r.problems)
 	r.defaults = r.settings(root.Get("defaults"), "defaults", nil)
+	badDefaults := len(r.problems) > before
 	for a := range axisCount {
 		r.top[a] = r.parts(a, root.Get(axisNames[a]), nil)
 	}
@@ -72,14 +81,16 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 		r.add(root.Position, "the matrix has no cells: %s", r.why(len(f.Excluded)))
 	}
 	r.distinct(cells)
-	f.Cells = cells
+	if f.Cells = cells; badDefaults {
+		f.Cells = nil
+	}
 	return f, r.err()
 }
 
 type reader struct {
 	problems
 	variables
-	versions func(engine string) []string
+	Known
 	defaults []setting
 	top      [axisCount][]part // the axes of the file
 }
@@ -218,12 +229,42 @@ func (r *reader) keyed(v *source.Value, table []key) (all []setting) {
 		case pairs:
 			s.values = r.pairs(f.Value, k.name, "{compressors: zlib}")
 		}
+		r.checkValues(k, f.Value, s.values)
 		if k.name == cellTimeout && len(s.values) == 1 {
 			r.duration(f.Value.Position, k.name, s.values[0])
 		}
 		all = append(all, s)
 	}
 	return all
+}
+
+// checkValues checks the values of a flag, each at its own position.
+func (r *reader) checkValues(k key, of *source.Value, values []string) {
+	at := slices.Clone(of.Items)
+	for _, f := range of.Fields {
+		at = append(at, f.Value)
+	}
+	for i, value := range values {
+		position := of.Position
+		if len(at) == len(values) {
+			position = at[i].Position
+		}
+		if k.name != cellTimeout && value != "" {
+			r.checkValue(position, cmp.Or(k.flag, k.name), value)
+		}
+	}
+}
+
+// checkValue checks a value of a flag, or with "" for the flag a path.
+func (r *reader) checkValue(at source.Position, flag, value string) {
+	if r.Check == nil {
+		return
+	}
+	if err := r.Check(flag, value); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			r.add(at, "%s", line)
+		}
+	}
 }
 
 // word reads one of a few words as the values of a flag.
@@ -268,8 +309,12 @@ func (r *reader) parts(a int, v *source.Value, defined []part) (all []part) {
 		if defined != nil && item.Kind == source.String {
 			named = r.named(a, item, defined)
 		}
-		if named == nil {
+		if before := len(r.problems); named == nil {
 			named = read(item)
+			for i := range named {
+				named[i].invalid = len(r.problems) > before
+				named[i].misnamed = named[i].invalid && item.Get("name") == nil
+			}
 		}
 		all = append(all, named...)
 	}
@@ -300,9 +345,7 @@ func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
 	case (a == engines || a == suites) && !strings.ContainsAny(pattern, `*?[\`):
 		return nil
 	}
-	names := partNames(defined)
-	r.add(item.Position, "%q matches none of the %s: %s%s", pattern, axisNames[a], strings.Join(names, ", "),
-		meant.Hint(pattern, names))
+	r.noPart(a, item, defined)
 	return []part{}
 }
 
@@ -319,10 +362,17 @@ func (r *reader) oneEngine(v *source.Value) []part {
 	if p.name == "" && engine == "" {
 		r.add(v.Position, "an engine must have a name")
 	}
-	if all := r.matching(p.name, engine, v.Position, p.settings); all != nil {
+	at := v.Position
+	for _, key := range []string{"engine", "name"} {
+		if named := v.Get(key); named != nil {
+			at = named.Position
+			break
+		}
+	}
+	if all := r.matching(p.name, engine, at, p.settings); all != nil {
 		return all
 	}
-	return r.engine(cmp.Or(p.name, safe(engine)), cmp.Or(engine, p.name), v.Position, p.settings)
+	return r.engine(cmp.Or(p.name, safe(engine)), cmp.Or(engine, p.name), at, p.settings)
 }
 
 // matching returns the versions of an engine that ENGINE@PATTERN matches, or nil for another text.
@@ -331,7 +381,7 @@ func (r *reader) matching(name, text string, at source.Position, own []setting) 
 	if !ValidName(engine) || !strings.ContainsAny(pattern, "*?[") {
 		return nil
 	}
-	versions := r.versions(engine)
+	versions := r.Versions(engine)
 	for _, version := range versions {
 		if matches(pattern, version) {
 			all = append(all, r.engine(cmp.Or(name, engine)+"@"+version, engine+"@"+version, at, own)...)
@@ -347,17 +397,24 @@ func (r *reader) matching(name, text string, at source.Position, own []setting) 
 
 func (r *reader) engine(name, engine string, at source.Position, own []setting) []part {
 	chosen := setting{key: key{"engine", text, ""}, at: at, values: []string{engine}}
+	if engine != "" {
+		r.checkValue(at, "engine", engine)
+	}
 	return []part{{name: name, at: at, settings: append([]setting{chosen}, own...)}}
 }
 
 func (r *reader) suites(v *source.Value) []part {
 	if v.Kind != source.Document {
-		file, _ := r.text(v, "suites")
+		file, ok := r.text(v, "suites")
+		if ok {
+			r.checkValue(v.Position, "", file)
+		}
 		return []part{{name: suiteName(file), at: v.Position, paths: []string{file}}}
 	}
 	p := r.part(v, "suites", "paths")
 	if paths := v.Get("paths"); paths != nil {
 		p.paths = r.texts(paths, "paths")
+		r.checkValues(key{}, paths, p.paths)
 	} else {
 		r.add(v.Position, "suites must have paths")
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func TestTranscripts(t *testing.T) {
 				set = map[string]string{"SET": "s"}
 			}
 			for i := range 20 { // the order of maps has no effect
-				f, err := Parse("m.yml", []byte(file+"\n"), set, getenv, versions)
+				f, err := Parse("m.yml", []byte(file+"\n"), set, getenv, Known{versions, refuseMisspelled})
 				got := fmt.Sprint(err)
 				if err == nil {
 					got = show(f)
@@ -52,6 +53,14 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
+// refuseMisspelled refuses some values of flags and a path.
+func refuseMisspelled(flag, value string) error {
+	if slices.Contains(strings.Fields("replicset sharde sigle three drivr red non curent"), value) {
+		return fmt.Errorf("%s %q is unknown", flag, value)
+	}
+	return nil
+}
+
 func empty(string) string { return "" }
 
 // All problems are reported, each once, in the order of the file.
@@ -60,11 +69,11 @@ func TestProblemsAreInOrder(t *testing.T) {
 	want := `m.yml:1:1: --set WOH: the file does not use ${WOH}; did you mean WHO?
 m.yml:3:1: a matrix file has no key "bad"; it has clusters, engines, suites, options, description, variables, defaults, include, exclude
 m.yml:4:21: tls is set here and at m.yml:1:54, for the same cell`
-	_, err := Parse("m.yml", []byte(file), map[string]string{"WHO": "a", "WOH": "b"}, empty, versions)
+	_, err := Parse("m.yml", []byte(file), map[string]string{"WHO": "a", "WOH": "b"}, empty, Known{Versions: versions})
 	testkit.Equal(t, "the error", err, want)
 	many := strings.Repeat("v, ", 71)
 	_, err = Parse("m.yml", []byte("clusters: [{embedded: {topology: ["+many+"], server-version: ["+many+
-		"]}}]\nsuites: [a]\n"), nil, empty, versions)
+		"]}}]\nsuites: [a]\n"), nil, empty, Known{Versions: versions})
 	testkit.ErrorContains(t, err, "the matrix has more than 5000 cells")
 }
 
@@ -75,7 +84,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := Parse("f", data, nil, empty, versions)
+		file, err := Parse("f", data, nil, empty, Known{Versions: versions})
 		if err != nil {
 			testkit.Equal(t, "the error is empty", err.Error() == "", false)
 			return
@@ -95,7 +104,7 @@ func FuzzParse(f *testing.F) {
 func TestNightly(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "examples", "nightly.yml"))
 	testkit.Check(t, err)
-	f, err := Parse("nightly.yml", data, nil, empty, versions)
+	f, err := Parse("nightly.yml", data, nil, empty, Known{Versions: versions})
 	testkit.Check(t, err)
 	want := []string{"--engine reference", "--engine driver", "--tls", "--auth on", "compressors=", "--server-api"}
 	for _, topology := range []string{"single", "replicaset", "sharded", "load-balanced"} {
