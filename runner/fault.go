@@ -55,11 +55,19 @@ func failed(mismatches []result.Mismatch) *fault {
 
 // limitError is the cause of a context that ended at a time limit.
 type limitError struct {
-	what  string // "the test's time limit"
+	what  string // timeoutFlag, or "the limit for an answer"
 	limit time.Duration
 }
 
-func (e *limitError) Error() string { return fmt.Sprintf("%s of %s has passed", e.what, e.limit) }
+// timeoutFlag names Config.Timeout as people set it.
+const timeoutFlag = "--timeout"
+
+func (e *limitError) Error() string {
+	if e.what == timeoutFlag {
+		return fmt.Sprintf("exceeded %s %s", e.what, e.limit)
+	}
+	return fmt.Sprintf("%s of %s has passed", e.what, e.limit)
+}
 
 // limited returns a context with a time limit, which messages name.
 func limited(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
@@ -113,9 +121,17 @@ func guarded[T any](ctx context.Context, during string, call func(context.Contex
 		case <-done:
 			done, late = nil, time.After(grace)
 		case <-late:
-			return *new(T), &callError{fmt.Sprintf("%s did not return within %s after it was canceled", during, grace)}
+			return *new(T), &callError{noReturn(ctx, during)}
 		}
 	}
+}
+
+// noReturn says that a call did not end although it was canceled, after the time limit that passed.
+func noReturn(ctx context.Context, during string) string {
+	if limit := (*limitError)(nil); errors.As(context.Cause(ctx), &limit) {
+		return fmt.Sprintf("%s: %s did not return", limit, during)
+	}
+	return fmt.Sprintf("%s did not return within %s after it was canceled", during, grace)
 }
 
 // failure returns the fault of an error during a wait, nil without one: that of the context if it has ended.

@@ -54,7 +54,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, l
 		uris:         make(map[string]string),
 		logs:         make(map[string][]result.Event),
 	}
-	running, cancel := limited(ctx, r.cfg.Timeout, "the test's time limit")
+	running, cancel := limited(ctx, r.cfg.Timeout, timeoutFlag)
 	t.add(protect("a test", func() *fault { return t.execute(withoutDeadline(running)) }))
 	cancel()
 	t.window[1] = time.Now()

@@ -18,33 +18,34 @@ import (
 // Behaviors returns all behaviors.
 func Behaviors() []Behavior {
 	return []Behavior{
-		{"describes itself", "the runner checks capabilities, and reports include the name of the engine", describes},
+		{"describes itself", "the runner checks capabilities, and reports include the name of the engine", false, describes},
+		{"finds what it inserted, and logs the commands", "all suites and the other behaviors need it", true, finds},
 		{"rejects unknown kinds and options of entities",
-			"a test without one of its options would pass or fail for another reason", rejectsEntities},
-		{"applies uriOptions", "a client with the default options would pass or fail for another reason", appliesOptions},
+			"a test without one of its options would pass or fail for another reason", false, rejectsEntities},
+		{"applies uriOptions", "a client with the default options would pass or fail for another reason", false, appliesOptions},
 		{"rejects names that are in use or unknown",
-			"the format requires an error, and the runner relies on the engine for it", rejectsNames},
+			"the format requires an error, and the runner relies on the engine for it", false, rejectsNames},
 		{"rejects unknown operations and arguments",
-			"the test must be skipped with the capability as its reason, before anything is sent", rejectsOperations},
-		{"logs all events in order", "some suites test the order of command, CMAP and SDAM events", ordersEvents},
-		{"waits for events", "waitForEvent must neither poll nor hang", waitsForEvents},
+			"the test must be skipped with the capability as its reason, before anything is sent", false, rejectsOperations},
+		{"logs all events in order", "some suites test the order of command, CMAP and SDAM events", false, ordersEvents},
+		{"waits for events", "waitForEvent must neither poll nor hang", false, waitsForEvents},
 		{"does not log the runner's own commands",
-			"a fail point is not part of a test, and must be turned off on the server where it was set", hidesFailPoints},
-		{"reports the id of a session", "$$sessionLsid is matched against it", reportsLSID},
-		{"reports the topology", "the runner uses it to wait for pools and to find primaries", reportsTopology},
+			"a fail point is not part of a test, and must be turned off on the server where it was set", false, hidesFailPoints},
+		{"reports the id of a session", "$$sessionLsid is matched against it", false, reportsLSID},
+		{"reports the topology", "the runner uses it to wait for pools and to find primaries", false, reportsTopology},
 		{"does not treat a caller's deadline as timeoutMS", "the time limit of a test must not change the commands",
-			ignoresDeadline},
-		{"cancels an operation", "a test that hangs must end without leaking a connection", cancels},
-		{"performs operations concurrently", "tests have threads and run concurrently", worksConcurrently},
-		{"isolates tests", "the set-up of one test can overlap with the end of another", isolatesTests},
-		{"ends sessions", "sessions must not outlive a test", endsSessions},
+			false, ignoresDeadline},
+		{"cancels an operation", "a test that hangs must end without leaking a connection", false, cancels},
+		{"performs operations concurrently", "tests have threads and run concurrently", false, worksConcurrently},
+		{"isolates tests", "the set-up of one test can overlap with the end of another", false, isolatesTests},
+		{"ends sessions", "sessions must not outlive a test", false, endsSessions},
 		{"completes unacknowledged writes",
-			"a write after the end of its test would change the initial data of the next test", completesWrites},
-		{"logs canceled commands", "the runner waits until the server has finished them, because otherwise they could trigger fail points of the next test", logsCanceled},
+			"a write after the end of its test would change the initial data of the next test", false, completesWrites},
+		{"logs canceled commands", "the runner waits until the server has finished them, because otherwise they could trigger fail points of the next test", false, logsCanceled},
 		{"returns the log messages that a client observes",
-			"expectLogMessages matches them; a client without log messages would look silent", logsMessages},
+			"expectLogMessages matches them; a client without log messages would look silent", false, logsMessages},
 		{"closes clients permanently", "later events would belong to no test; earlier ones must still be readable",
-			closesClients},
+			false, closesClients},
 	}
 }
 
@@ -69,6 +70,18 @@ func describes(k *bench) {
 		"it does not support collection.find, or supports collection.fly")
 }
 
+func finds(k *bench) {
+	k.must("collection", "insertOne", `{"document": {"_id": 7}}`)
+	n := k.count()
+	k.failIf(n != 1, "a find after an insert returned %s, want the inserted one", plural.Of(n, "document"))
+	var sent []string
+	for _, e := range k.seen(0, result.CommandStarted) {
+		sent = append(sent, e.CommandName)
+	}
+	k.failIf(!slices.Equal(sent, []string{"insert", "find"}),
+		"the log of the client has a commandStartedEvent of %q, want insert and find", sent)
+}
+
 func rejectsEntities(k *bench) {
 	for _, row := range []struct{ kind, options string }{
 		{"submarine", `{}`},
@@ -79,8 +92,8 @@ func rejectsEntities(k *bench) {
 		{"session", `{"client": "client", "sessionOptions": {"color": "red"}}`},
 	} {
 		err := k.entity(row.kind, "rejected", row.options)
-		k.failIf(!unsupported(err), "%s with %v: got %v, want an error that names what is unsupported", row.kind,
-			row.options, err)
+		k.failIf(!unsupported(err), "%s with %v: got %s, want an error that names what is unsupported", row.kind,
+			row.options, raised(err))
 	}
 }
 
@@ -103,14 +116,15 @@ func rejectsNames(k *bench) {
 		{"a database of a collection", "other", "collection"},
 	} {
 		err := k.entity("database", row.id, `{"client": "`+row.client+`", "databaseName": "d"}`)
-		k.failIf(err == nil || unsupported(err), "%s: got %v", row.reason, err)
+		k.failIf(err == nil || unsupported(err), "%s: got %s, want an error that is not about something unsupported", row.reason, raised(err))
 	}
 	out := k.do("nobody", "find", all)
 	k.failIf(out.Broken == nil && (out.Err == nil || out.Err.Unsupported != "" || !out.Err.Client),
-		"an operation on an unknown object: got %v", out.Err)
+		"an operation on an unknown object: got %s, want an error with client: true", raised(out.Err))
 	out = k.do("collection", "find", `{"filter": {}, "session": "client"}`)
 	k.failIf(out.Broken == nil && (out.Err == nil || !out.Err.Client && out.Err.Unsupported == ""),
-		"an entity that is not a session: got %v", out.Err)
+		"an entity that is not a session: got %s, want an error with client: true, or one that names what is unsupported",
+		raised(out.Err))
 	_, err := k.test.Events(k.ctx, "nobody", 0, 0)
 	k.failIf(err == nil, "an unknown client has events")
 	k.failIf(k.test.Close(k.ctx, "nobody") == nil, "an unknown entity can be closed")
@@ -127,8 +141,8 @@ func rejectsOperations(k *bench) {
 		out := k.do("collection", row.name, row.arguments)
 		k.failIf(out.Err == nil, "%s with %v succeeded", row.name, row.arguments)
 		named := row.name == "fly" || strings.HasSuffix(row.arguments, `}, "color": "red"}`)
-		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want an error that names what is unsupported", row.name,
-			row.arguments, out.Err)
+		k.failIf(named && !unsupported(out.Err), "%s with %v: got %s, want an error that names what is unsupported", row.name,
+			row.arguments, raised(out.Err))
 	}
 	sent := k.seen(before, result.CommandStarted)
 	k.failIf(len(sent) > 0, "it sent %s", plural.Of(len(sent), "command"))
@@ -148,8 +162,8 @@ func ordersEvents(k *bench) {
 	}
 	for _, e := range []result.Event{log[0], log[len(log)/2], log[len(log)-1]} {
 		later, err := k.test.Events(k.ctx, "client", e.Sequence, 0)
-		k.failIf(err != nil || len(later) > 0 && later[0].Sequence != e.Sequence+1, "reading after event %d: %v",
-			e.Sequence, err)
+		k.failIf(err != nil || len(later) > 0 && later[0].Sequence != e.Sequence+1, "reading after event %d: got %s from event %d on, and %s",
+			e.Sequence, plural.Of(len(later), "event"), first(later), raised(err))
 	}
 	missing := []result.EventType{result.ConnectionCheckedOut, result.CommandStarted, result.CommandFailed,
 		result.ConnectionCheckedOut, result.CommandStarted, result.CommandSucceeded, result.ConnectionCheckedIn}
@@ -196,8 +210,8 @@ func waitsForEvents(k *bench) {
 	k.failIf(err == nil || len(events) > 0, "a wait with a canceled context returned %s and no error",
 		plural.Of(len(events), "event"))
 	events, err = k.test.Events(k.ctx, "client", never, time.Millisecond)
-	k.failIf(err != nil || len(events) > 0, "a wait without an event returned %s, %v",
-		plural.Of(len(events), "event"), err)
+	k.failIf(err != nil || len(events) > 0, "a wait without an event returned %s, and %s",
+		plural.Of(len(events), "event"), raised(err))
 }
 
 func hidesFailPoints(k *bench) {
@@ -218,8 +232,8 @@ func reportsLSID(k *bench) {
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) != 2, "it sent %s, want 2", plural.Of(len(sent), "command"))
 	without, with := sent[0].Body.Lookup("lsid"), sent[1].Body.Lookup("lsid")
-	k.failIf(without.Equal(reported.RawValue), "it reports %v, which an operation without the session sent", reported)
-	k.failIf(!with.Equal(reported.RawValue), "it reports %v and sends %v", reported, with)
+	k.failIf(without.Equal(reported.RawValue), "it reports %s, which an operation without the session sent", shown(reported))
+	k.failIf(!with.Equal(reported.RawValue), "it reports %s and sends %s", shown(reported), shown(result.Value{RawValue: with}))
 }
 
 func reportsTopology(k *bench) {
@@ -229,18 +243,18 @@ func reportsTopology(k *bench) {
 		Type    string
 		Servers []struct{ Address, Type string }
 	}
-	k.check(v.Unmarshal(&reported))
+	k.failIf(v.Unmarshal(&reported) != nil, "the topology is %s, want a document with type and servers", shown(v))
 	primary := writable[reported.Type]
-	k.failIf(primary == nil, "the type of a topology that accepted an insert is one of %q, got %v",
-		slices.Sorted(maps.Keys(writable)), v)
+	k.failIf(primary == nil, "the type of a topology that accepted an insert is one of %q, got %s",
+		slices.Sorted(maps.Keys(writable)), shown(v))
 	found := false
 	for _, s := range reported.Servers {
 		_, _, err := net.SplitHostPort(s.Address)
-		k.failIf(err != nil || !slices.Contains(serverTypes, s.Type), "a server has no host:port or an unknown type: %v", v)
+		k.failIf(err != nil || !slices.Contains(serverTypes, s.Type), "a server has no host:port or an unknown type: %s", shown(v))
 		found = found || slices.Contains(primary, s.Type)
 	}
-	k.failIf(!found, "a %s topology that accepted an insert has a server of the type %q, got %v", reported.Type,
-		primary, v)
+	k.failIf(!found, "a %s topology that accepted an insert has a server of the type %q, got %s", reported.Type,
+		primary, shown(v))
 	for _, e := range k.seen(0, result.ServerDescriptionChanged, result.TopologyDescriptionChanged) {
 		for _, d := range []*result.TopologyState{e.Previous, e.New} {
 			known := d != nil && (e.Type == result.ServerDescriptionChanged && slices.Contains(serverTypes, d.Type) ||
@@ -364,7 +378,7 @@ func completesWrites(k *bench) {
 		"collectionOptions": {"writeConcern": {"w": 0}}}`))
 	k.failPoint(`{"times": 1}`, `{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 500}`)
 	if out := k.do("silent", "insertOne", `{"document": {"_id": 1}}`); out.Err != nil {
-		k.failIf(out.Err.Unsupported == "", "insertOne with w: 0: %v, want none", out.Err)
+		k.failIf(out.Err.Unsupported == "", "insertOne with w: 0: got %s, want none", raised(out.Err))
 		return
 	}
 	k.check(k.test.Close(k.ctx, "client"))
@@ -425,7 +439,7 @@ func logsMessages(k *bench) {
 	opened := k.entity("client", "logged", `{"observeLogMessages": {"command": "debug"}}`)
 	if !slices.Contains(d.Features, engine.FeatureLogging) {
 		k.failIf(!unsupported(opened),
-			"a client with observeLogMessages: got %v, want an error that names what is unsupported", opened)
+			"a client with observeLogMessages: got %s, want an error that names what is unsupported", raised(opened))
 		return
 	}
 	k.check(opened)

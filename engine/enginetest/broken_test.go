@@ -158,6 +158,14 @@ func faults() []faultRow {
 		{"an operation is supported and lacked", "describes itself", fault{describe: func(d *engine.Description) {
 			d.Lacks = map[string]string{"collection.find": "the driver has none"}
 		}}},
+		{"a find returns no value", "finds what it inserted, and logs the commands",
+			changing(func(op engine.Operation, out *result.Outcome) {
+				if op.Name == "find" {
+					out.Value = result.Value{}
+				}
+			})},
+		{"no command is logged", "finds what it inserted, and logs the commands",
+			changed(func([]result.Event) []result.Event { return nil })},
 		{"options are ignored", "rejects unknown kinds and options of entities", fault{open: lenient(true)}},
 		{"uriOptions are ignored", "applies uriOptions", fault{entity: func(e *engine.Entity) {
 			if e.Kind == "client" {

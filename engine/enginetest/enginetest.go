@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -21,11 +22,16 @@ import (
 type Behavior struct {
 	Name   string
 	Reason string
-	check  func(*bench)
+	// Vital behaviors are needed by the others: without one, a check can end.
+	Vital bool
+	check func(*bench)
 }
 
-// limit is the time limit of a behavior. Only a hang should reach it.
-const limit = time.Minute
+// limit is the time limit of a behavior. Only a hang should reach it. Nothing slow happens in a vital behavior.
+const (
+	limit      = time.Minute
+	vitalLimit = 20 * time.Second
+)
 
 // Check checks the behavior of an engine on the deployment with the connection string uri, which must have fail
 // points enabled. The error describes what the engine did instead, or is a *result.Error that names something that
@@ -33,6 +39,10 @@ const limit = time.Minute
 // leaves a collection in the database "utr-enginetest". Behaviors set the same fail point, so they cannot run
 // concurrently on one deployment.
 func (b Behavior) Check(ctx context.Context, e engine.Engine, uri string) error {
+	limit := limit
+	if b.Vital {
+		limit = vitalLimit
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %s", limit))
 	defer cancel()
 	t, err := e.Begin(ctx)
@@ -44,7 +54,7 @@ func (b Behavior) Check(ctx context.Context, e engine.Engine, uri string) error 
 	if err == nil {
 		err = k.try(b.check)
 	}
-	if failed := k.end(); failed != nil {
+	if failed := k.end(); failed != nil && (err == nil || !strings.Contains(err.Error(), failed.Error())) {
 		err = errors.Join(err, fmt.Errorf("ending the test: %w", failed))
 	}
 	return err
@@ -174,9 +184,35 @@ func (k *bench) insert() { k.must("collection", "insertOne", `{"document": {}}`)
 
 // count counts the documents in the collection.
 func (k *bench) count() int {
-	var documents []bson.Raw
-	k.check(k.must("collection", "find", all).Value.Unmarshal(&documents))
+	found := k.must("collection", "find", all).Value
+	list, isList := found.ArrayOK()
+	documents, err := list.Values()
+	k.failIf(!isList || err != nil, "a find returned %s, want a list of all documents", shown(found))
 	return len(documents)
+}
+
+// shown returns a value for a message.
+func shown(v result.Value) string {
+	if v.IsZero() {
+		return "no value"
+	}
+	return v.String()
+}
+
+// raised returns an error, which may be nil, for a message.
+func raised(err error) string {
+	if failed := (*result.Error)(nil); err == nil || errors.As(err, &failed) && failed == nil {
+		return "no error"
+	}
+	return err.Error()
+}
+
+// first returns the sequence number of the first event.
+func first(log []result.Event) int64 {
+	if len(log) == 0 {
+		return 0
+	}
+	return log[0].Sequence
 }
 
 // failPoint sets failCommand.

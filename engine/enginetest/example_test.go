@@ -22,5 +22,5 @@ func ExampleBehaviors() {
 	}
 	// Output:
 	// describes itself <nil>
-	// rejects unknown kinds and options of entities <nil>
+	// finds what it inserted, and logs the commands <nil>
 }

@@ -109,31 +109,22 @@ func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 	return bufio.ScanLines(data, atEOF)
 }
 
-// excerpt quotes the beginning of a text for an error.
-func excerpt(text []byte) string {
-	const limit = 200
-	if len(text) > limit {
-		return fmt.Sprintf("%q…", text[:limit])
-	}
-	return fmt.Sprintf("%q", text)
-}
-
 // dispatch delivers a message to its call.
 func (c *conversation) dispatch(line []byte) error {
 	var m message
 	if err := decode(line, &m); err != nil {
-		return &ProtocolError{fmt.Errorf("a line that is not a message (%w): %s", err, excerpt(line)), aMessage}
+		return notAMessage(line, err)
 	}
 	var id int64
 	switch {
 	case m.JSONRPC != version:
-		return fmt.Errorf("a message without \"jsonrpc\":%q: %s", version, excerpt(line))
+		return &ProtocolError{fmt.Errorf(`a message without "jsonrpc":%q: %s`, version, excerpt(line)), aMessage}
 	case m.Method != "" && c.serve != nil:
 		return c.serve(m)
 	case m.Method == "" && m.ID == nil && m.Error != nil:
 		return fmt.Errorf("the adapter did not understand a message: %w", m.Error)
 	case m.ID == nil:
-		return &ProtocolError{fmt.Errorf("a message without an id: %s", excerpt(line)), aMessage}
+		return &ProtocolError{fmt.Errorf("a message without the id of a request: %s", excerpt(line)), aMessage}
 	case m.Method == callCallback:
 		var p callbackParams
 		if err := decode(m.Params, &p); err != nil {
@@ -141,9 +132,10 @@ func (c *conversation) dispatch(line []byte) error {
 		}
 		id = p.Do
 	case m.Method != "":
-		return fmt.Errorf("an unknown call: %s", excerpt(line))
+		return &ProtocolError{fmt.Errorf("a request for the call %s, which only utr makes: %s", m.Method, excerpt(line)),
+			"a reply, " + aMessage}
 	case (m.Result == nil) == (m.Error == nil):
-		return fmt.Errorf("a reply must have either a result or an error: %s", excerpt(line))
+		return &ProtocolError{fmt.Errorf("a reply without either a result or an error: %s", excerpt(line)), aMessage}
 	default:
 		id = *m.ID
 	}
@@ -164,17 +156,23 @@ func (c *conversation) dispatch(line []byte) error {
 	}
 }
 
-// decode reads JSON strictly: unknown fields are errors.
+// decode reads JSON strictly: unknown members are errors, which are in the words of the protocol.
 func decode(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
+	err := d.Decode(into)
+	if err == nil {
+		if _, end := d.Token(); errors.Is(end, io.EOF) {
+			return nil
+		}
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("data after the value")
+	if text := notJSON(data); text != "" {
+		return errors.New(text)
 	}
-	return nil
+	if text := wrong(reflect.TypeOf(into).Elem(), data, ""); text != "" {
+		return errors.New(text)
+	}
+	return err
 }
 
 // call makes a call and decodes its result. callback, which may be nil, serves the adapter's callbacks during the
@@ -213,7 +211,11 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 					m.Result = []byte("{}")
 					c.hint(fmt.Sprintf("the adapter answers %s with [] where {} belongs; utr accepts it", method))
 				}
-				if err := decode(m.Result, into); err != nil {
+				err := decode(m.Result, into)
+				if missing := lacks(reflect.ValueOf(into).Elem(), m.Result); err == nil && missing != "" {
+					err = errors.New(missing)
+				}
+				if err != nil {
 					c.fail(badResult(during, m.Result, into, err))
 					return id, c.failure()
 				}
@@ -233,11 +235,20 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 				}
 			}
 		case <-late:
-			c.fail(fmt.Errorf("no reply to %s within %s after it was canceled", during, grace))
+			c.fail(noReply(ctx, during))
 		case <-c.ended:
 			return id, c.failure()
 		}
 	}
+}
+
+// noReply is the error of a call that did not end although it was canceled. It begins with the time limit that passed.
+func noReply(ctx context.Context, during string) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+		return fmt.Errorf("no reply to %s within %s after it was canceled", during, grace)
+	}
+	return fmt.Errorf("%w: the adapter did not reply to %s", cause, during)
 }
 
 // fail ends the conversation. Calls return the first problem.

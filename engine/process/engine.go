@@ -14,7 +14,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -261,23 +263,34 @@ func (e *Engine) serve() *conversation {
 	})
 }
 
+func badHello(format string, args ...any) error {
+	return &ProtocolError{Err: fmt.Errorf("the adapter answered hello wrongly: "+format, args...)}
+}
+
 // greet sends hello and stores the adapter's description.
 func (e *Engine) greet(ctx context.Context, c *conversation) error {
-	limit := fmt.Errorf("the adapter did not reply to hello within %s", e.options.StartLimit)
+	limit := fmt.Errorf("exceeded start-timeout %s", e.options.StartLimit)
 	ctx, cancel := context.WithTimeoutCause(ctx, e.options.StartLimit, limit)
 	defer cancel()
 	var hello helloResult
 	if _, err := c.call(ctx, callHello, helloParams{Protocol, e.options.Runner}, &hello, "hello", nil); err != nil {
-		if ctx.Err() != nil {
-			return errors.Join(context.Cause(ctx), err)
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			return errors.Join(cause, err)
 		}
 		return err
 	}
 	switch {
 	case hello.Protocol != Protocol:
 		return fmt.Errorf("the adapter speaks version %d of the protocol, utr speaks %d", hello.Protocol, Protocol)
-	case hello.Name == "" || hello.SchemaVersion == "" || len(hello.Operations) == 0:
-		return errors.New("the reply to hello has no name, no schemaVersion or no operations")
+	case hello.Name == "" || len(hello.Operations) == 0:
+		return badHello("its name or its operations are empty")
+	case !regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`).MatchString(hello.SchemaVersion):
+		return badHello("schemaVersion is %q, not a version such as 1.28", hello.SchemaVersion)
+	}
+	for _, o := range hello.Operations {
+		if kind, name, _ := strings.Cut(o, "."); kind == "" || name == "" {
+			return badHello("operations contains %q, not the kind of an entity and a name, such as collection.find", o)
+		}
 	}
 	slices.Sort(hello.Operations)
 	hello.Operations = slices.Compact(hello.Operations)

@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -80,9 +81,18 @@ func (e event) event() (result.Event, error) {
 		out.Time = time.UnixMicro(int64(e.Time * 1000))
 	}
 	if e.Type.Monitor() == "" {
-		return out, fmt.Errorf("event %d: unknown type %q", e.Sequence, e.Type)
+		return out, fmt.Errorf("event %d: unknown type %q%s", e.Sequence, e.Type, meant.Hint(string(e.Type), eventTypes()))
 	}
 	return out, nil
+}
+
+func eventTypes() (names []string) {
+	for _, m := range []result.Monitor{result.MonitorCommand, result.MonitorCMAP, result.MonitorSDAM} {
+		for _, t := range result.EventTypes(m) {
+			names = append(names, string(t))
+		}
+	}
+	return names
 }
 
 // logMessage is the JSON form of result.LogMessage.

@@ -172,8 +172,8 @@ func TestMisbehaviors(t *testing.T) {
 			[]string{"closed its output", "exit status 3"}},
 		{"exits", "an adapter can end at any time",
 			[]string{"closed its output", "exit status 3", "last output:\nout of luck"}},
-		{"rubbish", "a debugging print writes to standard output", []string{"not a message", "debugging"}},
-		{"unknown field", "a misspelled field must not be ignored", []string{"unknown field", "vlaue"}},
+		{"rubbish", "a debugging print writes to standard output", []string{"a line that is not a message: ", "debugging", "print logs to standard error"}},
+		{"unknown field", "a misspelled field must not be ignored", []string{`it has the unknown member "vlaue" (did you mean value?): {"`}},
 		{"wrong id", "a reply to another request must not be accepted", []string{"request 99, which is not open"}},
 		{"twice", "a second reply could be mistaken for that of a later request", []string{"which is not open"}},
 		{"half", "a message is cut off", []string{"in the middle of a message"}},
@@ -218,6 +218,19 @@ func TestMisbehaviors(t *testing.T) {
 	}
 }
 
+// The error of an adapter that hangs begins with the time limit that passed.
+func TestHangsUntilALimit(t *testing.T) {
+	t.Parallel()
+	test, err := newEngine(t, "hangs").Begin(testkit.Context(t))
+	testkit.Check(t, err)
+	ctx, cancel := context.WithTimeoutCause(testkit.Context(t), 50*time.Millisecond, errors.New("exceeded --limit 50ms"))
+	defer cancel()
+	out := test.Do(ctx, engine.Operation{Object: "collection", Name: "find"})
+	first, _, _ := strings.Cut(fmt.Sprint(out.Broken), ";")
+	testkit.Equal(t, "the error", first, "exceeded --limit 50ms: the adapter did not reply to find on collection")
+	_ = test.End(testkit.Context(t))
+}
+
 // hello reports an adapter that cannot be used.
 func TestGreetings(t *testing.T) {
 	for _, r := range []struct {
@@ -225,7 +238,7 @@ func TestGreetings(t *testing.T) {
 		contains     []string
 	}{
 		{"old", "utr is newer than the adapter", []string{"speaks version 0 of the protocol, utr speaks 1"}},
-		{"nameless", "reports include the name", []string{"no name, no schemaVersion or no operations"}},
+		{"nameless", "reports include the name", []string{"the adapter answered hello wrongly: "}},
 		{"refuses", "the adapter reports the reason", []string{"no driver installed"}},
 	} {
 		t.Run(r.mode, func(t *testing.T) {
@@ -268,7 +281,7 @@ func TestStartLimit(t *testing.T) {
 		Environment: append(os.Environ(), adapterMode+"=hangs in hello"), StartLimit: time.Millisecond})
 	testkit.Check(t, err)
 	_, err = e.Describe(testkit.Context(t))
-	testkit.ErrorContains(t, err, "did not reply to hello within 1ms", "the adapter was killed")
+	testkit.ErrorContains(t, err, "exceeded start-timeout 1ms: the adapter did not reply to hello", "the adapter was killed")
 	testkit.Check(t, e.Close())
 }
 

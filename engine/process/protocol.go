@@ -2,7 +2,6 @@ package process
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,28 +29,17 @@ func (e *ProtocolError) Unwrap() error { return e.Err }
 
 const aMessage = `a JSON-RPC 2.0 message in one line, such as {"jsonrpc":"2.0","id":1,"result":{}}`
 
-// badResult is the error of a result that cannot be decoded into a value.
-func badResult(during string, result []byte, into any, err error) error {
-	why := err.Error()
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		why = fmt.Sprintf("%s has the type %s, not %s", cmp.Or(wrong.Field, "the result"), wrong.Value, kindOf(wrong.Type))
+// notAMessage is the error of a line that cannot be decoded.
+func notAMessage(line []byte, err error) error {
+	if isLog(line) {
+		err = errors.New("print logs to standard error, not to standard output")
 	}
-	return &ProtocolError{fmt.Errorf("the adapter answered %s wrongly: %s: %s", during, why, excerpt(result)),
-		shapeOf(into)}
+	return &ProtocolError{fmt.Errorf("a line that is not a message: %s (%w)", excerpt(line), err), aMessage}
 }
 
-func kindOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Struct, reflect.Map:
-		return "object"
-	case reflect.Slice:
-		return "array"
-	case reflect.String:
-		return "string"
-	case reflect.Bool:
-		return "boolean"
-	}
-	return "number"
+// badResult is the error of a result that cannot be decoded into a value.
+func badResult(during string, result []byte, into any, err error) error {
+	return &ProtocolError{fmt.Errorf("the adapter answered %s wrongly: %w: %s", during, err, excerpt(result)), shapeOf(into)}
 }
 
 // shapeOf returns the members of a result, such as {"error", "result"}.

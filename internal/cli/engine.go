@@ -33,7 +33,7 @@ func checkCommand(c *call) *cobra.Command {
 		Use:   "check ENGINE [PATH...]",
 		Short: "Check the behavior of an engine, and list what it lacks",
 		Long: `Checks each behavior that every engine must have, on an embedded replica set, until the
-first message that breaks the protocol. Then runs tests at PATH (default: the built-in
+first message that breaks the protocol, or a behavior that the others need. Then runs tests at PATH (default: the built-in
 suites), one of those that need the same, and counts how many would run. It lists what
 the engine does not support in the order of what it would unlock.
 
@@ -86,7 +86,11 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 	}
 	about, err := e.Describe(ctx)
 	if err != nil {
-		return fmt.Errorf("the engine cannot be used: %w", err)
+		err = fmt.Errorf("the engine cannot be used: %w", err)
+		if broke, _ := findingsOf(e); broke != nil {
+			err = withAdvice(err, workingMessages)
+		}
+		return err
 	}
 	if err := c.print(fmt.Sprintf("%s %s: schema version %s, %s, features: %s\n\n", about.Name, about.Version,
 		about.SchemaVersion, plural.Of(len(about.Operations), "operation"),
@@ -109,7 +113,11 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 		}
 		count[mark]++
 		if broke, _ := findingsOf(e); broke != nil {
-			return fmt.Errorf("the check ends here, because the adapter broke the protocol: %w", broke)
+			return withAdvice(fmt.Errorf("the check ends here, because the adapter broke the protocol: %w", broke), workingMessages)
+		}
+		if mark == "✘" && b.Vital {
+			return &exitError{code: ExitFailed, err: withAdvice(
+				errors.New("the check ends here, because all other behaviors need this one"), workingMessages)}
 		}
 	}
 	if err := c.print(fmt.Sprintf("%d of %s\n\n", count["✔"], plural.Of(len(behaviors), "behavior"))); err != nil {
@@ -125,6 +133,10 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 	}
 	return c.conclude(text, count["✘"] > 0)
 }
+
+// workingMessages says where to look for what an adapter should have sent.
+const workingMessages = "utr engine record reference smoke prints the messages of a working engine, and " +
+	"docs/driver/engine-protocol.md describes them."
 
 func findingsOf(e engine.Engine) (*process.ProtocolError, []string) {
 	if adapter, is := e.(*process.Engine); is {
