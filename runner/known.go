@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/mod/semver"
 
@@ -56,27 +58,39 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 	var list []KnownFailure
 	var suites *regexp.Regexp
 	lines := bufio.NewScanner(r)
+	var problems []error
 	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+		whole := lines.Text()
+		if n == 1 {
+			whole = strings.TrimPrefix(whole, "\ufeff") // the byte order mark of an editor
+		}
+		line := strings.TrimSpace(whole)
 		if line == "" || line[0] == '#' {
 			continue
 		}
 		at := source.Position{File: name, Line: n, Column: 1}
 		var err error
+		wrong := ""
 		if files, found := strings.CutPrefix(line, "[for "); found && strings.HasSuffix(files, "]") {
-			suites, err = parseSuites(strings.TrimSpace(strings.TrimSuffix(files, "]")))
+			wrong = strings.TrimSpace(strings.TrimSuffix(files, "]"))
+			suites, err = parseSuites(wrong)
 		} else {
 			var k KnownFailure
-			k, err = parseKnown(line)
+			k, wrong, err = parseKnown(line)
 			k.Position, k.Suites = at, suites
 			list = append(list, k)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", at, err)
+			before, _, _ := strings.Cut(whole, cmp.Or(wrong, line))
+			at.Column = utf8.RuneCountInString(before) + 1
+			problems = append(problems, fmt.Errorf("%s: %w", at, err))
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		problems = append(problems, fmt.Errorf("%s: %w", name, err))
+	}
+	if problems != nil {
+		return nil, errors.Join(problems...)
 	}
 	return list, nil
 }
@@ -116,21 +130,22 @@ func parseSuites(text string) (*regexp.Regexp, error) {
 // the reason.
 var knownForm = regexp.MustCompile(`^(.*?)[ \t]+#\s*((?:(?:since[ \t]+(\d[^: \t]*)[ \t]*)?(?:until[ \t]+(\d[^:]*))?(?::\s*|$))?(.*))$`)
 
-func parseKnown(line string) (k KnownFailure, err error) {
+// parseKnown returns the known failure of a line, or an error and the part of the line that is wrong, "" for all.
+func parseKnown(line string) (k KnownFailure, wrong string, err error) {
 	parts := knownForm.FindStringSubmatch(line)
 	if parts == nil || parts[2] == "" {
-		return k, errors.New("a known failure needs a reason: pattern # reason")
+		return k, "", errors.New("a known failure needs a reason: pattern # reason")
 	}
 	since, until, rest := parts[3], strings.TrimSpace(parts[4]), parts[5]
 	k.Reason, k.Sometimes = parts[2], strings.HasPrefix(rest, "sometimes:")
 	if k.Pattern, err = regexp.Compile(parts[1]); err != nil {
-		return k, err
+		return k, parts[1], err
 	}
 	if rest == "" {
-		return k, errors.New("a known failure needs a reason after its limits: pattern # until 2027-01-31: reason")
+		return k, parts[2], errors.New("a known failure needs a reason after its limits: pattern # until 2027-01-31: reason")
 	}
 	if k.Since = since; since != "" && !isVersion(since) {
-		return k, fmt.Errorf("%q is not a version such as 4.20.0", since)
+		return k, since, fmt.Errorf("%q is not a version such as 4.20.0", since)
 	}
 	day, noDay := time.Parse(time.DateOnly, until)
 	switch {
@@ -140,9 +155,9 @@ func parseKnown(line string) (k KnownFailure, err error) {
 	case isVersion(until):
 		k.Before = until
 	default:
-		return k, fmt.Errorf("%q is neither a date such as 2027-01-31 nor a version such as 4.20.0", until)
+		return k, until, fmt.Errorf("%q is neither a date such as 2027-01-31 nor a version such as 4.20.0", until)
 	}
-	return k, nil
+	return k, "", nil
 }
 
 func isVersion(text string) bool { return semver.IsValid("v" + text) }

@@ -316,7 +316,7 @@ func (p *Program) expand(args []string) ([]string, error) {
 	if err != nil {
 		return args, usage("arguments: %w", err)
 	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) { // the byte order mark of an editor
 		if line = strings.TrimRight(line, "\r\n"); line == "" {
 			continue
 		}

@@ -109,16 +109,17 @@ func (e enumeration) explain(w walk, v *source.Value) {
 		text.explain(w, v)
 		return
 	}
-	known := e.upTo(newest)
-	if w.deep() {
-		known = e.upTo(unlisted)
-	}
-	if slices.Contains(known, v.String) {
-		i := slices.IndexFunc(e, func(t term) bool { return t.value == v.String })
+	i := slices.IndexFunc(e, func(t term) bool { return t.value == v.String })
+	hint := didYouMean(v.String, e.upTo(unlisted))
+	switch {
+	case i >= 0 && e[i].from == unlisted && !w.deep():
+		w.at(v.Position, "the text of the format lists %s, but no JSON schema up to %s does; it is only possible in an "+
+			"entity of the operation createEntities", strconv.Quote(v.String), Newest)
+	case i >= 0:
 		w.since(e[i].from, v.Position, strconv.Quote(v.String))
-	} else if hint := didYouMean(v.String, known); hint != "" {
+	case hint != "":
 		w.at(v.Position, "unknown value %s%s", strconv.Quote(shorten(v.String)), hint)
-	} else {
+	default:
 		w.wrong(v, "one of "+quoteAll(e.upTo(w.granted)))
 	}
 }
