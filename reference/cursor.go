@@ -55,8 +55,6 @@ type cursorOptions struct {
 // openCursor returns the cursor of a reply. It takes ownership of the implicit session.
 func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
 	k := &cursor{client: c.client, session: c.session, address: r.address, conn: r.conn, options: o, limit: c.limit}
-	ns, _ := r.doc.Lookup("cursor", "ns").StringValueOK()
-	k.db, k.coll, _ = strings.Cut(ns, ".")
 	if o.lifetime {
 		k.life, _ = deadlineOf(c.ctx)
 	}
@@ -67,12 +65,16 @@ func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
 	return k, nil
 }
 
-// take reads the batch of a reply.
+// take reads the batch of a reply, and the id and the namespace of the cursor, which any reply may change (Find, getMore
+// and killCursors Commands, "getMore").
 func (k *cursor) take(r reply, field string) *result.Error {
 	doc, _ := r.doc.Lookup("cursor").DocumentOK()
 	docs, err := enginekit.NewArguments(doc).Documents(field)
 	if err != nil {
 		return r.lacks("cursor with documents in " + field)
+	}
+	if ns, ok := doc.Lookup("ns").StringValueOK(); ok {
+		k.db, k.coll, _ = strings.Cut(ns, ".")
 	}
 	k.batch = append(k.batch, docs...)
 	k.returned += int64(len(docs))
