@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -99,10 +100,20 @@ func checkoutFailure(ctx context.Context, err error) *failure {
 		f.rules.Kind, f.rules.Handshake, f.err.Kind = retry.Network, true, "network"
 	}
 	late := ctx.Err() != nil && f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network
-	f.err.Message, f.err.Timeout = err.Error(), late || isTimeout(err)
+	f.err.Message, f.err.Timeout = checkoutMessage(err), late || isTimeout(err)
 	var outer xdriver.Error // with labels added by the Go driver
 	f.rules.Connecting = answer == nil && errors.As(err, &outer) && outer.HasErrorLabel(retry.LabelOverloaded)
 	return f
+}
+
+// checkoutMessage returns the message of a check-out error. Behind a load balancer, a timeout has the text of Load
+// Balancers, "Connection Tracking". The Go driver has its counts only in a text of its own.
+func checkoutMessage(err error) string {
+	counts := regexp.MustCompile(`maxPoolSize: \d+, connections in use by cursors: .*other operations: \d+`)
+	if in := counts.FindString(err.Error()); in != "" && errors.Is(err, context.DeadlineExceeded) {
+		return "Timeout waiting for connection from the connection pool. " + in
+	}
+	return err.Error()
 }
 
 // innermostCommand returns the error reply inside a handshake error, or nil.
