@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -186,10 +188,21 @@ func labelled(kind string, reply bson.Raw) *failure {
 			f.err.Labels = append(f.err.Labels, label)
 		}
 	}
-	base, _ := enginekit.Integer(reply.Lookup("baseBackoffMS"))
-	f.rules.BaseBackoff = time.Duration(min(base, int64(forever/time.Millisecond))) * time.Millisecond
+	f.rules.BaseBackoff = baseBackoff(reply.Lookup("baseBackoffMS"))
 	f.rules.Labels = slices.Clone(f.err.Labels)
 	return f
+}
+
+// baseBackoff reads baseBackoffMS, a number that may be a fraction. 0 means that it is not positive.
+func baseBackoff(v bson.RawValue) time.Duration {
+	ms, _ := v.AsFloat64OK()
+	if d, ok := v.Decimal128OK(); ok {
+		ms, _ = strconv.ParseFloat(d.String(), 64)
+	}
+	if !(ms > 0) { // also NaN
+		return 0
+	}
+	return time.Duration(math.Ceil(min(ms*float64(time.Millisecond), float64(forever))))
 }
 
 // writeFailure classifies a reply with write errors or a write concern error.

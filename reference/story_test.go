@@ -233,6 +233,9 @@ func play(t *testing.T, text string) (transcript string) {
 			e.(*driver).policy.Overload.Bucket.Capacity = retry.Tokens(number("bucket", "")) * retry.Token
 		}
 		b := openOn(t, e, strings.Replace(s.uri(uri...), "//", "//"+userInfo, 1), entity)
+		if kind == "sharded" { // a retry does not wait for discovery
+			synctest.Wait()
+		}
 		if slices.ContainsFunc(ops, func(op string) bool {
 			return op[0] == '@' || strings.HasPrefix(op, "start") || strings.HasPrefix(op, "with")
 		}) {

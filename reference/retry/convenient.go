@@ -86,7 +86,7 @@ var transactionTable = []transactionRow{
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(_ TransactionState, in TransactionInput) bool {
 			return !in.has(LabelTransient)
 		}, Decision{Action: ReturnError}},
-	{Rule{"T8", "A backoff that would exceed the timeout is not started.", sequence,
+	{Rule{"T8", "A backoff that would reach the timeout is not started.", sequence,
 		"2025-11-20", "there is no time left for another transaction"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(s TransactionState, in TransactionInput) bool {
 			return in.Elapsed+transactionBackoff(s, in) >= s.Timeout

@@ -222,7 +222,7 @@ func Policies() []*Policy {
 				"B1": {Revision: "2025-12"}, "B2": {Revision: "2025-12"}, "B4": {Revision: "2025-12"}, "B5": {Revision: "2025-12"},
 				"B7":  {Revision: "2025-12"},
 				"R42": {Revision: "2025-12"}, "R51": {Revision: "2025-12"},
-				"B6": {Revision: "2025-12", Statement: "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^(attempt − 1))."},
+				"B6": {Revision: "2025-12", Statement: "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^(n − 1)) before retry n, counted from 1."},
 				"T9": oldTransactionBackoff,
 			},
 			ReadCodes: readCodes(), MinWireVersion: 6, TransactionExponent: -1,

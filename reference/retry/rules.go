@@ -361,10 +361,10 @@ var table = []row{
 
 	// The deprioritized servers, and the backoff.
 	{Rule{"R40", "In a sharded cluster, the server that failed is deprioritized.",
-		"Retryable Reads, Selecting the server for retry", "2023-08-26", "retry on another mongos"},
+		"Retryable Reads, Selecting the server for retry; Retryable Writes, Executing Retryable Write Commands", "2023-08-26", "retry on another mongos"},
 		Failed, func(st *step) bool { return st.Chosen.Sharded && st.f.Server != "" }, (*step).deprioritize},
 	{Rule{"R41", "In other topologies, the server that failed is deprioritized only after an overload error.",
-		"Retryable Reads, Selecting the server for retry", "2026-02-19", "retry away from the overloaded server"},
+		"Retryable Reads, Selecting the server for retry; Retryable Writes, Executing Retryable Write Commands", "2026-02-19", "retry away from the overloaded server"},
 		Failed, func(st *step) bool {
 			return !st.Chosen.Sharded && st.shed() && st.f.Server != "" &&
 				(!st.Policy.RetargetOption || st.OverloadRetargeting)
@@ -372,8 +372,8 @@ var table = []row{
 	{Rule{"R42", "Whatever the topology and the error, the server that failed is deprioritized.",
 		"Retryable Reads, Selecting the server for retry", "2025-12-15", "retry away from the server that failed"},
 		Failed, func(st *step) bool { return st.f.Server != "" }, (*step).deprioritize},
-	{Rule{"B6", "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^attempt); a positive " +
-		"baseBackoffMS of the server replaces BASE_BACKOFF.",
+	{Rule{"B6", "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^n) before retry n, counted from 1; a " +
+		"positive baseBackoffMS of the server, which may be a fraction, replaces BASE_BACKOFF.",
 		"Client Backpressure, Overload retry policy", "2026-07-08", "the server is overloaded"},
 		Failed, (*step).shed, func(st *step) { st.finish(Decision{Action: BackOff, Delay: st.delay()}) }},
 	{Rule{"R50", "Retry immediately.",
