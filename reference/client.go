@@ -61,6 +61,9 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {
 		return nil, err
 	}
+	for _, text := range s.warnings {
+		c.messages.add(componentConnection, "warning", document("message", text), nil)
+	}
 	if c.tracing, err = d.options.Tracing.newTracing(d.policy.Name, entity.Lookup("observeTracingMessages")); err != nil {
 		return nil, err
 	}

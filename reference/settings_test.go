@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire"
 	"github.com/unified-test-runner/utr/reference/pinning"
@@ -65,12 +66,23 @@ func TestResolve(t *testing.T) {
 			func(s settings, _ *options.ClientOptions) any { return s.EnableOverloadRetargeting }, true},
 		{"an option that the Go driver does not have", host + "?waitQueueTimeoutMS=5", "",
 			func(s settings, _ *options.ClientOptions) any { return s.waitQueueTimeout }, 5 * time.Millisecond},
-		{"a negative time", host + "?wtimeoutMS=-1", "", nil, "not a number of milliseconds"},
-		{"half a millisecond", host, `{"timeoutMS":1.5}`, nil, "not an integer"},
-		{"a negative number of retries", host + "?maxAdaptiveRetries=-1", "", nil, "maxAdaptiveRetries"},
-		{"booleans are true or false", host + "?enableOverloadRetargeting=1", "", nil, "enableOverloadRetargeting"},
+		{"a negative time is ignored", host + "?wtimeoutMS=-1", "", func(s settings, _ *options.ClientOptions) any {
+			return []any{len(s.writeConcern), s.warnings}
+		}, []any{0, []string{`Unsupported value for "wtimeoutMS" : "-1"`}}},
+		{"half a millisecond is ignored", host, `{"timeoutMS":1.5}`, func(s settings, _ *options.ClientOptions) any {
+			return []any{s.timeout == nil, s.warnings}
+		}, []any{true, []string{`Unsupported value for "timeoutMS" : "1.5"`}}},
+		{"a negative number of retries is ignored", host + "?maxAdaptiveRetries=-1", "",
+			func(s settings, _ *options.ClientOptions) any { return s.maxAdaptiveRetries == nil }, true},
+		{"an unknown option is ignored", host, `{"retryFinds":true}`, func(s settings, _ *options.ClientOptions) any {
+			return s.warnings
+		}, []string{"Unsupported option 'retryFinds'."}},
+		{"a specified option that the engine does not support", host, `{"proxyHost":"x"}`, nil, "uriOptions.proxyHost"},
+		{"an invalid value of one", host, `{"tlsAllowInvalidHostnames":"abc"}`, func(s settings, _ *options.ClientOptions) any {
+			return len(s.warnings)
+		}, 1},
 		{"tags with mode primary", host + "?readPreferenceTags=dc:ny", "", nil, "primary"},
-		{"errors do not contain secrets", "mongodb://u:" + testkit.Secret + "@a:1/?retryReads=maybe", "", nil, `"maybe"`},
+		{"errors do not contain secrets", "mongodb://u:" + testkit.Secret + "@a:1/?readPreferenceTags=dc:ny", "", nil, "primary"},
 	} {
 		s, o, err := resolve(row.uri, raw(t, append(d(), parsed(t, row.options)...)), &retry.Policy{})
 		if row.of == nil {
@@ -79,6 +91,35 @@ func TestResolve(t *testing.T) {
 		}
 		testkit.Check(t, err)
 		testkit.Equal(t, row.reason, row.of(s, o), row.want)
+	}
+}
+
+// TestInvalidValues checks which values of URI options are ignored with a warning (URI Options, "List of specified
+// options").
+func TestInvalidValues(t *testing.T) {
+	for _, row := range []struct{ names, valid, invalid string }{
+		{"retryReads RETRYWRITES journal directConnection loadBalanced tls ssl tlsInsecure tlsAllowInvalidCertificates " +
+			"serverSelectionTryOnce enableOverloadRetargeting", "true false", "abc 1 0 yes TRUE -1 EMPTY"},
+		{"timeoutMS connectTimeoutMS socketTimeoutMS localThresholdMS maxIdleTimeMS waitQueueTimeoutMS wTimeoutMS maxPoolSize " +
+			"minPoolSize maxAdaptiveRetries srvMaxHosts serverSelectionTimeoutMS", "0 1 2147483647",
+			"-1 -5 abc 1.5 2147483648 EMPTY"},
+		{"maxConnecting heartbeatFrequencyMS", "1 500", "0 -1 abc"},
+		{"maxStalenessSeconds", "-1 90", "-2 abc"},
+		{"zlibCompressionLevel", "-1 9", "-2 10 abc"},
+		{"w", "0 1 majority my-tag", "-1 EMPTY"},
+		{"serverMonitoringMode", "auto stream poll", "abc Poll EMPTY"},
+		{"readPreference", "primary secondaryPreferred", "secondarypreferred abc"},
+		{"readPreferenceTags", "EMPTY dc:ny dc:ny,rack:1", "abc dc:ny,abc"},
+		{"appname replicaSet readConcernLevel authSource", "abc EMPTY", ""},
+	} {
+		for name := range strings.FieldsSeq(row.names) {
+			for want, values := range map[bool]string{true: row.valid, false: row.invalid} {
+				for value := range strings.FieldsSeq(values) {
+					value = strings.Replace(value, "EMPTY", "", 1)
+					testkit.Equal(t, name+"="+value, valid(enginekit.Option{Name: name, Value: value}), want)
+				}
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ type settings struct {
 	scope
 	waitQueueTimeout   time.Duration // 0: none
 	maxAdaptiveRetries *int
+	warnings           []string // about ignored options
 }
 
 // resolve merges the defaults of a policy, a connection string and uriOptions, in ascending precedence, into the
@@ -38,8 +40,9 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 			return enginekit.SameOption(o.Name, name) && (value == "" || o.Value == value)
 		}
 	}
-	u.Options = slices.DeleteFunc(u.Options, is("maxStalenessSeconds", "-1")) // no maximum
 	s := settings{scope: scope{validate: selection.Preference.Validate}}
+	u.Options, s.warnings = ignoreInvalid(u.Options, p.Pinning != "")
+	u.Options = slices.DeleteFunc(u.Options, is("maxStalenessSeconds", "-1")) // no maximum
 	if p.Pinning != "" {
 		s.validate = pinning.Validate
 		if u.Options, err = currentOptions(u.Options); err != nil {
@@ -82,22 +85,17 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 		s.maxAdaptiveRetries = &retries
 	}
 	for name, values := range given.UnknownOptions { // unknown to the Go driver
-		n, err := strconv.ParseInt(values[len(values)-1], 10, 64)
-		switch name {
-		case "waitqueuesize":
-			return s, nil, unsupported("uriOptions.waitQueueSize")
-		case "waitqueuetimeoutms":
+		n, _ := strconv.ParseInt(values[len(values)-1], 10, 64)
+		spelt := enginekit.Spelling(uriOptions, name)
+		switch {
+		case name == "waitqueuetimeoutms":
 			s.waitQueueTimeout = time.Duration(n) * time.Millisecond
-		case "wtimeoutms":
+		case name == "wtimeoutms":
 			s.writeConcern = append(s.writeConcern, bson.E{Key: "wtimeout", Value: n})
-		default:
-			if spelt := enginekit.Spelling(uriOptions, name); spelt != "" {
-				return s, nil, unsupported("uriOptions." + spelt)
-			}
-			continue // unknown options of a connection string have no effect (Connection String, "Keys")
-		}
-		if err != nil || n < 0 {
-			return s, nil, fmt.Errorf("URI option %s is not a number of milliseconds", name)
+		case name == "waitqueuesize", spelt != "" && specified(name):
+			return s, nil, unsupported("uriOptions." + cmp.Or(spelt, "waitQueueSize"))
+		default: // (Connection String, "Keys")
+			s.warnings = append(s.warnings, fmt.Sprintf("Unsupported option '%s'.", cmp.Or(spelt, name)))
 		}
 	}
 	if err := s.validate(s.preference); err != nil {

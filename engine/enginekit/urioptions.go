@@ -97,8 +97,8 @@ func optionValues(name string, v bson.RawValue) ([]string, error) {
 		return []string{strconv.FormatBool(v.Boolean())}, nil
 	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble:
 		n, ok := Integer(v)
-		if !ok {
-			return nil, fmt.Errorf("%v is not an integer", v)
+		if !ok { // the driver decides
+			return []string{strconv.FormatFloat(v.Double(), 'g', -1, 64)}, nil
 		}
 		return []string{strconv.FormatInt(n, 10)}, nil
 	case bson.TypeArray:
