@@ -69,6 +69,7 @@ func (h host) Out(db, name string, docs []bson.D) error {
 		out := store.NewCollection(db, name, bson.D{})
 		if old != nil {
 			out.Options, out.Validator, out.Indexes = old.Options, old.Validator, old.EmptyIndexes()
+			out.Collation = old.Collation
 		}
 		return tx.Exchange(old, out, withIDs)
 	})
@@ -177,7 +178,7 @@ func aggregate(s *call, a *args) action {
 	c := a.part("cursor")
 	a.Note(checkFields(s.req, "cursor", "cursor", c.doc))
 	g.batchSize = c.number("batchSize", firstBatch)
-	g.opts = query.Options{Let: a.let(), Collation: a.collation(), Wire: wire(s.req)}
+	g.opts = query.Options{Let: a.let(), Collation: a.collation(s, s.req.DB, g.name), Wire: wire(s.req)}
 	if a.Err == nil {
 		a.Note(pipeline.CheckNames(g.list, g.opts.Wire))
 	}
@@ -238,7 +239,7 @@ func (g *aggregation) results(p *pipeline.Pipeline) ([]bson.Raw, error) {
 // input returns the documents of the collection, in the order of the index that a first $match would use.
 func (g *aggregation) input(p *pipeline.Pipeline) ([]bson.D, error) {
 	s := g.s
-	q := &findCommand{s: s, hint: g.args.any("hint")}
+	q := &findCommand{s: s, hint: g.args.any("hint"), collation: g.opts.Collation}
 	c, hinted, err := s.hinted(g.name, q.hint, canonical{})
 	q.hinted = hinted
 	if err != nil {
@@ -257,7 +258,7 @@ func (g *aggregation) input(p *pipeline.Pipeline) ([]bson.D, error) {
 	s.View(func(*store.Tx) { q.index = q.choose(c) })
 	if order := q.scanOrder(); order != nil {
 		docs = slices.Clone(docs)
-		query.Sort(docs, order, func(d bson.D) bson.D { return d })
+		err = cmp.Or(err, query.Sort(docs, order, func(d bson.D) bson.D { return d }))
 	}
 	return docs, err
 }
@@ -297,7 +298,7 @@ func mapReduce(s *call, a *args) action {
 		a.Fail(fault.NotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment",
 			value.Text(a.any("out")))
 	}
-	f := a.filter("query", s.options(nil, query.Collation{}))
+	f := a.filter("query", s.options(nil, a.collation(s, s.req.DB, name)))
 	return func() (bson.D, error) {
 		c, records := s.Records(s.req.DB, name)
 		if c != nil && c.IsView() {

@@ -8,6 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/expression"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/query"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
@@ -66,7 +67,7 @@ func (a *args) number(key string, fallback int64) int64 {
 func (a *args) let() bson.D {
 	out := bson.D{{Key: "NOW", Value: bson.NewDateTimeFromTime(time.Now())}}
 	for _, v := range a.document("let") {
-		x, err := expression.Parse(v.Value, out)
+		x, err := expression.Parse(v.Value, out, value.Collation{})
 		if err == nil {
 			v.Value, err = x.Eval(expression.NewEnv(bson.D{}, out))
 		}
@@ -76,9 +77,22 @@ func (a *args) let() bson.D {
 	return out
 }
 
-func (a *args) collation() query.Collation {
-	c, err := query.ParseCollation(a.document("collation"))
+// collation returns the given collation, or else the default of a collection. That of a view cannot be replaced.
+func (a *args) collation(s *call, db, name string) value.Collation {
+	var otherwise value.Collation
+	isView := false
+	s.View(func(tx *store.Tx) {
+		if c := tx.Collection(db, name); c != nil {
+			otherwise, isView = c.Collation, c.IsView()
+		}
+	})
+	if len(a.document("collation")) == 0 {
+		return otherwise
+	}
+	c, err := value.ParseCollation(a.document("collation"))
 	a.Note(err)
+	a.Refuse(isView && !c.Same(otherwise), fault.OptionNotSupportedOnView,
+		"Cannot override a view's default collation %s.%s", db, name)
 	return c
 }
 

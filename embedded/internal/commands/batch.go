@@ -115,6 +115,9 @@ func (s *call) failsCommand(code int32) bool {
 // once performs an update or a delete unless an earlier attempt has performed it.
 func (b *batch) once(w *write) (st *store.Statement, err error) {
 	if err := b.s.prepare(w); err != nil {
+		if w.opts.Upsert && w.findAndModify == nil { // a server creates the collection before it parses the update
+			_ = b.s.Update(func(tx *store.Tx) error { _, _ = tx.Writable(w.db, w.coll, true); return err })
+		}
 		return nil, err
 	}
 	if err := b.s.rehearse(w); err != nil {

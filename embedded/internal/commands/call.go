@@ -86,7 +86,7 @@ func limit(req *Request, d time.Duration) time.Time {
 }
 
 // options returns the context of the filters of the command.
-func (s *call) options(let bson.D, c query.Collation) query.Options {
+func (s *call) options(let bson.D, c value.Collation) query.Options {
 	return query.Options{Let: let, Collation: c, Scripts: s.scripts(), Wire: wire(s.req)}
 }
 

@@ -94,7 +94,8 @@ func createCommand(s *call, a *args) action {
 	c.ViewOn = a.str("viewOn")
 	c.Capped, c.MaxSize, c.MaxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
 	c.TimeSeries = len(a.document("timeseries")) > 0
-	a.collation()
+	a.Note(c.SetCollation(a.document("collation")))
+	opts := query.Options{Wire: wire(s.req), Collation: c.Collation}
 	a.Refuse(c.Capped && !a.has("size"), fault.InvalidOptions, "the 'size' field is required when 'capped' is true")
 	a.Refuse(!c.Capped && (a.has("size") || a.has("max")), fault.InvalidOptions,
 		"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
@@ -122,7 +123,7 @@ func createCommand(s *call, a *args) action {
 	}
 	if c.IsView() {
 		var err error
-		c.Pipeline, err = pipeline.Compile(a.array("pipeline"), query.Options{Wire: wire(s.req)})
+		c.Pipeline, err = pipeline.Compile(a.array("pipeline"), opts)
 		a.Note(err)
 		a.Refuse(err == nil && c.Pipeline.Writes != "", fault.OptionNotSupportedOnView,
 			"%s cannot be used in a view definition", c.Pipeline.Writes)
@@ -134,7 +135,7 @@ func createCommand(s *call, a *args) action {
 		}
 	}
 	if a.has("validator") {
-		c.Validator = a.filter("validator", query.Options{Wire: wire(s.req)})
+		c.Validator = a.filter("validator", opts)
 	}
 	reply := value.AddIf(bson.D{}, a.has("autoIndexId") && !mongos(s.req), "note",
 		"The autoIndexId option is deprecated and will be removed in a future release")
@@ -167,6 +168,9 @@ func (a *args) timeSeries(c *store.Collection) {
 // create creates a collection.
 func (s *call) create(tx *store.Tx, c *store.Collection) error {
 	old := tx.Collection(c.DB, c.Name)
+	if source := tx.Collection(c.DB, c.ViewOn); source != nil && source.IsView() && !source.Collation.Same(c.Collation) {
+		return fault.Errorf(fault.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", c.NS(), source.NS())
+	}
 	known := slices.ContainsFunc([]string{"system.js", "system.profile", "system.views", "system.users", "system.version",
 		"system.roles", "system.buckets."},
 		func(name string) bool { return strings.HasPrefix(c.Name, name) })

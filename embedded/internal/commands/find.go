@@ -21,6 +21,7 @@ type findCommand struct {
 	skip, limit, batchSize                           int64
 	single, tailable, await, returnKey, showRecordID bool
 	hint                                             any
+	collation                                        value.Collation
 	concern                                          readConcern
 
 	match    *query.Filter
@@ -50,8 +51,10 @@ func newFind(s *call, a *args) *findCommand {
 	s.noTimeout = a.flag("noCursorTimeout")
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
 	q.returnKey, q.showRecordID = a.flag("returnKey"), a.flag("showRecordId")
-	opts := s.options(a.let(), a.collation())
+	q.collation = a.collation(s, s.req.DB, q.name)
+	opts := s.options(a.let(), q.collation)
 	q.filter, q.sort = a.document("filter"), a.document("sort")
+	opts = opts.InSlots(q.filter, q.sort)
 	q.min, q.max = a.document("min"), a.document("max")
 	a.Refuse(len(q.min) > 0 && len(q.max) > 0 &&
 		!slices.EqualFunc(q.min, q.max, func(a, b bson.E) bool { return a.Key == b.Key }), 51176,
@@ -149,13 +152,13 @@ func (q *findCommand) bounded(c *store.Collection) error {
 // scanOrder returns the order in which a server finds the documents without a sort, nil if it is that of the records.
 func (q *findCommand) scanOrder() *query.Order {
 	if q.index != nil {
-		return query.IndexOrder(q.index.Key)
+		return query.IndexOrder(q.index.Key, q.index.Collation)
 	}
 	key, _ := q.hint.(bson.D)
 	if natural(key) == 0 {
 		return nil
 	}
-	return query.IndexOrder(key)
+	return query.IndexOrder(key, value.Collation{})
 }
 
 // records returns the records to search.
@@ -174,14 +177,19 @@ func (q *findCommand) plan(records []*store.Record) ([]*store.Record, error) {
 	stop := int64(0)
 	if len(q.min)+len(q.max) > 0 {
 		records = slices.DeleteFunc(slices.Clone(records), func(r *store.Record) bool {
-			return compareFields(r.Document(), q.min) < 0 || len(q.max) > 0 && compareFields(r.Document(), q.max) >= 0
+			keys, _ := q.hinted.Keys(r.Document()) // without error: the index exists
+			return !slices.ContainsFunc(keys, func(key []any) bool {
+				return q.compareBound(key, q.min) >= 0 && (len(q.max) == 0 || q.compareBound(key, q.max) < 0)
+			})
 		})
 	}
 	if q.order == nil && q.limit > 0 {
 		stop = q.skip + q.limit
 	}
 	hits, err := search(nil, records, q.match, stop)
-	query.Sort(hits, q.order, (*store.Record).Document)
+	if e, ok := query.Sort(hits, q.order, (*store.Record).Document).(*fault.Error); ok && err == nil {
+		err = prefixed("Executor error during find command", e)
+	}
 	return hits[min(q.skip, int64(len(hits))):], err
 }
 
@@ -193,13 +201,11 @@ func covered(x *store.Index, records []*store.Record) []*store.Record {
 	return slices.DeleteFunc(slices.Clone(records), func(r *store.Record) bool { return !x.Covers(r.Document()) })
 }
 
-// compareFields compares the fields of a document with those of a bound, in the order of the bound.
-func compareFields(doc, bound bson.D) int {
-	for _, e := range bound {
-		var v any
-		query.Leaves(doc, strings.Split(e.Key, "."), func(leaf any) { v = leaf })
-		if n := value.Compare(value.OrNull(v), e.Value); n != 0 {
-			return n
+// compareBound compares a key of the index with a bound, in the order of the index.
+func (q *findCommand) compareBound(key []any, bound bson.D) int {
+	for i, e := range bound {
+		if n := value.Compare(key[i], q.hinted.Collation.Fold(e.Value)); n != 0 {
+			return n * value.Compare(q.hinted.Key[i].Value, int32(0))
 		}
 	}
 	return 0
@@ -242,9 +248,12 @@ func (q *findCommand) runTailable(c *store.Collection) (bson.D, error) {
 // indexKey returns the result of returnKey: the fields of the index that the query uses, or an empty document.
 func (q *findCommand) indexKey(doc bson.D) bson.Raw {
 	out := bson.D{}
-	if q.index != nil {
-		for _, k := range q.index.Key {
-			query.Leaves(doc, strings.Split(k.Key, "."), func(v any) { out = append(out, bson.E{Key: k.Key, Value: v}) })
+	if q.index == nil {
+		return value.Encode(out)
+	}
+	if keys, _ := q.index.Keys(doc); len(keys) > 0 { // without error: the index exists
+		for i, k := range q.index.Key {
+			out = append(out, bson.E{Key: k.Key, Value: keys[0][i]})
 		}
 	}
 	return value.Encode(out)
@@ -268,7 +277,7 @@ func count(s *call, a *args) action {
 		a.Refuse(v != nil && !whole, fault.FailedToParse, "Expected an integer: %s: %s", key, value.Text(v))
 		a.Refuse(key == "skip" && n < 0, fault.FailedToParse, "Expected a non-negative number in: %s: %s", key, value.Text(v))
 	}
-	f := a.filter("query", s.options(nil, a.collation()))
+	f := a.filter("query", s.options(nil, a.collation(s, s.req.DB, name)))
 	return func() (bson.D, error) {
 		docs, err := s.documents(name, a.any("hint"), nil, f)
 		if err != nil {
@@ -292,7 +301,8 @@ func count(s *call, a *args) action {
 
 func distinct(s *call, a *args) action {
 	concern := a.readConcern(s)
-	name, key, collation := a.collection(s.req.DB), a.str("key"), a.collation()
+	name, key := a.collection(s.req.DB), a.str("key")
+	collation := a.collation(s, s.req.DB, name)
 	f := a.filter("query", s.options(nil, collation))
 	return func() (bson.D, error) {
 		now := s.d.Now()
@@ -302,12 +312,8 @@ func distinct(s *call, a *args) action {
 		}
 		values, seen := bson.A{}, map[string]bool{}
 		for _, doc := range docs {
-			query.Leaves(doc, strings.Split(key, "."), func(v any) {
-				switch v.(type) {
-				case bson.Undefined, value.Missing:
-					return
-				}
-				if k := value.Key(collation.Fold(v)); !seen[k] {
+			query.Along(doc, strings.Split(key, "."), func(v any) {
+				if k := collation.Key(v); !seen[k] {
 					seen[k] = true
 					values = append(values, v)
 				}

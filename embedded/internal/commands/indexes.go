@@ -24,7 +24,7 @@ func createIndexes(s *call, a *args) action {
 	for i, v := range list {
 		p := &indexParser{args: &args{of: "createIndexes.indexes", doc: v.(bson.D), First: invalid}, wire: wire(s.req),
 			strict: a.flag("apiStrict")}
-		specs[i] = p.parse()
+		specs[i] = p.parse(p.collation(s, s.req.DB, name))
 	}
 	if !mongos(s.req) {
 		a.Note(invalid.Err)
@@ -79,14 +79,14 @@ func (p *indexParser) refuse(when bool, code int32, format string, values ...any
 	p.Refuse(when, code, "Error in specification %s :: caused by :: %s", value.Text(p.doc), fmt.Sprintf(format, values...))
 }
 
-func (p *indexParser) parse() *store.Index {
+func (p *indexParser) parse(collation value.Collation) *store.Index {
 	for _, e := range p.doc {
 		p.option(e)
 	}
 	p.refuse(!p.has("key"), fault.FailedToParse, "The 'key' field is a required property of an index specification")
 	p.refuse(!p.has("name"), fault.FailedToParse, "The 'name' field is a required property of an index specification")
 	x := &store.Index{Key: p.document("key"), Name: p.str("name"), Unique: p.flag("unique"), Sparse: p.flag("sparse"),
-		Collation: p.collation(),
+		Collation: collation,
 		Prepared:  p.flag("prepareUnique") && !p.flag("unique"), Clustered: p.flag("clustered")}
 	p.refuse(len(x.Key) == 0, fault.CannotCreateIndex, "Index keys cannot be an empty object")
 	p.refuse(x.Name == "*", fault.BadValue, "The index name '*' is not valid.")
@@ -219,11 +219,12 @@ func (p *indexParser) spec(x *store.Index) bson.D {
 	spec := slices.Concat(bson.D{{Key: "v", Value: int32(2)}}, flags, names)
 	for _, e := range p.doc {
 		switch e.Key {
-		case "v", "key", "name", "unique", "hidden", "ns", "dropDups", "weights":
+		case "v", "key", "name", "unique", "hidden", "ns", "dropDups", "weights", "collation":
 		default:
 			spec = append(spec, e)
 		}
 	}
+	spec = value.AddIf(spec, x.Collation.Spec() != nil, "collation", x.Collation.Spec())
 	return append(spec, rest...)
 }
 
@@ -245,8 +246,7 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 			}
 			for _, y := range added { // in the same command
 				if e, conflict := hasName(y, x).(*fault.Error); conflict {
-					return prefixed(fmt.Sprintf("Index build failed: %s: Collection %s ( %s )", value.UUIDText(value.NewUUID().Data),
-						c.NS(), value.UUIDText(c.UUID.Data)), e)
+					return buildFailed(c, e)
 				}
 			}
 			if !exists {
@@ -256,7 +256,10 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 						return err
 					}
 				}
-				if key := x.Fill(c.Current()); key != nil {
+				key, err := x.Fill(c.Current())
+				if e, ok := err.(*fault.Error); ok {
+					return buildFailed(c, e)
+				} else if key != nil {
 					return c.Duplicate(x, key)
 				}
 				added = append(added, x)
@@ -292,6 +295,11 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 		return nil
 	})
 	return reply, err
+}
+
+func buildFailed(c *store.Collection, e *fault.Error) error {
+	return prefixed(fmt.Sprintf("Index build failed: %s: Collection %s ( %s )", value.UUIDText(value.NewUUID().Data),
+		c.NS(), value.UUIDText(c.UUID.Data)), e)
 }
 
 // hasIndex reports whether an index exists. An existing index that conflicts with it is an error.
@@ -432,8 +440,9 @@ func collMod(s *call, a *args) action {
 	name := a.collection(s.req.DB)
 	a.document("changeStreamPreAndPostImages")
 	index := parseIndexChange(a)
-	validator := a.filter("validator", query.Options{Wire: wire(s.req)})
-	view, err := pipeline.Compile(a.array("pipeline"), query.Options{Wire: wire(s.req)})
+	opts := query.Options{Wire: wire(s.req), Collation: a.collation(s, s.req.DB, name)}
+	validator := a.filter("validator", opts)
+	view, err := pipeline.Compile(a.array("pipeline"), opts)
 	a.Note(err)
 	return func() (bson.D, error) {
 		reply := bson.D{}
@@ -576,7 +585,7 @@ func (ch *indexChange) apply(c *store.Collection) (bson.D, error) {
 		y.Prepared = *ch.prepare
 		setOption(&y, "prepareUnique", y.Prepared)
 		y = *y.Empty()
-		y.Fill(c.Current())
+		_, _ = y.Fill(c.Current()) // cannot fail: the documents have been indexed
 	}
 	c.Indexes = slices.Clone(c.Indexes)
 	c.Indexes[slices.Index(c.Indexes, x)] = &y

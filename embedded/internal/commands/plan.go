@@ -24,7 +24,7 @@ func (q *findCommand) choose(c *store.Collection) *store.Index {
 	}
 	var filtered, sorted *store.Index
 	for _, x := range c.Indexes {
-		if !x.Ordinary() && !(x.Ascends() && within(x, q.filter)) {
+		if !x.Ordinary() && !(x.Ascends() && within(x, q.filter)) || !x.Collation.Same(q.collation) {
 			continue
 		}
 		constrained, provides := constrains(q.filter, x.Key[0].Key), q.sortedBy(x)

@@ -30,6 +30,7 @@ type write struct {
 	update        any // a document or a pipeline
 	opts          update.Options
 	multi         bool
+	collation     *args // has the field collation
 	hint          any
 	notRetryable  string  // text of the error of a retryable write with multi
 	findAndModify *modify // nil for other commands
@@ -44,12 +45,15 @@ func (a *args) write(kind writeKind, let bson.D, query, update, constants string
 	w := &write{kind: kind, q: a.document(query), update: a.any(update), sort: a.document("sort")}
 	w.multi, w.hint = a.flag("multi"), a.any("hint")
 	w.opts.Constants, w.opts.ArrayFilters = a.document(constants), a.array("arrayFilters")
-	w.opts.Let, w.opts.Collation, w.opts.Upsert = let, a.collation(), a.flag("upsert")
+	w.opts.Let, w.opts.Upsert, w.collation = let, a.flag("upsert"), a
 	return w
 }
 
 func (s *call) prepare(w *write) (err error) {
 	w.opts.Scripts, w.opts.Wire = s.scripts(), wire(s.req)
+	if w.opts.Collation = w.collation.collation(s, w.db, w.coll); w.collation.Err != nil {
+		return w.collation.Err
+	}
 	if w.kind == updating {
 		if w.u, err = update.Compile(w.update, w.opts); err != nil {
 			return err
@@ -72,7 +76,7 @@ func (s *call) prepare(w *write) (err error) {
 
 // do performs a write.
 func (s *call) do(tx *store.Tx, w *write) (*store.Statement, error) {
-	c, err := tx.Writable(w.db, w.coll, false)
+	c, err := tx.Writable(w.db, w.coll, w.opts.Upsert) // an upsert creates the collection even if it fails
 	if err != nil {
 		return nil, err
 	}
@@ -85,14 +89,14 @@ func (s *call) do(tx *store.Tx, w *write) (*store.Statement, error) {
 		st.Kind = store.Delete
 	}
 	if len(hits) == 0 && w.opts.Upsert {
-		return st, s.upsert(tx, w, st)
+		return st, s.upsert(tx, w, c, st)
 	}
 	for _, r := range hits {
-		post, err := s.apply(tx, w, c, r)
+		post, modified, err := s.apply(tx, w, c, r)
 		if err != nil {
 			return nil, err
 		}
-		if st.N++; post != nil && !bytes.Equal(post, r.Raw) {
+		if st.N++; modified {
 			st.Modified++
 		}
 		if w.findAndModify != nil {
@@ -118,7 +122,9 @@ func (w *write) find(c *store.Collection) ([]*store.Record, error) {
 		return nil, err
 	}
 	hits, err := search(c, covered(hinted, c.Current()), w.filter, w.limit())
-	query.Sort(hits, w.order, (*store.Record).Document)
+	if err == nil {
+		err = query.Sort(hits, w.order, (*store.Record).Document)
+	}
 	if !w.multi && len(hits) > 1 {
 		hits = hits[:1]
 	}
@@ -134,16 +140,17 @@ func (w *write) limit() int64 {
 }
 
 // apply applies a write to a record and returns the new document, or nil after a delete.
-func (s *call) apply(tx *store.Tx, w *write, c *store.Collection, r *store.Record) (bson.Raw, error) {
+func (s *call) apply(tx *store.Tx, w *write, c *store.Collection, r *store.Record) (post bson.Raw, modified bool,
+	_ error) {
 	if w.kind == deleting {
 		if err := s.removable(c); err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		return nil, tx.Remove(c, r)
+		return nil, false, tx.Remove(c, r)
 	}
-	doc, err := w.u.Apply(r.Document(), false, w.filter)
+	doc, modified, err := w.u.Apply(r.Document(), false, w.filter)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	kind := store.Update
 	if w.u.Replaces() {
@@ -152,14 +159,15 @@ func (s *call) apply(tx *store.Tx, w *write, c *store.Collection, r *store.Recor
 	if wire(s.req) < wire50 {
 		var p fault.First
 		if noDollars(&p, doc, ""); p.Err != nil {
-			return nil, p.Err
+			return nil, false, p.Err
 		}
 	}
 	if size := len(value.Encode(doc)); c.Capped && size != len(r.Raw) && wire(s.req) <= wire50 {
-		return nil, fault.Errorf(fault.CannotGrowDocumentInCappedNamespace,
+		return nil, false, fault.Errorf(fault.CannotGrowDocumentInCappedNamespace,
 			"Cannot change the size of a document in a capped collection: %d != %d", len(r.Raw), size)
 	}
-	return tx.Replace(c, r, doc, kind)
+	post, err = tx.Replace(c, r, doc, kind)
+	return post, modified || !bytes.Equal(post, r.Raw), err
 }
 
 // removable returns an error if no document may be removed from a capped collection: before 5.0 and in a transaction.
@@ -176,51 +184,26 @@ func (s *call) removable(c *store.Collection) error {
 	return nil
 }
 
-// upsert inserts the document that the update makes from the equality conditions of the filter.
-func (s *call) upsert(tx *store.Tx, w *write, st *store.Statement) error {
-	base := bson.D{}
-	if id, ok := w.filter.ID(); ok && w.u.Replaces() {
-		base = bson.D{{Key: "_id", Value: id}}
-	} else if !w.u.Replaces() {
-		for _, e := range equalities(w.q) {
-			set, err := update.Compile(bson.D{{Key: "$set", Value: bson.D{e}}}, update.Options{})
-			if err == nil {
-				base, err = set.Apply(base, true, nil)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	doc, err := w.u.Apply(base, true, nil)
+// upsert inserts the document that the update makes from the fields that the filter requires.
+func (s *call) upsert(tx *store.Tx, w *write, c *store.Collection, st *store.Statement) error {
+	base, err := w.filter.Inserted(w.u.Replaces())
 	if err != nil {
 		return err
+	}
+	doc, _, err := w.u.Apply(base, true, nil)
+	if err != nil {
+		return err
+	}
+	switch id := value.Get(doc, "_id").(type) {
+	case bson.A, bson.Regex, bson.Undefined:
+		return fault.Errorf(fault.InvalidIdField, "The '_id' value cannot be of type %s", value.TypeName(id))
 	}
 	doc, raw := withID(doc, value.Encode(doc))
 	if err := storable(s.req, doc, raw); err != nil {
 		return err
 	}
-	c, err := tx.Writable(w.db, w.coll, true)
-	if err != nil {
-		return err
-	}
 	st.Kind, st.N, st.ID, st.Post = store.Insert, 1, doc[0].Value, raw
 	return tx.Insert(c, doc, raw)
-}
-
-// equalities returns the paths for which a filter requires a value.
-func equalities(q bson.D) (out bson.D) {
-	for _, e := range q {
-		if list, ok := e.Value.(bson.A); ok && e.Key == "$and" {
-			for _, item := range list {
-				part, _ := item.(bson.D)
-				out = append(out, equalities(part)...)
-			}
-		} else if v, ok := query.Required(e.Value); ok && !strings.HasPrefix(e.Key, "$") {
-			out = append(out, bson.E{Key: e.Key, Value: v})
-		}
-	}
-	return out
 }
 
 // documents returns the documents in an array of a write command.

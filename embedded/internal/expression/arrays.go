@@ -75,7 +75,7 @@ func in(e *Env, v []any) any {
 	if !ok {
 		return e.fail(40081, "$in requires an array as a second argument, found: %s", value.TypeName(v[1]))
 	}
-	return slices.ContainsFunc(list, func(x any) bool { return value.Equal(x, v[0]) })
+	return slices.ContainsFunc(list, func(x any) bool { return e.equal(x, v[0]) })
 }
 
 func indexOfArray(e *Env, v []any) any {
@@ -91,7 +91,7 @@ func indexOfArray(e *Env, v []any) any {
 		return nil
 	}
 	for i := from; i < to; i++ {
-		if value.Equal(list[i], v[1]) {
+		if e.equal(list[i], v[1]) {
 			return int32(i)
 		}
 	}
@@ -291,16 +291,18 @@ func (e *Env) sets(name string, code int32, v []any) (out []bson.A, null bool) {
 			return nil, true
 		}
 		list = slices.Clone(list)
-		slices.SortStableFunc(list, value.Compare)
-		out = append(out, slices.CompactFunc(list, value.Equal))
+		slices.SortStableFunc(list, e.Collation.Compare)
+		out = append(out, slices.CompactFunc(list, e.equal))
 	}
 	return out, false
 }
 
-func contains(list bson.A, v any) bool {
-	_, ok := slices.BinarySearchFunc(list, v, value.Compare)
+func (e *Env) contains(list bson.A, v any) bool {
+	_, ok := slices.BinarySearchFunc(list, v, e.Collation.Compare)
 	return ok
 }
+
+func (e *Env) equal(a, b any) bool { return e.Collation.Compare(a, b) == 0 }
 
 func setUnion(e *Env, v []any) any {
 	sets, null := e.sets("$setUnion", 17043, v)
@@ -311,8 +313,8 @@ func setUnion(e *Env, v []any) any {
 	for _, s := range sets {
 		all = append(all, s...)
 	}
-	slices.SortStableFunc(all, value.Compare)
-	return e.count(slices.CompactFunc(all, value.Equal))
+	slices.SortStableFunc(all, e.Collation.Compare)
+	return e.count(slices.CompactFunc(all, e.equal))
 }
 
 func setIntersection(e *Env, v []any) any {
@@ -325,7 +327,7 @@ func setIntersection(e *Env, v []any) any {
 		return out
 	}
 	for _, x := range sets[0] {
-		if !slices.ContainsFunc(sets[1:], func(s bson.A) bool { return !contains(s, x) }) {
+		if !slices.ContainsFunc(sets[1:], func(s bson.A) bool { return !e.contains(s, x) }) {
 			out = append(out, x)
 		}
 	}
@@ -339,7 +341,7 @@ func setDifference(e *Env, v []any) any {
 	}
 	out, list := bson.A{}, v[0].(bson.A) // in the order of the array
 	for _, x := range list {
-		if !contains(sets[1], x) && !slices.ContainsFunc(out, func(y any) bool { return value.Equal(x, y) }) {
+		if !e.contains(sets[1], x) && !slices.ContainsFunc(out, func(y any) bool { return e.equal(x, y) }) {
 			out = append(out, x)
 		}
 	}
@@ -354,7 +356,7 @@ func setEquals(e *Env, v []any) any {
 		}
 		return nil
 	}
-	return !slices.ContainsFunc(sets[1:], func(s bson.A) bool { return !value.Equal(s, sets[0]) })
+	return !slices.ContainsFunc(sets[1:], func(s bson.A) bool { return !e.equal(s, sets[0]) })
 }
 
 func setIsSubset(e *Env, v []any) any {
@@ -365,7 +367,7 @@ func setIsSubset(e *Env, v []any) any {
 		}
 	}
 	sets, _ := e.sets("$setIsSubset", 17046, v)
-	return !slices.ContainsFunc(sets[0], func(x any) bool { return !contains(sets[1], x) })
+	return !slices.ContainsFunc(sets[0], func(x any) bool { return !e.contains(sets[1], x) })
 }
 
 func anyElementTrue(e *Env, v []any) any {

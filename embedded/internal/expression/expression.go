@@ -27,6 +27,8 @@ type Env struct {
 	vars  bson.D
 	built int   // bytes of the arrays and documents built
 	err   error // the first error; values computed after it are meaningless
+	// Collation is how strings are compared. An expression sets it.
+	Collation value.Collation
 }
 
 // NewEnv returns an environment for a document with variables (let).
@@ -56,13 +58,16 @@ func (e *Env) count(v any) any {
 
 // Parse parses an expression that may use variables besides those that the system has. Errors are *fault.Error with the
 // server's codes.
-func Parse(v any, vars bson.D) (Expr, error) {
+func Parse(v any, vars bson.D, collation value.Collation) (Expr, error) {
 	p := &parser{}
 	for _, e := range vars {
 		p.vars = append(p.vars, e.Key)
 	}
 	x := p.parse(v)
-	return x, p.Err
+	return func(e *Env) any {
+		e.Collation = collation
+		return x(e)
+	}, p.Err
 }
 
 type parser struct {

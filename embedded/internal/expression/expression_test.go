@@ -23,7 +23,7 @@ const (
 
 func evaluate(v any, doc any) (any, error) {
 	vars := bson.D{{Key: "v", Value: int32(7)}}
-	x, err := Parse(v, vars)
+	x, err := Parse(v, vars, value.Collation{})
 	if err != nil {
 		return nil, err
 	}

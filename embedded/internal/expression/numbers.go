@@ -288,10 +288,10 @@ func Average(e *Env, values []any) any {
 }
 
 // Extreme returns the greatest (sign 1) or least (-1) value that is not null, null without one.
-func Extreme(values []any, sign int) any {
+func Extreme(e *Env, values []any, sign int) any {
 	var best any
 	for _, v := range values {
-		if !value.IsNull(v) && (best == nil || value.Compare(v, best)*sign > 0) {
+		if !value.IsNull(v) && (best == nil || e.Collation.Compare(v, best)*sign > 0) {
 			best = v
 		}
 	}

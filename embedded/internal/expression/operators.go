@@ -26,7 +26,7 @@ var operators = map[string]operator{
 	"$gte": comparison(func(c int) bool { return c >= 0 }),
 	"$lt":  comparison(func(c int) bool { return c < 0 }),
 	"$lte": comparison(func(c int) bool { return c <= 0 }),
-	"$cmp": {2, 2, of(func(_ *Env, v []any) any { return int32(value.Compare(v[0], v[1])) })},
+	"$cmp": {2, 2, of(func(e *Env, v []any) any { return int32(e.Collation.Compare(v[0], v[1])) })},
 
 	"$and": {0, -1, func(e *Env, args []Expr) any {
 		return !slices.ContainsFunc(args, func(a Expr) bool { return !value.Truthy(a(e)) })
@@ -58,8 +58,8 @@ var operators = map[string]operator{
 
 	"$sum": {0, -1, of(func(e *Env, v []any) any { return Sum(e, operands(v)) })},
 	"$avg": {0, -1, of(func(e *Env, v []any) any { return Average(e, operands(v)) })},
-	"$max": {0, -1, of(func(_ *Env, v []any) any { return Extreme(operands(v), 1) })},
-	"$min": {0, -1, of(func(_ *Env, v []any) any { return Extreme(operands(v), -1) })},
+	"$max": {0, -1, of(func(e *Env, v []any) any { return Extreme(e, operands(v), 1) })},
+	"$min": {0, -1, of(func(e *Env, v []any) any { return Extreme(e, operands(v), -1) })},
 
 	"$size":            {1, 1, of(size)},
 	"$isArray":         {1, 1, of(func(_ *Env, v []any) any { _, ok := v[0].(bson.A); return ok })},
@@ -140,7 +140,7 @@ var later = []string{"$accumulator", "$function", "$meta", "$dateDiff", "$dateTr
 	"$sin", "$cos", "$tan", "$asin", "$acos", "$atan", "$atan2", "$asinh", "$acosh", "$atanh", "$sinh", "$cosh", "$tanh", "$degreesToRadians",
 	"$radiansToDegrees", "$binarySize", "$sampleRate", "$bitAnd", "$bitOr", "$bitXor", "$bitNot", "$sortArray", "$maxN", "$minN",
 	"$firstN", "$lastN",
-	"$tsSecond", "$tsIncrement", "$median", "$percentile"}
+	"$tsSecond", "$tsIncrement", "$median", "$percentile", "$stdDevPop", "$stdDevSamp"}
 
 // Known reports whether servers have an operator.
 func Known(name string) bool {
@@ -189,7 +189,7 @@ func of(f func(e *Env, v []any) any) evaluator {
 }
 
 func comparison(holds func(c int) bool) operator {
-	return operator{2, 2, of(func(_ *Env, v []any) any { return holds(value.Compare(v[0], v[1])) })}
+	return operator{2, 2, of(func(e *Env, v []any) any { return holds(e.Collation.Compare(v[0], v[1])) })}
 }
 
 func anyNull(v []any) bool { return slices.ContainsFunc(v, value.IsNull) }

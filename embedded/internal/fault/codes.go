@@ -40,6 +40,7 @@ const (
 	MaxTimeMSExpired                         int32 = 50
 	DollarPrefixedFieldName                  int32 = 52
 	InvalidIdField                           int32 = 53
+	NotSingleValueField                      int32 = 54
 	EmptyFieldName                           int32 = 56
 	CommandNotFound                          int32 = 59
 	ImmutableField                           int32 = 66
@@ -57,7 +58,9 @@ const (
 	NotSecondary                             int32 = 95
 	OperationFailed                          int32 = 96
 	UnsatisfiableWriteConcern                int32 = 100
+	NotExactValueField                       int32 = 111
 	WriteConflict                            int32 = 112
+	CannotIndexParallelArrays                int32 = 171
 	MergeStageNoMatchingDocument             int32 = 13113
 	ConversionFailure                        int32 = 241
 	ConflictingOperationInProgress           int32 = 117

@@ -17,26 +17,31 @@ type accumulator func(e *expression.Env, values []any) any
 
 var accumulators = map[string]accumulator{
 	"$sum": expression.Sum, "$avg": expression.Average, "$mergeObjects": expression.MergeObjects,
-	"$max":        func(_ *expression.Env, values []any) any { return expression.Extreme(values, 1) },
-	"$min":        func(_ *expression.Env, values []any) any { return expression.Extreme(values, -1) },
+	"$max":        func(e *expression.Env, values []any) any { return expression.Extreme(e, values, 1) },
+	"$min":        func(e *expression.Env, values []any) any { return expression.Extreme(e, values, -1) },
 	"$first":      func(_ *expression.Env, values []any) any { return value.OrNull(values[0]) },
 	"$last":       func(_ *expression.Env, values []any) any { return value.OrNull(values[len(values)-1]) },
 	"$push":       func(_ *expression.Env, values []any) any { return present(values) },
-	"$addToSet":   func(_ *expression.Env, values []any) any { return distinct(present(values)) },
+	"$addToSet":   func(e *expression.Env, values []any) any { return distinct(present(values), e.Collation) },
 	"$count":      func(_ *expression.Env, values []any) any { return value.Int(int64(len(values))) },
 	"$stdDevPop":  func(_ *expression.Env, values []any) any { return expression.Deviation(values, false) },
 	"$stdDevSamp": func(_ *expression.Env, values []any) any { return expression.Deviation(values, true) },
 }
+
+// laterAccumulators maps accumulators that servers have and the embedded deployment does not to the wire version that
+// added them.
+var laterAccumulators = map[string]int{"$accumulator": 9, "$top": 17, "$topN": 17, "$bottom": 17, "$bottomN": 17,
+	"$firstN": 17, "$lastN": 17, "$maxN": 17, "$minN": 17, "$median": 21, "$percentile": 21}
 
 func present(values []any) bson.A {
 	return slices.DeleteFunc(slices.Clone(append(bson.A{}, values...)),
 		func(v any) bool { return v == any(value.Missing{}) })
 }
 
-func distinct(values bson.A) bson.A {
+func distinct(values bson.A, c value.Collation) bson.A {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(values, func(v any) bool {
-		k := value.Key(v)
+		k := c.Key(v)
 		found := seen[k]
 		seen[k] = true
 		return found
@@ -65,7 +70,8 @@ func (p *parser) accumulation(e bson.E) (out accumulation) {
 	default:
 		name, arg := d[0].Key, d[0].Value
 		do, known := accumulators[name]
-		p.Refuse(!known && name == "$accumulator", fault.NotImplemented,
+		since, isLater := laterAccumulators[name]
+		p.Refuse(isLater && (p.opts.Wire == 0 || p.opts.Wire >= since), fault.NotImplemented,
 			"%s is not implemented by the embedded deployment", name)
 		p.Refuse(!known, 15952, "unknown group operator '%s'", name)
 		if list, isArray := arg.(bson.A); isArray {
@@ -115,7 +121,7 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 			return nil, err
 		}
 		id = value.OrNull(id)
-		k := value.Key(g.opts.Collation.Fold(id))
+		k := g.opts.Collation.Key(id)
 		position, ok := positions[k]
 		if !ok {
 			position = len(ids)
@@ -138,6 +144,7 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 		doc := bson.D{{Key: "_id", Value: id}}
 		for i, f := range g.fields {
 			env := expression.NewEnv(nil, nil)
+			env.Collation = g.opts.Collation
 			v, err := expression.Expr(func(e *expression.Env) any { return f.do(e, values[n][i]) }).Eval(env)
 			if err != nil {
 				return nil, err
@@ -204,7 +211,7 @@ func bucket(p *parser, arg any) stage {
 		p.Refuse(value.Rank(list[i]) != value.Rank(list[i+1]), 40193,
 			"All values in the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.",
 			value.TypeName(list[i]), value.TypeName(list[i+1]))
-		p.Refuse(value.Compare(list[i], list[i+1]) >= 0, 40194,
+		p.Refuse(p.opts.Collation.Compare(list[i], list[i+1]) >= 0, 40194,
 			"The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order (%s is not less than %s).",
 			i, i+1, value.Text(list[i]), value.Text(list[i+1]))
 	}
@@ -221,7 +228,7 @@ func bucket(p *parser, arg any) stage {
 			if err != nil {
 				return nil, err
 			}
-			i, exact := slices.BinarySearchFunc(list, value.OrNull(v), value.Compare)
+			i, exact := slices.BinarySearchFunc(list, value.OrNull(v), o.Collation.Compare)
 			if !exact {
 				i--
 			}
@@ -247,7 +254,7 @@ func bucket(p *parser, arg any) stage {
 			}
 			out = append(out, one...)
 		}
-		slices.SortFunc(out, func(a, b bson.D) int { return value.Compare(a[0].Value, b[0].Value) })
+		slices.SortFunc(out, func(a, b bson.D) int { return o.Collation.Compare(a[0].Value, b[0].Value) })
 		return out, nil
 	}
 }

@@ -108,11 +108,13 @@ func lookup(p *parser, arg any) stage {
 
 // joined returns the documents whose foreign field equals the local field of a document.
 func joined(d bson.D, local, foreign string, others []bson.D, opts query.Options) ([]bson.D, error) {
-	anyOf := bson.A{bson.D{{Key: foreign, Value: bson.D{{Key: "$in", Value: bson.A{}}}}}} // $or requires a condition
-	query.Leaves(d, strings.Split(local, "."), func(v any) {
-		// In a list of $in, a regular expression or {$gt: 1} would be a condition.
-		anyOf = append(anyOf, bson.D{{Key: foreign, Value: bson.D{{Key: "$eq", Value: value.OrNull(v)}}}})
-	})
+	var anyOf bson.A
+	add := func(v any) { // in a list of $in, a regular expression or {$gt: 1} would be a condition
+		anyOf = append(anyOf, bson.D{{Key: foreign, Value: bson.D{{Key: "$eq", Value: v}}}})
+	}
+	if query.Along(d, strings.Split(local, "."), add); anyOf == nil {
+		add(nil)
+	}
 	f, err := query.Compile(bson.D{{Key: "$or", Value: anyOf}}, opts)
 	if err != nil {
 		return nil, err
@@ -192,7 +194,7 @@ var verdicts = bson.D{{Key: "KEEP", Value: "keep"}, {Key: "PRUNE", Value: "prune
 func redact(p *parser, arg any) stage {
 	opts := p.opts
 	opts.Let = slices.Concat(verdicts, p.opts.Let)
-	x, err := expression.Parse(arg, opts.Let)
+	x, err := expression.Parse(arg, opts.Let, opts.Collation)
 	p.Note(err)
 	return func(_ Host, docs []bson.D) (out []bson.D, err error) {
 		for _, d := range docs {
@@ -383,7 +385,7 @@ func (m *Merge) Combine(old, doc bson.D) (bson.D, error) {
 		let = bson.D{{Key: "new", Value: "$$ROOT"}}
 	}
 	for _, e := range let {
-		x, err := expression.Parse(e.Value, m.Options.Let)
+		x, err := expression.Parse(e.Value, m.Options.Let, m.Options.Collation)
 		if err == nil {
 			e.Value, err = x.Eval(expression.NewEnv(doc, m.Options.Let))
 		}

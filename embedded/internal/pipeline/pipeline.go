@@ -49,6 +49,7 @@ func Transforms(stage string) bool { return slices.Contains(transforms, stage) }
 type parser struct {
 	opts     query.Options
 	position int           // of the stage
+	planned  bool          // all stages before are of those that a server executes as find
 	text     *query.Filter // see Pipeline
 	fault.First
 }
@@ -58,7 +59,7 @@ func Compile(list bson.A, o query.Options) (*Pipeline, error) {
 	if err := CheckNames(list, o.Wire); err != nil {
 		return nil, err
 	}
-	p := &parser{opts: o}
+	p := &parser{opts: o, planned: true}
 	out := &Pipeline{}
 	for i, item := range list {
 		name, arg := item.(bson.D)[0].Key, item.(bson.D)[0].Value
@@ -75,9 +76,18 @@ func Compile(list bson.A, o query.Options) (*Pipeline, error) {
 		}
 		p.position = i
 		out.stages = append(out.stages, parsers[name](p, arg))
+		p.planned = p.planned && slices.Contains([]string{"$match", "$sort", "$limit", "$skip"}, name)
 	}
 	out.Text = p.text
 	return out, p.Err
+}
+
+// found returns the options of a stage with a filter or an order, which a server may execute as find.
+func (p *parser) found(filter, order bson.D) query.Options {
+	if p.planned {
+		return p.opts.InSlots(filter, order)
+	}
+	return p.opts
 }
 
 // CheckNames returns an error if a stage has an unknown name or the wrong form.

@@ -32,7 +32,7 @@ var later = map[string]int{"$graphLookup": 0, "$geoNear": 0, "$bucketAuto": 0, "
 
 func match(p *parser, arg any) stage {
 	d := p.document(arg, 15959, "the match filter must be an expression in an object")
-	f, err := query.Compile(d, p.opts)
+	f, err := query.Compile(d, p.found(d, nil))
 	p.Note(err)
 	if f.Text() {
 		p.Refuse(p.position > 0, 17313, "$match with $text is only allowed as the first pipeline stage")
@@ -84,7 +84,7 @@ func unset(p *parser, arg any) stage {
 }
 
 func (p *parser) expression(v any) expression.Expr {
-	x, err := expression.Parse(v, p.opts.Let)
+	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation)
 	p.Note(err)
 	return x
 }
@@ -92,7 +92,7 @@ func (p *parser) expression(v any) expression.Expr {
 func sort(p *parser, arg any) stage {
 	d := p.document(arg, 15973, "the $sort key specification must be an object")
 	p.Refuse(len(d) == 0, 15976, "$sort stage must have at least one sort key")
-	order, err := query.CompileOrder(d, p.opts.Collation)
+	order, err := query.CompileOrder(d, p.found(nil, d).Collation)
 	p.Note(err)
 	if err := order.On(p.text); err != nil || p.position == 1 {
 		p.Note(err)
@@ -102,8 +102,11 @@ func sort(p *parser, arg any) stage {
 	}
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		docs = slices.Clone(docs)
-		query.Sort(docs, order, func(d bson.D) bson.D { return d })
-		return docs, nil
+		err := query.Sort(docs, order, func(d bson.D) bson.D { return d })
+		if e, ok := err.(*fault.Error); ok {
+			err = fault.Errorf(e.Code, "PlanExecutor error during aggregation :: caused by :: %s", e.Message)
+		}
+		return docs, err
 	}
 }
 

@@ -82,7 +82,7 @@ func (p *parser) why(e bson.E, doc bson.D) bson.D {
 	case "$expr":
 		out := bson.D{{Key: "operatorName", Value: e.Key}, {Key: "specifiedAs", Value: bson.D{e}},
 			{Key: "reason", Value: "expression did not match"}}
-		x, err := expression.Parse(e.Value, p.opts.Let)
+		x, err := expression.Parse(e.Value, p.opts.Let, p.opts.Collation)
 		if err != nil {
 			return out
 		}
@@ -104,8 +104,7 @@ func whyField(e bson.E, doc bson.D) bson.D {
 	}
 	out := bson.D{{Key: "operatorName", Value: name}, {Key: "specifiedAs", Value: bson.D{e}}}
 	var found bson.A
-	Leaves(doc, strings.Split(e.Key, "."), func(v any) { found = append(found, v) })
-	found = slices.DeleteFunc(found, missing)
+	Along(doc, strings.Split(e.Key, "."), func(v any) { found = append(found, v) })
 	if list, ok := value.Get(doc, e.Key).(bson.A); ok { // considered as well, or alone
 		if slices.Contains([]string{"$size", "$all", "$elemMatch"}, name) {
 			found = nil

@@ -61,6 +61,9 @@ func leaf(parse func(p *parser, e bson.E) predicate) fieldOperator {
 func whole(parse func(p *parser, e bson.E) predicate) fieldOperator {
 	return func(p *parser, parts []string, e bson.E) node {
 		f := parse(p, e)
+		if parts == nil {
+			return at(nil, f)
+		}
 		return func(doc any, c *run) bool { return c.found(f.find(doc, parts, true)) }
 	}
 }
@@ -83,6 +86,8 @@ func (p *parser) operator(parts []string, e bson.E) node {
 // operators parses a document of operators on a field. $regex and $options belong together.
 func (p *parser) operators(parts []string, d bson.D) node {
 	var nodes []node
+	defer func(path string) { p.path = path }(p.path)
+	p.path = strings.Join(parts, ".")
 	_, hasRegex := value.Field(d, "$regex")
 	for _, e := range d {
 		switch {
@@ -141,16 +146,23 @@ func (p *parser) elemMatch(parts []string, e bson.E) node {
 	matches := p.element(e)
 	return func(doc any, c *run) bool {
 		inner := -1
-		outer, ok := predicate(func(v any) bool {
+		contains := predicate(func(v any) bool {
 			a, _ := v.(bson.A)
 			inner = slices.IndexFunc(a, matches)
 			return inner >= 0
-		}).find(doc, parts, true)
-		return c.found(max(outer, inner), ok)
+		})
+		if parts == nil {
+			return contains(doc)
+		}
+		outer, ok := contains.find(doc, parts, true)
+		if outer < 0 {
+			outer = inner
+		}
+		return c.found(outer, ok)
 	}
 }
 
-// element parses the condition of $elemMatch on one element.
+// element parses the condition of $elemMatch on one element. For a condition on fields, an array is a document.
 func (p *parser) element(e bson.E) predicate {
 	d, ok := e.Value.(bson.D)
 	p.Refuse(!ok, fault.BadValue, "$elemMatch needs an Object")
@@ -163,7 +175,10 @@ func (p *parser) element(e bson.E) predicate {
 	}
 	return func(item any) bool {
 		_, isDocument := item.(bson.D)
-		_, isArray := item.(bson.A)
+		list, isArray := item.(bson.A)
+		if isArray && !ofValues {
+			item = asDocument(list)
+		}
 		return (ofValues || isDocument || isArray) && n(item, &run{})
 	}
 }

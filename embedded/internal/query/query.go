@@ -19,11 +19,12 @@ import (
 // Options are the context in which a filter is compiled.
 type Options struct {
 	Let       bson.D // variables of $expr
-	Collation Collation
+	Collation value.Collation
 	Scripts   *Scripts // for $where; nil if the command does not allow it
 	Wire      int      // wire version of the server; 0: the latest
 	Match     *Filter  // of the find to which a projection belongs
 	Upsert    bool     // the filter belongs to an upsert, which does not allow $expr
+	Elements  bool     // the filter is for elements of arrays in an update, which allows neither $expr nor $text
 }
 
 // Filter is a parsed filter. It may be used concurrently.
@@ -44,26 +45,38 @@ func Compile(filter bson.D, opts Options) (*Filter, error) {
 	f := &Filter{root: p.conjunction(filter), all: len(filter) == 0, scripted: p.scripted, search: p.search,
 		source: filter, opts: opts}
 	if v, ok := value.Field(filter, "_id"); ok {
-		v, ok = Required(v)
+		if required, _ := equalities(bson.D{{Key: "_id", Value: v}}); len(required) == 1 {
+			v = required[0].Value
+		} else {
+			ok = false
+		}
 		_, isArray := v.(bson.A) // matches an element, too
-		f.id, f.hasID = v, ok && !isArray && v != nil && !opts.Collation.caseless
+		// Strings that the collation considers equal differ.
+		f.id, f.hasID = v, ok && !isArray && v != nil && value.Equal(opts.Collation.Fold(v), v)
 	}
 	return f, p.Err
 }
 
-// Required returns the value that a condition requires a field to equal, if it requires exactly one.
-func Required(condition any) (any, bool) {
-	d, _ := condition.(bson.D)
-	_, isRegex := condition.(bson.Regex)
-	switch in := value.As[bson.A](d, "$in"); {
-	case isRegex:
-		return nil, false
-	case !IsOperators(d):
-		return condition, true
-	case len(in) == 1:
-		return Required(in[0])
+// IsOperator reports whether a name is that of an operator on a field.
+func IsOperator(name string) bool {
+	return fieldOperators[name] != nil && name != "$not" || slices.Contains(later, name) || name == "$regex" || name == "$options"
+}
+
+// Fields returns the first parts of all paths in a filter.
+func Fields(filter bson.D) (names []string) {
+	for _, e := range filter {
+		list, _ := e.Value.(bson.A)
+		for _, item := range list {
+			if d, ok := item.(bson.D); ok && strings.HasPrefix(e.Key, "$") {
+				names = append(names, Fields(d)...)
+			}
+		}
+		if !strings.HasPrefix(e.Key, "$") {
+			name, _, _ := strings.Cut(e.Key, ".")
+			names = append(names, name)
+		}
 	}
-	return value.Field(d, "$eq")
+	return names
 }
 
 // ID returns the value that _id must equal for a document to match, and whether the filter requires one.
@@ -135,6 +148,12 @@ func (c *run) found(position int, ok bool) bool {
 	return ok
 }
 
+// unrecorded evaluates a condition without recording positions.
+func (c *run) unrecorded(n node, doc any) bool {
+	defer func(position int) { c.position = position }(c.position)
+	return n(doc, c)
+}
+
 // node reports whether a document matches a condition.
 type node func(doc any, c *run) bool
 
@@ -148,47 +167,67 @@ func and(nodes []node) node {
 }
 
 func or(nodes []node) node {
+	if len(nodes) == 1 {
+		return nodes[0]
+	}
 	return func(doc any, c *run) bool {
-		return slices.ContainsFunc(nodes, func(n node) bool { return n(doc, c) })
+		return slices.ContainsFunc(nodes, func(n node) bool { return c.unrecorded(n, doc) })
 	}
 }
 
-func not(n node) node { return func(doc any, c *run) bool { return !n(doc, c) } }
+func not(n node) node { return func(doc any, c *run) bool { return !c.unrecorded(n, doc) } }
 
-// at applies a predicate to the values at a path.
+// at applies a predicate to the values at a path, or without a path to the value itself, as $elemMatch does.
 func at(parts []string, p predicate) node {
+	if parts == nil {
+		return func(v any, _ *run) bool { return p(v) }
+	}
 	return func(doc any, c *run) bool { return c.found(p.find(doc, parts, false)) }
 }
 
-// find reports whether the predicate holds for a value at a path. It descends into every document of an array along
-// the path, and into the element that an index in the path names. At the end of the path, an array matches if it or,
+// find reports whether the predicate holds for a value at a path. At the end of the path, an array matches if it or,
 // unless whole is set, one of its elements does.
 //
 // position is that of the match in the first array along the path, -1 without an array.
 func (p predicate) find(v any, parts []string, whole bool) (position int, ok bool) {
-	a, _ := v.(bson.A)
+	if a, isArray := v.(bson.A); isArray {
+		return p.inArray(a, parts, whole)
+	}
+	if len(parts) == 0 {
+		return -1, p(v)
+	}
+	d, _ := v.(bson.D) // another value has no fields
+	return p.find(value.Lookup(d, parts[0]), parts[1:], whole)
+}
+
+// inArray finds a value in an array: in the fields of its documents, and in the element that a number in the path names,
+// which itself matches if the path ends there.
+func (p predicate) inArray(a bson.A, parts []string, whole bool) (position int, ok bool) {
 	if len(parts) == 0 {
 		if i := slices.IndexFunc(a, p); i >= 0 && !whole {
 			return i, true
 		}
-		return -1, p(v)
+		return -1, p(a)
 	}
-	if d, ok := v.(bson.D); ok {
-		return p.find(value.Lookup(d, parts[0]), parts[1:], whole)
-	}
-	if a == nil {
-		return -1, p(value.Missing{})
-	}
-	if i, ok := value.Position(parts[0]); ok && i < len(a) {
-		if position, ok = p.find(a[i], parts[1:], whole); ok {
-			return position, true
-		}
-	}
+	index, isIndex := value.Position(parts[0])
 	for i, item := range a {
-		if d, isDocument := item.(bson.D); isDocument {
-			if _, ok := p.find(d, parts, whole); ok {
+		_, isDocument := item.(bson.D)
+		_, isArray := item.(bson.A)
+		if isDocument {
+			if _, ok := p.find(item, parts, whole); ok {
 				return i, true
 			}
+		}
+		position, ok = -1, false
+		switch {
+		case !isIndex || i != index:
+		case len(parts) == 1:
+			ok = p(item)
+		case isDocument || isArray:
+			position, ok = p.find(item, parts[1:], whole)
+		}
+		if ok {
+			return position, true
 		}
 	}
 	return -1, false
@@ -202,6 +241,7 @@ func IsOperators(d bson.D) bool {
 type parser struct {
 	opts     Options
 	depth    int
+	path     string // of the operators that are being parsed
 	scripted bool
 	search   *search // $text, if the filter contains it
 	fault.First
@@ -267,7 +307,8 @@ func (p *parser) list(e bson.E) []node {
 
 func (p *parser) expr(v any) node {
 	p.Refuse(p.opts.Upsert, fault.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
-	x, err := expression.Parse(v, p.opts.Let)
+	p.Refuse(p.opts.Elements, fault.QueryFeatureNotAllowed, "$expr is not allowed in this context")
+	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation)
 	p.Note(err)
 	let := p.opts.Let
 	return func(doc any, c *run) bool {
@@ -309,11 +350,13 @@ func (p *parser) equal(x any) predicate {
 func (p *parser) equality(x any) predicate {
 	c := p.opts.Collation
 	x = c.Fold(x)
+	_, undefined := x.(bson.Undefined)
+	p.Refuse(undefined, fault.BadValue, "cannot compare to undefined")
 	return func(v any) bool {
 		if x == nil {
 			return value.IsNull(v)
 		}
-		return value.Equal(c.Fold(v), x) && !missing(v)
+		return value.Equal(c.Fold(v), x)
 	}
 }
 
@@ -328,12 +371,15 @@ var comparisons = map[string]func(c int) bool{
 // compare is $gt, $gte, $lt or $lte.
 func (p *parser) compare(e bson.E) predicate {
 	holds := comparisons[e.Key]
-	x, collation, rank, nan := e.Value, p.opts.Collation, value.Rank(e.Value), isNaN(e.Value)
+	collation, rank, nan := p.opts.Collation, value.Rank(e.Value), isNaN(e.Value)
+	x := collation.Fold(e.Value)
 	_, isRegex := x.(bson.Regex)
-	p.Refuse(isRegex, fault.BadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
+	_, undefined := x.(bson.Undefined)
+	p.Refuse(isRegex, fault.BadValue, "Can't have RegEx as arg to predicate over field '%s'.", p.path)
+	p.Refuse(undefined, fault.BadValue, "cannot compare to undefined")
 	return func(v any) bool {
 		if x == nil {
-			return holds(0) && (v == nil || missing(v))
+			return holds(0) && value.IsNull(v)
 		}
 		if missing(v) {
 			return false
@@ -345,7 +391,7 @@ func (p *parser) compare(e bson.E) predicate {
 				return false
 			}
 		}
-		return holds(collation.Compare(v, x))
+		return holds(value.Compare(collation.Fold(v), x))
 	}
 }
 
@@ -376,6 +422,8 @@ func (p *parser) regex(source, options string) predicate {
 		switch x := v.(type) {
 		case string:
 			return re.Matches(x)
+		case bson.Symbol:
+			return re.Matches(string(x))
 		case bson.Regex:
 			return x == as
 		}

@@ -41,7 +41,7 @@ func matched(t *testing.T, in string) string {
 			Sleep: func(d time.Duration) error { slept += d; return nil }}
 	case strings.HasPrefix(with, "{"):
 		var err error
-		o.Collation, err = ParseCollation(doc(t, with))
+		o.Collation, err = value.ParseCollation(doc(t, with))
 		testkit.Check(t, err)
 	}
 	f, err := Compile(filter, o)
@@ -106,6 +106,38 @@ func TestProjections(t *testing.T) {
 	})
 }
 
+func TestKeys(t *testing.T) {
+	testkit.PlayCases(t, "testdata/keys.txt", func(t *testing.T, in string) string {
+		list, document, _ := strings.Cut(in, " of ")
+		var paths [][]string
+		for _, path := range doc(t, `{"paths":`+list+`}`)[0].Value.(bson.A) {
+			paths = append(paths, strings.Split(path.(string), "."))
+		}
+		keys, err := Keys(doc(t, document), paths, value.Collation{})
+		if err != nil {
+			return refused(t, err)
+		}
+		var out []string
+		for _, key := range keys {
+			out = append(out, value.Text(bson.A(key)))
+		}
+		return strings.Join(out, " ")
+	})
+}
+
+func TestUpserts(t *testing.T) {
+	testkit.PlayCases(t, "testdata/upserts.txt", func(t *testing.T, in string) string {
+		filter, replaces := strings.CutPrefix(in, "replaces ")
+		f, err := Compile(doc(t, filter), Options{})
+		testkit.Check(t, err)
+		got, err := f.Inserted(replaces)
+		if err != nil {
+			return refused(t, err)
+		}
+		return value.Text(got)
+	})
+}
+
 // An error of sleep ends the match and is returned unchanged.
 func TestWhereInterrupted(t *testing.T) {
 	stop, n := errors.New("stop"), 0
@@ -160,10 +192,10 @@ func TestSortAgainstNaiveSort(t *testing.T) {
 		docs = append(docs, document)
 	}
 	for _, direction := range []int32{1, -1} {
-		o, err := CompileOrder(bson.D{{Key: "a", Value: direction}}, Collation{})
+		o, err := CompileOrder(bson.D{{Key: "a", Value: direction}}, value.Collation{})
 		testkit.Check(t, err)
 		got := slices.Clone(docs)
-		Sort(got, o, func(d bson.D) bson.D { return d })
+		testkit.Check(t, Sort(got, o, func(d bson.D) bson.D { return d }))
 		for i, want := range naiveSort(docs, "a", direction < 0) {
 			testkit.Equal(t, fmt.Sprint("direction ", direction, ", place ", i), value.Text(got[i]), value.Text(want))
 		}

@@ -13,25 +13,31 @@ import (
 // Order is a parsed sort specification.
 type Order struct {
 	keys      []orderKey
-	collation Collation
+	paths     [][]string // of the keys that are fields
+	collation value.Collation
 	match     *Filter // with $text, if a key is its score
 }
 
 type orderKey struct {
-	parts   []string
 	down    bool
 	natural bool
 	score   bool
 }
 
 // CompileOrder parses a sort specification; nil if it is empty.
-func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
+func CompileOrder(spec bson.D, collation value.Collation) (*Order, error) {
 	if len(spec) == 0 {
 		return nil, nil
 	}
 	o := &Order{collation: collation}
 	var p fault.First
+	fields := map[string]bool{}
 	for _, e := range spec {
+		if top, _, _ := strings.Cut(e.Key, "."); fields[top] {
+			o.collation = collation.ByName(false) // see InSlots
+		} else {
+			fields[top] = true
+		}
 		if isTextScore(e.Value) {
 			o.keys = append(o.keys, orderKey{score: true, down: true})
 			continue
@@ -41,7 +47,8 @@ func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
 			"Illegal key in $sort specification: %s: %s", e.Key, value.Text(e.Value))
 		p.Refuse(!ok || n != 1 && n != -1, 15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
 		p.Refuse(e.Key == "", 15998, "FieldPath field names may not be empty strings.")
-		o.keys = append(o.keys, orderKey{parts: strings.Split(e.Key, "."), down: n < 0, natural: e.Key == "$natural"})
+		o.keys = append(o.keys, orderKey{down: n < 0, natural: e.Key == "$natural"})
+		o.paths = append(o.paths, strings.Split(e.Key, "."))
 	}
 	return o, p.Err
 }
@@ -65,178 +72,122 @@ func (o *Order) ByScore() bool {
 }
 
 // IndexOrder returns the order of an index.
-func IndexOrder(key bson.D) *Order {
-	o := &Order{}
+func IndexOrder(key bson.D, collation value.Collation) *Order {
+	o := &Order{collation: collation}
 	for _, e := range key {
-		o.keys = append(o.keys, orderKey{parts: strings.Split(e.Key, "."), down: value.Compare(e.Value, int32(0)) < 0,
-			natural: e.Key == "$natural"})
+		o.keys = append(o.keys, orderKey{down: value.Compare(e.Value, int32(0)) < 0, natural: e.Key == "$natural"})
+		o.paths = append(o.paths, strings.Split(e.Key, "."))
 	}
 	return o
 }
 
-// Compare compares two documents by a sort specification other than $natural.
-func (o *Order) Compare(a, b bson.D) int {
+// Sort sorts in place and stably. doc returns the document of an item.
+func Sort[T any](items []T, o *Order, doc func(T) bson.D) error {
 	if o == nil {
+		return nil
+	}
+	if o.keys[0].natural {
+		if o.keys[0].down {
+			slices.Reverse(items)
+		}
+		return nil
+	}
+	type keyed struct {
+		item T
+		key  []any
+	}
+	all := make([]keyed, len(items))
+	for i, item := range items {
+		key, err := o.key(doc(item))
+		if err != nil {
+			return err
+		}
+		all[i] = keyed{item, key}
+	}
+	slices.SortStableFunc(all, func(a, b keyed) int { return o.compare(a.key, b.key) })
+	for i := range all {
+		items[i] = all[i].item
+	}
+	return nil
+}
+
+// Compare compares two documents, which Sort has sorted.
+func (o *Order) Compare(a, b bson.D) int {
+	if o == nil || o.keys[0].natural {
 		return 0
 	}
-	for _, k := range o.keys {
-		if k.natural {
-			return 0
-		}
-		c := o.collation.Compare(o.key(a, k), o.key(b, k))
-		if k.down {
-			c = -c
-		}
-		if c != 0 {
+	x, errX := o.key(a)
+	y, errY := o.key(b)
+	if errX != nil || errY != nil {
+		return 0
+	}
+	return o.compare(x, y)
+}
+
+// compare compares two keys.
+func (o *Order) compare(a, b []any) int {
+	for i, k := range o.keys {
+		if c := value.Compare(a[i], b[i]); c != 0 && k.down {
+			return -c
+		} else if c != 0 {
 			return c
 		}
 	}
 	return 0
 }
 
-// Sort sorts in place and stably. doc returns the document of an item.
-func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
-	if o == nil {
-		return
+// key returns the key that a document sorts by: the first of its keys in an index of the same fields.
+func (o *Order) key(d bson.D) ([]any, error) {
+	keys, err := Keys(d, o.paths, o.collation)
+	if e, ok := err.(*fault.Error); ok && e.Code == fault.CannotIndexParallelArrays {
+		return nil, fault.Errorf(fault.BadValue, "cannot sort with keys that are parallel arrays")
+	} else if err != nil {
+		return nil, err
 	}
-	if o.keys[0].natural {
-		if o.keys[0].down {
-			slices.Reverse(items)
-		}
-		return
-	}
-	type keyed struct {
-		item T
-		keys []any
-	}
-	all := make([]keyed, len(items))
-	for i, item := range items {
-		d := doc(item)
-		keys := make([]any, len(o.keys))
-		for j, k := range o.keys {
-			keys[j] = o.key(d, k)
-		}
-		all[i] = keyed{item, keys}
-	}
-	slices.SortStableFunc(all, func(a, b keyed) int {
+	var first []any
+	for _, fields := range keys {
+		key := make([]any, len(o.keys))
 		for i, k := range o.keys {
-			c := o.collation.Compare(a.keys[i], b.keys[i])
-			if k.down {
-				c = -c
-			}
-			if c != 0 {
-				return c
+			if k.score {
+				key[i] = o.match.Score(d)
+			} else {
+				key[i], fields = value.OrNull(fields[0]), fields[1:]
 			}
 		}
-		return 0
-	})
-	for i := range all {
-		items[i] = all[i].item
-	}
-}
-
-// key returns the value that a document sorts by: in an array, the least element or, descending, the greatest.
-// A missing field sorts as null, an empty array before null.
-func (o *Order) key(d bson.D, k orderKey) any {
-	if k.score {
-		return o.match.Score(d)
-	}
-	c := o.collation
-	var best any
-	found := false
-	Leaves(d, k.parts, func(v any) {
-		v = value.OrNull(v)
-		if !found || k.down == (c.Compare(v, best) > 0) && c.Compare(v, best) != 0 {
-			best, found = v, true
+		if first == nil || o.compare(key, first) < 0 {
+			first = key
 		}
-	})
-	return best
+	}
+	return first, nil
 }
 
-// Leaves calls f for each value at a path, also in arrays. A missing field is Missing, an empty array undefined.
-func Leaves(v any, parts []string, f func(any)) {
-	d, isDocument := v.(bson.D)
+// Along calls f for each value at a path, as distinct and $lookup find them: those in the documents of an array, and the
+// elements of an array at its end. A number in the path is a position in an array.
+func Along(v any, parts []string, f func(any)) {
+	d, _ := v.(bson.D)
 	list, isArray := v.(bson.A)
 	switch {
-	case len(parts) == 0 && isArray && len(list) == 0:
-		f(bson.Undefined{})
 	case len(parts) == 0 && isArray:
 		for _, item := range list {
 			f(item)
 		}
 	case len(parts) == 0:
 		f(v)
-	case isDocument:
-		Leaves(value.Lookup(d, parts[0]), parts[1:], f)
-	case len(list) == 0:
-		f(value.Missing{})
-	default:
-		if i, ok := value.Position(parts[0]); ok && i < len(list) {
-			Leaves(list[i], parts[1:], f)
+	case isArray:
+		if i, ok := value.Position(parts[0]); ok {
+			if i < len(list) {
+				Along(list[i], parts[1:], f)
+			}
 			return
 		}
 		for _, item := range list {
-			d, _ := item.(bson.D) // another item has no fields
-			Leaves(d, parts, f)
+			if _, isDocument := item.(bson.D); isDocument {
+				Along(item, parts, f)
+			}
+		}
+	default:
+		if inner, ok := value.Field(d, parts[0]); ok {
+			Along(inner, parts[1:], f)
 		}
 	}
-}
-
-// Collation determines how strings are compared. The embedded deployment supports case sensitivity (strength and
-// caseLevel) but no locale's alphabet.
-type Collation struct{ caseless bool }
-
-// ParseCollation parses a collation document, whose fields have been checked and which may be empty.
-func ParseCollation(d bson.D) (Collation, error) {
-	locale, ok := value.Get(d, "locale").(string)
-	if !ok {
-		return Collation{}, nil
-	}
-	language, _, _ := strings.Cut(locale, "@")
-	language, _, _ = strings.Cut(language, "_")
-	if !slices.Contains(locales, language) {
-		return Collation{}, fault.Errorf(fault.BadValue, "Field 'locale' is invalid in: %s", value.Text(d))
-	}
-	strength := int64(3)
-	if v, ok := value.Int64(value.Get(d, "strength")); ok {
-		strength = v
-	}
-	level := value.Get(d, "caseLevel")
-	return Collation{caseless: locale != "simple" && strength < 3 && !value.Truthy(level)}, nil
-}
-
-// locales are the languages that a server knows.
-var locales = strings.Fields("simple af sq am ar hy as az be bn bs bg my ca chr zh hr cs da nl dz en eo et ee fo fil " +
-	"fi fr fur gl ka de el gu ha haw he hi hu " +
-	"is ig smn id ga it ja kl kn kk km kok ko ky lkt lo lv ln lt dsb lb mk ms ml mt mr mn ne se nb nn or om ps fa pl pt pa ro ru sr si sk sl es sw sv ta te th " +
-	"bo to tr uk hsb ur ug uz vi wae cy yi yo zu yue wo")
-
-// Compare orders two values under the collation.
-func (c Collation) Compare(a, b any) int { return value.Compare(c.Fold(a), c.Fold(b)) }
-
-// Fold returns a value in a form in which values that the collation considers equal are equal: if case does
-// not matter, strings are in lower case.
-func (c Collation) Fold(v any) any {
-	if !c.caseless {
-		return v
-	}
-	switch x := v.(type) {
-	case string:
-		return strings.ToLower(x)
-	case bson.Symbol:
-		return strings.ToLower(string(x))
-	case bson.D:
-		out := make(bson.D, len(x))
-		for i, e := range x {
-			out[i] = bson.E{Key: e.Key, Value: c.Fold(e.Value)}
-		}
-		return out
-	case bson.A:
-		out := make(bson.A, len(x))
-		for i := range x {
-			out[i] = c.Fold(x[i])
-		}
-		return out
-	}
-	return v
 }

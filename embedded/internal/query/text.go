@@ -138,7 +138,7 @@ func each(doc bson.D, path string, do func(text string)) {
 		}
 	}
 	if path != "$**" {
-		Leaves(doc, strings.Split(path, "."), visit)
+		Along(doc, strings.Split(path, "."), visit)
 		return
 	}
 	var all func(v any)

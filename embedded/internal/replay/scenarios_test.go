@@ -24,24 +24,35 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Of all steps of the scenarios, how many must be equal in everything but messages and the order of fields, and how
-// many in everything, in percent.
-const (
-	leastSame  = 99.5
-	leastEqual = 98.6
-)
+// least is how many of the steps of recordings must be equal in everything but messages and the order of fields, how
+// many in everything, and how many of a single recording but for those, in percent.
+type least struct{ same, equal, each float64 }
 
 // TestScenarios plays the scenarios of 5.0. Each step that differs must be in a list. -v shows these steps, grouped by
 // symptom, and -run selects recordings:
 //
 //	go test ./embedded/internal/replay -v -run TestScenarios/api
 func TestScenarios(t *testing.T) {
-	recordings := filepath.Join(testkit.Recordings(t), "5.0")
-	files, err := filepath.Glob(filepath.Join(recordings, "scenarios", "*.jsonl"))
-	testkit.Check(t, err)
-	for _, name := range []string{"replica-set", "sharded", "standalone", "writes"} {
-		files = append(files, filepath.Join(recordings, name+".jsonl"))
+	files := recordings(t, "scenarios/*", "replica-set", "sharded", "standalone", "writes")
+	playScenarios(t, files, "testdata/differences.txt", least{same: 99.5, equal: 98.6})
+}
+
+// TestSemantics plays queries and updates of random documents on 5.0, in the same way.
+func TestSemantics(t *testing.T) {
+	playScenarios(t, recordings(t, "semantics/*"), "testdata/semantics.txt", least{same: 99.8, equal: 95, each: 99})
+}
+
+// recordings returns the files of recordings of 5.0.
+func recordings(t *testing.T, patterns ...string) (files []string) {
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(filepath.Join(testkit.Recordings(t), "5.0", pattern+".jsonl"))
+		testkit.Check(t, err)
+		files = append(files, found...)
 	}
+	return files
+}
+
+func playScenarios(t *testing.T, files []string, list string, least least) {
 	found := map[string][]string{} // the differing steps by symptom
 	same, equal, total, played := 0, 0, 0, 0
 	for _, file := range files {
@@ -49,6 +60,7 @@ func TestScenarios(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			played++
 			steps := scenario(t, file)
+			before := same
 			synctest.Test(t, func(t *testing.T) {
 				p, topology := newScenario(t, name, steps)
 				area, command := strings.TrimSuffix(name, "-"+topology), ""
@@ -82,6 +94,11 @@ func TestScenarios(t *testing.T) {
 					found[symptom] = append(found[symptom], text)
 				}
 			})
+			if percent := 100 * float64(same-before) / float64(len(steps)); percent < least.each {
+				t.Errorf("%.2f %% of the steps are equal, want %.1f %%", percent, least.each)
+			} else {
+				t.Logf("%d steps, %.2f %% equal but for messages and order", len(steps), percent)
+			}
 		})
 	}
 	if testing.Verbose() {
@@ -95,9 +112,9 @@ func TestScenarios(t *testing.T) {
 	if played < len(files) { // -run selects recordings
 		return
 	}
-	checkList(t, "testdata/differences.txt", found)
-	if percent(same) < leastSame || percent(equal) < leastEqual {
-		t.Errorf("want at least %.1f %% and %.1f %%", leastSame, leastEqual)
+	checkList(t, list, found)
+	if percent(same) < least.same || percent(equal) < least.equal {
+		t.Errorf("want at least %.1f %% and %.1f %%", least.same, least.equal)
 	}
 }
 

@@ -48,7 +48,8 @@ type Collection struct {
 	MaxSize, MaxDocs int64
 	TimeSeries       bool
 	Validator        *query.Filter
-	Indexes          []*Index // replaced, not changed, because readers may hold it
+	Collation        value.Collation // of queries and indexes that have none
+	Indexes          []*Index        // replaced, not changed, because readers may hold it
 
 	docs []*Record // ordered by ID
 	// shared means that docs may be read without the lock: it may be appended to, but must be copied before any
@@ -69,6 +70,17 @@ func NewCollection(db, name string, options bson.D) *Collection {
 	id.Spec = bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: id.Key}, {Key: "name", Value: id.Name}}
 	c.Indexes = []*Index{id.Empty()}
 	return c
+}
+
+// SetCollation sets the default collation of a new collection.
+func (c *Collection) SetCollation(d bson.D) (err error) {
+	c.Collation, err = value.ParseCollation(d)
+	spec := c.Collation.Spec()
+	c.Options = value.Delete(c.Options, "collation")
+	c.Options = value.AddIf(c.Options, spec != nil, "collation", spec)
+	id := c.Indexes[0]
+	id.Collation, id.Spec = c.Collation, value.AddIf(id.Spec, spec != nil, "collation", spec)
+	return err
 }
 
 // The methods below up to Clustered may be called without the lock.
@@ -187,14 +199,15 @@ func (c *Collection) FindsByID() bool {
 
 // WithID returns the records with an _id: at most one.
 func (c *Collection) WithID(id any) []*Record {
-	return slices.Clone(c.Indexes[0].entries[value.Key(bson.A{id})])
+	x := c.Indexes[0]
+	return slices.Clone(x.entries[value.Key(bson.A{x.Collation.Fold(id)})])
 }
 
 // Duplicate returns the server's error for a duplicate key.
 func (c *Collection) Duplicate(x *Index, key []any) error {
 	kv := bson.D{}
 	for i, k := range x.Key {
-		kv = append(kv, bson.E{Key: k.Key, Value: key[i]})
+		kv = append(kv, bson.E{Key: k.Key, Value: x.Collation.Shown(key[i])})
 	}
 	e := fault.Errorf(fault.DuplicateKey, "E11000 duplicate key error collection: %s index: %s dup key: %s", c.NS(),
 		x.Name, value.Text(kv))
@@ -209,7 +222,8 @@ func (c *Collection) uniqueKeys(doc bson.D) iter.Seq2[*Index, []any] {
 			if x.entries == nil || c.TimeSeries {
 				continue
 			}
-			for _, k := range x.keys(doc) {
+			keys, _ := x.Keys(doc) // check returns the error
+			for _, k := range keys {
 				if !yield(x, k) {
 					return
 				}
@@ -221,14 +235,18 @@ func (c *Collection) uniqueKeys(doc bson.D) iter.Seq2[*Index, []any] {
 // check returns an error if other records than self have a unique key of a document. A record may keep its keys.
 func (c *Collection) check(doc bson.D, self int64) error {
 	for _, x := range c.Indexes {
-		if err := x.Place(doc); err != nil {
+		if c.TimeSeries {
+			break
+		}
+		keys, err := x.Keys(doc)
+		if err := cmp.Or(x.Place(doc), err); err != nil {
 			return err
 		}
-	}
-	for x, k := range c.uniqueKeys(doc) {
-		found := x.entries[value.Key(bson.A(k))]
-		if len(found) > 0 && !slices.ContainsFunc(found, func(r *Record) bool { return r.ID == self }) {
-			return c.Duplicate(x, k)
+		for _, k := range keys {
+			found := x.entries[value.Key(bson.A(k))]
+			if len(found) > 0 && !slices.ContainsFunc(found, func(r *Record) bool { return r.ID == self }) {
+				return c.Duplicate(x, k)
+			}
 		}
 	}
 	return nil

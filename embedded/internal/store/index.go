@@ -21,7 +21,7 @@ type Index struct {
 
 	Prepared  bool // prepareUnique: rejects new duplicates but keeps existing ones
 	Clustered bool // the _id index of a clustered collection
-	Collation query.Collation
+	Collation value.Collation
 	entries   map[string][]*Record // by key
 }
 
@@ -53,62 +53,57 @@ func (x *Index) Empty() *Index {
 
 // Covers reports whether a document has keys in the index.
 func (x *Index) Covers(doc bson.D) bool {
-	if x.Partial != nil {
-		ok, _ := x.Partial.Matches(doc) // cannot fail without scripts
-		return ok
-	}
-	return !x.Sparse || slices.ContainsFunc(x.Key, func(k bson.E) (found bool) {
-		query.Leaves(doc, strings.Split(k.Key, "."), func(v any) { found = found || v != any(value.Missing{}) })
-		return found
-	})
+	keys, err := x.Keys(doc)
+	return len(keys) > 0 || err != nil
 }
 
-// keys returns the keys of a document.
-func (x *Index) keys(doc bson.D) [][]any {
-	if !x.Covers(doc) {
-		return nil
+// Keys returns the keys of a document, each once.
+func (x *Index) Keys(doc bson.D) ([][]any, error) {
+	if x.Partial != nil {
+		if ok, _ := x.Partial.Matches(doc); !ok { // cannot fail without scripts
+			return nil, nil
+		}
 	}
-	out := [][]any{{}}
-	for _, k := range x.Key {
-		var values []any
-		seen := map[string]bool{}
-		add := func(v any) {
-			v = value.OrNull(x.Collation.Fold(v))
-			if key := value.Key(v); !seen[key] {
-				seen[key] = true
-				values = append(values, v)
-			}
-		}
-		if k.Key == "_id" {
-			add(value.Get(doc, "_id"))
-		} else {
-			query.Leaves(doc, strings.Split(k.Key, "."), add)
-		}
-		var next [][]any
-		for _, prefix := range out {
-			for _, v := range values {
-				next = append(next, append(slices.Clone(prefix), v))
-			}
-		}
-		out = next
+	paths := make([][]string, len(x.Key))
+	for i, k := range x.Key {
+		paths[i] = strings.Split(k.Key, ".")
 	}
-	return out
+	keys, err := query.Keys(doc, paths, x.Collation)
+	if !x.Ascends() { // the others have keys of their own
+		err = nil
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(keys, func(key []any) bool {
+		found := false
+		for i, v := range key {
+			found = found || v != any(value.Missing{})
+			key[i] = value.OrNull(v)
+		}
+		k := value.Key(bson.A(key))
+		again := seen[k]
+		seen[k] = true
+		return again || x.Sparse && !found
+	}), err
 }
 
 // Fill adds the keys of records. It stops at the first duplicate in a unique index and returns it.
-func (x *Index) Fill(docs []*Record) (duplicate []any) {
-	if x.entries == nil {
-		return nil
-	}
+func (x *Index) Fill(docs []*Record) (duplicate []any, err error) {
 	for _, r := range docs {
-		for _, k := range x.keys(r.doc) {
+		keys, err := x.Keys(r.doc)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range keys {
+			if x.entries == nil {
+				break
+			}
 			key := value.Key(bson.A(k))
 			if x.entries[key] = append(x.entries[key], r); x.Unique && len(x.entries[key]) > 1 {
-				return k
+				return k, nil
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Violations returns the groups of records that share a key.
@@ -116,7 +111,8 @@ func (x *Index) Violations(docs []*Record) (groups [][]*Record) {
 	holders := map[string][]*Record{}
 	var shared []string
 	for _, r := range docs {
-		for _, k := range x.keys(r.doc) {
+		keys, _ := x.Keys(r.doc) // without error: the index exists
+		for _, k := range keys {
 			key := value.Key(bson.A(k))
 			if holders[key] = append(holders[key], r); len(holders[key]) == 2 {
 				shared = append(shared, key)

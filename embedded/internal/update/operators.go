@@ -1,6 +1,7 @@
 package update
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,9 @@ type modifier func(old any) (any, error)
 
 // removed is returned by a modifier to remove the field.
 type removed struct{}
+
+// rearranged is an array that was sorted or cut, which counts as modified even if it is equal.
+type rearranged bson.A
 
 // operator is a row of the table of update operators.
 type operator struct {
@@ -39,7 +43,7 @@ var operators = map[string]operator{
 	"$pop":         {modify: pop, keepsShape: true},
 	"$pullAll":     {modify: pullAll, keepsShape: true},
 	"$push": {modify: adding("$push", false,
-		"The field '%s' must be an array but is of type %s in document {_id: "+theID+"}")},
+		"The field '%s' must be an array but is of type %s in document {"+theID+"}")},
 	"$addToSet": {modify: adding("$addToSet", true,
 		"Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s")},
 	"$pull": {modify: pull, keepsShape: true},
@@ -58,6 +62,9 @@ func unset(*parser, bson.E) modifier {
 // theID is a placeholder for the document's _id in messages.
 const theID = "\x00id"
 
+// last returns the last part of a path.
+func last(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+
 // arithmetic is $inc or $mul. A missing field counts as zero.
 func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*parser, bson.E) modifier {
 	return func(e *parser, f bson.E) modifier {
@@ -69,13 +76,13 @@ func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*parse
 			}
 			if !value.IsNumber(old) {
 				return nil, fault.Errorf(fault.TypeMismatch,
-					"Cannot apply %s to a value of non-numeric type. {_id: %s} has the field '%s' of non-numeric type %s", op, theID,
-					f.Key, value.TypeName(old))
+					"Cannot apply %s to a value of non-numeric type. {%s} has the field '%s' of non-numeric type %s", op, theID,
+					last(f.Key), value.TypeName(old))
 			}
 			v, ok := compute(old, f.Value)
 			if !ok {
 				return nil, fault.Errorf(fault.BadValue,
-					"Failed to apply %s operations to current value ((NumberLong)%s) for document {_id: %s}", op,
+					"Failed to apply %s operations to current value ((NumberLong)%s) for document {%s}", op,
 					value.Text(old), theID)
 			}
 			return v, nil
@@ -86,7 +93,7 @@ func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*parse
 // adding is $push or, with set, $addToSet. format is the error if a field is not an array.
 func adding(op string, set bool, format string) func(*parser, bson.E) modifier {
 	return func(e *parser, f bson.E) modifier {
-		list, arrange := bson.A{f.Value}, func(a bson.A, added int) bson.A { return a }
+		list, arrange := bson.A{f.Value}, func(a bson.A, _ int) any { return a }
 		d, _ := f.Value.(bson.D)
 		if each, ok := value.Field(d, "$each"); ok && (!set || d[0].Key == "$each") {
 			rest := value.Delete(d, "$each")
@@ -122,9 +129,9 @@ func adding(op string, set bool, format string) func(*parser, bson.E) modifier {
 
 // arrange parses $position, $sort and $slice of $push. The returned function applies them to an array to which elements
 // have been appended.
-func (p *parser) arrange(clauses bson.D) func(a bson.A, added int) bson.A {
+func (p *parser) arrange(clauses bson.D) func(a bson.A, added int) any {
 	position, limit := (*int64)(nil), (*int64)(nil)
-	sort := func(bson.A) {}
+	sort := (func(bson.A))(nil)
 	integer := func(e bson.E, format string) *int64 {
 		n, ok := value.Int64(e.Value)
 		p.Refuse(!ok, fault.BadValue, format, value.TypeName(e.Value))
@@ -142,7 +149,7 @@ func (p *parser) arrange(clauses bson.D) func(a bson.A, added int) bson.A {
 			p.Fail(fault.BadValue, "Unrecognized clause in $push: %s", e.Key)
 		}
 	}
-	return func(a bson.A, added int) bson.A {
+	return func(a bson.A, added int) any {
 		if position != nil {
 			old, items := a[:len(a)-added], a[len(a)-added:]
 			i := *position
@@ -151,16 +158,40 @@ func (p *parser) arrange(clauses bson.D) func(a bson.A, added int) bson.A {
 			}
 			a = slices.Insert(slices.Clone(old), int(min(i, int64(len(old)))), items...)
 		}
-		sort(a)
-		switch n := int64(len(a)); {
+		if sort != nil {
+			sort(a)
+		}
+		n := int64(len(a))
+		switch {
 		case limit == nil:
 		case *limit >= 0:
 			a = a[:min(*limit, n)]
 		default:
 			a = a[max(n+*limit, 0):]
 		}
+		if sort != nil || int64(len(a)) < n {
+			return rearranged(a)
+		}
 		return a
 	}
+}
+
+// at returns the value at a path, in which a number is a position in an array. $sort of $push compares arrays as a whole.
+func at(v any, path []string) any {
+	for _, part := range path {
+		switch x := v.(type) {
+		case bson.D:
+			v = value.Lookup(x, part)
+		case bson.A:
+			v = value.Missing{}
+			if i, ok := value.Position(part); ok {
+				v = value.Element(x, i)
+			}
+		default:
+			return value.Missing{}
+		}
+	}
+	return v
 }
 
 func (p *parser) pushSort(v any) func(bson.A) {
@@ -171,13 +202,17 @@ func (p *parser) pushSort(v any) func(bson.A) {
 			n, exact := value.Int64(e.Value)
 			p.Refuse(!exact || n != 1 && n != -1, fault.BadValue, "The $sort element value must be either 1 or -1")
 		}
-		order, err := query.CompileOrder(d, c)
+		_, err := query.CompileOrder(d, c)
 		p.Note(err)
 		return func(a bson.A) {
 			slices.SortStableFunc(a, func(x, y any) int {
-				dx, _ := x.(bson.D)
-				dy, _ := y.(bson.D)
-				return order.Compare(dx, dy)
+				for _, e := range d {
+					path := strings.Split(e.Key, ".")
+					if n := c.Compare(value.OrNull(at(x, path)), value.OrNull(at(y, path))); n != 0 {
+						return n * value.Compare(e.Value, int32(0))
+					}
+				}
+				return 0
 			})
 		}
 	}
@@ -188,30 +223,30 @@ func (p *parser) pushSort(v any) func(bson.A) {
 	return func(a bson.A) { slices.SortStableFunc(a, func(x, y any) int { return int(n) * c.Compare(x, y) }) }
 }
 
-// pull is $pull; it ignores the collation. An argument that begins with an operator is a condition on elements of
-// any type. Any other document is a condition on the fields of elements that are documents.
+// pull is $pull. An operator or a regular expression is a condition on elements of any type, another document one on the
+// fields of elements that are documents, and any other value equals the elements.
 func pull(e *parser, f bson.E) modifier {
 	const element = "element"
 	condition, isDocument := f.Value.(bson.D)
-	wrapped := len(condition) > 0 && strings.HasPrefix(condition[0].Key, "$")
+	_, isRegex := f.Value.(bson.Regex)
+	wrapped := isRegex || len(condition) > 0 && query.IsOperator(condition[0].Key)
 	if wrapped {
-		condition = bson.D{{Key: element, Value: condition}}
+		condition = bson.D{{Key: element, Value: f.Value}}
 	}
-	filter, err := query.Compile(condition, query.Options{Wire: e.opts.Wire})
+	filter, err := query.Compile(condition, e.elements())
 	e.Note(err)
-	matches := func(v any) (bool, error) {
+	return removing(func(v any) (bool, error) {
 		d, ok := v.(bson.D)
 		switch {
-		case !isDocument:
-			return value.Equal(v, f.Value), nil
 		case wrapped:
 			d = bson.D{{Key: element, Value: v}}
+		case !isDocument:
+			return e.opts.Collation.Compare(v, f.Value) == 0, nil
 		case !ok:
 			return false, nil
 		}
 		return filter.Matches(d)
-	}
-	return removing(matches)
+	})
 }
 
 // removing removes the elements of an array that match.
@@ -330,8 +365,8 @@ func bit(e *parser, f bson.E) modifier {
 		}
 		if !integral(old) {
 			return nil, fault.Errorf(fault.BadValue,
-				"Cannot apply $bit to a value of non-integral type._id: %s has the field %s of non-integer type %s",
-				theID, f.Key, value.TypeName(old))
+				"Cannot apply $bit to a value of non-integral type.%s has the field %s of non-integer type %s",
+				theID, last(f.Key), value.TypeName(old))
 		}
 		n, _ := value.Int64(old)
 		_, long := old.(int64)
@@ -386,11 +421,12 @@ func (u *Update) rename(out bson.D, s step) (bson.D, error) {
 		d, isDocument := v.(bson.D)
 		if _, isArray := v.(bson.A); isArray {
 			return nil, fault.Errorf(fault.BadValue,
-				"The source field cannot be an array element, '%s' in doc with _id: %s has an array field called '%s'",
+				"The source field cannot be an array element, '%s' in doc with %s has an array field called '%s'",
 				s.path, theID, from[i-1])
 		}
-		if !isDocument {
-			return out, nil
+		if !isDocument && !missing(v) {
+			s.keepsShape = true
+			return nil, s.notViable(from[:i], part, from[i+1:], v)
 		}
 		v = value.Lookup(d, part)
 	}
@@ -398,7 +434,7 @@ func (u *Update) rename(out bson.D, s step) (bson.D, error) {
 		return out, nil
 	}
 	s.do = func(any) (any, error) { return removed{}, nil }
-	if changed, err := u.change(out, from, 0, s); err != nil {
+	if changed, err := u.change(out, from, s); err != nil {
 		return nil, err
 	} else if out, _ = changed.(bson.D); out == nil {
 		out = bson.D{}
@@ -409,13 +445,13 @@ func (u *Update) rename(out bson.D, s step) (bson.D, error) {
 		if at = value.Lookup(d, part); i < len(to)-1 {
 			if _, isArray := at.(bson.A); isArray {
 				return nil, fault.Errorf(fault.BadValue,
-					"The destination field cannot be an array element, '%s' in doc with _id: %s has an array field called '%s'",
+					"The destination field cannot be an array element, '%s' in doc with %s has an array field called '%s'",
 					s.to, theID, part)
 			}
 		}
 	}
-	s.do, s.keepsShape = func(any) (any, error) { return v, nil }, false
-	changed, err := u.change(out, to, 0, s)
+	s.do = func(any) (any, error) { return v, nil }
+	changed, err := u.change(out, to, s)
 	out, _ = changed.(bson.D)
 	return out, err
 }
@@ -423,30 +459,44 @@ func (u *Update) rename(out bson.D, s step) (bson.D, error) {
 // maxPad is the number of elements by which an update may pad an array, as on the server.
 const maxPad = 1500000
 
-// change applies a step at parts[at:] below v and returns the new value. v is Missing or a private copy, which may
-// be changed in place.
-func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
-	if at == len(parts) {
-		return s.do(v)
+// change applies a step at a path below v and returns the new value. v is Missing or a private copy, which may be
+// changed in place.
+func (u *Update) change(v any, path []string, s step) (any, error) {
+	if len(path) == 0 {
+		at := strings.Join(s.taken, ".")
+		for _, other := range s.run.changed {
+			if other.step != s.path && overlap(other.path, at) {
+				return nil, fault.Errorf(fault.ConflictingUpdateOperators, conflicts, at, min(at, other.path))
+			}
+		}
+		s.run.changed = append(s.run.changed, change{s.path, at})
+		r, err := s.do(v)
+		if a, ok := r.(rearranged); ok {
+			s.run.modified = true
+			return bson.A(a), err
+		}
+		return r, err
 	}
-	part := parts[at]
+	part := path[0]
 	if part == "$" {
 		if part = strconv.Itoa(s.position); s.position < 0 {
 			return nil, fault.Errorf(fault.BadValue, "The positional operator did not find the match needed from the query.")
 		}
 	}
 	if name, elements := isElements(part); elements {
-		return u.changeElements(v, name, parts, at, s)
+		return u.changeElements(v, name, path[1:], s)
 	}
+	before := s.taken
+	s.taken = append(before[:len(before):len(before)], part)
 	switch x := v.(type) {
 	case value.Missing:
-		r, err := u.change(v, parts, at+1, s)
+		r, err := u.change(v, path[1:], s)
 		if r == any(removed{}) {
 			return r, err
 		}
 		return bson.D{{Key: part, Value: r}}, err
 	case bson.D:
-		r, err := u.change(value.Lookup(x, part), parts, at+1, s)
+		r, err := u.change(value.Lookup(x, part), path[1:], s)
 		switch {
 		case err != nil:
 			return nil, err
@@ -456,39 +506,58 @@ func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 		return value.Set(x, part, r), nil
 	case bson.A:
 		if i, ok := value.Position(part); ok {
-			r, err := u.change(value.Element(x, i), parts, at+1, s)
+			r, err := u.change(value.Element(x, i), path[1:], s)
 			if err != nil {
 				return nil, err
 			}
 			return element(x, i, r)
 		}
 	}
-	if s.keepsShape {
-		return v, nil
+	return v, s.notViable(before, part, path[1:], v)
+}
+
+// notViable returns the error for a part of a path that a value, which is not a document, cannot have.
+func (s step) notViable(before []string, part string, rest []string, v any) error {
+	name, path := "", strings.Join(slices.Concat(before, []string{part}, rest), ".")
+	if len(before) > 0 {
+		name = before[len(before)-1]
 	}
-	name := ""
-	if at > 0 {
-		name = parts[at-1]
+	in := fmt.Sprintf("{%s: %s}", name, value.Text(v))
+	for i, next := range rest {
+		if _, elements := isElements(next); elements {
+			return mustExist(append(s.taken, rest[:i]...))
+		}
 	}
-	return nil, fault.Errorf(fault.PathNotViable, "Cannot create field '%s' in element {%s: %s}", part, name,
-		value.Text(v))
+	switch {
+	case s.op == "$unset":
+		return nil
+	case s.keepsShape:
+		return fault.Errorf(fault.PathNotViable, "Cannot use the part (%s) of (%s) to traverse the element (%s)", part, path, in)
+	}
+	return fault.Errorf(fault.PathNotViable, "Cannot create field '%s' in element %s", part, in)
+}
+
+func mustExist(path []string) error {
+	return fault.Errorf(fault.BadValue, "The path '%s' must exist in the document in order to apply array updates.",
+		strings.Join(path, "."))
 }
 
 // changeElements applies a step to the elements of an array: those that match the array filter name, or all if
 // there is no such filter.
-func (u *Update) changeElements(v any, name string, parts []string, at int, s step) (any, error) {
+func (u *Update) changeElements(v any, name string, path []string, s step) (any, error) {
 	a, ok := v.(bson.A)
 	switch {
 	case missing(v):
-		return nil, fault.Errorf(fault.BadValue, "The path '%s' must exist in the document in order to apply array updates.",
-			strings.Join(parts[:at], "."))
+		return nil, mustExist(s.taken)
 	case !ok:
-		return nil, fault.Errorf(fault.BadValue, "Cannot apply array updates to non-array element %s: %s", parts[at-1],
-			value.Text(v))
+		return nil, fault.Errorf(fault.BadValue, "Cannot apply array updates to non-array element %s: %s",
+			s.taken[len(s.taken)-1], value.Text(v))
 	}
+	before := s.taken
+	original, _ := at(s.run.doc, before).(bson.A) // array filters do not see what other steps have changed
 	for i, item := range a {
 		if filter := u.filters[name]; filter != nil {
-			ok, err := filter.Matches(bson.D{{Key: name, Value: item}})
+			ok, err := filter.Matches(bson.D{{Key: name, Value: value.Element(original, i)}})
 			if err != nil {
 				return nil, err
 			}
@@ -496,7 +565,8 @@ func (u *Update) changeElements(v any, name string, parts []string, at int, s st
 				continue
 			}
 		}
-		r, err := u.change(item, parts, at+1, s)
+		s.taken = append(before[:len(before):len(before)], strconv.Itoa(i))
+		r, err := u.change(item, path, s)
 		if err != nil {
 			return nil, err
 		}

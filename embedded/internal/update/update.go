@@ -2,6 +2,7 @@
 package update
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,8 +36,20 @@ type step struct {
 	to   string // of $rename
 	operator
 	do       modifier
-	position int // of the match, for the positional operator $
+	position int      // of the match, for the positional operator $
+	taken    []string // the path so far
+	run      *run
 }
+
+// run is what the steps of an update have done to a document.
+type run struct {
+	doc      bson.D // unchanged
+	changed  []change
+	modified bool // even if the result is equal
+}
+
+// change is what a step has changed.
+type change struct{ step, path string }
 
 type parser struct {
 	*Update
@@ -50,6 +63,7 @@ func Compile(v any, opts Options) (*Update, error) {
 	p := &parser{Update: &Update{filters: map[string]*query.Filter{}}, opts: opts, used: map[string]bool{}}
 	list, isList := v.(bson.A)
 	u, isDocument := v.(bson.D)
+	p.arrayFilters()
 	p.Refuse(isDocument && len(opts.Constants) > 0, 51198, "Constant values may only be specified for pipeline updates")
 	switch {
 	case isList:
@@ -64,7 +78,10 @@ func Compile(v any, opts Options) (*Update, error) {
 		}
 		// The server applies updates in the order of the field names.
 		slices.SortStableFunc(p.steps, func(a, b step) int { return strings.Compare(a.path, b.path) })
-		p.arrayFilters(u)
+		for name := range p.filters {
+			p.Refuse(!p.used[name], fault.FailedToParse,
+				"The array filter for identifier '%s' was not used in the update %s", name, value.Text(u))
+		}
 	default:
 		for _, e := range u {
 			p.Refuse(strings.HasPrefix(e.Key, "$"), fault.DollarPrefixedFieldName,
@@ -110,6 +127,7 @@ func (p *parser) operator(e bson.E) {
 	for _, f := range fields {
 		p.path(f.Key)
 		s := step{op: e.Key, path: f.Key, operator: op, do: op.modify(p, f)}
+		p.identifiers(f.Key)
 		if s.do == nil {
 			s.to, _ = f.Value.(string)
 		}
@@ -123,23 +141,41 @@ func (p *parser) operator(e bson.E) {
 	}
 }
 
-// conflict refuses a path of which another step changes a part.
+// conflict refuses a path of which another step changes a part, or that finds elements of an array in another way.
 func (p *parser) conflict(path string, other step) {
 	for _, changed := range []string{other.path, other.to} {
-		p.Refuse(changed != "" && overlap(changed, path), fault.ConflictingUpdateOperators,
-			"Updating the path '%s' would create a conflict at '%s'", path, min(path, changed))
+		p.Refuse(changed != "" && overlap(changed, path), fault.ConflictingUpdateOperators, conflicts, path, min(path, changed))
+		a, b := strings.Split(path, "."), strings.Split(changed, ".")
+		i := 0
+		for i < min(len(a), len(b)) && a[i] == b[i] {
+			i++
+		}
+		if i < min(len(a), len(b)) {
+			_, one := isElements(a[i])
+			_, another := isElements(b[i])
+			p.Refuse(one != another, fault.ConflictingUpdateOperators, conflicts, path, strings.Join(a[:i], "."))
+		}
 	}
 }
 
-// path checks a path and records the identifiers of array filters in it.
+const conflicts = "Updating the path '%s' would create a conflict at '%s'"
+
+// identifiers notes the identifiers of array filters in a path.
+func (p *parser) identifiers(path string) {
+	for _, part := range strings.Split(path, ".") {
+		name, elements := isElements(part)
+		p.Refuse(elements && name != "" && p.filters[name] == nil, fault.BadValue,
+			"No array filter found for identifier '%s' in path '%s'", name, path)
+		p.used[name] = true
+	}
+}
+
+// path checks a path.
 func (p *parser) path(path string) {
 	p.Refuse(path == "", fault.EmptyFieldName, "An empty update path is not valid.")
 	positional := 0
 	for i, part := range strings.Split(path, ".") {
-		name, elements := isElements(part)
-		if name != "" {
-			p.used[name] = true
-		}
+		_, elements := isElements(part)
 		p.Refuse(part == "", fault.EmptyFieldName,
 			"The update path '%s' contains an empty field name, which is not allowed.", path)
 		p.Refuse(i == 0 && elements, fault.BadValue,
@@ -170,43 +206,48 @@ func overlap(a, b string) bool {
 	return strings.HasPrefix(a+".", b+".") || strings.HasPrefix(b+".", a+".")
 }
 
-func (p *parser) arrayFilters(source bson.D) {
+// arrayFilters parses the array filters.
+func (p *parser) arrayFilters() {
 	for _, f := range p.opts.ArrayFilters {
 		d, _ := f.(bson.D)
-		if len(d) == 0 {
+		filter, err := query.Compile(d, p.elements())
+		if e, ok := err.(*fault.Error); ok {
+			p.Fail(e.Code, "Error parsing array filter :: caused by :: %s", e.Message)
+		}
+		names := query.Fields(d)
+		for _, name := range names {
+			p.Refuse(name != names[0], fault.FailedToParse,
+				"Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'",
+				names[0], name)
+			p.Refuse(!identifier.MatchString(name), fault.BadValue, "Error parsing array filter :: caused by :: "+
+				"The top-level field name must be an alphanumeric string beginning with a lowercase letter, found '%s'", name)
+		}
+		if names == nil {
 			p.Fail(fault.FailedToParse, "Cannot use an expression without a top-level field name in arrayFilters")
 			return
 		}
-		name, _, _ := strings.Cut(d[0].Key, ".")
-		for _, e := range d {
-			top, _, _ := strings.Cut(e.Key, ".")
-			p.Refuse(top != name, fault.FailedToParse,
-				"Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'", name, top)
-		}
-		if !p.used[name] {
-			p.Fail(fault.FailedToParse,
-				"The array filter for identifier '%s' was not used in the update %s", name, value.Text(source))
-			return
-		}
-		p.Refuse(p.filters[name] != nil, fault.FailedToParse,
-			"Found multiple array filters with the same top-level field name %s", name)
-		var err error
-		p.filters[name], err = query.Compile(d, query.Options{Collation: p.opts.Collation, Wire: p.opts.Wire})
-		p.Note(err)
+		p.Refuse(p.filters[names[0]] != nil, fault.FailedToParse,
+			"Found multiple array filters with the same top-level field name %s", names[0])
+		p.filters[names[0]] = filter
 	}
-	for name := range p.used {
-		p.Refuse(p.filters[name] == nil, fault.BadValue, "No array filter found for identifier '%s' in path", name)
-	}
+}
+
+// identifier is what the name of an array filter must match.
+var identifier = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
+
+// elements returns the options of a filter for elements of an array.
+func (p *parser) elements() query.Options {
+	return query.Options{Collation: p.opts.Collation, Wire: p.opts.Wire, Elements: true}
 }
 
 // Replaces reports whether the update replaces documents.
 func (u *Update) Replaces() bool { return u.replacement != nil }
 
 // Apply returns the updated document and does not change doc. insert means that an upsert inserts the document. match
-// is the filter because of which doc is updated, for the positional operator; it may be nil.
-func (u *Update) Apply(doc bson.D, insert bool, match *query.Filter) (bson.D, error) {
-	var out bson.D
-	var err error
+// is the filter because of which doc is updated, for the positional operator; it may be nil. modified reports that the
+// document counts as modified even if it is equal.
+func (u *Update) Apply(doc bson.D, insert bool, match *query.Filter) (out bson.D, modified bool, err error) {
+	r := &run{doc: doc}
 	switch {
 	case u.pipeline != nil:
 		var docs []bson.D
@@ -216,14 +257,23 @@ func (u *Update) Apply(doc bson.D, insert bool, match *query.Filter) (bson.D, er
 	case u.replacement != nil:
 		out = u.replace(doc)
 	default:
-		out, err = u.modify(doc, insert, match)
+		out, err = u.modify(doc, insert, match, r)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		out, err = u.sameID(doc, out)
 	}
+	return out, r.modified, err
+}
+
+// sameID returns an error if an update has changed the _id of a document.
+func (u *Update) sameID(doc, out bson.D) (bson.D, error) {
 	id, had := value.Field(doc, "_id")
 	newID, has := value.Field(out, "_id")
+	_, isArray := newID.(bson.A)
 	switch {
+	case isArray && (u.replacement != nil || u.pipeline != nil && !value.Equal(doc, out)):
+		return nil, fault.Errorf(fault.NotSingleValueField, "After applying the update to the document, the (immutable) "+
+			"field '_id' was found to be an array or array descendant.")
 	case !had, has && value.Key(id) == value.Key(newID):
 		return out, nil
 	case !has && u.pipeline != nil:
@@ -248,9 +298,10 @@ func (u *Update) replace(doc bson.D) bson.D {
 	return append(bson.D{{Key: "_id", Value: id}}, value.Delete(u.replacement, "_id")...)
 }
 
-func (u *Update) modify(doc bson.D, insert bool, match *query.Filter) (bson.D, error) {
+func (u *Update) modify(doc bson.D, insert bool, match *query.Filter, r *run) (bson.D, error) {
 	out := value.CloneDoc(doc)
 	for _, s := range u.steps {
+		s.run = r
 		if s.op == "$setOnInsert" && !insert {
 			continue
 		}
@@ -262,10 +313,14 @@ func (u *Update) modify(doc bson.D, insert bool, match *query.Filter) (bson.D, e
 		if s.to != "" {
 			v, err = u.rename(out, s)
 		} else {
-			v, err = u.change(out, strings.Split(s.path, "."), 0, s)
+			v, err = u.change(out, strings.Split(s.path, "."), s)
 		}
 		if e, ok := err.(*fault.Error); ok {
-			e.Message = strings.ReplaceAll(e.Message, theID, value.Text(value.Get(doc, "_id")))
+			id := "no id"
+			if v, ok := value.Field(doc, "_id"); ok {
+				id = "_id: " + value.Text(v)
+			}
+			e.Message = strings.ReplaceAll(e.Message, theID, id)
 		}
 		if err != nil {
 			return nil, err

@@ -37,7 +37,8 @@ func (c example) apply() (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	return up.Apply(c.Of, c.Insert, match)
+	out, _, err := up.Apply(c.Of, c.Insert, match)
+	return out, err
 }
 
 func TestUpdates(t *testing.T) {

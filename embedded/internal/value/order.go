@@ -37,7 +37,8 @@ func IsTypeName(name string) bool {
 // a document's fields matters.
 func Equal(a, b any) bool { return Compare(a, b) == 0 }
 
-// Compare orders values as the server does without a collation.
+// Compare is the order of a server: of values, of the keys of sorts and of indexes. With a collation, it compares what
+// Collation.Fold returns.
 func Compare(a, b any) int {
 	if reflect.TypeOf(a) != reflect.TypeOf(b) { // equal types have equal ranks
 		if c := cmp.Compare(Rank(a), Rank(b)); c != 0 {
@@ -51,9 +52,15 @@ func Compare(a, b any) int {
 		return compareNumbers(a, b)
 	case string, bson.Symbol:
 		return strings.Compare(text(a), text(b))
-	case bson.D:
-		return slices.CompareFunc(x, b.(bson.D), func(e, f bson.E) int {
-			return cmp.Or(cmp.Compare(Rank(e.Value), Rank(f.Value)), strings.Compare(e.Key, f.Key), Compare(e.Value, f.Value))
+	case bson.D, byName:
+		d, named := fields(a)
+		e, _ := fields(b)
+		return slices.CompareFunc(d, e, func(f, g bson.E) int {
+			first, second := cmp.Compare(Rank(f.Value), Rank(g.Value)), strings.Compare(f.Key, g.Key)
+			if named {
+				first, second = second, first
+			}
+			return cmp.Or(first, second, Compare(f.Value, g.Value))
 		})
 	case bson.A:
 		return slices.CompareFunc(x, b.(bson.A), Compare)
@@ -67,9 +74,29 @@ func Compare(a, b any) int {
 		return cmp.Compare(x, b.(bson.DateTime))
 	case bson.Timestamp:
 		return x.Compare(b.(bson.Timestamp))
+	case bson.Regex:
+		y := b.(bson.Regex)
+		return cmp.Or(strings.Compare(x.Pattern, y.Pattern), strings.Compare(x.Options, y.Options))
+	case bson.JavaScript:
+		return strings.Compare(string(x), string(b.(bson.JavaScript)))
+	case bson.CodeWithScope:
+		y := b.(bson.CodeWithScope)
+		return cmp.Or(strings.Compare(string(x.Code), string(y.Code)), Compare(x.Scope, y.Scope))
 	}
-	// Booleans sort by their bytes. For the remaining types only equality matters.
+	// The rest are booleans and DBPointers, which sort by length and bytes.
 	return bytes.Compare(Encode(bson.D{{Value: a}}), Encode(bson.D{{Value: b}}))
+}
+
+// byName is a document whose fields are compared by name before type.
+type byName bson.D
+
+// fields returns the fields of a document.
+func fields(v any) (d bson.D, named bool) {
+	if n, ok := v.(byName); ok {
+		return bson.D(n), true
+	}
+	d, _ = v.(bson.D)
+	return d, false
 }
 
 func text(v any) string {
@@ -154,6 +181,8 @@ func appendKey(dst []byte, v any) []byte {
 		return numberKey(dst, v)
 	case string, bson.Symbol:
 		return sized(append(dst, 4), text(v))
+	case byName:
+		return appendKey(dst, bson.D(v))
 	case bson.D:
 		dst = append(dst, 5)
 		for i := range v {
@@ -172,6 +201,8 @@ func appendKey(dst []byte, v any) []byte {
 		return append(append(dst, 8), v[:]...)
 	case nil, bson.Undefined, Missing, bson.MinKey, bson.MaxKey:
 		return append(dst, byte(Rank(v)))
+	case bson.CodeWithScope:
+		return appendKey(sized(append(dst, byte(Rank(v))), string(v.Code)), v.Scope)
 	}
 	// Other values are equal if their encodings are.
 	return sized(append(dst, byte(Rank(v))), string(Encode(bson.D{{Value: v}})))

@@ -256,7 +256,7 @@ func write(b *strings.Builder, v any) {
 			b.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
 		}
 	case bson.Decimal128:
-		fmt.Fprintf(b, "NumberDecimal(\"%s\")", v)
+		b.WriteString(v.String())
 	case bson.ObjectID:
 		fmt.Fprintf(b, "ObjectId('%s')", v.Hex())
 	case bson.Binary:
@@ -332,6 +332,7 @@ var types = map[reflect.Type]struct {
 	reflect.TypeFor[string]():             {"string", 4},
 	reflect.TypeFor[bson.Symbol]():        {"symbol", 4},
 	reflect.TypeFor[bson.D]():             {"object", 5},
+	reflect.TypeFor[byName]():             {"object", 5},
 	reflect.TypeFor[bson.A]():             {"array", 6},
 	reflect.TypeFor[bson.Binary]():        {"binData", 7},
 	reflect.TypeFor[bson.ObjectID]():      {"objectId", 8},
