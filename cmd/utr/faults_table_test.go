@@ -22,6 +22,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/owntime"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
@@ -130,6 +131,16 @@ func (s *faultScene) start(suite string, args ...string) {
 	s.Helper()
 	s.run = s.Start(slices.Concat([]string{"run", "--jobs", "1", "--uri-option", "serverSelectionTimeoutMS=2000"},
 		everyReport(s.dir), args, []string{suiteFile(s.T, suite)})...)
+}
+
+// limited starts a run under a limit of the shell.
+func (s *faultScene) limited(limit string, args ...string) {
+	s.Helper()
+	if !slices.Contains(args, "--jobs") {
+		args = append(args, "--jobs", "1")
+	}
+	s.run = s.Launch(exec.Command("sh", slices.Concat([]string{"-c", limit + ` && exec "$@"`, "sh", utrtest.Command(s.T),
+		"run"}, everyReport(s.dir), args, []string{suiteFile(s.T, quick)})...))
 }
 
 // second starts a run whose second test waits, and returns when it does.
@@ -528,6 +539,21 @@ var faults = []fault{
 			s.run = s.Launch(exec.Command("sh", "-c", `ulimit -f 8 && exec "$@"`, "sh", utrtest.Command(s.T), "matrix", file,
 				"--results", filepath.Join(s.dir, "results"), "--markdown", filepath.Join(s.dir, "report.markdown")))
 		}},
+	{"the limit of file descriptors is too low, on an embedded deployment", "nothing runs", 10 * time.Second, 3, none,
+		"file descriptors, and the limit is 40: raise it", func(s *faultScene) { s.limited("ulimit -n 40", "--topology", "single") }},
+	{"the same, on an existing deployment", "the same", 10 * time.Second, 3, none,
+		"file descriptors, and the limit is 40: raise it",
+		func(s *faultScene) { s.limited("ulimit -n 40", "--uri", s.Serve("--topology", "replicaset").URI) }},
+	{"the same, after the hosts are known", "the same, and the lock is removed", 10 * time.Second, 3, none,
+		"file descriptors, and the limit is 60: raise it", func(s *faultScene) {
+			server := s.Serve("--topology", "replicaset")
+			s.limited("ulimit -n 60", "--uri", server.URI)
+			s.end = newWitness(s.T, server.URI).free
+		}},
+	{"the limit of file descriptors is too low for `--jobs`", "the same", 10 * time.Second, 3, none,
+		"or use --jobs 4", func(s *faultScene) { s.limited("ulimit -n 200", "--topology", "single", "--jobs", "9") }},
+	{"the soft limit of file descriptors is too low", "it is raised", 10 * time.Second, 0, "passed passed passed", "",
+		func(s *faultScene) { s.limited("ulimit -Sn 20", "--topology", "single") }},
 	{"the process of a cell of a matrix is killed", "its other tests are skipped; the other cells run",
 		20 * time.Second, 3,
 		"passed passed skipped skipped passed", "its process died: signal: killed", func(s *faultScene) {
@@ -558,9 +584,11 @@ func TestFaults(t *testing.T) {
 			ended := make(chan utrtest.Result, 1)
 			go func() { ended <- s.run.End() }()
 			var end utrtest.Result
+			late, stop := owntime.Limit(t.Context(), f.within, nil) // as utr does, it waits longer on a busy machine
+			defer stop()
 			select {
 			case end = <-ended:
-			case <-time.After(f.within):
+			case <-late.Done():
 				t.Fatalf("the run has not ended after %s", f.within)
 			}
 			testkit.Equal(t, "exit code of a run that says "+end.All(), end.Code, f.code)

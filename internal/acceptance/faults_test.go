@@ -35,6 +35,9 @@ const (
 	insertOne = `{name: insertOne, object: collection, arguments: {document: {_id: 2}}}`
 	// gated is an insertOne to the server that was primary before the gate was opened.
 	gated = `{name: find, object: collection, arguments: {filter: {}}}
+      - name: waitForEvent # a late first answer would tell the client about the election
+        object: testRunner
+        arguments: {client: client, event: {serverDescriptionChangedEvent: {newDescription: {type: RSSecondary}}}, count: 2}
       - {name: createChangeStream, object: gate, arguments: {pipeline: []}, saveResultAsEntity: changes}
       - {name: insertOne, object: gate, arguments: {document: {_id: waits}}}
       - {name: iterateUntilDocumentOrError, object: changes}

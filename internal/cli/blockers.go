@@ -42,7 +42,10 @@ func (c *call) blockers(ctx context.Context, e engine.Engine, suites []*specs.Su
 	}
 	d := deploymentFlags{topology: topologyAuto}
 	cfg := runner.Config{Engine: e, Jobs: c.program.Machine().Cores}
-	var err error
+	err := c.limitFiles(d.openFiles(run), &cfg.Jobs, false, 1)
+	if err != nil {
+		return "", err
+	}
 	if cfg.Source, err = c.program.Open(ctx, d.options()); err != nil {
 		return "", err
 	}

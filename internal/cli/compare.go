@@ -191,6 +191,7 @@ func (r *compareFlags) side(c *call, i int, known []string) (flags *runFlags, er
 	if side.named, err = c.engineNamed(base); err != nil {
 		return nil, err
 	}
+	side.sharers = len(r.engines)
 	side.config.Jobs = cmp.Or(side.config.Jobs, max(1, side.jobs(c.program.Machine())/2))
 	side.engine = reference.Options{Policy: policy}
 	if base == referenceEngine {

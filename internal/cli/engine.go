@@ -199,7 +199,10 @@ func (c *call) recordEngine(ctx context.Context, d *deploymentFlags, filter runn
 	if err != nil {
 		return err
 	}
-	cfg := runner.Config{Filter: filter, Engine: e}
+	cfg := runner.Config{Filter: filter, Engine: e, Jobs: 1}
+	if err := c.limitFiles(d.openFiles(suites), &cfg.Jobs, false, 1); err != nil {
+		return err
+	}
 	if cfg.Source, err = c.program.Open(ctx, d.options()); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ const (
 
 // Machine is what limits concurrent tests.
 type Machine struct {
+	Files  int // that a process may open; 0 if not known
 	Cores  int
 	Memory int64 // available bytes; 0 if not known
 }
@@ -42,7 +43,7 @@ func (r *runFlags) jobs(m Machine) int {
 
 func thisMachine() Machine {
 	text, _ := os.ReadFile("/proc/meminfo") // Linux only
-	return Machine{Cores: runtime.GOMAXPROCS(0), Memory: availableMemory(text)}
+	return Machine{Cores: runtime.GOMAXPROCS(0), Memory: availableMemory(text), Files: mostFiles()}
 }
 
 var available = regexp.MustCompile(`(?m)^MemAvailable: +(\d+) kB$`)

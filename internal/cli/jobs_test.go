@@ -25,6 +25,10 @@ func TestJobs(t *testing.T) {
 		{why: "their memory is limited", machine: Machine{Cores: 16, Memory: 13 << 30}, local: "bin", want: 3},
 		{why: "a single test needs less than the limit", machine: Machine{Cores: 16, Memory: 1 << 30}, local: "bin", want: 1},
 		{why: "the memory of other systems is not known", machine: Machine{Cores: 16}, local: "bin", want: 1},
+		{why: "open files are limited", machine: Machine{Cores: 2, Files: 1024}, want: 7},
+		{why: "their number is enough", machine: Machine{Cores: 2, Files: 1936}, want: 16},
+		{why: "one existing deployment needs few of them", machine: Machine{Files: 64}, uri: "mongodb://localhost",
+			want: 1},
 		{why: "there is one existing deployment", machine: Machine{Cores: 16}, uri: "mongodb://localhost", want: 1},
 	} {
 		b := newBench(t)

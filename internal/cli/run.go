@@ -52,6 +52,7 @@ type runFlags struct {
 	overwrite     bool // documents that no run wrote
 	reports       reportFlags
 	deadline      time.Duration
+	sharers       int // runs at the same time in this process; 0 means 1
 }
 
 func runCommand(c *call) *cobra.Command {
@@ -334,6 +335,9 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 // withDeployment opens the engine and the deployment, calls act with both, and closes them.
 func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.Suite,
 	act func(context.Context, *call, []*specs.Suite, runner.Config) error) (err error) {
+	if err := r.limitFiles(c, suites, nil); err != nil {
+		return err
+	}
 	cfg := r.config
 	if cfg.Engine, err = r.named.open(r.engine); err != nil {
 		return usage("%w", err)
@@ -345,6 +349,9 @@ func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
+	if err := r.limitFiles(c, suites, cfg.Source.Offers()); err != nil {
+		return err
+	}
 	if r.usesExistingCluster() && r.lock != nil {
 		if err := r.claim(ctx, c, suites, cfg); err != nil {
 			return err
