@@ -1,6 +1,7 @@
 package blackpipe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/source"
 )
@@ -66,7 +68,8 @@ func ParseScript(file string, text []byte) (*Script, error) {
 		switch n, whole := f.Value.Integer(); f.Key {
 		case "topology":
 			if s.Options.Topology = f.Value.Text(); !slices.Contains(topologies, s.Options.Topology) {
-				return nil, errorAt(f.Value, "topology is not one of %s", strings.Join(topologies, ", "))
+				return nil, errorAt(f.Value, "topology is not one of %s%s", strings.Join(topologies, ", "),
+					meant.Hint(f.Value.Text(), topologies))
 			}
 		case "maxWireVersion":
 			if s.Options.MaxWireVersion = int32(n); !whole || n < 1 || n > 1000 {
@@ -85,7 +88,7 @@ func ParseScript(file string, text []byte) (*Script, error) {
 				s.Groups = append(s.Groups, group)
 			}
 		default:
-			return nil, &source.Error{Position: f.KeyPosition, Message: fmt.Sprintf("a script has no key %q", f.Key)}
+			return nil, noKey(f, "a script", "topology", "maxWireVersion", "hello", "steps")
 		}
 	}
 	if len(s.Groups) == 0 {
@@ -96,6 +99,12 @@ func ParseScript(file string, text []byte) (*Script, error) {
 
 func errorAt(v *source.Value, format string, args ...any) error {
 	return &source.Error{Position: v.Position, Message: fmt.Sprintf(format, args...)}
+}
+
+// noKey returns the error of a key that is none of the known ones.
+func noKey(f source.Field, what string, known ...string) error {
+	return &source.Error{Position: f.KeyPosition, Message: fmt.Sprintf("%s has no key %q%s", what, f.Key,
+		cmp.Or(meant.Hint(f.Key, known), "; it has "+strings.Join(known, ", ")))}
 }
 
 func parseGroup(v *source.Value) ([]Step, error) {
@@ -149,7 +158,8 @@ func parseStep(v *source.Value) (s Step, err error) {
 				}
 			}
 		default:
-			return s, &source.Error{Position: f.KeyPosition, Message: fmt.Sprintf("a step has no key %q", f.Key)}
+			return s, noKey(f, "a step", "expect", "after", string(AnswerReply), string(AnswerHalf), string(AnswerHangUp),
+				string(AnswerStall))
 		}
 	}
 	switch {
