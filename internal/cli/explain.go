@@ -421,6 +421,9 @@ func (e *explainFlags) selectServer(c *call) error {
 	if err != nil {
 		return invalid(err)
 	}
+	if err := checkTopologyFile(e.topologyFile, text); err != nil {
+		return invalid(err)
+	}
 	one, err := selection.ParseCase(text)
 	if err != nil {
 		return invalid(fmt.Errorf("%s: %w", e.topologyFile, err))

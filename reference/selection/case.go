@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -23,11 +24,8 @@ type Case struct {
 
 // caseFile is a test file of Server Selection or Max Staleness. Expected results are accepted and ignored.
 type caseFile struct {
-	HeartbeatMS int64 `yaml:"heartbeatFrequencyMS"`
-	Topology    struct {
-		Type    string       `yaml:"type"`
-		Servers []caseServer `yaml:"servers"`
-	} `yaml:"topology_description"`
+	HeartbeatMS   int64        `yaml:"heartbeatFrequencyMS"`
+	Topology      caseTopology `yaml:"topology_description"`
 	Operation     string       `yaml:"operation"`
 	Preference    Preference   `yaml:"read_preference"`
 	Deprioritized []caseServer `yaml:"deprioritized_servers"`
@@ -39,6 +37,11 @@ type caseFile struct {
 	Iterations  any `yaml:"iterations"`
 	Outcome     any `yaml:"outcome"`
 	Description any `yaml:"description"`
+}
+
+type caseTopology struct {
+	Type    string       `yaml:"type"`
+	Servers []caseServer `yaml:"servers"`
 }
 
 type caseServer struct {
@@ -53,6 +56,37 @@ type caseServer struct {
 			Long string `yaml:"$numberLong"`
 		} `yaml:"lastWriteDate"`
 	} `yaml:"lastWrite"`
+}
+
+// Vocabulary returns the keys of a document in a case and the types that it can have. key is the key of the document,
+// "" for the whole case. There are none for documents with other keys.
+func Vocabulary(key string) (keys, types []string) {
+	of, types := reflect.Type(nil), texts(serverTypes)
+	switch key {
+	case "":
+		of = reflect.TypeFor[caseFile]()
+	case "topology_description":
+		of, types = reflect.TypeFor[caseTopology](), texts(topologyTypes)
+	case "servers", "deprioritized_servers":
+		of = reflect.TypeFor[caseServer]()
+	case "read_preference":
+		of = reflect.TypeFor[Preference]()
+	default:
+		return nil, nil
+	}
+	for i := range of.NumField() {
+		if tag := of.Field(i).Tag.Get("yaml"); tag != "-" {
+			keys = append(keys, tag)
+		}
+	}
+	return keys, types
+}
+
+func texts[T ~string](words []T) (all []string) {
+	for _, word := range words {
+		all = append(all, string(word))
+	}
+	return all
 }
 
 // ParseCase reads a case from a YAML document in the format of the Server Selection test files. It returns an error
