@@ -96,7 +96,7 @@ func archives(t *testing.T, program string) (tarball, zipped []byte) {
 	return out[0].Bytes(), out[1].Bytes()
 }
 
-// The action installs the release that its inputs name, and only if its checksum is right.
+// The action installs the release that its inputs name, and only if its checksum is right, or else builds utr.
 func TestActionInstalls(t *testing.T) {
 	t.Parallel()
 	whole, zipped := archives(t, "#!/bin/sh\necho \"this is utr\" \"$@\"\n")
@@ -117,10 +117,12 @@ func TestActionInstalls(t *testing.T) {
 	serve("/download/v3.0.0/checksums.txt", []byte(strings.ReplaceAll(sums, "1.2.3", "3.0.0")))
 	serve("/download/v4.0.0/utr_4.0.0_linux_amd64.tar.gz", whole)
 	serve("/download/v4.0.0/checksums.txt", []byte(sums))
-	serve("/tag/v2.0.0", []byte("the page of the release"))
-	host.Handle("GET /latest", http.RedirectHandler("/tag/v2.0.0", http.StatusFound))
 	server := httptest.NewServer(host)
 	t.Cleanup(server.Close)
+	builder := script(t, "go", `[ -z "$FAILS" ] && case $* in "build -C $ROOT -buildvcs=false -o $PWD/ ./cmd/utr")
+	printf '#!/bin/sh\necho "this is utr" "$@"\n' >utr && chmod +x utr ;;
+*) echo "go $*"; exit 1 ;;
+esac`)
 	for _, r := range []struct {
 		reason string
 		env    []string
@@ -131,27 +133,24 @@ func TestActionInstalls(t *testing.T) {
 		{"a release of the action", []string{"INPUT_REF=v1.2.3"}, "this is utr version"},
 		{"a version for another release of the action", []string{"INPUT_VERSION=1.2.3", "INPUT_REF=v9.9.9"},
 			"this is utr version"},
-		{"a branch of the action, so the latest version, for another processor",
-			[]string{"INPUT_REF=main", "RUNNER_ARCH=ARM64"},
-			"this is utr version"},
-		{"a tag that moves, so the latest version", []string{"INPUT_REF=v1", "RUNNER_ARCH=ARM64"}, "this is utr version"},
-		{"the latest version", []string{"INPUT_VERSION=latest", "RUNNER_ARCH=ARM64"}, "this is utr version"},
+		{"another processor", []string{"INPUT_VERSION=2.0.0", "RUNNER_ARCH=ARM64"}, "this is utr version"},
+		{"a branch of the action, so its commit", []string{"INPUT_REF=main"}, "this is utr version"},
+		{"a tag that moves, so its commit", []string{"INPUT_REF=v1"}, "this is utr version"},
+		{"a commit that cannot be built", []string{"FAILS=1"}, "cannot build utr"},
 		{"a wrong checksum", []string{"INPUT_VERSION=3.0.0"}, "utr_3.0.0_linux_amd64.tar.gz does not have the checksum"},
 		{"no checksum", []string{"INPUT_VERSION=4.0.0"},
 			"checksums.txt of version 4.0.0 does not list utr_4.0.0_linux_amd64.tar.gz"},
 		{"a version that does not exist", []string{"INPUT_VERSION=5"},
 			"cannot download " + server.URL + "/download/v5/utr_5_linux_amd64.tar.gz"},
-		{"no latest version", []string{"INPUT_RELEASES=" + server.URL + "/nowhere"},
-			"cannot find the latest release at " + server.URL},
 		{"on Windows", []string{"INPUT_VERSION=1.2.3", "RUNNER_OS=Windows", "RUNNER_ARCH=ARM64"}, "this is utr version"},
-		{"another processor", []string{"RUNNER_ARCH=X86"}, "no release for X86 processors"},
-		{"another system", []string{"RUNNER_OS=Plan9"}, "no release for Plan9"},
+		{"an unknown processor", []string{"INPUT_VERSION=1.2.3", "RUNNER_ARCH=X86"}, "no release for X86 processors"},
+		{"an unknown system", []string{"INPUT_VERSION=1.2.3", "RUNNER_OS=Plan9"}, "no release for Plan9"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			if _, err := exec.LookPath("unzip"); err != nil && slices.Contains(r.env, "RUNNER_OS=Windows") {
 				t.Skip("not verified: no unzip")
 			}
-			runner := newRunner(t, t.TempDir(), "INPUT_RELEASES="+server.URL)
+			runner := newRunner(t, builder, "INPUT_RELEASES="+server.URL, "ROOT="+testkit.Root(t))
 			out, err := runner.step("install", r.env...).CombinedOutput()
 			installed := strings.HasPrefix(r.says, "this is utr")
 			testkit.Equal(t, "it installs utr: "+string(out), err == nil, installed)
@@ -192,7 +191,7 @@ func TestActionExpectsTheNamesOfReleases(t *testing.T) {
 // The action calls utr with its inputs.
 func TestActionInputs(t *testing.T) {
 	t.Parallel()
-	utr := script(t, "utr", `for word; do case $word in "$RUNNER_TEMP"/utr-reports.*) break;; --json) ;; *) printf '<%s>' "$word";; esac; done; echo " ${UTR_URI:-}"`)
+	utr := script(t, "utr", `case $* in *bad.yml) echo "::error file=bad.yml"; exit 2 ;; esac; for word; do case $word in "$RUNNER_TEMP"/utr-reports.*) break;; --json) ;; *) printf '<%s>' "$word";; esac; done; echo " ${UTR_URI:-}"`)
 	for _, r := range []struct {
 		reason string
 		env    []string
@@ -203,6 +202,9 @@ func TestActionInputs(t *testing.T) {
 			"<run><--engine><exec:a b><--known-failing><my list><a.yml><b.yml> \n"},
 		{"words as in a shell", []string{`INPUT_SUITES='a b.yml'`, `INPUT_ARGUMENTS=--run "a  b" --skip '\.$(x)*'` + "\n-v"},
 			`<run><--run><a  b><--skip><\.$(x)*><-v><a b.yml> ` + "\n"},
+		{"suites to check", []string{"INPUT_CHECK=mine 'a b.yml'", "INPUT_SUITES=s"},
+			"<check><--strict><--format><github><mine><a b.yml> \n<run><s> \n"},
+		{"suites with an error", []string{"INPUT_CHECK=bad.yml", "INPUT_SUITES=s"}, "::error file=bad.yml"},
 		{"an embedded deployment", []string{"INPUT_SERVER=embedded", "INPUT_SUITES=s"}, "<run><s> \n"},
 		{"a topology", []string{"INPUT_SERVER=load-balanced", "INPUT_SUITES=s"}, "<run><--topology><load-balanced><s> \n"},
 		{"a connection string", []string{"INPUT_SERVER=mongodb://u:p@h/", "INPUT_SUITES=s"}, "<run><s> mongodb://u:p@h/\n"},

@@ -9,72 +9,91 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// pre-commit runs each hook of .pre-commit-hooks.yaml on a good suite and on a bad one. Here utr is on the path; for
-// users, pre-commit builds it.
+// pre-commit runs the hook of .pre-commit-hooks.yaml from a clone of a repository, on good and on bad suites. A program
+// stands in for go: the hook builds utr, once, and no other program.
 func TestHooks(t *testing.T) {
 	t.Parallel()
-	program, manifest := testkit.PreCommit(t), filepath.Join(testkit.Root(t), ".pre-commit-hooks.yaml")
-	dir := t.TempDir()
-	command := func(name string, args ...string) (string, error) {
+	program, dir, hooks := testkit.PreCommit(t), t.TempDir(), t.TempDir()
+	bin := script(t, "go", `echo "$*" >>"$CALLS"; [ "$1" = build ] || exit 0
+while [ "$1" != -o ]; do [ "$1" != -C ] || root=$2; shift; done
+mkdir -p "$root/build" && cp "$UTR" "$root/$2"`)
+	calls := filepath.Join(dir, ".git", "calls")
+	command := func(in, name string, args ...string) (string, error) {
 		c := exec.Command(name, args...)
-		c.Dir = dir
+		c.Dir = in
 		c.Env = append(os.Environ(), "PRE_COMMIT_HOME="+filepath.Join(dir, ".git", "home"), "GIT_CONFIG_GLOBAL=/dev/null",
-			"PATH="+filepath.Dir(utrtest.Command(t))+string(os.PathListSeparator)+os.Getenv("PATH"))
+			"UTR="+utrtest.Command(t), "CALLS="+calls, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 		out, err := c.CombinedOutput()
 		return string(out), err
 	}
-	must := func(name string, args ...string) {
+	must := func(in, name string, args ...string) string {
 		t.Helper()
-		if out, err := command(name, args...); err != nil {
+		out, err := command(in, name, args...)
+		if err != nil {
 			t.Fatal(name, args, err, out)
 		}
+		return strings.TrimSpace(out)
 	}
-	must(program, "validate-manifest", manifest)
-	var hooks []map[string]any
-	testkit.Check(t, yaml.Unmarshal([]byte(testkit.Read(t, manifest)), &hooks))
-	for _, hook := range hooks {
-		testkit.Equal(t, "language", hook["language"], "golang")
-		hook["language"], hook["files"] = "system", "^suites/"
-	}
-	config, err := yaml.Marshal(map[string]any{"repos": []any{map[string]any{"repo": "local", "hooks": hooks}}})
-	testkit.Check(t, err)
-	write := func(files map[string]string) {
+	write := func(in string, files map[string]string) {
 		for name, text := range files {
-			path := filepath.Join(dir, name)
+			path := filepath.Join(in, name)
 			testkit.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			testkit.Check(t, os.WriteFile(path, []byte(text), 0o600))
+			testkit.Check(t, os.WriteFile(path, []byte(text), 0o755))
 		}
-		must("git", "add", "--all")
+		must(in, "git", "add", "--all")
 	}
-	must("git", "init", "--quiet")
-	good := "description: a\n\nschemaVersion: \"1.0\"\n\ntests:\n  - description: b\n    operations: []\n"
-	write(map[string]string{".pre-commit-config.yaml": string(config), "other.yml": "a: [not, a, suite]\n",
+	must(hooks, "git", "init", "--quiet")
+	write(hooks, map[string]string{
+		".pre-commit-hooks.yaml": testkit.Read(t, filepath.Join(testkit.Root(t), ".pre-commit-hooks.yaml")),
+		".ci/hook":               testkit.Read(t, filepath.Join(testkit.Root(t), ".ci", "hook"))})
+	must(hooks, "git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "-m", "hooks")
+	must(hooks, program, "validate-manifest", ".pre-commit-hooks.yaml")
+	config := func(args string) string {
+		return "repos: [{repo: " + hooks + ", rev: " + must(hooks, "git", "rev-parse", "HEAD") +
+			", hooks: [{id: utr-check, files: ^suites/" + args + "}]}]\n"
+	}
+	const good = `description: a
+
+schemaVersion: "1.0"
+
+createEntities:
+  - client: { id: c }
+
+tests:
+  - description: b
+    operations:
+      - { name: listDatabaseNames, object: c }
+`
+	must(dir, "git", "init", "--quiet")
+	write(dir, map[string]string{".pre-commit-config.yaml": config(""), "other.yml": "a: [not, a, suite]\n",
 		"suites/a.yml": good})
-	must(utrtest.Command(t), "convert", filepath.Join(dir, "suites"))
-	must("git", "add", "--all")
-	out, err := command(program, "run", "--all-files", "--verbose")
+	must(dir, utrtest.Command(t), "convert", "suites")
+	json := testkit.Read(t, filepath.Join(dir, "suites", "a.json"))
+	write(dir, nil)
+	out, err := command(dir, program, "run", "--all-files", "--verbose")
 	testkit.Equal(t, "good suites: "+out, err, nil)
-	testkit.Equal(t, "hooks that passed", strings.Count(out, "Passed\n"), len(hooks))
-	bad := map[string]struct{ reason, text, says string }{
-		"utr-validate": {"an unknown key", good + "more: 1\n", "more"},
-		"utr-fmt": {"another layout", strings.Replace(good, "\n  - ", "\n-   ", 1),
-			"files were modified by this hook"},
-		"utr-convert": {"a stale JSON file", strings.Replace(good, "description: b", "description: c", 1),
-			"1 JSON files out of date"},
-		"utr-schema-version": {"a version that is not needed", strings.Replace(good, "1.0", "1.4", 1),
-			`declares "1.4", needs only 1.0`},
-	}
-	testkit.Equal(t, "hooks", len(hooks), len(bad))
-	for id, r := range bad {
-		write(map[string]string{"suites/a.yml": r.text})
-		out, err := command(program, "run", id, "--all-files")
-		testkit.Equal(t, id+" rejects "+r.reason+": "+out, err != nil, true)
+	for _, r := range []struct{ reason, text, says string }{
+		{"an unknown key", good + "more: 1\n", "more"},
+		{"a warning", strings.Replace(good, "listDatabaseNames", "ping", 1), "(unknown-operation)"},
+		{"another layout", strings.Replace(good, "\n  - ", "\n-   ", 1), "is not formatted"},
+		{"a stale JSON file", strings.Replace(good, "description: b", "description: c", 1), "is out of date"},
+		{"a version that is not needed", strings.Replace(good, `"1.0"`, `"1.4"`, 1), `declares "1.4", needs only 1.0`},
+	} {
+		write(dir, map[string]string{"suites/a.yml": r.text, "suites/a.json": json})
+		out, err := command(dir, program, "run", "utr-check", "--all-files")
+		testkit.Equal(t, "it rejects "+r.reason+": "+out, err != nil, true)
 		testkit.Contains(t, out, r.says)
 	}
+	write(dir, map[string]string{".pre-commit-config.yaml": config(", args: [--fix]")})
+	out, err = command(dir, program, "run", "--all-files")
+	testkit.Equal(t, "it corrects the suite: "+out, err != nil, true)
+	testkit.Contains(t, out, "files were modified by this hook")
+	testkit.Equal(t, "the suite", testkit.Read(t, filepath.Join(dir, "suites", "a.yml")), good)
+	built := strings.Split(strings.TrimSpace(testkit.Read(t, calls)), "\n")
+	testkit.Equal(t, "builds", len(built), 1)
+	testkit.Contains(t, built[0], " -o build/utr ./cmd/utr")
 }

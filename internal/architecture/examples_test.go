@@ -71,7 +71,7 @@ func TestInputsOfOurActions(t *testing.T) {
 	testkit.Check(t, yaml.Unmarshal([]byte(read(t, "action.yml")), &action))
 	testkit.Check(t, yaml.Unmarshal([]byte(read(t, ".github/workflows/driver.yml")), &workflow))
 	inputs := map[string]map[string]any{"unified-test-runner/utr": action.Inputs,
-		"unified-test-runner/utr/.github/workflows/driver.yml": workflow.On.Call.Inputs}
+		"unified-test-runner/utr/.github/workflows/driver.yml": workflow.On.Call.Inputs, "./.utr-action": action.Inputs}
 	seen := 0
 	for name, text := range configurations(t) {
 		objects(parsed(t, name, text), func(o map[string]any) {
@@ -90,13 +90,13 @@ func TestInputsOfOurActions(t *testing.T) {
 }
 
 // call matches a command line of utr up to the end of the command.
-var call = regexp.MustCompile(`\butr (run|matrix|merge|diff|clean|fmt|convert|validate|schema-version) ([^|&;\n]*)`)
+var call = regexp.MustCompile(`\butr (run|matrix|merge|diff|clean|fmt|convert|check|validate|schema-version) ([^|&;\n]*)`)
 
-// Command lines in workflows, examples and hooks have flags that the command has.
+// Command lines in workflows and examples have flags that the command has.
 func TestFlagsOfExamples(t *testing.T) {
 	commands, seen := read(t, "docs/commands.md"), 0
 	all := configurations(t)
-	all["the hooks"], all["the action"] = read(t, ".pre-commit-hooks.yaml"), read(t, ".ci/action")
+	all["the action"] = read(t, ".ci/action")
 	for name, text := range all {
 		for _, m := range call.FindAllStringSubmatch(text, -1) {
 			_, section, _ := strings.Cut(commands, "\n## utr "+m[1]+"\n")

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,6 +39,17 @@ utr engine init mydriver --from ruby utr`,
 	})
 }
 
+// ref is the tag or the commit of this binary, or if neither is known a word that says what to write in its place.
+func (p *Program) ref() string {
+	if released.MatchString(p.Version) {
+		return p.Version
+	}
+	return cmp.Or(p.Commit, "COMMIT")
+}
+
+// released matches the version of a release.
+var released = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
+
 func (c *call) initEngine(from string, force bool) error {
 	name, dir := c.paths[0], c.paths[1]
 	if _, taken := c.program.Engines[name]; taken {
@@ -45,7 +58,7 @@ func (c *call) initEngine(from string, force bool) error {
 	if !matrix.ValidName(name) {
 		return usage("the name %q must consist of letters, digits, and between them dots, plus and minus signs", name)
 	}
-	files, err := starter.Write(name, from, dir, force)
+	files, err := starter.Write(name, from, dir, c.program.ref(), force)
 	if exists := (*starter.ExistsError)(nil); errors.As(err, &exists) {
 		return usage("%w: --force allows that", err)
 	}

@@ -45,11 +45,13 @@ func TestStarters(t *testing.T) {
 	for _, from := range starter.Kinds() {
 		t.Run(from, func(t *testing.T) {
 			b := realBench(t)
+			b.Version, b.Commit = "v0.0.0-20261128220407-53878375", "5387"
 			testkit.Check(t, os.Mkdir(".git", 0o755))
 			b.expect(t, "init", "engine init mine --from "+from+" drivers/mine", 0,
 				"next: the commands of drivers/mine/README.md")
 			workflow := testkit.Read(t, filepath.Join(".github", "workflows", "utr-mine.yml"))
-			testkit.Contains(t, workflow, "\n          working-directory: drivers/mine\n", "\n          engine: mine\n")
+			testkit.Contains(t, workflow, "\n          working-directory: drivers/mine\n", "\n          engine: mine\n",
+				"uses: unified-test-runner/utr@5387\n")
 			readme := testkit.Read(t, filepath.Join("drivers", "mine", "README.md"))
 			lines := append(commandLines(workflow), commandLines(readme)...)
 			testkit.Equal(t, "a command line of the workflow, and three of the README", len(lines), 4)
@@ -62,6 +64,18 @@ func TestStarters(t *testing.T) {
 			b.expect(t, "check", "engine check --run itself mine find.yml", 0, "✔ describes itself … 1 of 1 test would run")
 			b.expect(t, "run", "run --engine mine find.yml", 0, "1 passed, 0 failed, 0 skipped")
 		})
+	}
+}
+
+// A workflow uses the release or the commit of utr, if these are known.
+func TestRef(t *testing.T) {
+	for _, r := range []struct{ reason, version, commit, want string }{
+		{"a release", "v1.2.3", "5387", "v1.2.3"},
+		{"a build in a checkout", "v0.0.0-20261128220407-538783751234", "5387", "5387"},
+		{"a changed checkout after a release", "v1.2.4-0.20261128220407-538783751234+dirty", "5387", "5387"},
+		{"a program that go run built", "devel", "", "COMMIT"},
+	} {
+		testkit.Equal(t, r.reason, (&Program{Version: r.version, Commit: r.commit}).ref(), r.want)
 	}
 }
 

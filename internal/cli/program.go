@@ -146,7 +146,7 @@ func (c *call) root() *cobra.Command {
 	}
 	add("Suites and reports:", runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand,
 		siteCommand, engineGroup,
-		newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand, coverageCommand,
+		newCommand, listCommand, checkSuitesCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand, coverageCommand,
 		auditCommand)
 	add("Deployments:", doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand,
 		cleanCommand)

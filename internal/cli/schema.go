@@ -134,15 +134,7 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 		}
 		line := ""
 		if order != 0 {
-			needs := "needs"
-			if order > 0 {
-				needs = "needs only"
-			}
-			line = fmt.Sprintf("%s: declares %q, %s %s", declared.Position, declared.Text(), needs, lowest)
-			if because != nil {
-				line += fmt.Sprintf(": line %d: %s: %s (%s)", because.Position.Line, because.Path, because.Message, because.Rule)
-			}
-			line += "\n"
+			line = fmt.Sprintf("%s: %s\n", declared.Position, versionNeeded(f, lowest, because))
 		}
 		v.out.add(versionRecord{declared.Position, declared.Text(), lowest.String(), problemRecord(because)}, "%s", line)
 	}
@@ -161,6 +153,20 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 	invalidSuites := errors.Join(failures...)
 	err = c.conclude(c.secrets.Redact(v.out.String()), invalidSuites == nil && count[-1]+count[1] > changed)
 	return cmp.Or(err, invalid(invalidSuites))
+}
+
+// versionNeeded says which version a suite needs in place of the declared one, and why.
+func versionNeeded(f specs.File, lowest specs.Version, because *specs.Problem) string {
+	text := f.Root.Get("schemaVersion").Text()
+	only := ""
+	if declared, _ := specs.ParseVersion(text); declared.Compare(lowest) > 0 {
+		only = " only"
+	}
+	says := fmt.Sprintf("declares %q, needs%s %s", text, only, lowest)
+	if because != nil {
+		says += fmt.Sprintf(": line %d: %s: %s (%s)", because.Position.Line, because.Path, because.Message, because.Rule)
+	}
+	return says
 }
 
 type versionRecord struct {

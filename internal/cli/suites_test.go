@@ -78,10 +78,9 @@ func TestRulesPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Rules
 
-This page is for authors of suites: the rules that ` + "`utr validate`" + ` checks. ` + "`utr run`" +
-		` rejects a file with an error, but
-not one with a warning. ` + "`--strict`" + ` turns warnings into errors, and ` + "`--disable RULE`" +
-		` does not report a warning.
+This page is for authors of suites: the rules that ` + "`utr validate` and `utr check`" + ` check. ` + "`utr run`" + `
+rejects a file with an error, but not one with a warning. ` + "`--strict`" + ` turns warnings into errors, and
+` + "`--disable RULE`" + ` does not report a warning.
 
 <!-- What follows is made by UTR_UPDATE=1 go test -run TestRulesPage ./internal/cli. -->
 

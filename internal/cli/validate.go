@@ -36,14 +36,19 @@ utr validate --strict --format github suites/
 utr validate --json suite.yml`,
 		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
-		v := validation{format: formatText}
-		choice(f, &v.format, "format", "FORMAT", "output format", formatText, formatJSON, formatGitHub, formatSARIF)
-		f.toggle(&v.asJSON, "json", "print a JSON line for each problem, as --format json does")
-		f.toggle(&v.strict, "strict", "treat warnings as errors")
-		list(f, &v.disabled, "disable", "RULE", "suppress warnings of this rule", warningRule, warnings()...)
-		f.toggle(&v.rules, "rules", "list the rules, and exit")
+		v := validation{}
+		v.declare(f)
 		return v.act
 	})
+}
+
+func (v *validation) declare(f *flags) {
+	v.flags, v.format = f, formatText
+	choice(f, &v.format, "format", "FORMAT", "output format", formatText, formatJSON, formatGitHub, formatSARIF)
+	f.toggle(&v.asJSON, "json", "print a JSON line for each problem, as --format json does")
+	f.toggle(&v.strict, "strict", "treat warnings as errors")
+	list(f, &v.disabled, "disable", "RULE", "suppress warnings of this rule", v.optionalRule, v.optional()...)
+	f.toggle(&v.rules, "rules", "list the rules, and exit")
 }
 
 const (
@@ -57,6 +62,14 @@ type validation struct {
 	format                string
 	asJSON, strict, rules bool
 	disabled              []string
+	flags                 *flags
+	upkeep                []upkeep // more rules, of utr check
+	fix                   bool
+}
+
+// optional returns the rules that can be disabled.
+func (v *validation) optional() []string {
+	return append(warnings(), mapSlice(v.upkeep, upkeep.name)...)
 }
 
 func warnings() (names []string) {
@@ -68,9 +81,9 @@ func warnings() (names []string) {
 	return names
 }
 
-// warningRule checks a value of --disable.
-func warningRule(name string) (string, error) {
-	if !slices.Contains(warnings(), name) {
+// optionalRule checks a value of --disable.
+func (v *validation) optionalRule(name string) (string, error) {
+	if !slices.Contains(v.optional(), name) {
 		return name, errors.New("not a rule that causes warnings; utr validate --rules lists the rules")
 	}
 	return name, nil
@@ -82,11 +95,17 @@ func (v *validation) act(ctx context.Context, c *call) error {
 		return c.print(listRules())
 	case len(c.paths) == 0:
 		return usage("requires a suite or a folder")
+	case len(v.upkeep) > 0 && slices.Contains(c.paths, specs.Stdin):
+		return usage("standard input is not a file: utr validate checks it")
 	case v.asJSON:
 		v.format = formatJSON
 	}
 	defer shortLived()()
-	loaded, err := c.load(ctx, specs.Options{Twins: true, OnlyCheck: true})
+	stale, changed, err := v.keepUp(c)
+	if err != nil {
+		return err
+	}
+	loaded, err := c.load(ctx, specs.Options{Twins: !v.keeps(ruleJSON), OnlyCheck: true})
 	if exitOf(err) != nil || errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -107,8 +126,9 @@ func (v *validation) act(ctx context.Context, c *call) error {
 			}
 		}
 	}
-	out := findings(v.format, problems, c.program.Version)
+	out := findings(v.format, inOrder(append(slices.Clone(problems), stale...)), c.program.Version)
 	if v.format == formatText {
+		out = strings.Join(append(changed, out), "\n")
 		left := loaded.Summary(false)
 		if left != "" {
 			left = "; " + left
@@ -116,16 +136,26 @@ func (v *validation) act(ctx context.Context, c *call) error {
 		valid := slices.DeleteFunc(slices.Clone(loaded.Suites), func(s *specs.Suite) bool { return invalid[s.File] })
 		if len(valid)+len(invalid) > 0 || left != "" {
 			out += fmt.Sprintf("%d valid, %d invalid: %s, %s%s\n", len(valid), len(invalid),
-				plural.Of(faults, "error"), plural.Of(len(problems)-faults, "warning"), left)
+				plural.Of(faults+len(stale), "error"), plural.Of(len(problems)-faults, "warning"), left)
+		}
+		if len(stale) > 0 && !v.fix {
+			out += fmt.Sprintf("to correct %d of them: %s\n", len(stale), report.Quote(slices.Concat(
+				[]string{"utr", "check", "--fix"}, v.flags.args("disable"), c.paths)))
 		}
 	}
-	if err := c.print(c.secrets.Redact(out)); err != nil || faults == 0 {
+	if err := c.print(c.secrets.Redact(out)); err != nil {
 		return err
 	}
-	return exit(ExitUsage)
+	switch {
+	case faults > 0:
+		return exit(ExitUsage)
+	case len(stale) > 0:
+		return exit(ExitFailed)
+	}
+	return nil
 }
 
-// applyFlags removes disabled warnings, with --strict changes warnings to errors, and sorts by position.
+// applyFlags removes disabled warnings, and with --strict changes warnings to errors.
 func (v *validation) applyFlags(problems []specs.Problem) []specs.Problem {
 	problems = slices.DeleteFunc(problems, func(p specs.Problem) bool {
 		return p.Severity == specs.Warning && slices.Contains(v.disabled, p.Rule)
@@ -135,6 +165,10 @@ func (v *validation) applyFlags(problems []specs.Problem) []specs.Problem {
 			problems[i].Severity = specs.Error
 		}
 	}
+	return problems
+}
+
+func inOrder(problems []specs.Problem) []specs.Problem {
 	slices.SortStableFunc(problems, func(a, b specs.Problem) int {
 		return cmp.Or(strings.Compare(a.Position.File, b.Position.File), a.Position.Compare(b.Position))
 	})
@@ -204,9 +238,9 @@ func pathAndMessage(p specs.Problem) string {
 	return p.Path + ": " + p.Message
 }
 
-// otherRules are the rules for which a file is rejected before the checks of package specs.
+// otherRules are the rules for which a file is rejected before the checks of package specs, and those of upkeep.
 func otherRules() []specs.Check {
-	return []specs.Check{
+	rules := []specs.Check{
 		{Name: "path", Doc: "A path exists, is readable, and contains suites."},
 		{Name: "parse", Doc: "A file is well-formed YAML or JSON, with plain values."},
 		{Name: "suite", Doc: "A file named on the command line is a unified suite."},
@@ -215,6 +249,7 @@ func otherRules() []specs.Check {
 		{Name: "twin", Doc: "The JSON file of the same name has the same values."},
 		{Name: "corpus", Doc: "A suite in a folder of invalid suites is invalid."},
 	}
+	return append(rules, mapSlice(upkeeps(), func(u upkeep) specs.Check { return u.Check })...)
 }
 
 func listRules() string {

@@ -70,8 +70,8 @@ func Kinds() (names []string) {
 
 // Write writes an adapter for the engine name, which begins as one of Kinds, into a folder, and a workflow into the
 // folder .github/workflows of the repository around it. It returns the files. Unless it may overwrite, it writes
-// nothing if one of them exists: the error is an *ExistsError.
-func Write(name, from, dir string, overwrite bool) (written []string, err error) {
+// nothing if one of them exists: the error is an *ExistsError. The workflow uses the GitHub action at a commit or tag, ref.
+func Write(name, from, dir, ref string, overwrite bool) (written []string, err error) {
 	dir = filepath.Clean(dir)
 	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.From == from })
 	if i < 0 {
@@ -98,8 +98,8 @@ func Write(name, from, dir string, overwrite bool) (written []string, err error)
 	texts = inside(dir, texts)
 	data := struct {
 		kind
-		Name, Folder, Workflow string
-	}{k, name, filepath.ToSlash(folder), filepath.ToSlash(shown)}
+		Name, Ref, Folder, Workflow string
+	}{k, name, ref, filepath.ToSlash(folder), filepath.ToSlash(shown)}
 	for _, file := range []struct{ template, path string }{
 		{"engines.yml", filepath.Join(dir, "engines.yml")},
 		{"known-failing.txt", filepath.Join(dir, "known-failing.txt")},
