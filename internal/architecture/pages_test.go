@@ -61,8 +61,8 @@ func TestReadme(t *testing.T) {
 			tests += strings.Count(read(t, strings.TrimPrefix(file, root)), "\n  - description: ")
 		}
 		testkit.Contains(t, text, fmt.Sprintf("`%s` %d", name, tests))
-		if name == "retryable-reads" { // the first example
-			testkit.Contains(t, text, fmt.Sprintf("run %s\n%d passed, 0 failed, 0 skipped\n", name, tests))
+		if name == "retryable-reads" { // the first command
+			testkit.Contains(t, text, fmt.Sprintf("$ go run ./cmd/utr run specs/%s\n%d passed, 0 failed, 0 skipped\n$ make test\n", name, tests))
 		}
 	}
 }

@@ -3,7 +3,11 @@
 package release
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"go/build"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,31 +27,40 @@ var (
 	omitted     = regexp.MustCompile(`(^|\n)?…(\n|$)?`)
 )
 
-// The commands of the starting pages work in an empty folder with nothing but utr and, where a page needs them, Python
-// with PyMongo and Node.js with its driver: each prints what the page shows, where … stands for anything. A page's
-// blocks of shell code, which install something, are not executed. UTR_UPDATE=1 rewrites an output without ….
+// The commands of README and the starting pages work: those of the first two in a fresh clone of this checkout, and the
+// others in an empty folder with nothing but utr and, where a page needs them, Python with PyMongo and Node.js with its
+// driver. Each prints what the page shows, where … stands for anything. A page's blocks of shell code, which install
+// something, are not executed. UTR_UPDATE=1 rewrites an output without ….
 func TestStartingPages(t *testing.T) {
 	for _, row := range []struct {
 		page         string
+		clone        bool   // whether it begins with a checkout, not with utr
 		python, node bool   // whether it needs their drivers
 		commands     int    // at least
 		uri          string // the connection string for which the embedded deployment stands in
 	}{
-		{"start", false, false, 3, ""},
-		{"your-driver", true, true, 5, ""},
-		{"your-suite", false, false, 15, ""},
-		{"your-server", false, false, 3, "mongodb://localhost:27017"},
-		{"your-night", false, false, 5, ""},
-		{"your-application", true, false, 3, ""},
+		{"README", true, false, false, 5, ""},
+		{"docs/start", true, false, false, 3, ""},
+		{"docs/your-driver", false, true, true, 5, ""},
+		{"docs/your-suite", false, false, false, 14, ""},
+		{"docs/your-server", false, false, false, 3, "mongodb://localhost:27017"},
+		{"docs/your-night", false, false, false, 5, ""},
+		{"docs/your-application", false, true, false, 3, ""},
 	} {
 		t.Run(row.page, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
-			path := filepath.Dir(m.utr) + ":/usr/local/bin:/usr/bin:/bin"
+			bin := filepath.Dir(m.utr)
 			env := []string{"HOME=" + t.TempDir(), "UTR_URI=", "UTR_PYTHON=", "UTR_NODE_PATH="}
-			link := func(name, program string) {
-				script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\"\n", program)
-				testkit.Check(t, os.WriteFile(filepath.Join(filepath.Dir(m.utr), name), []byte(script), 0o755))
+			path := bin + ":/usr/local/bin:/usr/bin:/bin"
+			link := func(name, program string) { writeScript(t, bin, name, "exec '"+program+"' \"$@\"\n") }
+			if row.clone {
+				testkit.Check(t, os.Remove(m.utr))
+				var more []string
+				m.dir, more = clone(t)
+				path, env = filepath.Join(strings.TrimPrefix(env[0], "HOME="), "go", "bin")+":"+path, append(env, more...)
+				link("go", filepath.Join(build.Default.GOROOT, "bin", "go"))
+				link("gofmt", filepath.Join(build.Default.GOROOT, "bin", "gofmt"))
 			}
 			if row.python {
 				link("python3", testkit.Python(t, "pymongo"))
@@ -57,7 +70,7 @@ func TestStartingPages(t *testing.T) {
 				link("node", node)
 				env = append(env, "NODE_PATH="+os.Getenv("UTR_NODE_PATH"))
 			}
-			file := filepath.Join(testkit.Root(t), "docs", row.page+".md")
+			file := filepath.Join(testkit.Root(t), filepath.FromSlash(row.page)+".md")
 			page := testkit.Read(t, file)
 			place := utrtest.NewPlace(t)
 			script, commands := "", []string(nil)
@@ -76,9 +89,24 @@ func TestStartingPages(t *testing.T) {
 				t.Fatalf("%s has only the commands %q", row.page, commands)
 			}
 			const mark = "==== next ===="
-			for _, c := range commands {
-				if row.uri != "" {
+			skipped := map[int]bool{}
+			for i, c := range commands {
+				switch {
+				case row.uri != "":
 					c = strings.ReplaceAll(c, row.uri, place.Serve("--topology", "single").URI)
+				case c == "make test": // which executes this test: its script runs, and a program stands in for go
+					c = "CI= GO='" + goStandIn(t) + "' make test"
+				case strings.Contains(c, " --engine pymongo@"):
+					python, why := pythonIndex(t)
+					if skipped[i] = why != nil; skipped[i] {
+						t.Run(c, func(t *testing.T) { testkit.Lacking(t, "index of Python packages", why) })
+						c = ":"
+						break
+					}
+					link("python3", python)
+					if os.Getenv("UTR_SOAK") == "" { // all tests take a minute and a half of processor time
+						c += " --run collection.find.yml"
+					}
 				}
 				script += "echo '" + mark + "'\n" + c + "\n"
 				if strings.HasSuffix(c, "&") {
@@ -90,20 +118,21 @@ func TestStartingPages(t *testing.T) {
 			shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			t.Cleanup(func() { _ = syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }) // what a failed test leaves running
 			outputs := strings.Split(place.Launch(shell).End().Out+"\n", mark+"\n")[1:]
+			at := -1
 			played := blockOfPage.ReplaceAllStringFunc(page, func(block string) string {
 				if blockOfPage.FindStringSubmatch(block)[2] != "console" {
 					return block
 				}
 				starts := commandLine.FindAllStringIndex(block, -1)
 				out := block[:starts[0][0]]
-				for i, at := range starts {
+				for i, start := range starts {
 					end := len(block) - len("```\n")
 					if i+1 < len(starts) {
 						end = starts[i+1][0]
 					}
-					want, got := block[at[1]:end], outputs[0]
-					outputs = outputs[1:]
-					if out += block[at[0]:at[1]]; shows(want, got) {
+					at++
+					want, got := block[start[1]:end], outputs[at]
+					if out += block[start[0]:start[1]]; skipped[at] || shows(want, got) {
 						got = want
 					}
 					out += got
@@ -113,6 +142,77 @@ func TestStartingPages(t *testing.T) {
 			testkit.Golden(t, file, played)
 		})
 	}
+}
+
+// clone clones this checkout with its uncommitted changes, compiles utr there, and returns the folder and the environment
+// in which go finds that again.
+func clone(t *testing.T) (dir string, env []string) {
+	t.Helper()
+	root, dir := testkit.Root(t), filepath.Join(t.TempDir(), "utr")
+	env = []string{"GOFLAGS=-trimpath"} // so that all clones share the build cache
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY"} {
+		env = append(env, name+"="+output(t, root, "go", "env", name))
+	}
+	output(t, root, "git", "clone", "--quiet", ".", dir)
+	changed := output(t, root, "git", "ls-files", "--modified", "--deleted", "--others", "--exclude-standard")
+	for _, name := range strings.Fields(changed) {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(filepath.Join(dir, name))
+			continue
+		}
+		info, failed := os.Stat(filepath.Join(root, name))
+		testkit.Check(t, errors.Join(err, failed, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)))
+		testkit.Check(t, os.WriteFile(filepath.Join(dir, name), data, info.Mode()))
+	}
+	compile := exec.Command("go", "list", "-export", "-deps", "./cmd/utr")
+	compile.Dir, compile.Env = dir, append(os.Environ(), env...)
+	out, err := compile.CombinedOutput()
+	testkit.Equal(t, "go list: "+string(out[max(0, len(out)-1000):]), err, nil)
+	return dir, env
+}
+
+// output returns the output of a command that must succeed.
+func output(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	command := exec.Command(name, args...)
+	command.Dir = dir
+	out, err := command.Output()
+	if err != nil {
+		t.Fatal(name, args, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// goStandIn returns a program that succeeds in place of go. What it builds or installs does so, too.
+func goStandIn(t *testing.T) string {
+	return writeScript(t, t.TempDir(), "go", `case $1 in
+install) built=$GOBIN/${2##*/} && built=${built%@*} ;;
+build) built=$3 ;;
+*) exit ;;
+esac
+printf '#!/bin/sh\n' >"$built" && chmod +x "$built"
+`)
+}
+
+func writeScript(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	testkit.Check(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
+	return path
+}
+
+// pythonIndex returns a Python that can install packages from an index, or why there is none.
+func pythonIndex(t *testing.T) (python string, why error) {
+	python, why = exec.LookPath(cmp.Or(os.Getenv("UTR_PYTHON"), "python3"))
+	if why == nil {
+		var out []byte
+		out, why = exec.CommandContext(testkit.Context(t), python, "-m", "pip", "index", "versions", "pymongo").CombinedOutput()
+		if why != nil {
+			why = fmt.Errorf("%w: %s", why, out)
+		}
+	}
+	return python, why
 }
 
 // shows reports whether a page shows an output, except for durations, ports and what … omits.
