@@ -62,7 +62,7 @@ func TestReadme(t *testing.T) {
 		}
 		testkit.Contains(t, text, fmt.Sprintf("`%s` %d", name, tests))
 		if name == "retryable-reads" { // the first command
-			testkit.Contains(t, text, fmt.Sprintf("$ go run ./cmd/utr run specs/%s\n%d passed, 0 failed, 0 skipped\n$ make test\n", name, tests))
+			testkit.Contains(t, text, fmt.Sprintf("$ go run ./cmd/utr run specs/%s\n…\n%d passed, 0 failed, 0 skipped\n$ make test\n", name, tests))
 		}
 	}
 }
