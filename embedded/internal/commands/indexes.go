@@ -91,7 +91,7 @@ func (p *indexParser) parse(collation value.Collation) *store.Index {
 	p.refuse(len(x.Key) == 0, fault.CannotCreateIndex, "Index keys cannot be an empty object")
 	p.refuse(x.Name == "*", fault.BadValue, "The index name '*' is not valid.")
 	for _, k := range x.Key {
-		p.key(k)
+		p.key(k, collation.Spec() != nil)
 	}
 	if p.has("partialFilterExpression") {
 		x.Partial = p.filter("partialFilterExpression", query.Options{Collation: x.Collation, Wire: p.wire})
@@ -156,13 +156,15 @@ func (p *indexParser) option(e bson.E) {
 	}
 }
 
-func (p *indexParser) key(k bson.E) {
+func (p *indexParser) key(k bson.E, collated bool) {
 	name, plugin := k.Value.(string)
 	p.refuse(plugin && name == "", fault.CannotCreateIndex, "Index key plugin can't be empty")
 	p.refuse(!plugin && !value.IsNumber(k.Value), fault.CannotCreateIndex,
 		"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.",
 		value.TypeName(k.Value))
 	p.refuse(value.Equal(k.Value, int32(0)), fault.CannotCreateIndex, "Values in the index key pattern cannot be 0.")
+	p.refuse(collated && (name == "text" || name == "2d"), fault.CannotCreateIndex,
+		"Index type '%s' does not support collation", name)
 	p.refuse(plugin && name != "" && indexTypes[name] == nil, fault.CannotCreateIndex, "Unknown index plugin '%s'", name)
 	p.refuse(name == "text" && p.strict, fault.APIStrictError, "text indexes cannot be created with apiStrict: true")
 	p.refuse(k.Key == "", fault.CannotCreateIndex, "Index keys cannot be an empty field.")

@@ -171,6 +171,8 @@ func (p *parser) element(e bson.E) predicate {
 	if ofValues {
 		n = p.operators(nil, d)
 	} else {
+		defer func(before bool) { p.inElement = before }(p.inElement)
+		p.inElement = true
 		n = p.conjunction(d)
 	}
 	return func(item any) bool {

@@ -24,7 +24,7 @@ type Options struct {
 	Wire      int      // wire version of the server; 0: the latest
 	Match     *Filter  // of the find to which a projection belongs
 	Upsert    bool     // the filter belongs to an upsert, which does not allow $expr
-	Elements  bool     // the filter is for elements of arrays in an update, which allows neither $expr nor $text
+	Elements  bool     // the filter is for elements of arrays in an update
 }
 
 // Filter is a parsed filter. It may be used concurrently.
@@ -239,11 +239,13 @@ func IsOperators(d bson.D) bool {
 }
 
 type parser struct {
-	opts     Options
-	depth    int
-	path     string // of the operators that are being parsed
-	scripted bool
-	search   *search // $text, if the filter contains it
+	opts  Options
+	depth int
+	path  string // of the operators that are being parsed
+	// inElement is set in the conditions of $elemMatch on fields.
+	inElement bool
+	scripted  bool
+	search    *search // $text, if the filter contains it
 	fault.First
 }
 
@@ -263,6 +265,10 @@ func (p *parser) conjunction(d bson.D) node {
 }
 
 func (p *parser) clause(e bson.E) node {
+	whole := e.Key == "$expr" || e.Key == "$where" || e.Key == "$text"
+	p.Refuse(p.inElement && whole, fault.BadValue, "%s can only be applied to the top-level document", e.Key)
+	p.Refuse(p.opts.Elements && whole, map[bool]int32{true: fault.QueryFeatureNotAllowed, false: fault.BadValue}[e.Key == "$expr"],
+		"%s is not allowed in this context", e.Key)
 	switch e.Key {
 	case "$and":
 		return and(p.list(e))
@@ -307,7 +313,6 @@ func (p *parser) list(e bson.E) []node {
 
 func (p *parser) expr(v any) node {
 	p.Refuse(p.opts.Upsert, fault.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
-	p.Refuse(p.opts.Elements, fault.QueryFeatureNotAllowed, "$expr is not allowed in this context")
 	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation)
 	p.Note(err)
 	let := p.opts.Let

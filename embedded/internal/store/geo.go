@@ -9,10 +9,11 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// Place returns an error if a document has a point outside the range of a 2d index. No query uses such an index.
+// Place returns an error if a document has a point outside the range of a 2d index, or an array in a hashed one. No query
+// uses such an index.
 func (x *Index) Place(doc bson.D) error {
 	for _, k := range x.Key {
-		if k.Value != "2d" {
+		if k.Value != "2d" && k.Value != "hashed" {
 			continue
 		}
 		var at any = doc
@@ -20,8 +21,11 @@ func (x *Index) Place(doc bson.D) error {
 			d, _ := at.(bson.D)
 			at = value.Lookup(d, part)
 		}
-		if err := x.place(at); err != nil {
+		if err := x.place(at); k.Value == "2d" && err != nil {
 			return err
+		}
+		if _, isArray := at.(bson.A); isArray && k.Value == "hashed" {
+			return fault.Errorf(16766, "hashed indexes do not currently support array values. Found array at path: %s", k.Key)
 		}
 	}
 	return nil

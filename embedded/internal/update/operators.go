@@ -206,9 +206,11 @@ func (p *parser) pushSort(v any) func(bson.A) {
 		p.Note(err)
 		return func(a bson.A) {
 			slices.SortStableFunc(a, func(x, y any) int {
+				dx, _ := x.(bson.D) // another element has no fields
+				dy, _ := y.(bson.D)
 				for _, e := range d {
 					path := strings.Split(e.Key, ".")
-					if n := c.Compare(value.OrNull(at(x, path)), value.OrNull(at(y, path))); n != 0 {
+					if n := c.Compare(value.OrNull(at(dx, path)), value.OrNull(at(dy, path))); n != 0 {
 						return n * value.Compare(e.Value, int32(0))
 					}
 				}
