@@ -64,6 +64,12 @@ func (x *Index) Keys(doc bson.D) ([][]any, error) {
 			return nil, nil
 		}
 	}
+	if first := x.Key[0].Key; len(x.Key) == 1 && !strings.Contains(first, ".") { // the usual case, fast
+		v, found := value.Field(doc, first)
+		if _, isArray := v.(bson.A); !isArray && (found || !x.Sparse) {
+			return [][]any{{x.Collation.Fold(v)}}, nil
+		}
+	}
 	paths := make([][]string, len(x.Key))
 	for i, k := range x.Key {
 		paths[i] = strings.Split(k.Key, ".")
