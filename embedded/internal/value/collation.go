@@ -92,12 +92,13 @@ func ParseCollation(d bson.D) (Collation, error) {
 	return Collation{collator: c}, nil
 }
 
-// ordered are the languages whose order package collate has as ICU does: those in Latin script that were compared,
-// letter by letter and with random words. unordered are the others that a server knows.
+// ordered are the languages whose order package collate has as ICU does: Japanese, and those in Latin script that were
+// compared, letter by letter and with random words. unordered are the others that a server knows.
 var (
-	ordered   = strings.Fields("simple af ca cs cy de en eo es fil fr fur ga ha id ig it lb ln ms nl om pt ro sk sl sv sw yo zu")
-	unordered = strings.Fields("sq am ar hy as az be bn bs bg my chr zh hr da dz et ee fo fi gl ka el gu haw he hi hu is " +
-		"smn ja kl kn kk km kok ko ky lkt lo lv lt dsb mk ml mt mr mn ne se nb nn or ps fa pl pa ru sr si ta te th bo to tr uk " +
+	ordered = strings.Fields("simple af ca cs cy de en eo es fil fo fr fur ga ha id ig is it ja kl lb ln lt ms nl nn om pl " +
+		"pt ro sk sl sv sw to yo zu")
+	unordered = strings.Fields("sq am ar hy as az be bn bs bg my chr zh hr da dz et ee fi gl ka el gu haw he hi hu " +
+		"smn kn kk km kok ko ky lkt lo lv dsb mk ml mt mr mn ne se nb or ps fa pa ru sr si ta te th bo tr uk " +
 		"hsb ur ug uz vi wae yi yue wo")
 )
 
@@ -162,7 +163,8 @@ func (c *collator) key(s string) string {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.shifted {
+	// Package collate finds letters with several accents only if they are decomposed.
+	if s = norm.NFD.String(s); c.shifted {
 		s = c.unshifted(s)
 	}
 	primary, secondary, tertiary := c.levels(s)
@@ -192,7 +194,7 @@ func (c *collator) key(s string) string {
 		out = append(out, 0)
 	}
 	if c.strength == 5 {
-		out = append(out, norm.NFD.String(s)...)
+		out = append(out, s...)
 	}
 	return string(out)
 }
@@ -231,26 +233,16 @@ func (c *collator) levels(s string) (primary, secondary []uint32, tertiary []byt
 	return primary, secondary, slices.Clone(key[2:])
 }
 
-// without removes characters from a decomposed string. after says whether the last one before was removed.
-func (c *collator) without(s string, remove func(r rune, after bool) bool) string {
+// unshifted removes the characters that alternate: shifted ignores, with the accents on them, from a decomposed string.
+func (c *collator) unshifted(s string) string {
 	removed := false
 	return strings.Map(func(r rune) rune {
-		if removed = remove(r, removed); removed {
+		primary, _, _ := c.levels(string(r))
+		removed = unicode.IsSpace(r) || unicode.Is(unicode.Z, r) || !c.spaces && unicode.IsPunct(r) ||
+			removed && len(primary) == 0
+		if removed {
 			return -1
 		}
 		return r
-	}, norm.NFD.String(s))
-}
-
-// unshifted removes the characters that alternate: shifted ignores, with the accents on them.
-func (c *collator) unshifted(s string) string {
-	return c.without(s, func(r rune, after bool) bool {
-		return unicode.IsSpace(r) || unicode.Is(unicode.Z, r) || !c.spaces && unicode.IsPunct(r) || after && c.ignorable(r)
-	})
-}
-
-// ignorable reports whether a character has no primary weight, like an accent.
-func (c *collator) ignorable(r rune) bool {
-	primary, _, _ := c.levels(string(r))
-	return len(primary) == 0
+	}, s)
 }
