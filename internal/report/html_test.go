@@ -142,13 +142,38 @@ func TestHTMLInBrowser(t *testing.T) {
 	}
 	pages["many.html"] = generate(report.HTML(), append(many, result.RunFinished{}))
 	pages["wide.html"] = generate(report.HTML(), append(wide, result.RunFinished{}))
+	const long = "find returns all documents of the collection after "
+	var named, longer []result.Note
+	for _, name := range []string{"one", "two"} {
+		for _, file := range []string{"retryable-reads/first.yml", "retryable-reads/second.yml"} {
+			for _, version := range []string{"8.0", "8.2", "9.0", "9.1"} {
+				named = append(named, finished(&result.Verdict{Status: result.Failed, Test: result.TestID{File: file,
+					Description: long + name, Deployment: "replicaset of five members " + version}}))
+			}
+		}
+	}
+	for i := range 9 {
+		longer = append(longer, finished(&result.Verdict{Status: result.Failed, Test: result.TestID{File: "f.yml",
+			Description: "t", Deployment: fmt.Sprint(i, " is a deployment whose long name has more than forty characters")}}))
+	}
+	pages["long.html"] = generate(report.HTML(), append(named, result.RunFinished{}))
+	pages["longer.html"] = generate(report.HTML(), append(longer, result.RunFinished{}))
+	talk := &result.Verdict{Test: result.TestID{File: "f.yml", Description: "talk"}, Status: result.Failed}
+	for _, server := range []string{"a.example.com:27017", "another-server-with-a-long-name.example.com:27017"} {
+		talk.Clients = append(talk.Clients, result.ClientLog{Client: "a client with a very long name", Events: []result.Event{
+			{Sequence: 1, Type: result.CommandStarted, Address: server, CommandName: "aCommandWithAVeryLongName"},
+			{Sequence: 2, Type: result.CommandFailed, Address: server, CommandName: "find",
+				Failure: &result.Error{Message: strings.Repeat("the reason is long ", 9)}},
+			{Sequence: 3, Type: result.PoolCleared, Address: server}}})
+	}
+	pages["talk.html"] = generate(report.HTML(), []result.Note{finished(talk), result.RunFinished{}})
 	trend := func(test string) string { return link("specs/find.yml", test, "replicaset 8.0") }
 	rows := []struct {
 		reason, page, fragment string
 		has, lacks             []string
 	}{
 		{"the matrix first", "run", "",
-			[]string{"data-ready=", `data-verdicts="12"`, "<title>✘ 3 red · utr report</title>", "✘ 1 failed", "– 5 skipped",
+			[]string{"2026-07-08 09:10 UTC", "data-ready=", `data-verdicts="12"`, "<title>✘ 3 red · utr report</title>", "✘ 1 failed", "– 5 skipped",
 				">replicaset 8.0</span>",
 				">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "the run broke: interrupted"},
 			[]string{"rerun"}},
@@ -170,7 +195,7 @@ func TestHTMLInBrowser(t *testing.T) {
 				`<h3>rerun</h3>`}, nil},
 		{"causes with what is new first", "trends", "",
 			[]string{"of 5 red tests", `<b class="failed">✘ failed</b> <span class="is-new">2 new</span> 5 tests`,
-				"failing since 2026-07-03"}, nil},
+				"failing since 2026-07-03 02:00 UTC"}, nil},
 		{"a link to a failure", "run", link("specs/find.yml", `a failure <&"'`, "replicaset 8.0"),
 			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017",
 				">messages</h3>", "<svg",
@@ -184,16 +209,16 @@ func TestHTMLInBrowser(t *testing.T) {
 			[]string{"<title>✘ 1 red", "&lt;/script&gt;&lt;script&gt;"}, []string{"<img", "pwned</title>", "<title>pwned"}},
 		{"a report that was cut off", "cut", "", []string{`data-verdicts="2"`, "This report was cut off"}, nil},
 		{"trends of all together", "trends", "",
-			[]string{"Since the last run (2026-07-05): ", ">2 new red</b>",
+			[]string{"Since the last run (2026-07-05 02:00 UTC): ", ">2 new red</b>",
 				", 3 red as before, 1 fixed, 1 gone · 3 earlier runs",
 				"red tests: failed, broken, flaky: 07-03 4, 07-04 2, 07-05 4, 07-06 5", "duration: 07-03 8m", "✱ 2 new",
 				`aria-label="earlier runs, oldest first: failed, absent, failed"`}, []string{"<img", "pwned</title>"}},
 		{"red since this run", "trends", trend("t1"),
-			[]string{"New since the last run; before: passed.", "✔ 07-05", "✘ 07-04", "‼ 07-03"}, nil},
+			[]string{"New since the last run; before: passed.", "✔ 2026-07-05 02:00 UTC", "✘ 2026-07-04 02:00 UTC", "‼ 2026-07-03 02:00 UTC"}, nil},
 		{"red since the last run", "trends", trend("t2"),
-			[]string{"Failing since 2026-07-05: in this run and the one before."}, nil},
+			[]string{"Failing since 2026-07-05 02:00 UTC: in this run and the one before."}, nil},
 		{"red in all known runs, with a gap", "trends", trend("t4"),
-			[]string{"Failing since 2026-07-03 or before: in this run and the 2 runs before.", "· 07-04"}, nil},
+			[]string{"Failing since 2026-07-03 02:00 UTC or before: in this run and the 2 runs before.", "· 2026-07-04 02:00 UTC"}, nil},
 		{"fixed", "trends", trend("t5"), []string{"Last run: failed."}, nil},
 		{"not in the last run, passed before", "trends", trend("t6"),
 			[]string{"New since the last run; before: passed."}, nil},
@@ -203,6 +228,27 @@ func TestHTMLInBrowser(t *testing.T) {
 				`aria-expanded="true">▾ red.yml`, ">in red.yml</div>"},
 			[]string{">cell-4</span>", ">in green.yml</div>"}},
 		{"a search opens files", "wide", "q=green", []string{">in green.yml</div>"}, []string{">in red.yml</div>"}},
+		{"a chip hides the cards and rows of other verdicts", "run", " click=.chip.broken",
+			[]string{"1 cause of 1 red test", ">‼ broken</b>"}, []string{`<b class="failed">✘ failed</b>`, ">a pass</div>"}},
+		{"a chip without red tests hides all cards", "run", " click=.chip.passed",
+			[]string{`id="causes" aria-labelledby="cause" hidden=""`, ">a pass</div>"}, nil},
+		{"a search hides cards", "run", "q=nothing", []string{`id="causes" aria-labelledby="cause" hidden=""`}, nil},
+		{"new red tests come first", "trends", " n n", []string{"t6</h2>", "New since the last run"}, nil},
+		{"the last red test is an old one", "trends", " n p", []string{"t4</h2>", "Failing since"}, nil},
+		{"only red rows on a phone", "run", " width=390",
+			[]string{">by chance</div>", "show all rows"}, []string{">a pass</div>"}},
+		{"all rows on a phone", "run", " width=390 click=#columns>:first-child>button", []string{">a pass</div>"},
+			[]string{"show all rows"}},
+		{"a chip shows its rows on a phone", "run", " width=390 click=.chip.passed", []string{">a pass</div>"}, nil},
+		{"a link to a green test on a phone", "trends", trend("t5") + " width=390", []string{"t5</h2>"}, nil},
+		{"names without their beginning", "long", "",
+			[]string{`title="` + long + `one">…one</div>`, "▾ …first.yml ", `title="replicaset of five members 8.0">…8.0</span>`}, nil},
+		{"no column is cut off", "long", " width=1300", []string{`data-cut=""`}, nil},
+		{"nor one of many with long names", "longer", " width=1300", []string{`data-cut=""`, "a deployment whose long name"}, nil},
+		{"nor one beside an open test", "long",
+			link("retryable-reads/first.yml", long+"one", "replicaset of five members 8.0") + " width=1300",
+			[]string{`data-cut=""`, `<body class="many"`}, nil},
+		{"labels of diagrams do not overrun", "talk", link("f.yml", "talk", ""), []string{`data-cut=""`, "<svg", "a client with a very long name"}, nil},
 		{"a link to a hidden test and column", "wide", link("green.yml", "in green.yml", "cell-4"),
 			[]string{">in green.yml</div>", ">cell-4</span>"}, []string{"show all 13"}},
 	}

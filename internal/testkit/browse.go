@@ -13,17 +13,34 @@ import (
 )
 
 // harness is a page that opens a list of addresses in frames and replaces itself by their documents, in base64. An
-// address ends with the keys that it presses, after a space.
+// address ends with what happens there, each after a space: "width=N", which is 1200 otherwise, "click=SELECTOR", or a
+// key. The attribute data-cut of a document lists the texts of columns and diagrams that are cut off or overrun.
 const harness = `<body><script>
 const opened = %s.map(address => new Promise(resolve => {
 	const frame = document.body.appendChild(document.createElement("iframe"));
-	frame.width = 1200; frame.height = 900;
 	const [at, ...keys] = address.split(" ");
+	frame.width = (keys.find(key => key.startsWith("width=")) || "width=1200").slice(6); frame.height = 900;
 	frame.onload = () => setTimeout(() => {
 		for (const key of keys) {
+			if (key.startsWith("width=")) continue;
+			if (key.startsWith("click=")) { frame.contentDocument.querySelector(key.slice(6)).click(); continue; }
 			const on = frame.contentDocument.activeElement;
 			if (on.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true})) && key === "Enter") on.click();
 		}
+		const page = frame.contentDocument, cut = [];
+		for (const e of page.querySelectorAll("#columns > span")) {
+			if (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1 || e.getBoundingClientRect().right > page.querySelector("#matrix").getBoundingClientRect().right + 1) cut.push(e.textContent);
+		}
+		for (const drawing of page.querySelectorAll(".diagram svg")) {
+			const lanes = [...drawing.querySelectorAll(".life")].map(l => l.x1.baseVal.value);
+			for (const e of drawing.querySelectorAll("text")) {
+				const {x, width} = e.getBBox(), middle = x + width / 2;
+				const off = x < 0 || x + width > drawing.viewBox.baseVal.width;
+				const next = e.classList.contains("head") ? Math.min(...lanes.filter(l => l > middle + 1)) - 8 : Infinity;
+				if (off || x + width > next) cut.push(e.textContent);
+			}
+		}
+		page.documentElement.dataset.cut = cut.join("; ");
 		resolve(btoa(unescape(encodeURIComponent(frame.contentDocument.documentElement.outerHTML))));
 	}, 1000);
 	frame.src = at;

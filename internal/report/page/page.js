@@ -4,7 +4,7 @@
 // Strings from suites and servers become text, never markup.
 (() => {
 const byID = id => document.getElementById(id);
-const rowHeight = 28, spare = 12, mostMessages = 300, mostOnPaper = 500;
+const rowHeight = 28, spare = 12, mostMessages = 300, mostOnPaper = 500, mostOfLabel = 80;
 const statuses = ['failed', 'broken', 'flaky', 'passed', 'known-failing', 'skipped'];
 const signs = {failed: '✘', broken: '‼', flaky: '≈', passed: '✔', 'known-failing': '○', skipped: '–'};
 const red = s => s === 'failed' || s === 'broken' || s === 'flaky';
@@ -92,10 +92,19 @@ const since = v => {
 
 const fixed = v => earlier.length && v.status === 'passed' && red(statusAt(v.history, v.history.length - 1));
 
-const day = (time, long) => {
-  const d = new Date(time), two = n => String(n).padStart(2, '0');
-  return (long ? d.getFullYear() + '-' : '') + two(d.getMonth() + 1) + '-' + two(d.getDate());
+// iso returns a time of the day in UTC, as in other reports, and day the date without the year.
+const iso = time => new Date(time).toISOString().slice(0, 16).replace('T', ' ') + ' UTC';
+const day = time => new Date(time).toISOString().slice(5, 10);
+
+// prefix returns the length of the common beginning of names, up to a separator. A short one remains in the names.
+const prefix = (names, separator) => {
+  if (names.length < 2) return 0;
+  let n = 0;
+  while (n < names[0].length && names.every(name => name[n] === names[0][n])) n++;
+  while (n > 0 && !separator.includes(names[0][n - 1])) n--;
+  return n < 12 ? 0 : n;
 };
+const without = (n, name) => n ? '…' + name.slice(n) : name;
 
 // story describes the history of a test in words.
 const story = v => {
@@ -107,7 +116,7 @@ const story = v => {
   if (!red(v.status) || first < 0) return '';
   const runs = [...v.history.slice(first)].filter(c => c !== '-').length;
   const before = /^-*$/.test(v.history.slice(0, first));
-  return 'Failing since ' + day(earlier[first].time, true) + (before ? ' or before' : '') + ': in this run and the ' + (runs > 1 ? runs + ' runs' : 'one') + ' before.';
+  return 'Failing since ' + iso(earlier[first].time) + (before ? ' or before' : '') + ': in this run and the ' + (runs > 1 ? runs + ' runs' : 'one') + ' before.';
 };
 
 // strip draws a history as bars; worse statuses are taller.
@@ -165,7 +174,7 @@ const trends = () => {
   const runs = [...earlier, {time: run.time, durationMS: summary ? summary.durationMS : 0, counts}];
   for (const r of runs) {
     r.label = r.time ? day(r.time) : 'now';
-    r.title = [r.time && new Date(r.time).toLocaleString(), r.name, ...statuses.map((s, i) => r.counts[i] ? r.counts[i] + ' ' + s : '')].filter(Boolean).join('\n');
+    r.title = [r.time && iso(r.time), r.name, ...statuses.map((s, i) => r.counts[i] ? r.counts[i] + ' ' + s : '')].filter(Boolean).join('\n');
   }
   const some = which => r => which.map(s => [s + '-bar', r.counts[statuses.indexOf(s)]]);
   byID('charts').replaceChildren(
@@ -173,7 +182,7 @@ const trends = () => {
     chart('tests that ran and were not red: passed, known-failing', runs, some(['passed', 'known-failing']), (r, n) => brief(n)),
     chart('duration', runs, r => [['time', r.durationMS]], (r, n) => n ? took(n) : '?'));
   const news = verdicts.filter(newlyRed).length, old = verdicts.filter(v => red(v.status)).length - news, good = verdicts.filter(fixed).length;
-  byID('trend').replaceChildren('Since the last run (' + day(earlier[earlier.length - 1].time, true) + '): ',
+  byID('trend').replaceChildren('Since the last run (' + iso(earlier[earlier.length - 1].time) + '): ',
     make('b', {class: news ? 'failed' : ''}, news + ' new red'), ', ' + old + ' red as before, ' + good + ' fixed' + (summary && summary.gone ? ', ' + summary.gone + ' gone' : '') +
     ' · ' + (earlier.length > 1 ? earlier.length + ' earlier runs' : 'one earlier run'));
   byID('trends').hidden = false;
@@ -189,9 +198,10 @@ const causes = () => {
   const known = new Map();
   for (const v of verdicts) {
     if (!red(v.status)) continue;
-    const c = known.get(v.cause) || {number: v.cause, first: v, tests: 0, on: new Set(), fresh: 0, since: -1};
+    const c = known.get(v.cause) || {number: v.cause, first: v, verdicts: [], tests: 0, on: new Set(), fresh: 0, since: -1};
     if (newlyRed(v) && !c.fresh) c.first = v;
     c.tests++;
+    c.verdicts.push(v);
     c.on.add(v.on);
     c.fresh += newlyRed(v);
     const first = since(v);
@@ -221,7 +231,7 @@ const command = line => {
 const card = c => {
   const d = details(c.first), names = [...c.on].map(n => columns[n]).filter(Boolean), most = 3;
   const facts = [run.engine, names.slice(0, most).join(', ') + (names.length > most ? ' and ' + (names.length - most) + ' more' : ''),
-    c.since >= 0 ? 'failing since ' + day(earlier[c.since].time, true) : ''].filter(Boolean);
+    c.since >= 0 ? 'failing since ' + iso(earlier[c.since].time) : ''].filter(Boolean);
   return make('article', {class: 'card'},
     make('button', {type: 'button', class: 'scope', title: 'show only these tests', click: () => only(c.number)},
       make('b', {class: c.first.status}, signs[c.first.status] + ' ' + c.first.status), ' ', c.fresh ? make('span', {class: 'is-new'}, c.fresh === c.tests ? 'new' : c.fresh + ' new') : '',
@@ -234,12 +244,16 @@ const card = c => {
     make('div', {class: 'bar'}, make('button', {type: 'button', click: () => open(c.first)}, 'open ' + (c.tests > 1 ? 'one of them' : 'it') + ': ' + c.first.test)));
 };
 
-const showCauses = most => {
-  byID('cause').textContent = some(allCauses.length, 'cause') + ' of ' + some(allCauses.reduce((n, c) => n + c.tests, 0), 'red test');
-  byID('cards').replaceChildren(...allCauses.slice(0, most).map(card),
-    allCauses.length > most ? make('button', {type: 'button', class: 'chip', click: () => showCauses(allCauses.length)}, 'show ' + some(allCauses.length - most, 'more cause')) : '');
+let cardsOf = '', most = mostCards; // of the causes that have cards
+const showCauses = causes => {
+  byID('causes').hidden = !causes.length;
+  const shows = most + ' ' + causes.map(c => c.number).join(' ');
+  if (cardsOf === shows) return;
+  cardsOf = shows;
+  byID('cause').textContent = some(causes.length, 'cause') + ' of ' + some(causes.reduce((n, c) => n + c.tests, 0), 'red test');
+  byID('cards').replaceChildren(...causes.slice(0, most).map(card),
+    causes.length > most ? make('button', {type: 'button', class: 'chip', click: () => { most = allCauses.length; filter(); }}, 'show ' + some(causes.length - most, 'more cause')) : '');
   byID('onward').replaceChildren(make('button', {type: 'button', class: 'chip', click: toMatrix}, '↓ all ' + some(verdicts.length, 'verdict')));
-  byID('causes').hidden = !allCauses.length;
 };
 
 const toMatrix = () => document.querySelector('main').scrollIntoView();
@@ -270,8 +284,12 @@ const focusCard = by => {
 };
 
 // A row is a file or a test with its verdicts by column.
+let pathPrefix = 0, columnPrefix = 0;
 let rows = [], shown = [], order = [], usual = []; // indexes of the columns that are shown, in order, and usually shown
-const many = () => columns.length > 4 || innerWidth <= 760;
+const nameOfColumn = c => columns[c] ? without(columnPrefix, columns[c]) : 'not run';
+const phone = () => innerWidth <= 760;
+const cellWidth = () => Math.max(earlier.length ? 196 : 132, Math.min(300, Math.max(0, ...order.map(c => nameOfColumn(c).length)) * 9 + 20));
+const many = () => columns.length > 4 || phone() || 300 + order.length * cellWidth() > byID('matrix').clientWidth;
 
 // The column of tests that did not run comes last.
 const allColumns = () => columns.map((_, c) => c).sort((a, b) => !columns[a] - !columns[b] || a - b);
@@ -295,7 +313,12 @@ const arrange = () => {
     files[v.file].red++;
     reds.add(v.on);
   }
-  for (const f of files) f.closed = reds.size > 0 && !f.red;
+  for (const f of files) {
+    f.closed = reds.size > 0 && !f.red;
+    f.prefix = prefix(f.rows.map(r => r.name), ' ');
+  }
+  pathPrefix = prefix(files.map(f => f.path), '/');
+  columnPrefix = prefix(columns.filter(Boolean), ' _');
   usual = allColumns();
   if (columns.length > mostColumns && reds.size) usual = usual.filter(c => reds.has(c));
   order = usual;
@@ -317,14 +340,23 @@ const words = row => {
 
 // ---- filter and matrix
 
-const state = {query: '', only: new Set(), test: '', cause: null};
+const state = {query: '', only: new Set(), test: '', cause: null, all: false};
 let at = {row: -1, column: 0};
 
 // A file is closed if the user closed it or it has no red test, until something is searched.
 const closed = f => f.closed && !state.only.size && !state.query && state.cause === null;
 
+// chosen reports whether the chips allow a verdict.
+const chosen = v => !state.only.size || state.only.has(v.status) || state.only.has('new') && newlyRed(v);
+
+// A phone shows the red rows, until something is searched or all rows are wanted.
+const onlyRed = () => phone() && !state.all && !state.only.size && !state.query && state.cause === null && allCauses.length > 0;
+
 const filter = () => {
-  const query = state.query.toLowerCase().split(/\s+/).filter(Boolean);
+  const query = state.query.toLowerCase().split(/\s+/).filter(Boolean), redRows = onlyRed();
+  const found = r => query.every(w => words(r).includes(w));
+  document.body.classList.toggle('reds', redRows);
+  showCauses(allCauses.filter(c => c.verdicts.some(v => chosen(v) && found(v.row))));
   const row = shown[at.row];
   shown = [];
   let header = null;
@@ -334,9 +366,10 @@ const filter = () => {
       if (header) { shown.push(header); header = null; }
       continue;
     }
-    if (state.only.size && !r.cells.some(v => v && (state.only.has(v.status) || state.only.has('new') && newlyRed(v)))) continue;
+    if (!r.cells.some(v => v && chosen(v))) continue;
+    if (redRows && !r.cells.some(v => v && red(v.status))) continue;
     if (state.cause !== null && !r.cells.some(v => v && v.cause === state.cause)) continue;
-    if (query.length && !query.every(w => words(r).includes(w))) continue;
+    if (!found(r)) continue;
     if (header) { shown.push(header); header = null; }
     shown.push(r);
   }
@@ -372,10 +405,10 @@ const draw = () => {
     e.style.top = i * rowHeight + 'px';
     if (r.header) {
       const f = r.header;
-      e.append(make('button', {class: 'name', type: 'button', title: f.suite, 'aria-expanded': String(!closed(f)), click: () => { f.closed = !f.closed; filter(); }},
-        closed(f) ? '▸ ' : '▾ ', f.path, ' ', make('span', {class: f.red ? 'failed' : 'faint'}, f.red ? f.red + ' of ' + f.tests + ' red' : String(f.tests))));
+      e.append(make('button', {class: 'name', type: 'button', title: f.path + ': ' + f.suite, 'aria-expanded': String(!closed(f)), click: () => { f.closed = !f.closed; filter(); }},
+        closed(f) ? '▸ ' : '▾ ', without(pathPrefix, f.path), ' ', make('span', {class: f.red ? 'failed' : 'faint'}, f.red ? f.red + ' of ' + f.tests + ' red' : String(f.tests))));
     } else {
-      e.append(make('div', {class: 'name', title: r.name}, r.name));
+      e.append(make('div', {class: 'name', title: r.name}, without(files[r.file].prefix, r.name)));
       order.forEach(c => {
         const b = cell(r.cells[c]);
         if (i === at.row && c === at.column) b.classList.add('at');
@@ -438,6 +471,7 @@ const open = v => {
     state.only.clear();
     select(null);
     files[v.file].closed = false;
+    state.all = true;
     chips();
     filter();
     i = shown.indexOf(v.row);
@@ -448,6 +482,7 @@ const open = v => {
   const box = byID('detail');
   box.replaceChildren(...about(v));
   box.hidden = false;
+  head(); // the columns have less room
   box.scrollTop = 0;
   toMatrix();
   reveal();
@@ -456,6 +491,7 @@ const open = v => {
 const close = () => {
   state.test = '';
   byID('detail').hidden = true;
+  head();
   saveLink();
   draw();
 };
@@ -493,7 +529,7 @@ const past = v => {
   return [words ? make('p', {class: red(v.status) ? v.status : ''}, words) : '',
     make('ul', {class: 'history', 'aria-label': 'earlier runs, oldest first'}, ...earlier.map((r, i) => {
       const s = statusAt(v.history, i);
-      return make('li', {class: s || 'faint', title: (r.name || '') + ': ' + (s || 'absent')}, (s ? signs[s] : '·') + ' ' + day(r.time));
+      return make('li', {class: s || 'faint', title: (r.name || '') + ': ' + (s || 'absent')}, (s ? signs[s] : '·') + ' ' + iso(r.time));
     }))].filter(Boolean);
 };
 
@@ -586,22 +622,26 @@ const svg = (tag, attributes, text) => {
 const diagram = (d, all) => {
   const messages = all.slice(0, mostMessages);
   const lanes = [...new Set(messages.map(m => m.client)), ...new Set(messages.map(m => m.server))];
-  const lane = 180, step = 24, top = 34, x = name => 80 + lanes.indexOf(name) * lane;
-  const width = 160 + (lanes.length - 1) * lane + 120, height = top + messages.length * step + 16;
+  const long = text => Math.min(text.length, mostOfLabel) * 7.2 + 24; // pixels of a label, with space
+  const span = m => m.kind === 'note' ? 1 : lanes.indexOf(m.server) - lanes.indexOf(m.client);
+  const lane = Math.max(180, ...lanes.map(long), ...messages.map(m => long(m.text) / span(m)));
+  const step = 24, top = 34, left = Math.max(80, long(lanes[0]) / 2), x = name => left + lanes.indexOf(name) * lane;
+  const width = left + (lanes.length - 1) * lane + Math.max(left, long(lanes[lanes.length - 1]) / 2, ...messages.filter(m => m.kind === 'note').map(m => long(m.text)));
+  const height = top + messages.length * step + 16;
   const s = svg('svg', {width, height, viewBox: '0 0 ' + width + ' ' + height, role: 'img', 'aria-label': 'messages between clients and servers'});
   for (const name of lanes) {
-    s.append(svg('line', {class: 'life', x1: x(name), x2: x(name), y1: 24, y2: height}), svg('text', {class: 'head', x: x(name), y: 16, 'text-anchor': 'middle'}, oneLine(name, 24)));
+    s.append(svg('line', {class: 'life', x1: x(name), x2: x(name), y1: 24, y2: height}), svg('text', {class: 'head', x: x(name), y: 16, 'text-anchor': 'middle'}, oneLine(name, mostOfLabel - 1)));
   }
   messages.forEach((m, i) => {
     const y = top + i * step + 12, client = x(m.client), server = x(m.server);
     if (m.kind === 'note') {
-      s.append(svg('circle', {cx: server, cy: y - 4, r: 3.5}), svg('text', {class: 'note', x: server + 8, y}, m.text));
+      s.append(svg('circle', {cx: server, cy: y - 4, r: 3.5}), svg('text', {class: 'note', x: server + 8, y}, oneLine(m.text, mostOfLabel - 1)));
       return;
     }
     const from = m.kind === 'sent' ? client : server, to = m.kind === 'sent' ? server : client, toward = Math.sign(to - from);
     s.append(svg('line', {class: m.kind, x1: from, x2: to - toward * 6, y1: y, y2: y}),
       svg('path', {class: m.kind + '-tip', d: 'M' + to + ' ' + y + 'l' + -toward * 8 + ' -4v8z'}),
-      svg('text', {class: m.kind + '-text', x: Math.min(from, to) + 10, y: y - 4}, m.text));
+      svg('text', {class: m.kind + '-text', x: Math.min(from, to) + 10, y: y - 4}, oneLine(m.text, mostOfLabel - 1)));
   });
   const box = make('div', {class: 'diagram'});
   box.append(s);
@@ -638,20 +678,20 @@ const toggle = s => {
 
 const head = () => {
   const bad = verdicts.filter(v => red(v.status)).length;
-  byID('about').textContent = [run.engine, run.time && new Date(run.time).toLocaleString(), run.shard && 'shard ' + run.shard, summary && milliseconds(summary.durationMS)].filter(Boolean).join(' · ');
+  byID('about').textContent = [run.engine, run.time && iso(run.time), run.shard && 'shard ' + run.shard, summary && milliseconds(summary.durationMS)].filter(Boolean).join(' · ');
   const problems = [...(summary ? summary.problems || [] : ['This report was cut off: the run did not end.'])];
   const cells = summary && summary.cells || [];
   document.title = (bad ? '✘ ' + bad + ' red' : problems.length ? '✘' : '✔') + ' · utr report';
   byID('problems').replaceChildren(...[...problems, ...cells].map(p => make('li', {}, p)));
   byID('problems').hidden = !problems.length && !cells.length;
-  const longest = Math.max(...order.map(c => columns[c].length), 0), least = earlier.length ? 196 : 132;
-  const style = document.documentElement.style;
+    const style = document.documentElement.style;
   style.setProperty('--count', Math.max(1, order.length));
-  document.body.style.setProperty('--cell', many() ? '40px' : Math.max(least, Math.min(300, longest * 9 + 20)) + 'px');
+  document.body.classList.toggle('many', many());
+  document.body.style.setProperty('--cell', (many() ? 40 : cellWidth()) + 'px');
   style.setProperty('--head', document.querySelector('header').offsetHeight + 'px');
   byID('columns').replaceChildren(make('span', {}, 'test',
-    state.cause === null ? '' : make('button', {type: 'button', title: 'show all tests', click: () => only(null)}, '✕ only one cause'), order.length < columns.length ? make('button', {type: 'button', click: unfold}, 'show all ' + columns.length + ' columns') : ''),
-    ...order.map(c => make('span', {title: columns[c] || 'not run'}, columns[c] || 'not run')));
+    state.cause === null ? '' : make('button', {type: 'button', title: 'show all tests', click: () => only(null)}, '✕ only one cause'), onlyRed() ? make('button', {type: 'button', click: () => { state.all = true; filter(); head(); }}, 'show all rows') : '', order.length < columns.length ? make('button', {type: 'button', click: unfold}, 'show all ' + columns.length + ' columns') : ''),
+    ...order.map(c => make('span', {title: columns[c] || 'not run'}, nameOfColumn(c))));
 };
 
 const unfold = () => {
@@ -660,16 +700,14 @@ const unfold = () => {
   draw();
 };
 
-// step opens the next or previous red test that is shown.
+// step opens the next or previous red test that is shown. Newly red ones come first.
 const step = by => {
   const all = [];
-  shown.forEach((r, i) => { if (!r.header) r.cells.forEach((v, c) => { if (v && red(v.status)) all.push([i, c, v]); }); });
+  shown.forEach(r => { if (!r.header) for (const c of order) if (r.cells[c] && red(r.cells[c].status)) all.push(r.cells[c]); });
+  all.sort((a, b) => newlyRed(b) - newlyRed(a));
   if (!all.length) return;
-  const after = all.findIndex(([i, c]) => i > at.row || i === at.row && c > at.column);
-  const same = all.some(([i, c]) => i === at.row && c === at.column);
-  const next = after < 0 ? all.length : after;
-  const to = by > 0 ? next : next - (same ? 2 : 1);
-  open(all[(to + all.length) % all.length][2]);
+  const row = shown[at.row], now = row && !row.header ? all.indexOf(row.cells[at.column]) : -1;
+  open(all[now < 0 ? (by > 0 ? 0 : all.length - 1) : (now + by + all.length) % all.length]);
 };
 
 const move = (rowsBy, columnsBy) => {
@@ -706,11 +744,11 @@ const keys = {
 const listen = () => {
   let waiting = false;
   const later = () => {
-    if (!waiting) requestAnimationFrame(() => { waiting = false; document.body.classList.toggle('many', many()); draw(); });
+    if (!waiting) requestAnimationFrame(() => { waiting = false; draw(); });
     waiting = true;
   };
   byID('matrix').addEventListener('scroll', later);
-  addEventListener('resize', () => { head(); later(); });
+  addEventListener('resize', () => { head(); filter(); later(); });
   addEventListener('hashchange', applyLink);
   byID('help').addEventListener('click', keys['?']);
   byID('search').addEventListener('input', () => { state.query = byID('search').value; at.row = -1; byID('matrix').scrollTop = 0; filter(); saveLink(); });
@@ -750,11 +788,9 @@ const paper = () => {
 document.addEventListener('DOMContentLoaded', () => {
   read(byID('data').textContent);
   arrange();
-  document.body.classList.toggle('many', many());
   head();
   trends();
   allCauses = causes();
-  showCauses(mostCards);
   listen();
   applyLink();
   if (!location.hash && !allCauses.length) { // with --events, as from utr explain, the explanation is wanted
