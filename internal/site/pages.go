@@ -250,7 +250,7 @@ func when(t time.Time) string {
 	if t.IsZero() {
 		return "an unknown time"
 	}
-	return t.UTC().Format("2006-01-02 15:04")
+	return t.UTC().Format("2006-01-02 15:04 MST")
 }
 
 // short returns the usual form of a commit.

@@ -81,7 +81,7 @@ func TestSite(t *testing.T) {
 	}{
 		{"engines and suites", []*Report{cell(none)}, "index.html",
 			[]string{"<th>own</th>", `<a href="engines/py.html">py</a> <span class="faint">4.1</span>`, ">js</a>", "✔ 1 passed",
-				"1 report, the newest of 2026-07-01 02:00"},
+				"1 report, the newest of 2026-07-01 02:00 UTC"},
 			[]string{"failed<", "problem<"}},
 		{"a run without cells: its engine, and the folder of the suite", []*Report{saved(t, july(1, "my driver 2"), none,
 			plain("source/crud/tests/unified/a.yml", "p")...)}, "index.html",
@@ -124,8 +124,8 @@ func TestSite(t *testing.T) {
 			[]*Report{saved(t, july(1, "py 4"), none, plain("a.yml", "f")...)}, page,
 			[]string{`<a href="../reports/memory.html#q=">suites</a>`}, nil},
 		{"history, newest first, with commits", []*Report{night(1, "pf"), night(2, "ppk")}, page, []string{
-			"<th>2026-07-02 02:00</th><td><code>000000000000</code></td><td>4.1</td><td class=\"number\">2</td>",
-			`<title>2026-07-01 02:00: 1 failed</title>`}, nil},
+			"<th class=\"when\">2026-07-02 02:00 UTC</th><td><code>000000000000</code></td><td>4.1</td><td class=\"number\">2</td>",
+			`<title>2026-07-01 02:00 UTC: 1 failed</title>`}, nil},
 		{"of two reports of one run, the last one counts, once", []*Report{night(1, "pn"), night(1, "pp")}, page,
 			[]string{"✔ 2 passed"},
 			[]string{`</tr>` + "\n" + `<tr><th>2026-07-01`, "did not run"}},
