@@ -55,7 +55,11 @@ func CheckURI(s string) error {
 		}
 		u = u.at("localhost") // the hosts, and more options, come from DNS
 	}
-	return u.redact(options.Client().ApplyURI(u.String()).Validate())
+	err = u.redact(options.Client().ApplyURI(u.String()).Validate())
+	if err != nil {
+		err = errors.New(strings.TrimPrefix(err.Error(), "error parsing uri: ")) // by the Go driver
+	}
+	return err
 }
 
 // checkSRV checks what a connection string with mongodb+srv must not have (Initial DNS Seedlist Discovery, "URI

@@ -3,7 +3,9 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -22,22 +24,45 @@ type Member struct {
 	Latency time.Duration
 }
 
-var memberKeys = []string{"arbiterOnly", "buildIndexes", "hidden", "priority", "secondaryDelaySecs", "tags", "votes"}
+// memberKeys are the keys of Config, and the kinds of their values.
+var memberKeys = map[string]string{"arbiterOnly": boolean, "buildIndexes": boolean, "hidden": boolean,
+	"priority": number, "secondaryDelaySecs": number, "tags": document, "votes": number}
+
+const (
+	boolean  = "true or false"
+	number   = "a number"
+	document = "a document"
+)
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case bool:
+		return boolean
+	case int32, int64, float64:
+		return number
+	case bson.D:
+		return document
+	}
+	return ""
+}
 
 // ParseMember reads a member from Extended JSON: the fields of Config, and latencyMS.
 func ParseMember(text string) (m Member, err error) {
 	var doc bson.D
 	if err := bson.UnmarshalExtJSON([]byte(text), false, &doc); err != nil {
-		return m, fmt.Errorf("not a document in Extended JSON: %w", err)
+		return m, errors.New(`must be a document in Extended JSON, such as {"priority": 2}`)
 	}
 	for _, e := range doc {
-		ms, number := e.Value.(int32)
-		switch {
-		case slices.Contains(memberKeys, e.Key):
+		ms, whole := e.Value.(int32)
+		switch kind := memberKeys[e.Key]; {
+		case kind != "" && kind != kindOf(e.Value):
+			return m, fmt.Errorf("%s must be %s", e.Key, kind)
+		case kind != "":
 			m.Config = append(m.Config, e)
 		case e.Key != "latencyMS":
-			return m, fmt.Errorf("unknown key %q", e.Key)
-		case !number || ms < 0:
+			return m, fmt.Errorf("unknown key %q: it must be one of %s, latencyMS", e.Key,
+				strings.Join(slices.Sorted(maps.Keys(memberKeys)), ", "))
+		case !whole || ms < 0:
 			return m, errors.New("latencyMS must be a non-negative number of milliseconds")
 		default:
 			m.Latency = time.Duration(ms) * time.Millisecond

@@ -76,7 +76,8 @@ func TestInvalidMembers(t *testing.T) {
 		testkit.ErrorContains(t, err, r.want)
 	}
 	for _, r := range []struct{ text, want string }{
-		{`[1]`, "not a document"}, {`{"color": "red"}`, `unknown key "color"`},
+		{`[1]`, "must be a document"}, {`{`, "must be a document"}, {`{"tags": 3}`, "tags must be a document"},
+		{`{"priority": "x"}`, "priority must be a number"}, {`{"hidden": 1}`, "hidden must be true or false"}, {`{"color": "red"}`, `unknown key "color"`},
 		{`{"latencyMS": -1}`, "number of milliseconds"},
 		{`{"latencyMS": "1"}`, "number of milliseconds"},
 	} {

@@ -122,7 +122,7 @@ func parseSuites(text string) (*regexp.Regexp, error) {
 	case "all":
 		return nil, nil
 	}
-	return regexp.Compile(text)
+	return Pattern(text)
 }
 
 // knownForm matches the pattern, the reason, the first version and the end at the
@@ -138,7 +138,7 @@ func parseKnown(line string) (k KnownFailure, wrong string, err error) {
 	}
 	since, until, rest := parts[3], strings.TrimSpace(parts[4]), parts[5]
 	k.Reason, k.Sometimes = parts[2], strings.HasPrefix(rest, "sometimes:")
-	if k.Pattern, err = regexp.Compile(parts[1]); err != nil {
+	if k.Pattern, err = Pattern(parts[1]); err != nil {
 		return k, parts[1], err
 	}
 	if rest == "" {

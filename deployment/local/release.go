@@ -75,7 +75,7 @@ func findMongod(where string) (string, error) {
 	if about, err := os.Stat(where); err != nil || !about.IsDir() {
 		found, err := exec.LookPath(where)
 		if err != nil && !errors.Is(err, exec.ErrDot) {
-			return "", fmt.Errorf("%q is neither a folder nor a program: %w", where, err)
+			return "", fmt.Errorf("%q is neither a folder nor a program", where)
 		}
 		return filepath.Abs(found)
 	}

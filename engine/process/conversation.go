@@ -4,13 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
 	"sync"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/jsonwords"
 )
 
 const (
@@ -104,7 +105,7 @@ var errClosed = errors.New("the adapter closed its output")
 // wholeLines is bufio.ScanLines, except that an incomplete line is an error.
 func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 	if atEOF && len(data) > 0 && !bytes.ContainsRune(data, '\n') {
-		return 0, nil, fmt.Errorf("%w in the middle of a message: %s", errClosed, excerpt(data))
+		return 0, nil, fmt.Errorf("%w in the middle of a message: %s", errClosed, jsonwords.Excerpt(data))
 	}
 	return bufio.ScanLines(data, atEOF)
 }
@@ -118,13 +119,13 @@ func (c *conversation) dispatch(line []byte) error {
 	var id int64
 	switch {
 	case m.JSONRPC != version:
-		return &ProtocolError{fmt.Errorf(`a message without "jsonrpc":%q: %s`, version, excerpt(line)), aMessage}
+		return &ProtocolError{fmt.Errorf(`a message without "jsonrpc":%q: %s`, version, jsonwords.Excerpt(line)), aMessage}
 	case m.Method != "" && c.serve != nil:
 		return c.serve(m)
 	case m.Method == "" && m.ID == nil && m.Error != nil:
 		return fmt.Errorf("the adapter did not understand a message: %w", m.Error)
 	case m.ID == nil:
-		return &ProtocolError{fmt.Errorf("a message without the id of a request: %s", excerpt(line)), aMessage}
+		return &ProtocolError{fmt.Errorf("a message without the id of a request: %s", jsonwords.Excerpt(line)), aMessage}
 	case m.Method == callCallback:
 		var p callbackParams
 		if err := decode(m.Params, &p); err != nil {
@@ -132,10 +133,10 @@ func (c *conversation) dispatch(line []byte) error {
 		}
 		id = p.Do
 	case m.Method != "":
-		return &ProtocolError{fmt.Errorf("a request for the call %s, which only utr makes: %s", m.Method, excerpt(line)),
+		return &ProtocolError{fmt.Errorf("a request for the call %s, which only utr makes: %s", m.Method, jsonwords.Excerpt(line)),
 			"a reply, " + aMessage}
 	case (m.Result == nil) == (m.Error == nil):
-		return &ProtocolError{fmt.Errorf("a reply without either a result or an error: %s", excerpt(line)), aMessage}
+		return &ProtocolError{fmt.Errorf("a reply without either a result or an error: %s", jsonwords.Excerpt(line)), aMessage}
 	default:
 		id = *m.ID
 	}
@@ -143,7 +144,7 @@ func (c *conversation) dispatch(line []byte) error {
 	defer c.mu.Unlock()
 	inbox := c.open[id]
 	if inbox == nil {
-		return fmt.Errorf("a message for request %d, which is not open: %s", id, excerpt(line))
+		return fmt.Errorf("a message for request %d, which is not open: %s", id, jsonwords.Excerpt(line))
 	}
 	if m.Method == "" {
 		delete(c.open, id)
@@ -154,25 +155,6 @@ func (c *conversation) dispatch(line []byte) error {
 	default:
 		return fmt.Errorf("a callback of request %d before its previous callback has ended", id)
 	}
-}
-
-// decode reads JSON strictly: unknown members are errors, which are in the words of the protocol.
-func decode(data []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil {
-		if _, end := d.Token(); errors.Is(end, io.EOF) {
-			return nil
-		}
-	}
-	if text := notJSON(data); text != "" {
-		return errors.New(text)
-	}
-	if text := wrong(reflect.TypeOf(into).Elem(), data, ""); text != "" {
-		return errors.New(text)
-	}
-	return err
 }
 
 // call makes a call and decodes its result. callback, which may be nil, serves the adapter's callbacks during the

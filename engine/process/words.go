@@ -1,105 +1,45 @@
 package process
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/internal/jsonwords"
 )
 
-// wrong names the first place of a JSON text that cannot be decoded into a Go type, in the words of the protocol. It
-// returns "" if there is none.
-func wrong(t reflect.Type, data []byte, at string) string {
-	is := kindOf(data)
-	name := cmp.Or(at, "it")
-	must := func(want string) string {
-		if is == want || is == "null" {
-			return ""
-		}
-		return fmt.Sprintf("%s is %s, not %s", name, is, want)
-	}
-	switch {
-	case t == reflect.TypeFor[json.RawMessage]():
-		return ""
-	case t == reflect.TypeFor[value]():
-		return wrongValue(data, name)
-	case t == reflect.TypeFor[document]():
-		if isEmptyArray(data) {
-			return ""
-		}
-		if is != anObject {
-			return fmt.Sprintf("%s is %s, not a document", name, is)
-		}
-		return wrongValue(data, name)
-	case t == reflect.TypeFor[bson.ObjectID]():
-		if json.Unmarshal(data, new(bson.ObjectID)) != nil {
-			return fmt.Sprintf(`%s is %s, not an ObjectId such as "0123456789abcdef01234567"`, name, excerpt(data))
-		}
-		return ""
-	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		if is == "null" {
-			return ""
-		}
-		return wrong(t.Elem(), data, at)
-	case reflect.Struct:
-		if is != anObject {
-			return must(anObject)
-		}
-		return wrongMember(t, data, at)
-	case reflect.Map:
-		return cmp.Or(must(anObject), firstWrong(membersOf(data), func(m member) string {
-			if t.Key().Kind() != reflect.String && strings.Trim(m.name, "0123456789") != "" {
-				return fmt.Sprintf("%s has the member %q, which is not an index", name, m.name)
-			}
-			return wrong(t.Elem(), m.value, at+"."+m.name)
-		}))
-	case reflect.Slice:
-		return cmp.Or(must(aList), firstWrong(itemsOf(data), func(m member) string {
-			return wrong(t.Elem(), m.value, at+m.name)
-		}))
-	case reflect.String:
-		return must("a string")
-	case reflect.Bool:
-		return must("a boolean")
-	case reflect.Float64:
-		return must("a number")
-	default:
-		if text := must("a number"); text != "" || json.Unmarshal(data, reflect.New(t).Interface()) == nil {
-			return text
-		}
-		return fmt.Sprintf("%s is %s, not an integer of %d bits", name, excerpt(data), t.Bits())
-	}
-}
+// decode reads JSON strictly: unknown members are errors, which are in the words of the protocol.
+func decode(data []byte, into any) error { return words().Decode(data, into) }
 
-// wrongMember is wrong for a structure.
-func wrongMember(t reflect.Type, data []byte, at string) string {
-	types := typesOf(t)
-	return firstWrong(membersOf(data), func(m member) string {
-		for name, of := range types {
-			if strings.EqualFold(name, m.name) { // as encoding/json does
-				return wrong(of, m.value, strings.TrimPrefix(at+"."+m.name, "."))
-			}
+func words() jsonwords.Decoder { return jsonwords.Decoder{Special: wrongSpecial} }
+
+// wrongSpecial says what is wrong with a text for a type of this package or of BSON.
+func wrongSpecial(t reflect.Type, data []byte, name string) (wrong string, known bool) {
+	switch t {
+	case reflect.TypeFor[value]():
+		return wrongValue(data, name), true
+	case reflect.TypeFor[document]():
+		if isEmptyArray(data) {
+			return "", true
 		}
-		text := fmt.Sprintf("%s has the unknown member %q", cmp.Or(at, "it"), m.name)
-		if likely := meant.Word(m.name, slices.Sorted(maps.Keys(types))); likely != "" {
-			text += fmt.Sprintf(" (did you mean %s?)", likely)
+		if is := jsonwords.Kind(data); is != jsonwords.Object {
+			return fmt.Sprintf("%s is %s, not a document", name, is), true
 		}
-		return text
-	})
+		return wrongValue(data, name), true
+	case reflect.TypeFor[bson.ObjectID]():
+		if json.Unmarshal(data, new(bson.ObjectID)) != nil {
+			return fmt.Sprintf(`%s is %s, not an ObjectId such as "0123456789abcdef01234567"`, name, jsonwords.Excerpt(data)), true
+		}
+		return "", true
+	case reflect.TypeFor[failure](): // its UnmarshalJSON only calls decode
+		type plain failure
+		return words().Wrong(reflect.TypeFor[plain](), data, name), true
+	}
+	return "", false
 }
 
 // examples are values of Extended JSON, by the key that they begin with.
@@ -116,19 +56,19 @@ func wrongValue(data []byte, at string) string {
 	if json.Unmarshal(data, new(value)) == nil {
 		return ""
 	}
-	children, special := itemsOf(data), ""
-	for _, m := range membersOf(data) {
-		if strings.HasPrefix(m.name, "$") {
-			special = m.name
+	children, special := jsonwords.Items(data), ""
+	for _, m := range jsonwords.Members(data) {
+		if strings.HasPrefix(m.Name, "$") {
+			special = m.Name
 		}
-		children = append(children, member{"." + m.name, m.value})
+		children = append(children, jsonwords.Member{Name: "." + m.Name, Value: m.Value})
 	}
 	if special == "" {
-		if text := firstWrong(children, func(m member) string { return wrongValue(m.value, at+m.name) }); text != "" {
+		if text := jsonwords.First(children, func(m jsonwords.Member) string { return wrongValue(m.Value, at+m.Name) }); text != "" {
 			return text
 		}
 	}
-	text := fmt.Sprintf("%s is %s, not Extended JSON", at, excerpt(data))
+	text := fmt.Sprintf("%s is %s, not Extended JSON", at, jsonwords.Excerpt(data))
 	if example := examples[special]; example != "" {
 		text += " such as " + example
 	}
@@ -154,8 +94,8 @@ func lacks(result reflect.Value, data []byte) string {
 	if look(result); len(missing) == 0 {
 		return ""
 	}
-	for _, m := range membersOf(data) {
-		missing = slices.DeleteFunc(missing, func(name string) bool { return strings.EqualFold(name, m.name) })
+	for _, m := range jsonwords.Members(data) {
+		missing = slices.DeleteFunc(missing, func(name string) bool { return strings.EqualFold(name, m.Name) })
 	}
 	if len(missing) == 0 {
 		return ""
@@ -163,129 +103,13 @@ func lacks(result reflect.Value, data []byte) string {
 	return "it lacks " + strings.Join(missing, ", ")
 }
 
-// notJSON says where a text stops being JSON.
-func notJSON(data []byte) string {
-	syntax := (*json.SyntaxError)(nil)
-	if err := json.Unmarshal(data, new(any)); !errors.As(err, &syntax) || syntax.Offset > int64(len(data)) {
-		return ""
-	}
-	if rest := data[max(0, syntax.Offset-1):]; syntax.Offset > 1 && json.Valid(data[:syntax.Offset-1]) {
-		return "it continues after its end with " + excerpt(rest)
-	} else if len(rest) > 1 {
-		return "it is not JSON from here: " + excerpt(rest)
-	}
-	return "it ends too early: a message is one line, without line breaks"
-}
-
 // isLog reports whether a line looks like the output of a logger or of a print.
 func isLog(line []byte) bool {
-	if kindOf(line) != anObject {
+	if jsonwords.Kind(line) != jsonwords.Object {
 		return true
 	}
-	all := membersOf(line)
-	return len(all) > 0 && !slices.ContainsFunc(all, func(m member) bool {
-		return slices.Contains([]string{"jsonrpc", "id", "method", "params", "result", "error"}, m.name)
+	all := jsonwords.Members(line)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(m jsonwords.Member) bool {
+		return slices.Contains([]string{"jsonrpc", "id", "method", "params", "result", "error"}, m.Name)
 	})
-}
-
-const (
-	anObject = "an object"
-	aList    = "a list"
-)
-
-// kindOf names the kind of a JSON text by its first character.
-func kindOf(data []byte) string {
-	data = bytes.TrimSpace(data)
-	if len(data) == 0 {
-		return "empty"
-	}
-	switch data[0] {
-	case '{':
-		return anObject
-	case '[':
-		return aList
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	}
-	return "a number"
-}
-
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// membersOf returns the members of an object in their order, none of another text.
-func membersOf(data []byte) (all []member) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return nil
-	}
-	for d.More() {
-		name, err := d.Token()
-		m := member{name: fmt.Sprint(name)}
-		if err != nil || d.Decode(&m.value) != nil {
-			return all
-		}
-		all = append(all, m)
-	}
-	return all
-}
-
-// itemsOf returns the items of a list, named by their places, none of another text.
-func itemsOf(data []byte) (all []member) {
-	var items []json.RawMessage
-	_ = json.Unmarshal(data, &items) // another text has none
-	for i, item := range items {
-		all = append(all, member{fmt.Sprintf("[%d]", i), item})
-	}
-	return all
-}
-
-func firstWrong(all []member, wrong func(member) string) string {
-	for _, m := range all {
-		if text := wrong(m); text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
-// typesOf returns the types of the members of a structure.
-func typesOf(t reflect.Type) map[string]reflect.Type {
-	types := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "" && f.Anonymous:
-			for inner, of := range typesOf(f.Type) {
-				types[inner] = of
-			}
-		case name != "" && name != "-":
-			types[name] = f.Type
-		}
-	}
-	return types
-}
-
-// excerpt returns the beginning of a text for an error: JSON as it is, and quoted if it could not be printed in a line.
-func excerpt(text []byte) string {
-	const limit = 200
-	more := ""
-	if text = bytes.TrimSpace(text); len(text) > limit {
-		end := limit
-		for end > 0 && !utf8.RuneStart(text[end]) {
-			end--
-		}
-		text, more = text[:end], "…"
-	}
-	if !utf8.Valid(text) || bytes.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) || len(text) == 0 {
-		return strconv.Quote(string(text)) + more
-	}
-	return string(text) + more
 }

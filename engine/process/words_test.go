@@ -53,7 +53,7 @@ func TestWordsForAll(t *testing.T) {
 		for _, to := range []any{&helloResult{}, &doResult{}, &eventsResult{}, &callbackParams{}, &logsResult{}, &spansResult{}} {
 			of := reflect.TypeOf(to).Elem()
 			fails := json.Unmarshal([]byte(text), reflect.New(of).Interface()) != nil
-			if says := wrong(of, []byte(text), ""); fails && says == "" {
+			if says := words().Wrong(of, []byte(text), ""); fails && says == "" {
 				t.Errorf("%s is not a %s, but nothing is wrong", text, of)
 			}
 		}

@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/pflag"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/runner"
+
 	"github.com/unified-test-runner/utr/internal/meant"
 )
 
@@ -171,7 +173,7 @@ func (f *flags) texts(to *[]string, name, placeholder, summary string, choices .
 }
 
 func (f *flags) patterns(to *[]*regexp.Regexp, name, summary string) {
-	list(f, to, name, "REGEXP", summary, regexp.Compile)
+	list(f, to, name, "REGEXP", summary, runner.Pattern)
 }
 
 // file declares a flag that names a file. Forbidden extensions keep a report from overwriting a suite.

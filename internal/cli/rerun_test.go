@@ -37,11 +37,11 @@ func TestRerunRepeatsFlags(t *testing.T) {
 		all[f.Name] = true
 		testkit.Equal(t, "kinds of --"+f.Name+" in runFlagKinds", len(kinds[f.Name]), 1)
 	})
-	values := map[string]string{"auth": "off", "backoff": "none", "fail-points": "proxy", "known-failing": "list.txt",
+	values := map[string]string{"auth": "off", "backoff": "none", "cluster": "single", "fail-points": "proxy", "known-failing": "list.txt",
 		"overwrite": "true", "reseed": "always", "server-api": "1", "tls": "true", "uri-option": "compressors=zlib"}
 	durations := []string{"deadline", "timeout", "wait-for-lock"}
 	texts := []string{"engine", "engines", "policy", "orchestration", "orchestration-version", "orchestration-files",
-		"cluster", "local", "uri", "single-uri"}
+		"local", "uri", "single-uri"}
 	for name, kind := range kinds {
 		if !all[name] {
 			t.Errorf("runFlagKinds names --%s, which utr run does not have", name)

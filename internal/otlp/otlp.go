@@ -39,9 +39,7 @@ const sendLimit = 10 * time.Second
 func Parse(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
-	case err != nil:
-		return nil, err
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, fmt.Errorf("%q is not the URL of a collector, such as http://localhost:4318", address)
 	case u.Path == "" || u.Path == "/":
 		u.Path = tracesPath

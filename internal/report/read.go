@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/jsonwords"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -81,7 +81,7 @@ func Scan(name string, from io.Reader, test func(*result.Verdict)) (*SavedRun, e
 			Rerun      []string
 			Run        *PastRun
 		}
-		if err := json.Unmarshal(line, &r); err != nil {
+		if err := (jsonwords.Decoder{Loose: true}).Decode(line, &r); err != nil {
 			return err
 		}
 		if isTest, err := p.line(r.Run, r.Status, r.Shard); !isTest {
@@ -116,13 +116,11 @@ func eachRecord(name string, from io.Reader, add func(line []byte) error) error 
 }
 
 func (p *SavedRun) add(line []byte) error {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
 	var r struct {
 		record
 		Run *PastRun `json:"run"`
 	}
-	if err := d.Decode(&r); err != nil {
+	if err := (jsonwords.Decoder{}).Decode(line, &r); err != nil {
 		return err
 	}
 	if isTest, err := p.line(r.Run, r.Status, r.Shard); !isTest {

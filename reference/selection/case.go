@@ -7,8 +7,10 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -142,7 +144,19 @@ func decode(text []byte, to any) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("empty document")
 	}
-	return err
+	if err == nil {
+		return nil
+	}
+	said := strings.TrimPrefix(err.Error(), "yaml: construct errors: ")
+	for _, plain := range [][2]string{ // what the decoder says of types of Go
+		{`field (\S+) not found in type \S+?(;|$)`, "unknown key $1$2"},
+		{"cannot construct !!\\w+ (`[^`]*`) into .*?(; line|$)", "$1 does not belong there$2"},
+		{`cannot construct !!map into .*?(; line|$)`, "a document does not belong there$1"},
+		{`cannot construct !!seq into .*?(; line|$)`, "a list does not belong there$1"},
+	} {
+		said = regexp.MustCompile(plain[0]).ReplaceAllString(said, plain[1])
+	}
+	return errors.New(said)
 }
 
 func (s caseServer) server() (Server, error) {
