@@ -120,16 +120,6 @@ func (i *inspection) checkSpecialOperation(s step, sc scope) {
 			"client %q can use several mongoses of a sharded cluster, and the fail point is on "+
 				"one of them: use a client with useMultipleMongoses: false, or targetedFailPoint", client.String)
 	}
-	// Configuring Fail Points: the command and its mode.
-	f := arguments.get("failPoint")
-	switch {
-	case !s.Known || !f.exists():
-	case f.Kind != source.Document || len(f.Fields) == 0 || f.Fields[0].Key != "configureFailPoint" ||
-		f.Fields[0].Value.Kind != source.String:
-		i.report("fail-point", f, "a fail point must be a document whose first key is configureFailPoint, with the name of a fail point")
-	case f.Value.Get("mode") == nil:
-		i.report("fail-point", f, "the fail point has no mode")
-	}
 }
 
 // mayBeSharded reports whether requirements allow a sharded cluster.

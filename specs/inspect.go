@@ -37,7 +37,9 @@ func Checks() []Check {
 		{"argument-value", Warning, "An argument that the test runner reads has the right type, returnDocument is Before or After, and the source of an upload is well-formed.", true},
 		{"nested", Warning, "Operations, entities, events, write models and common options within arguments, and options of entities, are well-formed.", true},
 		{"special-operation", Warning, "A test runner operation has no expected result or error.", false},
-		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", true},
+		{"fail-point", Error, "A fail point is a configureFailPoint command that servers accept: with a known name and mode.", false},
+		{"fail-point-data", Warning, "A fail point has an effect, and servers read its keys, values and command names.", false},
+		{"command-name", Warning, "Servers have the commands of expected and ignored events.", false},
 		{"ambiguous-fail-point", Warning, "A fail point is not set through a client that can use several mongoses.", false},
 		{"operator", Warning, "A special operator exists, is the only key of its document, and has a valid operand.", true},
 		{"single-dollar", Warning, "An expected value does not have $exists or the like, where $$exists is meant.", false},
@@ -66,6 +68,7 @@ func checkOf(name string) Check {
 type inspection struct {
 	suite    *Suite
 	problems []Problem
+	commands map[string]bool // that operations name; nil until needed
 }
 
 // place is a value with its path.
@@ -157,6 +160,7 @@ func (s *Suite) addFlaws(problems []Problem) {
 				t.Errors = append(t.Errors, p)
 			}
 		}
+		s.CannotPass += min(1, len(t.Errors))
 	}
 }
 
@@ -165,6 +169,7 @@ func (i *inspection) test(t place, s scope) {
 	i.checkCollectionData(t.get("outcome"))
 	for _, list := range expectations {
 		i.checkMatched(t.get(list.key))
+		i.checkCommandNames(t.get(list.key))
 		i.checkEntitiesOfOperators(t.get(list.key), s)
 		t.get(list.key).each(func(e place) { i.refer(e.get("client"), s, "client") })
 	}
@@ -194,6 +199,7 @@ func (i *inspection) create(list place, s scope) {
 				s.observed[entity.Value.Get("id").Text()] = observed(entity)
 				s.many[entity.Value.Get("id").Text()] = entity.Value.Get("useMultipleMongoses").IsTrue()
 				i.checkClient(entity)
+				entity.get("ignoreCommandMonitoringEvents").each(i.checkCommandName)
 			case "clientEncryption":
 				i.checkKMSCredentials(entity.get("clientEncryptionOpts"))
 			case "session":
@@ -227,6 +233,8 @@ func (i *inspection) operation(o place, s scope) {
 	if st.Kind == entities.TestRunner {
 		i.checkSpecialOperation(st, s)
 	}
+	i.checkFailPoints(st, s.test)
+	i.checkCommandNames(arguments.get("event"))
 	for _, key := range []string{"expectResult", "expectError"} {
 		i.checkMatched(o.get(key))
 		i.checkEntitiesOfOperators(o.get(key), s)

@@ -24,7 +24,7 @@ type Options struct {
 	Stdin io.Reader // for the path "-", which is an error if Stdin is nil
 	// Twins also loads the JSON twin of each YAML file, and rejects the file if they differ.
 	Twins bool
-	// OnlyCheck keeps only File and Warnings of each suite, so that memory does not grow with their sizes.
+	// OnlyCheck keeps only File, Warnings and CannotPass of each suite, so that memory does not grow with their sizes.
 	OnlyCheck bool
 	// Official is the folder of the official suites, source of a checkout of mongodb/specifications, for paths such as
 	// official/retryable-reads. It may not exist.
@@ -173,7 +173,7 @@ func (c *candidate) load(options Options) {
 		c.suite.MustFail = c.expected == mustFail
 	}
 	if c.suite != nil && options.OnlyCheck {
-		c.suite = &Suite{File: c.suite.File, Warnings: c.suite.Warnings}
+		c.suite = &Suite{File: c.suite.File, Warnings: c.suite.Warnings, CannotPass: c.suite.CannotPass}
 	}
 }
 

@@ -39,13 +39,32 @@ func bySchema(violations ...schema.Problem) (problems []Problem) {
 	return problems
 }
 
-// String returns one line: position, severity, path, message and rule.
+// Text returns the message, and what it means for tests if they cannot pass.
+func (p Problem) Text() string {
+	means := ""
+	switch {
+	case !checkOf(p.Rule).FailsTest:
+	case strings.HasPrefix(p.Path, "createEntities["):
+		means = "no test of the file can pass"
+	case strings.HasPrefix(p.Path, "tests["):
+		means = "the test cannot pass"
+	}
+	switch {
+	case means == "":
+		return p.Message
+	case strings.HasSuffix(p.Message, "?"): // did you mean …
+		return p.Message + " " + strings.ToUpper(means[:1]) + means[1:]
+	}
+	return p.Message + "; " + means
+}
+
+// String returns one line: position, severity, path, text and rule.
 func (p Problem) String() string {
 	path := p.Path
 	if path != "" {
 		path += ": "
 	}
-	return fmt.Sprintf("%s: %s: %s%s (%s)", p.Position, p.Severity, path, p.Message, p.Rule)
+	return fmt.Sprintf("%s: %s: %s%s (%s)", p.Position, p.Severity, path, p.Text(), p.Rule)
 }
 
 // InvalidError reports all problems of a rejected file. At least one has severity Error.

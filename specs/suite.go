@@ -24,6 +24,7 @@ type Suite struct {
 	InitialData    []CollectionData
 	Tests          []*Test
 	Warnings       []Problem         // of severity Warning, in the order of the file
+	CannotPass     int               // how many tests have Errors
 	Digest         [sha256.Size]byte // SHA-256 of the file
 	text           []byte            // of the file
 	MustFail       bool              // all tests must fail: the file is in valid-fail of the format's own tests

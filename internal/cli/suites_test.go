@@ -90,5 +90,6 @@ rejects a file with an error, but not one with a warning. ` + "`--strict`" + ` t
 	for _, r := range append(otherRules(), specs.Checks()...) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Name, r.Severity, r.Doc)
 	}
+	b.WriteString(failPointTables())
 	testkit.Golden(t, "../../docs/suite/rules.md", b.String())
 }

@@ -24,8 +24,9 @@ what a schema cannot express: entities that do not exist, duplicate descriptions
 arguments that an operation does not accept, a JSON file that differs from the YAML
 file of the same name. Problems are printed by file, line and column.
 
-utr run rejects a suite with an error and runs one with a warning. --rules lists the
-rules, as docs/suite/rules.md does.
+utr run rejects a suite with an error and runs one with a warning. A message says if
+a test cannot pass because of the problem: use --strict in hooks and in CI, so that
+such a suite is rejected, too. --rules lists the rules, as docs/suite/rules.md does.
 
 Exit codes: 0 no suite has an error, or with --strict a warning, 2 otherwise.`,
 		Example: `# everything in a folder
@@ -113,8 +114,10 @@ func (v *validation) act(ctx context.Context, c *call) error {
 	if loaded == nil {
 		loaded = &specs.Loaded{}
 	}
+	cannotPass := 0
 	for _, s := range loaded.Suites {
 		problems = append(problems, s.Warnings...)
+		cannotPass += s.CannotPass
 	}
 	problems = v.applyFlags(problems)
 	faults, invalid := 0, map[string]bool{}
@@ -132,6 +135,9 @@ func (v *validation) act(ctx context.Context, c *call) error {
 		left := loaded.Summary(false)
 		if left != "" {
 			left = "; " + left
+		}
+		if cannotPass > 0 {
+			left = "; " + plural.Of(cannotPass, "test") + " cannot pass" + left
 		}
 		valid := slices.DeleteFunc(slices.Clone(loaded.Suites), func(s *specs.Suite) bool { return invalid[s.File] })
 		if len(valid)+len(invalid) > 0 || left != "" {
@@ -210,7 +216,7 @@ func problemRecord(p *specs.Problem) any {
 		Rule     string `json:"rule"`
 		Severity string `json:"severity"`
 		Message  string `json:"message"`
-	}{p.Position.File, p.Position.Line, p.Position.Column, p.Path, p.Rule, p.Severity.String(), p.Message}
+	}{p.Position.File, p.Position.Line, p.Position.Column, p.Path, p.Rule, p.Severity.String(), p.Text()}
 }
 
 func findings(format string, problems []specs.Problem, version string) string {
@@ -233,9 +239,9 @@ func findings(format string, problems []specs.Problem, version string) string {
 
 func pathAndMessage(p specs.Problem) string {
 	if p.Path == "" {
-		return p.Message
+		return p.Text()
 	}
-	return p.Path + ": " + p.Message
+	return p.Path + ": " + p.Text()
 }
 
 // otherRules are the rules for which a file is rejected before the checks of package specs, and those of upkeep.

@@ -1,0 +1,71 @@
+package specs
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/internal/failpoints"
+	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/source"
+)
+
+// sent are the commands of operations that are not in operations.Commands.
+var sent = map[string]string{
+	"createCollection": "create", "download": "find", "downloadByName": "find", "dropCollection": "drop",
+	"endSession": "endSessions", "listSearchIndexes": "aggregate", "modifyCollection": "collMod", "remove": "delete",
+	"rename": "renameCollection", "watch": "aggregate",
+}
+
+// commandHint returns "; did you mean …?" with the command of an operation with this name, with the one that a
+// misspelled word most likely means, or with the command of the operation that it means.
+func commandHint(name string) string {
+	of := operations.Commands()
+	maps.Copy(of, sent)
+	likely := cmp.Or(of[name], meant.Word(name, failpoints.CommandNames()),
+		of[meant.Word(name, slices.Sorted(maps.Keys(of)))])
+	if likely == "" {
+		return ""
+	}
+	return "; did you mean " + likely + "?"
+}
+
+// checkCommandName checks the name of a command that a client sends.
+func (i *inspection) checkCommandName(v place) {
+	if !v.exists() || v.Kind != source.String || i.sends(v.String) {
+		return
+	}
+	if _, known := failpoints.CommandNamed(v.String); !known {
+		i.report("command-name", v, "servers do not have a command %s, and no operation of the file sends it%s", v.String,
+			commandHint(v.String))
+	}
+}
+
+// checkCommandNames checks the names in expected events, log messages and spans.
+func (i *inspection) checkCommandNames(expected place) {
+	walk(expected, func(p place) bool {
+		i.checkCommandName(p.get("commandName"))
+		i.checkCommandName(p.get("db.command.name"))
+		return true
+	})
+}
+
+// sends reports whether an operation of the file runs a command by its name. Tests send commands that do not exist.
+func (i *inspection) sends(name string) bool {
+	if i.commands == nil {
+		i.commands = map[string]bool{}
+		walk(i.root("tests"), func(p place) bool {
+			if strings.HasSuffix(p.path, ".arguments") {
+				i.commands[p.Value.Get("commandName").Text()] = true
+				for _, f := range p.get("command").fields() {
+					i.commands[f.Key] = true
+					break
+				}
+			}
+			return true
+		})
+	}
+	return i.commands[name]
+}
