@@ -116,7 +116,7 @@ func (v *Verdict) NotRun() bool { return v.SkipKind == SkipFilter || v.SkipKind 
 type Evidence struct {
 	Mismatches        []Mismatch     `json:"mismatches,omitempty"`
 	OmittedMismatches Gap            `json:"omittedMismatches,omitzero"`
-	Warnings          []string       `json:"warnings,omitempty"`   // of utr validate for the test, if it failed
+	Warnings          []string       `json:"warnings,omitempty"`   // of utr validate, if the test failed; fail points that never fired, if it passed
 	Excerpt           *Excerpt       `json:"excerpt,omitempty"`    // of the suite, if it failed
 	Operations        []OperationLog `json:"operations,omitempty"` // of failed tests, or on request
 	OmittedOperations Gap            `json:"omittedOperations,omitzero"`

@@ -26,9 +26,15 @@ type commands interface {
 	// ask sends a command on a connection of its own. It returns an error unless the server answers, if only with an
 	// error.
 	ask(ctx context.Context, address string, command bson.D) (bson.Raw, error)
-	// once runs a command on a new connection and returns the service that it reached behind a load balancer.
-	once(ctx context.Context, uri, database string, command any) (*bson.ObjectID, error)
+	// once runs a command on a new connection.
+	once(ctx context.Context, uri, database string, command any) (serviceReply, error)
 	close()
+}
+
+// serviceReply is a reply, and the service that sent it behind a load balancer.
+type serviceReply struct {
+	reply   bson.Raw
+	service *bson.ObjectID
 }
 
 // defaultServer is the address of the primary, or of the mongos that inserts initial data.
@@ -115,17 +121,17 @@ func (c *clients) clientOf(address string) (*mongo.Client, error) {
 	return client, err
 }
 
-func (c *clients) once(ctx context.Context, uri, database string, command any) (service *bson.ObjectID, err error) {
+func (c *clients) once(ctx context.Context, uri, database string, command any) (a serviceReply, err error) {
 	monitor := &event.CommandMonitor{Succeeded: func(_ context.Context,
 		e *event.CommandSucceededEvent) {
-		service = e.ServiceID
+		a.service = e.ServiceID
 	}}
 	client, err := mongo.Connect(internal(uri, c.api).SetMaxPoolSize(1).SetMonitor(monitor))
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	err = client.Database(database).RunCommand(ctx, command).Err()
-	return service, errors.Join(err, client.Disconnect(ctx))
+	a.reply, err = client.Database(database).RunCommand(ctx, command).Raw()
+	return a, errors.Join(err, client.Disconnect(ctx))
 }
 
 // closeLimit bounds close, since the deployment may be unreachable. Servers also end sessions themselves.

@@ -35,6 +35,9 @@ type Config struct {
 	Retries       int            // of a failed or broken test; if one passes, the test is flaky
 	Shard         Shard          // the part of the tests to run; the zero Shard is all
 	MinTests      int            // it is a Problem of the Summary if fewer tests run, not counting skipped ones
+	// RequireFailPoints makes a test fail if one of its fail points never fired. Otherwise, the test has a warning if it
+	// passes.
+	RequireFailPoints bool
 	// ServerAPI is the version of the Stable API that clients without serverApi and
 	// the runner's own clients declare, or "".
 	ServerAPI  string

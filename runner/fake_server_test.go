@@ -79,14 +79,14 @@ func (d *fakeDeployment) list(ctx context.Context, address, database string, com
 	return answer.Cursor.FirstBatch, err
 }
 
-func (d *fakeDeployment) once(_ context.Context, uri, database string, command any) (*bson.ObjectID, error) {
-	_, err := d.serve(uri, database, command)
+func (d *fakeDeployment) once(_ context.Context, uri, database string, command any) (serviceReply, error) {
+	reply, err := d.serve(uri, database, command)
 	if len(d.services) == 0 {
-		return nil, err
+		return serviceReply{reply, nil}, err
 	}
 	service := d.services[0]
 	d.services = append(slices.Clone(d.services[1:]), service)
-	return &service, err
+	return serviceReply{reply, &service}, err
 }
 
 func (d *fakeDeployment) ask(_ context.Context, _ string, command bson.D) (bson.Raw, error) {

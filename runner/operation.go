@@ -56,7 +56,7 @@ func (t *testRun) perform(test, ctx context.Context, path string, op specs.Opera
 	if f = cmp.Or(f, late, unsupported(outcome.Err)); f != nil {
 		return outcome, f
 	}
-	t.track(op, request, outcome)
+	t.track(path, op, request, outcome)
 	if request.Callback != nil && t.hasFault() {
 		return outcome, nil // recorded by the callback
 	}
@@ -178,35 +178,19 @@ func (t *testRun) callback(test context.Context, path string,
 }
 
 // track records transactions and fail points for the clean-up.
-func (t *testRun) track(op specs.Operation, request engine.Operation, outcome result.Outcome) {
+func (t *testRun) track(path string, op specs.Operation, request engine.Operation, outcome result.Outcome) {
 	switch op.Name {
 	case "startTransaction", "withTransaction":
 		t.mu.Lock()
 		t.transactions = true
 		t.mu.Unlock()
 	case "runCommand":
-		if name, ok := request.Arguments.Lookup("command", "configureFailPoint").StringValueOK(); ok {
-			t.recordFailPoint(name, op.Object, outcome)
-			t.blocksFrom(request.Arguments.Lookup("command").Document())
+		if _, ok := request.Arguments.Lookup("command", "configureFailPoint").StringValueOK(); ok {
+			command := request.Arguments.Lookup("command").Document()
+			t.recordFailPoint(path+".arguments.command", op.Position, command, op.Object, outcome)
+			t.blocksFrom(command)
 		}
 	}
-}
-
-// recordFailPoint records a fail point for the clean-up, unless the server has refused it. After a network error, it
-// may be set.
-func (t *testRun) recordFailPoint(name, object string, outcome result.Outcome) {
-	if outcome.Err != nil && !outcome.Err.Client {
-		return
-	}
-	f := failPoint{name: name, address: outcome.Server, service: outcome.ServiceID}
-	if f.address == "" && outcome.Err != nil {
-		f.address = outcome.Err.Server
-	}
-	of, _ := t.entities.Get(object)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f.uri = t.uris[of.Client]
-	t.failPoints = append(t.failPoints, f)
 }
 
 func (t *testRun) matcher(ctx context.Context) *matchers.Matcher {

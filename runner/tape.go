@@ -179,12 +179,14 @@ type reply struct {
 	err       error
 }
 
-func (c *tapedCommands) once(ctx context.Context, uri, database string, command any) (*bson.ObjectID, error) {
+func (c *tapedCommands) once(ctx context.Context, uri, database string, command any) (serviceReply, error) {
 	r, _ := recorded(*c.current, fmt.Sprint("once", database, command), func() (r reply) {
-		r.service, r.err = c.commands.once(ctx, uri, database, command)
+		var a serviceReply
+		a, r.err = c.commands.once(ctx, uri, database, command)
+		r.service = a.service
 		return r
 	})
-	return r.service, r.err
+	return serviceReply{service: r.service}, r.err
 }
 
 func (c *tapedCommands) list(ctx context.Context, address, database string, command any) ([]bson.Raw, error) {

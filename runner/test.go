@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -31,8 +30,9 @@ type testRun struct {
 	uris         map[string]string         // by client; secret
 	logs         map[string][]result.Event // by client, as far as read
 	operations   []result.OperationLog
-	failPoints   []failPoint
-	transactions bool // one was started
+	failPoints   []*failPoint
+	unfired      []result.Mismatch // fail points that never fired
+	transactions bool              // one was started
 	fault        *fault
 	timings      result.Timings
 	blocks       []block
@@ -157,10 +157,13 @@ func (t *testRun) execute(ctx context.Context) *fault {
 	var err error
 	t.timed(&t.timings.Cleanup, func() {
 		t.settle(ctx)
-		err = t.failPointsOff(ctx)
+		t.unfired, err = t.failPointsOff(ctx)
 	})
 	if err != nil {
 		return broken(err)
+	}
+	if t.run.cfg.RequireFailPoints {
+		t.add(failed(t.unfired))
 	}
 	for i, want := range t.test.ExpectEvents {
 		path, events := fmt.Sprintf("expectEvents[%d]", i), observed[want.Get("client").Text()]
@@ -290,24 +293,6 @@ func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 	return nil
 }
 
-func (t *testRun) failPointsOff(ctx context.Context) error {
-	t.mu.Lock()
-	points := t.failPoints
-	t.failPoints = nil
-	t.mu.Unlock()
-	var failures []error
-	var done []string
-	for _, p := range points {
-		key := fmt.Sprint(p.name, p.address, p.service)
-		if slices.Contains(done, key) {
-			continue
-		}
-		done = append(done, key)
-		failures = append(failures, t.site.off(ctx, p))
-	}
-	return errors.Join(failures...)
-}
-
 // endless begins the error of an engine that could not end a test.
 const endless = "the engine could not end the test: "
 
@@ -316,7 +301,8 @@ const endless = "the engine could not end the test: "
 func (t *testRun) cleanUp(ctx context.Context) *fault {
 	effect := operations.Anything // also after a panic
 	defer func() { t.site.record(effect) }()
-	failures := []error{t.failPointsOff(ctx)}
+	_, err := t.failPointsOff(ctx)
+	failures := []error{err}
 	for _, id := range t.entities.Of(entities.Thread) {
 		thread, _ := entities.Value[*entities.Queue](&t.entities, id, entities.Thread)
 		thread.Stop()
@@ -348,7 +334,7 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 	if !clean {
 		t.settle(ctx) // so that late writes do not affect the next test
 	}
-	err := errors.Join(failures...)
+	err = errors.Join(failures...)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return breakf("%w: %w", context.Cause(ctx), err)

@@ -51,6 +51,11 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	if v.Status != result.Passed && v.Status != result.Skipped || t.run.cfg.KeepEvents {
 		v.Clients, v.Operations = logs, t.operations
 	}
+	if v.Status == result.Passed {
+		for _, m := range t.unfired {
+			v.Warnings = append(v.Warnings, m.Position.String()+": "+m.Message)
+		}
+	}
 	if v.Status.FailsRun() {
 		v.Warnings, v.Excerpt = warnings(t.suite, t.test, v.Mismatches), excerpt(t.suite, v)
 		for _, l := range t.site.deployment.Log(t.window[0], t.window[1]) {

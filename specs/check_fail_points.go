@@ -62,13 +62,14 @@ func (c failPointCheck) point(f place) {
 	}
 	name := f.get(configureFailPoint)
 	known, isKnown := failpoints.PointNamed(name.String)
+	likely := meant.Word(name.String, failpoints.PointNames())
 	switch hint := meant.Hint(name.String, failpoints.PointNames()); {
 	case isKnown:
 		c.exists(name, "fail point "+name.String, known.Since, "")
-	case hint != "":
+	case likely != "" && abs(len(likely)-len(name.String)) <= 2: // a misspelled one, and not one that utr does not know
 		c.refused(name, "servers do not have a fail point %s%s", name.String, hint)
 	case !c.allows:
-		c.ignored(name, "utr does not know the fail point %s; a server without it refuses to set it", name.String)
+		c.ignored(name, "utr does not know the fail point %s, and a server without it refuses to set it%s", name.String, hint)
 	}
 	c.mode(f)
 	if m := f.get("mode"); m.exists() && isKnown && known.Since == "" && m.Kind == source.Document {
@@ -90,6 +91,8 @@ func (c failPointCheck) point(f place) {
 		c.effect(data, known)
 	}
 }
+
+func abs(n int) int { return max(n, -n) }
 
 func isOff(f place) bool { return f.get("mode").Value.Text() == "off" }
 

@@ -25,7 +25,7 @@ const (
 func runFlagKinds() []flagKind {
 	return []flagKind{
 		{onTest, []string{"engine", "engines", "policy", "backoff", "reseed"}},
-		{onVerdict, []string{"timeout", "deadline", "known-failing", "retry-failed", "count"}},
+		{onVerdict, []string{"timeout", "deadline", "known-failing", "require-fail-points", "retry-failed", "count"}},
 		{onTest, []string{"members", "mongoses", "auth", "server-api", "fail-points", "tls", "uri-option",
 			"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri",
 			"single-uri", "overwrite", "wait-for-lock"}},

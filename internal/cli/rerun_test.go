@@ -38,7 +38,7 @@ func TestRerunRepeatsFlags(t *testing.T) {
 		testkit.Equal(t, "kinds of --"+f.Name+" in runFlagKinds", len(kinds[f.Name]), 1)
 	})
 	values := map[string]string{"auth": "off", "backoff": "none", "cluster": "single", "fail-points": "proxy", "known-failing": "list.txt",
-		"overwrite": "true", "reseed": "always", "server-api": "1", "tls": "true", "uri-option": "compressors=zlib"}
+		"overwrite": "true", "require-fail-points": "true", "reseed": "always", "server-api": "1", "tls": "true", "uri-option": "compressors=zlib"}
 	durations := []string{"deadline", "timeout", "wait-for-lock"}
 	texts := []string{"engine", "engines", "policy", "orchestration", "orchestration-version", "orchestration-files",
 		"local", "uri", "single-uri"}
@@ -81,7 +81,9 @@ func TestRerunReproduces(t *testing.T) {
 		"slow":  `operations: [{name: wait, object: testRunner, arguments: {ms: 1000}}]`,
 		"open": `operations: [{name: runCommand, object: d, arguments: {commandName: connectionStatus, command: {connectionStatus: 1}}, ` +
 			`expectResult: {authInfo: {authenticatedUsers: [], authenticatedUserRoles: []}}}]`,
-		"plain":  `operations: [` + find + `], expectEvents: [{client: c, events: [{commandStartedEvent: {command: {apiVersion: {$$exists: false}}}}]}]`,
+		"plain": `operations: [` + find + `], expectEvents: [{client: c, events: [{commandStartedEvent: {command: {apiVersion: {$$exists: false}}}}]}]`,
+		"unused": `operations: [{name: failPoint, object: testRunner, arguments: {client: c, failPoint: {configureFailPoint: failCommand, ` +
+			`mode: {times: 1}, data: {failCommands: [insert], errorCode: 91}}}}, ` + find + `]`,
 		"insert": `operations: [{name: insertOne, object: e, arguments: {document: {}}}]`,
 		"fault": `operations: [{name: failPoint, object: testRunner, arguments: {client: c, failPoint: {configureFailPoint: failCommand, ` +
 			`mode: {times: 1}, data: {failCommands: [find], errorCode: 462, errorLabels: [SystemOverloadedError, RetryableError]}}}}, ` + find + `]`,
@@ -109,6 +111,7 @@ func TestRerunReproduces(t *testing.T) {
 	}
 	for _, r := range []struct{ flags, test, want string }{
 		{"--known-failing list.txt another.yml", "wrong", "known-failing 0"},
+		{"--require-fail-points", "unused", "failed 1"},
 		{"--timeout 50ms", "slow", "failed 1"},
 		{"--deadline 50ms", "slow", "skipped 3"},
 		{"--policy retryable-reads@2024", "fault", "failed 1"},

@@ -133,6 +133,8 @@ func declareRun(f *flags) *runFlags {
 	f.duration(&r.deadline, "deadline", "time limit for the whole run, which is then interrupted (default none)")
 	f.number(&r.config.MinTests, "min-tests", "N", 0,
 		"fail if fewer tests run, not counting skipped ones (default 1, but 0 for a part of a run, by --cell or --shard)")
+	f.toggle(&r.config.RequireFailPoints, "require-fail-points",
+		"fail a test if one of its fail points never fired (default a warning if the test passes)")
 	f.toggle(&r.config.FailFast, "fail-fast", "stop starting tests after the first failed or broken one")
 	f.number(&r.config.Retries, "retry-failed", "N", 0,
 		"number of retries of a failed or broken test (default 0); one that then passes is flaky, which fails the run")

@@ -22,6 +22,11 @@ func Annotated(inner Generator, earlier ...*EarlierRun) Generator {
 		switch n := n.(type) {
 		case result.TestFinished:
 			causes.add(n.Verdict)
+			if n.Verdict.Status == result.Passed {
+				for _, w := range n.Verdict.Warnings {
+					out.WriteString(Annotation("warning", n.Verdict.Position, title(n.Verdict.Test), w))
+				}
+			}
 		case result.RunFinished:
 			for _, c := range causes.sorted() {
 				out.WriteString(Annotation("error", c.At, string(c.Status)+" "+c.headline(), strings.Join(c.lines(), "\n")))

@@ -60,6 +60,7 @@ type (
 		Skipped   *junitSkipped `xml:"skipped"`
 		Error     *junitFault   `xml:"error"`
 		Failure   *junitFault   `xml:"failure"`
+		SystemOut string        `xml:"system-out,omitempty"` // warnings of a test that passed
 	}
 	junitSkipped struct {
 		Message string `xml:"message,attr"`
@@ -89,6 +90,10 @@ func (j *junit) add(v *result.Verdict) {
 	add(&name, v.Test.Iteration > 1, " #%d", v.Test.Iteration)
 	c := junitCase{Name: printable(name), Classname: s.Name, Time: seconds(v.Duration)}
 	switch v.Status {
+	case result.Passed:
+		for _, w := range v.Warnings {
+			c.SystemOut = strings.TrimPrefix(c.SystemOut+"\n"+printable("warning: "+w), "\n")
+		}
 	case result.Failed, result.Flaky:
 		s.Failures++
 		c.Failure = j.fault(v)

@@ -37,6 +37,7 @@ type markdown struct {
 	skips   map[string]int
 	slowest slowest
 	cells   []result.CellFinished
+	warned  warned
 	out     bytes.Buffer
 }
 
@@ -45,6 +46,7 @@ func (m *markdown) add(v *result.Verdict) {
 		m.skips[skipReason(v)]++
 	}
 	m.slowest.add(v)
+	m.warned.add(v)
 }
 
 func (m *markdown) printf(format string, args ...any) { fmt.Fprintf(&m.out, format, args...) }
@@ -70,6 +72,12 @@ func (m *markdown) write(s result.Summary) {
 		}
 	}
 	m.explain(m.causes.sorted())
+	if warnings := m.warned.lines(true); warnings != nil {
+		m.printf("\n### Warnings\n\n")
+		for _, w := range warnings {
+			m.printf("- %s\n", markdownEscape(clip(w, markdownText)))
+		}
+	}
 	m.skipped()
 	if len(m.slowest.verdicts) > 0 {
 		m.printf("\n### Slowest tests\n\n| time | test |\n| ---: | --- |\n")

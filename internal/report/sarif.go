@@ -20,11 +20,18 @@ func SARIF() Generator {
 		{string(result.Failed), "A test passes."},
 		{string(result.Broken), "The set-up, the deployment and the engine of a test work."},
 		{string(result.Flaky), "A test passes at the first attempt."},
+		{sarifWarning, "A test that passes has no warnings."},
 	}}
 	held, causes := 0, newCauses(nil)
 	results := map[sarifKey]int{}
 	return hooks{
 		test: func(v *result.Verdict) {
+			if v.Status == result.Passed {
+				for _, w := range v.Warnings {
+					log.Results = append(log.Results, SARIFResult{Rule: sarifWarning, Level: "warning",
+						Text: oneLine(title(v.Test)) + "\n" + oneLine(w), At: v.Position})
+				}
+			}
 			its, _ := causes.add(v)
 			if its == nil {
 				return
@@ -65,6 +72,9 @@ type SARIFLog struct {
 }
 
 // SARIFRule is what a result violates.
+// sarifWarning is the id of the rule for warnings of tests that passed.
+const sarifWarning = "warning"
+
 type SARIFRule struct{ ID, Doc string }
 
 type sarifKey struct {

@@ -77,6 +77,9 @@ func (t *tap) verdict(v *result.Verdict) {
 		t.point(false, title(v.Test), "TODO "+tapEscape(v.Reason))
 	case result.Passed:
 		t.point(true, title(v.Test), "")
+		for _, w := range v.Warnings {
+			t.comment("warning: " + w)
+		}
 	default:
 		t.point(false, title(v.Test), "")
 		t.diagnose(v)

@@ -66,6 +66,7 @@ type text struct {
 	slowest slowest
 	byFile  map[string]*result.Timings // of tests that were not skipped; nil without Timings
 	causes  *causes
+	warned  warned
 	ended   int // tests that ended and were not skipped
 }
 
@@ -150,6 +151,7 @@ func (t *text) finished(v *result.Verdict) {
 		t.slowest.add(v)
 		t.addTimings(v)
 	}
+	t.warned.add(v)
 	if its, history := t.causes.add(v); its != nil {
 		if t.options.Verbose || !t.options.Quiet && !t.options.Past && its.tests == 1 && its.number < explainedCauses {
 			t.explain(v, t.causes.trends.remark(history))
@@ -166,6 +168,9 @@ func (t *text) finished(v *result.Verdict) {
 		add(&rest, v.Reason != "", " — %s", clip(v.Reason, briefWidth))
 	}
 	t.headline(v, rest)
+	for _, w := range v.Warnings {
+		t.line(2, "warning: %s", w)
+	}
 	t.explainDecisions(v)
 }
 
@@ -419,6 +424,11 @@ func (t *text) summary(s result.Summary) {
 	}
 	for _, v := range t.slowest.verdicts {
 		t.line(2, "slow: %s %s", round(v.Duration), title(v.Test))
+	}
+	if !t.options.Quiet {
+		for _, w := range t.warned.lines(!t.options.Verbose) {
+			t.line(0, "warning: %s", w)
+		}
 	}
 	t.failures()
 	for _, p := range s.Problems {

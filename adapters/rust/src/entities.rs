@@ -160,12 +160,12 @@ impl Test {
 }
 
 /// Runs a command of the runner, without events.
-pub async fn hidden(client: &Client, command: Document) -> Result<(), Failure> {
+pub async fn hidden(client: &Client, command: Document) -> Result<Document, Failure> {
     let call = Arc::new(Current { hidden: true, ..Current::default() });
     let database = client.database("admin");
     let result = CURRENT.scope(call.clone(), async { database.run_command(command).await }).await;
     let _ = CURRENT.try_with(|outer| *outer.server.lock().unwrap() = call.server.lock().unwrap().take());
-    Ok(drop(result?))
+    Ok(result?)
 }
 
 async fn client(uri: &str, mut options: Document, log: &Arc<Log>) -> Result<Client, Failure> {

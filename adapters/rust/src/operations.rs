@@ -180,7 +180,7 @@ table! { c;
     },
     "client.listDatabaseNames" => run!(c, client.list_database_names(), ListDatabasesOptions, same),
     "client.listDatabases" => run!(c, client.list_databases(), ListDatabasesOptions, same),
-    "client.$configureFailPoint" => hidden(&c.client(), c.take("command")?).await.map(|()| None),
+    "client.$configureFailPoint" => hidden(&c.client(), c.take("command")?).await.map(|reply| Some(Bson::Document(reply))),
     "client.$topology" => Bson::try_from(c.on.log.topology()).map(Some).map_err(Failure::invalid),
 
     "database.aggregate" => all!(c, database.aggregate(pipeline: Vec<Document>), AggregateOptions, Bson::Document),

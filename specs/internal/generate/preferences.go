@@ -15,13 +15,22 @@ type mode struct {
 var modes = []mode{{"primary", true}, {"primaryPreferred", true}, {"secondary", false}, {"secondaryPreferred", false}}
 
 // reads returns the story of a read from the primary, where a fail point fails it, or from a secondary. Rest ends
-// the description.
-func (m mode) reads(database, rest string, primary bool) story {
+// the description. The last operation shows that the fail point was on.
+func (m mode) reads(database string, o operation, rest string, primary bool) story {
 	s := story{Says: "reads from a secondary with mode " + m.name + rest}
 	if primary {
 		s.Says, s.Raises = "reads from the primary with mode "+m.name+rest, raisedCode(interrupted)
 	}
+	if !primary {
+		s.After = []value{onPrimary(o)}
+	}
 	return s.betweenMembers(m.name, database, errorCode(interrupted), 1)
+}
+
+// onPrimary returns the operation on the primary, where the fail point fails it.
+func onPrimary(o operation) value {
+	o.Object = "collection"
+	return o.call("setup", nil, raisedCode(interrupted))
 }
 
 func (m mode) carried() value {
@@ -56,10 +65,10 @@ func preferenceSuites() specification {
 	f := newFile("modes", "the member that is read from", servers("4.2", sets),
 		"A fail point fails every read on the primary. Reads with a mode that prefers the primary fail, and the others",
 		"succeed on a secondary, which the replica set must have. Clients do not retry.")
-	f.Clients = preferring(doc("retryReads", false))
+	f.Clients, f.Entities = preferring(doc("retryReads", false)), objectEntities(database, "setup", "collection")
 	for _, m := range modes {
 		for _, o := range preferenceReads(database) {
-			s := m.reads(database, " (R1)", m.primary)
+			s := m.reads(database, o, " (R1)", m.primary)
 			s.Carries = m.carried()
 			f.add(o, s)
 		}
@@ -76,12 +85,12 @@ func preferenceSuites() specification {
 		return block(doc("collection", doc("id", id+"-"+client, "database", "database-"+client, "collectionName", collection,
 			"collectionOptions", doc("readPreference", doc("mode", mode, "tagSets", sets)))))
 	}
-	tags.Entities = []value{tagged("nowhere", "waiting", "secondary", nowhere)}
+	tags.Entities = append(objectEntities(database, "setup", "collection"), tagged("nowhere", "waiting", "secondary", nowhere))
 	for _, name := range []string{"find", "aggregate"} {
 		o := titled(preferenceReads(database), "collection."+name)
 		o.Heading, o.Object = o.title(), "nowhere"
 		tags.add(o, story{Says: "finds no server with mode secondary and tag sets [ { utr: nowhere } ] (R1)",
-			Raises: raisedNetwork}.betweenMembers("waiting", database, errorCode(interrupted), 0))
+			Raises: raisedNetwork, After: []value{onPrimary(o)}}.betweenMembers("waiting", database, errorCode(interrupted), 0))
 	}
 	for _, m := range modes[1:] {
 		for _, e := range []struct {
@@ -95,7 +104,7 @@ func preferenceSuites() specification {
 			}
 			for _, o := range preferenceReads(database) {
 				o.Heading, o.Object = o.title(), e.id
-				tags.add(o, m.reads(database, " and tag sets "+e.says+" (R1)", m.primary || e.id == "nowhere"))
+				tags.add(o, m.reads(database, o, " and tag sets "+e.says+" (R1)", m.primary || e.id == "nowhere"))
 			}
 		}
 	}
@@ -124,9 +133,10 @@ func preferencesOf2014() specification {
 		"replica set must have a secondary.")
 	f.Clients = append(preferring(doc("retryReads", false)),
 		observed("retrying", doc("readPreference", "primaryPreferred")))
+	f.Entities = objectEntities(database, "setup", "collection")
 	for _, o := range preferenceReads(database) {
 		for i, m := range modes {
-			f.add(o, m.reads(database, fmt.Sprintf(" (P%d)", 15+i), m.primary))
+			f.add(o, m.reads(database, o, fmt.Sprintf(" (P%d)", 15+i), m.primary))
 		}
 		f.add(o,
 			story{Says: "is tried on a secondary after a network error of the primary (P7)",

@@ -6,6 +6,9 @@ func failPointFiles() []*file {
 	ok, down := find.gets("cursor: { firstBatch: [ { _id: 1, x: 11 } ] }"), find.fails(shutdownInProgress)
 	fail := errorCode(shutdownInProgress)
 	set := func(mode, data value, commands ...string) step { return do(failPoint(mode, data, commands...)) }
+	named := flow("{ name: createEntities, object: testRunner, arguments: { entities: [ " +
+		"{ client: { id: named, useMultipleMongoses: false, uriOptions: { appname: utr-named } } }, " +
+		"{ database: { id: database-named, client: named, databaseName: " + serverDatabase + " } } ] } }")
 	refused := func(says, command string, c code) demand {
 		return demand{says, requirement{}, []step{send(command).to("admin").fails(c)}, nil}
 	}
@@ -31,7 +34,8 @@ func failPointFiles() []*file {
 			[]step{set(always, merge(fail, doc("namespace", serverDatabase+"."+collection)), "find"),
 				send("find: other").gets("cursor: { firstBatch: [] }"), down}, nil},
 		{"failCommand with an appName spares other clients: tests run beside each other (S47)", servers("4.4", monitored),
-			[]step{set(always, merge(fail, doc("appName", "utr-nobody")), "find"), ok}, nil},
+			[]step{set(always, merge(fail, doc("appName", "utr-named")), "find"), ok, do(named),
+				find.to("database-named").fails(shutdownInProgress)}, nil},
 		{"failCommand with blockTimeMS 0 fails none: it is still a hit (S47)", requirement{},
 			[]step{set(times(1), doc("blockConnection", true, "blockTimeMS", 0), "find"), ok}, nil},
 		{"failCommand with errorCode executes nothing: the write is not applied (S48)", requirement{},
@@ -46,7 +50,7 @@ func failPointFiles() []*file {
 		{"failCommand with blockConnection and errorCode delays the error: both effects are seen (S48)", requirement{},
 			[]step{set(times(1), merge(doc("blockConnection", true, "blockTimeMS", 20), fail), "find"), down, ok}, nil},
 		{"failCommand does not fail configureFailPoint: it could not be ended (S47)", requirement{},
-			[]step{set(always, fail, "configureFailPoint"), set(never, nil), ok}, nil},
+			[]step{set(always, fail, "configureFailPoint", "find"), down, set(never, nil), ok}, nil},
 		{"failCommand with errorCode names an unknown code by its number: tests use codes of later versions (S48)",
 			requirement{},
 			[]step{set(times(1), doc("errorCode", 999999), "find"), find.fails(code{999999, "Location999999"})}, nil},
@@ -69,13 +73,15 @@ func failPointFiles() []*file {
 	}
 	lost := do(setFailPoint(transactionalWrite, times(1), nil))
 	insert := send("insert: documents, documents: [ { _id: 4 } ]").numbered(1)
+	another := send("insert: documents, documents: [ { _id: 5 } ]").numbered(1)
 	written := []demand{
 		{"onPrimaryTransactionalWrite applies the write and closes the connection, and a repetition returns the reply: the first one is lost (S50)", requirement{},
 			[]step{lost, {Command: insert.Command, Arguments: insert.Arguments, Fails: raisedNetwork},
 				insert.gets("n: 1")}, left(append(initial(), doc("_id", 4))...)},
 		{"onPrimaryTransactionalWrite spares writes without a transaction number: they are not repeated (S50)", requirement{},
-			[]step{lost, send("insert: documents, documents: [ { _id: 4 } ]").gets("n: 1")}, left(append(initial(),
-				doc("_id", 4))...)},
+			[]step{lost, send("insert: documents, documents: [ { _id: 4 } ]").gets("n: 1"),
+				{Command: another.Command, Arguments: another.Arguments, Fails: raisedNetwork}},
+			left(append(initial(), doc("_id", 4), doc("_id", 5))...)},
 		{"onPrimaryTransactionalWrite with a code fails before the write is applied: a repetition applies it (S50)",
 			requirement{},
 			[]step{do(setFailPoint(transactionalWrite, times(1), beforeCommit)),
