@@ -76,8 +76,10 @@ func (k *keyMaker) expand(d bson.D, place string, fields []keyField) {
 		}
 		v, at, positional := any(value.Missing{}), "", f.array != nil
 		_, named := value.Field(d, f.rest[0])
-		k.Refuse(named && positional, 16746, "Ambiguous field name found in array (do not use numeric field names in "+
-			"embedded elements in an array), field: '%s' for array: %s", f.rest[0], value.Text(asDocument(f.array)))
+		if named && positional {
+			k.Fail(16746, "Ambiguous field name found in array (do not use numeric field names in embedded elements in an "+
+				"array), field: '%s' for array: %s", f.rest[0], value.Text(asDocument(f.array)))
+		}
 		_, inner := f.element.(bson.A)
 		switch {
 		case named:
