@@ -70,6 +70,7 @@ func (p *parser) accumulation(e bson.E) (out accumulation) {
 	default:
 		name, arg := d[0].Key, d[0].Value
 		do, known := accumulators[name]
+		known = known && (name != "$count" || p.opts.Wire == 0 || p.opts.Wire >= 13)
 		since, isLater := laterAccumulators[name]
 		p.Refuse(isLater && (p.opts.Wire == 0 || p.opts.Wire >= since), fault.NotImplemented,
 			"%s is not implemented by the embedded deployment", name)
