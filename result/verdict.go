@@ -2,6 +2,7 @@ package result
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/internal/plural"
@@ -38,6 +39,7 @@ const (
 	SkipCapability  SkipKind = "capability"  // that the engine lacks
 	SkipFilter      SkipKind = "filter"      // not started: --fail-fast
 	SkipNotRun      SkipKind = "not-run"     // the run broke before the test could run
+	SkipInterrupted SkipKind = "interrupted" // the run was interrupted during the test
 )
 
 // Mismatch is a difference between expected and actual.
@@ -109,7 +111,7 @@ type Verdict struct {
 	Attempts []*Verdict
 }
 
-// NotRun reports whether the test was skipped because of the run, and not for a reason of its own.
+// NotRun reports whether the run ended before the test could run.
 func (v *Verdict) NotRun() bool { return v.SkipKind == SkipFilter || v.SkipKind == SkipNotRun }
 
 // Evidence is what a test observed. The gaps are what Limits omitted from the lists before them.
@@ -197,7 +199,8 @@ func (t *Timings) Sum() (sum Duration) {
 type Summary struct {
 	Passed, Failed, Skipped, Broken, KnownFailing, Flaky int
 
-	NotRun      int // of Skipped: because of the run, for instance because it was interrupted
+	NotRun, CutOff int // of Skipped: because the run ended before the test, or was interrupted during the test
+
 	Duration    time.Duration
 	Interrupted bool // also a Break
 	Timings     Timings
@@ -208,7 +211,7 @@ type Summary struct {
 }
 
 // Break is why a run or a cell of a matrix is broken, for instance because it was interrupted, its deployment died, or
-// its process crashed. Tests that therefore did not run are skipped with SkipNotRun.
+// its process crashed. Tests that therefore did not run are skipped with SkipNotRun or SkipInterrupted.
 type Break struct {
 	Cell   string `json:"cell,omitempty"` // "" for the run itself
 	Reason string `json:"reason"`
@@ -221,6 +224,9 @@ func (b Break) Subject() string {
 	}
 	return "cell " + b.Cell
 }
+
+// Interrupted reports whether somebody ended what broke.
+func (b Break) Interrupted() bool { return strings.HasPrefix(b.Reason, "interrupted") }
 
 // Interrupt records an interruption. Only the first one counts.
 func (s *Summary) Interrupt(reason string) {
@@ -253,8 +259,11 @@ func (s *Summary) Add(v *Verdict) {
 	if n := s.counter(v.Status); n != nil {
 		*n++
 	}
-	if v.NotRun() {
+	switch {
+	case v.NotRun():
 		s.NotRun++
+	case v.SkipKind == SkipInterrupted:
+		s.CutOff++
 	}
 	s.Timings.Add(v.Timings)
 }

@@ -215,7 +215,8 @@ func (t *testRun) recordFailPoint(path string, at source.Position, command bson.
 	t.failPoints = append(t.failPoints, f)
 }
 
-// failPointsOff turns off the fail points of the test, and returns a mismatch for each that never fired.
+// failPointsOff turns off the fail points of the test, and returns a mismatch for each that never fired. Those for which
+// there was no time left are turned off by the clean-up.
 func (t *testRun) failPointsOff(ctx context.Context) (unfired []result.Mismatch, _ error) {
 	t.mu.Lock()
 	points := t.failPoints
@@ -226,6 +227,11 @@ func (t *testRun) failPointsOff(ctx context.Context) (unfired []result.Mismatch,
 	for _, f := range points {
 		if _, done := end[f.key()]; !done {
 			count, err := t.site.off(ctx, *f)
+			if err != nil && ctx.Err() != nil {
+				t.mu.Lock()
+				t.failPoints = append(t.failPoints, f)
+				t.mu.Unlock()
+			}
 			failures = append(failures, err)
 			end[f.key()] = count
 		}

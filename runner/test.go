@@ -58,7 +58,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, l
 	t.add(protect("a test", func() *fault { return t.execute(withoutDeadline(running)) }))
 	cancel()
 	t.window[1] = time.Now()
-	if t.found().interrupted {
+	if t.cutOff(ctx) {
 		r.mu.Lock()
 		r.interrupted(ctx)
 		r.mu.Unlock()
@@ -83,6 +83,17 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, l
 	}
 	// The source leaves a mongos out that died.
 	return v, lost, lost == nil && !(s.sharded() && died != nil)
+}
+
+// cutOff reports whether the run was interrupted during the test. Whatever went wrong then may be a consequence.
+func (t *testRun) cutOff(ctx context.Context) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	wrong := t.fault != nil && (t.fault.broken != nil || len(t.fault.mismatches) > 0)
+	if wrong && ctx.Err() != nil && lostDuring(ctx) == nil {
+		t.fault = &fault{interrupted: true}
+	}
+	return t.fault != nil && t.fault.interrupted
 }
 
 // withoutDeadline returns a context that ends with ctx and its cause, but has no deadline: a driver may convert a

@@ -22,7 +22,7 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	case f.broken != nil:
 		v.Status, v.Reason = result.Broken, f.broken.Error()
 	case f.interrupted:
-		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipNotRun, "interrupted"
+		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipInterrupted, "interrupted"
 	case f.unsupported != "":
 		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipCapability, "the engine lacks "+f.unsupported
 	default:
@@ -34,7 +34,8 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	case died != nil && (v.Status == result.Failed || cleanup != nil):
 		v.Status, v.SkipKind, v.Reason = result.Broken, "", died.Error()+t.stillOn(cleanup)
 	case cleanup != nil:
-		if v.Status != result.Failed && v.Status != result.Broken { // which remain so
+		harmless := v.SkipKind == result.SkipInterrupted && t.stillOn(cleanup) == ""
+		if v.Status != result.Failed && v.Status != result.Broken && !harmless { // which remain so
 			v.Status, v.SkipKind = result.Broken, ""
 		}
 		if also := news(cleanup.broken.Error(), v.Reason); also != "" {

@@ -98,7 +98,7 @@ func TestNightIsInterrupted(t *testing.T) {
 		`<skipped message="not run: interrupted before it began">`,
 		`<testcase name="the run" classname="utr" time="0.000">`,
 		`<testcase name="cell c_reference_again" classname="utr" time="0.000">`,
-		`<error message="interrupted before it began" type="broken">`)
+		`<error message="interrupted before it began" type="interrupted">`)
 	n.resume("smoke|again").Want(0, "2 cells, 1 of them already finished", "\n2 passed, 0 failed, 0 skipped")
 }
 

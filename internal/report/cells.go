@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -173,6 +174,9 @@ func (c *cellSums) addRun(p *SavedRun) {
 		if sum := c.cell(name); sum.KeptFrom.IsZero() || began.Before(sum.KeptFrom) {
 			sum.KeptFrom = began
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Run.Cells)) {
+		c.cell(name).Summary.Duration += time.Duration(p.Run.Cells[name])
 	}
 	if p.Cell != "" {
 		c.cell(p.Cell).Engine = p.Run.Engine

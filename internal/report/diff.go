@@ -131,7 +131,7 @@ func keys(verdicts []*result.Verdict) (all []testKey) {
 func (d *Difference) add(c Change, slower time.Duration) {
 	put := func(kind ChangeKind) { d[kind] = append(d[kind], c) }
 	was, is := c.Old, c.New
-	if is.SkipKind == result.SkipNotRun {
+	if is.SkipKind == result.SkipNotRun || is.SkipKind == result.SkipInterrupted {
 		if was != nil { // otherwise it is missing under the name with its deployment
 			put(NotRun)
 		}

@@ -175,7 +175,7 @@ func TestHTMLInBrowser(t *testing.T) {
 		{"the matrix first", "run", "",
 			[]string{"2026-07-08 09:10 UTC", "data-ready=", `data-verdicts="12"`, "<title>✘ 3 red · utr report</title>", "✘ 1 failed", "– 5 skipped",
 				">replicaset 8.0</span>",
-				">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "the run broke: interrupted"},
+				">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "the run was interrupted"},
 			[]string{"rerun"}},
 		{"what is red, by its cause", "run", "",
 			[]string{"3 causes of 3 red tests", `<b class="failed">✘ failed</b>`,

@@ -115,13 +115,13 @@ func (j *junit) add(v *result.Verdict) {
 
 // fault contains the explanation of the text report.
 func (j *junit) fault(v *result.Verdict) *junitFault {
-	t := &text{options: TextOptions{Verbose: true}}
+	t := &text{options: TextOptions{Verbose: true}, rerunFirst: true}
 	t.explain(v, "")
 	limit := faultBytes
 	if j.held > allFaultBytes {
 		limit = lateFaultBytes
 	}
-	explained := printable(shorten(t.buffer.String(), limit))
+	explained := printable(shorten(strings.TrimPrefix(t.buffer.String(), "\n"), limit))
 	j.held += len(explained)
 	return &junitFault{Message: printable(failureOf(v).Why), Type: string(v.Status), Text: explained}
 }
@@ -178,7 +178,11 @@ func ofRun(s result.Summary) *junitSuite {
 	}
 	for _, b := range s.Breaks {
 		if texts := reasons[b.Subject()]; texts != nil {
-			fault := add(b.Subject(), "broken", texts)
+			kind := string(result.Broken)
+			if b.Interrupted() {
+				kind = "interrupted"
+			}
+			fault := add(b.Subject(), kind, texts)
 			run.Cases[run.Errors].Error = fault
 			run.Errors++
 			delete(reasons, b.Subject())

@@ -215,6 +215,18 @@ func TestEnginesOfCells(t *testing.T) {
 	}
 }
 
+// A merged report has the time that each cell took, not the sum of its tests.
+func TestMergeKeepsTheTimeOfCells(t *testing.T) {
+	merged := report.Merge([]*report.SavedRun{read(t, generate(report.JSON(), cells()))})
+	took := map[string]time.Duration{}
+	for _, n := range merged {
+		if c, ok := n.(result.CellFinished); ok {
+			took[c.Cell] = c.Summary.Duration
+		}
+	}
+	testkit.Equal(t, "a, b|c", fmt.Sprint(took["a"], " ", took["b|c"]), "1s 1m30s")
+}
+
 // Reports name kept cells and their time, also after they were read and merged.
 func TestReportsNameKeptCells(t *testing.T) {
 	began := time.Date(2026, 7, 2, 22, 0, 4, 0, time.UTC)

@@ -33,19 +33,21 @@ func (p *SavedRun) broke() []result.Break {
 
 // PastRun is the last line of a report.
 type PastRun struct {
-	Started     time.Time            `json:"time"`
-	Engine      string               `json:"engine"`
-	Servers     []string             `json:"servers,omitempty"` // versions of its deployments
-	Files       int                  `json:"files"`
-	Shard       string               `json:"shard,omitempty"`
-	Cell        string               `json:"cell,omitempty"`
-	Commit      string               `json:"commit,omitempty"`  // of the repository that CI tested
-	Engines     map[string]string    `json:"engines,omitempty"` // cells → their engines, with versions
-	Kept        map[string]time.Time `json:"kept,omitempty"`    // cells of an earlier run → their start
-	Duration    result.Duration      `json:"durationMS"`
-	Interrupted bool                 `json:"interrupted,omitempty"`
-	Breaks      []result.Break       `json:"breaks,omitempty"`
-	Problems    []string             `json:"problems,omitempty"`
+	Started time.Time            `json:"time"`
+	Engine  string               `json:"engine"`
+	Servers []string             `json:"servers,omitempty"` // versions of its deployments
+	Files   int                  `json:"files"`
+	Shard   string               `json:"shard,omitempty"`
+	Cell    string               `json:"cell,omitempty"`
+	Commit  string               `json:"commit,omitempty"`  // of the repository that CI tested
+	Engines map[string]string    `json:"engines,omitempty"` // cells → their engines, with versions
+	Kept    map[string]time.Time `json:"kept,omitempty"`    // cells of an earlier run → their start
+
+	Cells       map[string]result.Duration `json:"cellsMS,omitempty"` // cells → their durations
+	Duration    result.Duration            `json:"durationMS"`
+	Interrupted bool                       `json:"interrupted,omitempty"`
+	Breaks      []result.Break             `json:"breaks,omitempty"`
+	Problems    []string                   `json:"problems,omitempty"`
 }
 
 // Unfinished returns the report that precedes that of a run, which may be killed: it says that the run has not

@@ -22,6 +22,9 @@ func asNotes(p *report.SavedRun) (notes []result.Note) {
 		for cell, began := range r.Kept {
 			notes = append(notes, result.CellFinished{Cell: cell, KeptFrom: began})
 		}
+		for cell, took := range r.Cells {
+			notes = append(notes, result.CellFinished{Cell: cell, Summary: result.Summary{Duration: time.Duration(took)}})
+		}
 		notes = append(notes, result.RunFinished{Summary: result.Summary{Duration: time.Duration(r.Duration),
 			Interrupted: r.Interrupted, Breaks: r.Breaks, Problems: r.Problems}})
 	}

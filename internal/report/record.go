@@ -14,7 +14,7 @@ import (
 // BSON documents are in relaxed Extended JSON. The last line is about the run; by it, Read knows that the report is
 // complete.
 func JSON() Generator {
-	r := &records{engines: map[string]string{}, kept: map[string]time.Time{}}
+	r := &records{engines: map[string]string{}, kept: map[string]time.Time{}, cells: map[string]result.Duration{}}
 	r.lines = json.NewEncoder(&r.out)
 	r.lines.SetEscapeHTML(false)
 	return hooks{start: func(n result.RunStarted) { r.started = n }, test: r.test, cell: r.cell,
@@ -27,6 +27,7 @@ type records struct {
 	started result.RunStarted
 	engines map[string]string
 	kept    map[string]time.Time
+	cells   map[string]result.Duration
 }
 
 func (r *records) test(v *result.Verdict) {
@@ -42,6 +43,9 @@ func (r *records) cell(n result.CellFinished) {
 	if n.Engine != "" {
 		r.engines[n.Cell] = n.Engine
 	}
+	if n.Summary.Duration > 0 {
+		r.cells[n.Cell] = result.Duration(n.Summary.Duration)
+	}
 	if !n.KeptFrom.IsZero() {
 		r.kept[n.Cell] = n.KeptFrom
 	}
@@ -51,7 +55,7 @@ func (r *records) finish(s result.Summary) {
 	at := r.started
 	_ = r.lines.Encode(map[string]PastRun{"run": { // no field can fail to encode
 		Started: at.Time, Engine: at.Engine, Servers: at.Servers, Files: at.Files, Shard: at.Shard, Cell: at.Cell,
-		Commit: at.Commit, Engines: r.engines, Kept: r.kept,
+		Commit: at.Commit, Engines: r.engines, Kept: r.kept, Cells: r.cells,
 		Duration: result.Duration(s.Duration), Interrupted: s.Interrupted, Breaks: s.Breaks, Problems: s.Problems,
 	}})
 }

@@ -44,7 +44,11 @@ func byCount(counts map[string]int) []string {
 // Faults lists what is wrong with a run apart from its tests.
 func Faults(s result.Summary) (all []string) {
 	for _, b := range s.Breaks {
-		all = append(all, b.Subject()+" broke: "+b.Reason)
+		verb := " broke: "
+		if b.Interrupted() {
+			verb = " was "
+		}
+		all = append(all, b.Subject()+verb+b.Reason)
 	}
 	return append(all, s.Problems...)
 }
@@ -76,7 +80,8 @@ func counts(s result.Summary, verbose bool) string {
 	line := fmt.Sprintf("%d passed%s, %d failed", s.Passed, known, s.Failed)
 	add(&line, s.Broken > 0, ", %d broken", s.Broken)
 	add(&line, s.Flaky > 0, ", %d flaky", s.Flaky)
-	line += fmt.Sprintf(", %d skipped", s.Skipped-s.NotRun)
+	add(&line, s.CutOff > 0, ", %d interrupted", s.CutOff)
+	line += fmt.Sprintf(", %d skipped", s.Skipped-s.NotRun-s.CutOff)
 	add(&line, s.NotRun > 0, ", %d not run", s.NotRun)
 	return line
 }

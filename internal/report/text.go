@@ -59,15 +59,17 @@ const (
 )
 
 type text struct {
-	options TextOptions
-	buffer  bytes.Buffer
-	started result.RunStarted
-	skips   map[string]int // reason → tests
-	slowest slowest
-	byFile  map[string]*result.Timings // of tests that were not skipped; nil without Timings
-	causes  *causes
-	warned  warned
-	ended   int // tests that ended and were not skipped
+	options    TextOptions
+	buffer     bytes.Buffer
+	started    result.RunStarted
+	skips      map[string]int // reason → tests
+	slowest    slowest
+	byFile     map[string]*result.Timings // of tests that were not skipped; nil without Timings
+	causes     *causes
+	warned     warned
+	rerunFirst bool // below the name of a test, since some CI systems show only the first lines
+
+	ended int // tests that ended and were not skipped
 }
 
 // line writes one or more lines with the same indentation. It replaces control
@@ -144,6 +146,14 @@ func (t *text) ready(n result.DeploymentReady) {
 }
 
 func (t *text) finished(v *result.Verdict) {
+	if v.SkipKind == result.SkipInterrupted {
+		if !t.options.Quiet {
+			rest := ""
+			add(&rest, v.Reason != "interrupted", " — %s", strings.TrimPrefix(v.Reason, "interrupted; "))
+			t.line(0, "interrupted %s%s", title(v.Test), rest)
+		}
+		return
+	}
 	if v.Status == result.Skipped {
 		t.skips[skipReason(v)]++
 	} else {
@@ -175,8 +185,11 @@ func (t *text) finished(v *result.Verdict) {
 }
 
 func skipReason(v *result.Verdict) string {
-	if v.SkipKind == result.SkipNotRun {
+	switch v.SkipKind {
+	case result.SkipNotRun:
 		return "not run: " + v.Reason
+	case result.SkipInterrupted:
+		return v.Reason
 	}
 	return string(v.SkipKind) + ": " + v.Reason
 }
@@ -192,6 +205,10 @@ func (t *text) explain(v *result.Verdict, since string) {
 		return
 	}
 	rerun := f.Rerun
+	if t.rerunFirst && rerun != "" {
+		t.line(2, "rerun: %s", rerun)
+		rerun = ""
+	}
 	f.Mismatches, f.Gap, f.More, f.Operations, f.Rerun = v.Mismatches, v.OmittedMismatches, 0, nil, ""
 	t.failure(&f)
 	t.evidence(v)
@@ -458,7 +475,11 @@ func (t *text) skipped() {
 		shown = reasons[:min(len(reasons), most)]
 	}
 	for _, r := range shown {
-		t.line(0, "skipped %d: %s", t.skips[r], r)
+		if kind, why, notRun := strings.Cut(r, "not run: "); notRun && (kind == "" || kind == string(result.SkipFilter)+": ") {
+			t.line(0, "not run %d: %s", t.skips[r], why)
+		} else {
+			t.line(0, "skipped %d: %s", t.skips[r], r)
+		}
 	}
 	if n := len(reasons) - len(shown); n > 0 {
 		t.line(0, "skipped for %s (-v shows them)", plural.Of(n, "other reason"))

@@ -127,7 +127,7 @@ func (g *Group) add(v *result.Verdict) {
 	g.Add(v)
 	g.causes.Add(v)
 	switch {
-	case v.SkipKind == result.SkipNotRun:
+	case v.SkipKind == result.SkipNotRun || v.SkipKind == result.SkipInterrupted:
 		g.NotRun++
 	case v.SkipKind == result.SkipCapability:
 		g.Lacks[strings.TrimPrefix(v.Reason, "the engine does not support ")]++
