@@ -446,9 +446,14 @@ func diffCommand(c *call) *cobra.Command {
 		Use:   "diff OLD NEW",
 		Short: "Compare the reports of two runs",
 		Long: `OLD and NEW are reports that utr run --json wrote. Tests are matched by file,
-description, deployment and iteration. Prints new failures, failures of another kind,
-fixed tests, changed skips, passing tests that took twice as long, added or removed tests,
-and tests that did not run because the newer run broke or was interrupted.
+description, deployment and iteration. Prints the counts, and then new failures, failures of
+another kind, fixed tests, changed skips, added or removed tests, and tests that did not run
+because the newer run broke or was interrupted. Failures with the same cause are one entry,
+as in utr run.
+
+Slower tests are counted, and listed with --slower or -v. They passed in both runs, took more
+than 100ms in both, at least twice as long and 100ms more in the newer one, and with
+--earlier longer than the mean of the earlier runs by three standard deviations.
 
 Exit codes: 0 no change for the worse, 1 new failures, removed tests, or tests that did
 not run, 2 bad usage or not a report.`,
@@ -459,8 +464,11 @@ utr diff --allow-removed yesterday.json today.json`,
 		Args: arguments(2, 2, "two reports, the older one first"),
 	}, func(f *flags) action {
 		var slower time.Duration
-		f.duration(&slower, "slower", "smallest increase that counts as slower (default "+slowerBy.String()+")")
-		asJSON, allowed := false, false
+		f.duration(&slower, "slower", "list tests that are slower by at least this (default: count those slower by "+slowerBy.String()+")")
+		asJSON, allowed, verbose := false, false, false
+		var earlier []string
+		f.texts(&earlier, "earlier", "FILE|DIR", "JSON reports of earlier runs, to know the noise of durations")
+		f.toggle(&verbose, "verbose", "list every test")
 		f.toggle(&allowed, "allow-removed", "do not fail because of removed tests")
 		f.toggle(&asJSON, "json", "print a JSON line for each change")
 		return func(_ context.Context, c *call) error {
@@ -468,15 +476,36 @@ utr diff --allow-removed yesterday.json today.json`,
 			if err != nil {
 				return err
 			}
-			d := report.Compare(reports[0], reports[1], cmp.Or(slower, slowerBy))
-			text := d.Text
+			noise, err := readNoise(earlier, c.paths)
+			if err != nil {
+				return err
+			}
+			d := report.Compare(reports[0], reports[1], cmp.Or(slower, slowerBy), noise)
+			text := d.Text(report.DifferenceOptions{Verbose: verbose, Slower: slower > 0})
 			if asJSON {
-				text = d.JSON
+				text = d.JSON()
 			}
 			worse := len(d[report.NewFailure])+len(d[report.NotRun]) > 0 || len(d[report.Removed]) > 0 && !allowed
-			return c.conclude(string(text()), worse)
+			return c.conclude(string(text), worse)
 		}
 	})
+}
+
+// readNoise reads the durations in reports of earlier runs, except the compared ones.
+func readNoise(names, compared []string) (report.Noise, error) {
+	noise := report.Noise{}
+	for _, name := range names {
+		for _, file := range reportsIn(name) {
+			if slices.ContainsFunc(compared, func(own string) bool { return sameFile(own, file) }) {
+				continue
+			}
+			_, err := fromFile(file, func(name string, from io.Reader) (any, error) { return nil, noise.Read(name, from) })
+			if err != nil {
+				return nil, invalid(fmt.Errorf("--earlier: %w", err))
+			}
+		}
+	}
+	return noise, nil
 }
 
 func mergeCommand(c *call) *cobra.Command {

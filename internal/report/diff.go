@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -23,7 +25,7 @@ const (
 	NotRun                         // not run or missing, because the newer run broke
 	Fixed                          // passed now, red or known-failing before
 	SkipChanged                    // skipped in one of the runs, or for another reason
-	Slower                         // passed in both, slower by the threshold and at least twice as slow
+	Slower                         // passed in both, slower by the threshold and beyond noise
 	Added                          // only in the newer run
 	Removed                        // only in the older run, although the newer one is complete
 )
@@ -73,15 +75,16 @@ func (d Difference) JSON() []byte {
 }
 
 // Compare compares two runs. It identifies tests by cell, file, description, deployment and iteration. slower is the
-// threshold of Slower.
-func Compare(before, after *SavedRun, slower time.Duration) (d Difference) {
+// threshold of Slower, and noise the durations of earlier runs, which may be nil.
+func Compare(before, after *SavedRun, slower time.Duration, noise Noise) (d Difference) {
 	old, now := keys(before.Verdicts), keys(after.Verdicts)
 	seen := map[testKey]*result.Verdict{}
 	for i, k := range old {
 		seen[k] = before.Verdicts[i]
 	}
 	for i, k := range now {
-		d.add(Change{seen[k], after.Verdicts[i]}, slower)
+		c := Change{seen[k], after.Verdicts[i]}
+		d.add(c, c.slower(slower) && noise.beyond(k, c))
 		delete(seen, k)
 	}
 	broke := after.broke()
@@ -128,7 +131,7 @@ func keys(verdicts []*result.Verdict) (all []testKey) {
 	return all
 }
 
-func (d *Difference) add(c Change, slower time.Duration) {
+func (d *Difference) add(c Change, slower bool) {
 	put := func(kind ChangeKind) { d[kind] = append(d[kind], c) }
 	was, is := c.Old, c.New
 	if is.SkipKind == result.SkipNotRun || is.SkipKind == result.SkipInterrupted {
@@ -154,35 +157,124 @@ func (d *Difference) add(c Change, slower time.Duration) {
 		put(Fixed)
 	case skipped && (was.Status != is.Status || was.SkipKind != is.SkipKind || was.Reason != is.Reason):
 		put(SkipChanged)
-	case was.Status == result.Passed && is.Status == result.Passed && is.Duration-was.Duration >= slower &&
-		is.Duration >= 2*was.Duration:
+	case slower:
 		put(Slower)
 	}
 }
 
-// Text lists the changes by kind, and the counts at the end.
-func (d Difference) Text() []byte {
-	t := &text{}
-	heads := [len(d)]string{"new failures", "failures of another kind", "not run", "fixed", "changed skips", "slower",
-		"added", "removed"}
-	for kind, changes := range d {
-		if len(changes) == 0 {
-			continue
+// shortest is the duration up to which a test is not compared: it depends on the machine more than on the driver.
+const shortest = 100 * time.Millisecond
+
+// slower reports whether a test that passed in both runs took longer by the threshold and twice as long.
+func (c Change) slower(threshold time.Duration) bool {
+	return c.Old != nil && c.Old.Status == result.Passed && c.New.Status == result.Passed &&
+		min(c.Old.Duration, c.New.Duration) > shortest && c.New.Duration-c.Old.Duration >= threshold &&
+		c.New.Duration >= 2*c.Old.Duration
+}
+
+// Noise has the durations of tests that passed in earlier runs.
+type Noise map[testKey][]float64
+
+// Read adds a JSON report.
+func (n Noise) Read(name string, from io.Reader) error {
+	used := map[testKey]bool{}
+	_, err := Scan(name, from, func(v *result.Verdict) {
+		k := nextKey(v.Test, used)
+		used[k] = true
+		if v.Status == result.Passed {
+			n[k] = append(n[k], v.Duration.Seconds())
 		}
-		t.line(0, "%s:", heads[kind])
-		for _, c := range changes {
-			v := cmp.Or(c.New, c.Old)
-			t.line(2, "%s", oneLine(v.Test.File+": "+title(v.Test)))
-			t.line(4, "%s", oneLine(c.describe(ChangeKind(kind))))
-		}
-		t.buffer.WriteByte('\n')
+	})
+	return err
+}
+
+// beyond reports whether a test took longer than the mean of the earlier runs by more than three standard deviations.
+// The older run is one of them. Without earlier runs of the test, it is true.
+func (n Noise) beyond(k testKey, c Change) bool {
+	if len(n[k]) == 0 {
+		return true
 	}
+	took := append(slices.Clone(n[k]), c.Old.Duration.Seconds())
+	mean, variance := 0.0, 0.0
+	for _, t := range took {
+		mean += t / float64(len(took))
+	}
+	for _, t := range took {
+		variance += (t - mean) * (t - mean) / float64(len(took)-1)
+	}
+	return c.New.Duration.Seconds() > mean+3*math.Sqrt(variance)
+}
+
+// DifferenceOptions are the options of Difference.Text.
+type DifferenceOptions struct {
+	Verbose bool // list every test
+	Slower  bool // list slower tests, which are otherwise only counted
+}
+
+// Text has the counts and then, by kind, the changes: those with the same cause or outcome are one entry.
+func (d Difference) Text(o DifferenceOptions) []byte {
+	t := &text{}
 	notRun := ""
 	add(&notRun, len(d[NotRun]) > 0, ", %d not run", len(d[NotRun]))
 	t.line(0, "%s, %d fixed, %s, %d slower, %d added, %d removed%s",
 		plural.Of(len(d[NewFailure]), "new failure"), len(d[Fixed]), plural.Of(len(d[SkipChanged]), "changed skip"),
 		len(d[Slower]), len(d[Added]), len(d[Removed]), notRun)
+	heads := [len(d)]string{"new failures", "failures of another kind", "not run", "fixed", "changed skips", "slower",
+		"added", "removed"}
+	for kind, changes := range d {
+		if len(changes) == 0 || ChangeKind(kind) == Slower && !o.Slower && !o.Verbose {
+			continue
+		}
+		t.line(0, "\n%s:", heads[kind])
+		all := grouped(ChangeKind(kind), changes, o.Verbose)
+		shown := all
+		if !o.Verbose {
+			shown = all[:min(len(all), listedCauses)]
+		}
+		for _, g := range shown {
+			v := cmp.Or(g.first.New, g.first.Old)
+			line := oneLine(v.Test.File + ": " + title(v.Test))
+			add(&line, g.scope != "", " (%s)", g.scope)
+			t.line(2, "%s", line)
+			t.line(4, "%s", oneLine(g.first.describe(ChangeKind(kind))))
+		}
+		if n := len(all) - len(shown); n > 0 {
+			t.line(2, "… %d more (-v lists all)", n)
+		}
+	}
 	return bytes.Clone(t.buffer.Bytes())
+}
+
+// changeGroup are changes with the same cause or outcome.
+type changeGroup struct {
+	first Change
+	tests int
+	scope string // "" for one test
+}
+
+// grouped groups failures by cause, and other changes by outcome, the largest groups first. If each, it groups nothing.
+func grouped(kind ChangeKind, changes []Change, each bool) (all []*changeGroup) {
+	causes, byKey := newCauses(nil), map[string]*changeGroup{}
+	for i, c := range changes {
+		key, scope := stable(c.describe(kind)), ""
+		switch {
+		case each || kind == Slower:
+			key = fmt.Sprint(i)
+		case kind == NewFailure || kind == OtherFailure:
+			its, _ := causes.add(c.New)
+			key, scope = fmt.Sprint(its.number), its.scope()
+		}
+		g := byKey[key]
+		if g == nil {
+			g = &changeGroup{first: c}
+			byKey[key], all = g, append(all, g)
+		}
+		if g.tests++; g.tests > 1 {
+			g.scope = cmp.Or(scope, plural.Of(g.tests, "test"))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *changeGroup) int { return b.tests - a.tests })
+	return all
 }
 
 func (c Change) describe(kind ChangeKind) string {

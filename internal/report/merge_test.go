@@ -49,7 +49,7 @@ func TestCompare(t *testing.T) {
 	}
 	testkit.Transcript(t, "testdata/compare.txt", func(t *testing.T, input string) string {
 		was, is, _ := strings.Cut(input, " → ")
-		d := report.Compare(side(was), side(is), 100*time.Millisecond)
+		d := report.Compare(side(was), side(is), 100*time.Millisecond, nil)
 		var got []string
 		for i, changes := range d {
 			if len(changes) > 0 {
@@ -65,9 +65,9 @@ func TestCompareByIdentity(t *testing.T) {
 	elsewhere, repeated := verdict("t", result.Failed), verdict("t", result.Failed)
 	elsewhere.Test.Deployment, repeated.Test.Iteration = "sharded 8.0", 2
 	old := []*result.Verdict{verdict("t", result.Passed), elsewhere, repeated, verdict("t", result.Failed)}
-	d := report.Compare(saved(old...), saved(old...), 0)
+	d := report.Compare(saved(old...), saved(old...), 0, nil)
 	testkit.Equal(t, "the same run", len(slices.Concat(d[:]...)), 0)
-	d = report.Compare(saved(old...), saved(verdict("t", result.Passed), verdict("t", result.Passed)), 0)
+	d = report.Compare(saved(old...), saved(verdict("t", result.Passed), verdict("t", result.Passed)), 0, nil)
 	testkit.Equal(t, "fixed and removed", fmt.Sprint(len(d[report.Fixed]), len(d[report.Removed])), "1 2")
 }
 
@@ -75,15 +75,74 @@ func TestCompareByIdentity(t *testing.T) {
 func TestDifferenceText(t *testing.T) {
 	broken := verdict("b\x1b[31m", result.Broken)
 	broken.Reason = "no\nserver"
-	slow := verdict("slow", result.Passed)
-	slow.Duration = 3 * time.Second
+	fast, slow := verdict("slow", result.Passed), verdict("slow", result.Passed)
+	fast.Duration, slow.Duration = 200*time.Millisecond, 3*time.Second
 	d := report.Compare(
-		saved(verdict("a", result.Failed), verdict("b\x1b[31m", result.Passed), verdict("slow", result.Passed),
+		saved(verdict("a", result.Failed), verdict("b\x1b[31m", result.Passed), fast,
 			verdict("gone", result.Passed), verdict("s", result.Passed), verdict("late", result.Passed)),
 		saved(verdict("a", result.Passed), broken, slow, verdict("fresh", result.Passed),
 			verdict("s", result.Skipped, "skipReason", "DRIVERS-1"), verdict("late", result.Skipped, "not-run", "interrupted")),
-		0)
-	golden(t, "difference.txt", d.Text())
+		0, nil)
+	golden(t, "difference.txt", d.Text(report.DifferenceOptions{Slower: true}))
+}
+
+// Failures with one cause and changes with one outcome are one entry. Slower tests are only counted.
+func TestDifferenceIsGrouped(t *testing.T) {
+	var was, is []*result.Verdict
+	for _, n := range eight(inCell) {
+		if n, ok := n.(result.TestFinished); ok {
+			old := *n.Verdict
+			old.Status, old.Mismatches = result.Passed, nil
+			was, is = append(was, &old), append(is, n.Verdict)
+		}
+	}
+	fast, slow := verdict("slow", result.Passed), verdict("slow", result.Passed)
+	fast.Duration, slow.Duration = 200*time.Millisecond, 3*time.Second
+	d := report.Compare(saved(append(was, fast)...),
+		saved(append(is, slow, verdict("x", result.Passed), verdict("y", result.Passed))...), 0, nil)
+	const counts = "8 new failures, 0 fixed, 0 changed skips, 1 slower, 2 added, 0 removed\n"
+	testkit.Equal(t, "the text", string(d.Text(report.DifferenceOptions{})), counts+`
+new failures:
+  specs/find.yml: find: a [cell0, single 8.0] (8 tests in 8 cells)
+    passed → failed (want commandFailedEvent, got commandSucceededEvent (find) at expectEvents[0].events[1])
+
+added:
+  f.yml: s: x [single 8.0] (2 tests)
+    passed
+`)
+	testkit.Contains(t, string(d.Text(report.DifferenceOptions{Slower: true})), "\nslower:\n  f.yml: s: slow [single 8.0]\n    200ms → 3s\n")
+	all := string(d.Text(report.DifferenceOptions{Verbose: true}))
+	testkit.Equal(t, "tests with -v", strings.Count(all, "\n  "), 2*(8+1+2))
+}
+
+// A test is slower only beyond the noise of earlier runs.
+func TestSlowerBeyondNoise(t *testing.T) {
+	lasting := func(d time.Duration) *report.SavedRun {
+		v := verdict("t", result.Passed)
+		v.Duration = d
+		return saved(v)
+	}
+	const ms = time.Millisecond
+	for _, r := range []struct {
+		reason  string
+		was, is time.Duration
+		earlier []time.Duration
+		want    int
+	}{
+		{"three times as long", 200 * ms, 600 * ms, nil, 1},
+		{"the older one was short", 100 * ms, 600 * ms, nil, 0},
+		{"not twice as long", 500 * ms, 900 * ms, nil, 0},
+		{"steady before", 200 * ms, 600 * ms, []time.Duration{210 * ms, 190 * ms, 205 * ms}, 1},
+		{"noisy before", 200 * ms, 600 * ms, []time.Duration{700 * ms, 150 * ms, 500 * ms}, 0},
+	} {
+		noise := report.Noise{}
+		for _, d := range r.earlier {
+			n := lasting(d).Verdicts[0]
+			testkit.Check(t, noise.Read("r", strings.NewReader(string(generate(report.JSON(), []result.Note{finished(n)})))))
+		}
+		d := report.Compare(lasting(r.was), lasting(r.is), 100*ms, noise)
+		testkit.Equal(t, r.reason, len(d[report.Slower]), r.want)
+	}
 }
 
 func TestMerge(t *testing.T) {

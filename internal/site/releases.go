@@ -143,7 +143,7 @@ func (r *Releases) compare(older, newer *Engine, known map[string]string) (items
 		rerun []string // of the first test, with the release that fails or skips it
 	}
 	var groups []*group
-	for kind, changes := range report.Compare(of(older), of(newer), time.Hour) {
+	for kind, changes := range report.Compare(of(older), of(newer), time.Hour, nil) {
 		for _, c := range changes {
 			what, shows, err := explain(report.ChangeKind(kind), c, older.Version, newer.Version, known)
 			if err != nil {
