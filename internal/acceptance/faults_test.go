@@ -38,6 +38,8 @@ const (
       - name: waitForEvent # a late first answer would tell the client about the election
         object: testRunner
         arguments: {client: client, event: {serverDescriptionChangedEvent: {newDescription: {type: RSSecondary}}}, count: 2}
+      # a driver that waits for its first servers may ask for another check, which follows after 500 ms
+      - {name: wait, object: testRunner, arguments: {ms: 1500}}
       - {name: createChangeStream, object: gate, arguments: {pipeline: []}, saveResultAsEntity: changes}
       - {name: insertOne, object: gate, arguments: {document: {_id: waits}}}
       - {name: iterateUntilDocumentOrError, object: changes}
