@@ -417,23 +417,22 @@ func rename(e *parser, f bson.E) modifier {
 
 // rename moves the value of a field, if there is one.
 func (u *Update) rename(out bson.D, s step) (bson.D, error) {
-	from, to := strings.Split(s.path, "."), strings.Split(s.to, ".")
-	var v any = out
-	for i, part := range from {
-		d, isDocument := v.(bson.D)
-		if _, isArray := v.(bson.A); isArray {
-			return nil, fault.Errorf(fault.BadValue,
-				"The source field cannot be an array element, '%s' in doc with %s has an array field called '%s'",
-				s.path, theID, from[i-1])
-		}
-		if !isDocument && !missing(v) {
+	from := strings.Split(s.path, ".")
+	for i := 1; i < len(from); i++ {
+		parent := at(out, from[:i])
+		_, isDocument := parent.(bson.D)
+		_, isArray := parent.(bson.A)
+		if _, isIndex := value.Position(from[i]); !isDocument && !missing(parent) && !(isArray && isIndex) {
 			s.keepsShape = true
-			return nil, s.notViable(from[:i], part, from[i+1:], v)
+			return nil, s.notViable(from[:i], from[i], from[i+1:], parent)
 		}
-		v = value.Lookup(d, part)
 	}
+	v := at(out, from)
 	if missing(v) {
 		return out, nil
+	}
+	if err := outsideArrays("source", s.path, out); err != nil {
+		return nil, err
 	}
 	s.do = func(any) (any, error) { return removed{}, nil }
 	if changed, err := u.change(out, from, s); err != nil {
@@ -441,21 +440,26 @@ func (u *Update) rename(out bson.D, s step) (bson.D, error) {
 	} else if out, _ = changed.(bson.D); out == nil {
 		out = bson.D{}
 	}
-	var at any = out
-	for i, part := range to {
-		d, _ := at.(bson.D)
-		if at = value.Lookup(d, part); i < len(to)-1 {
-			if _, isArray := at.(bson.A); isArray {
-				return nil, fault.Errorf(fault.BadValue,
-					"The destination field cannot be an array element, '%s' in doc with %s has an array field called '%s'",
-					s.to, theID, part)
-			}
-		}
+	if err := outsideArrays("destination", s.to, out); err != nil {
+		return nil, err
 	}
 	s.do = func(any) (any, error) { return v, nil }
-	changed, err := u.change(out, to, s)
+	changed, err := u.change(out, strings.Split(s.to, "."), s)
 	out, _ = changed.(bson.D)
 	return out, err
+}
+
+// outsideArrays returns an error if a path of $rename leads through an array.
+func outsideArrays(which, path string, d bson.D) error {
+	parts := strings.Split(path, ".")
+	for i := 1; i < len(parts); i++ {
+		if _, isArray := at(d, parts[:i]).(bson.A); isArray {
+			return fault.Errorf(fault.BadValue,
+				"The %s field cannot be an array element, '%s' in doc with %s has an array field called '%s'", which, path, theID,
+				parts[i-1])
+		}
+	}
+	return nil
 }
 
 // maxPad is the number of elements by which an update may pad an array, as on the server.
