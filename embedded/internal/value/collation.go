@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/text/collate"
@@ -156,6 +157,9 @@ func (c Collation) Shown(v any) any {
 	return v
 }
 
+// longest is how much of a string is compared in the order of a collation. What follows is compared by its bytes.
+const longest = 1 << 20
+
 // key returns the weights of a string, level by level. A level ends with a zero.
 func (c *collator) key(s string) string {
 	if c == nil {
@@ -163,6 +167,11 @@ func (c *collator) key(s string) string {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	n := min(len(s), longest)
+	for n < len(s) && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	s, rest := s[:n], s[n:]
 	// Package collate finds letters with several accents only if they are decomposed.
 	if s = norm.NFD.String(s); c.shifted {
 		s = c.unshifted(s)
@@ -196,7 +205,7 @@ func (c *collator) key(s string) string {
 	if c.strength == 5 {
 		out = append(out, s...)
 	}
-	return string(out)
+	return string(out) + rest
 }
 
 // rankOfCase returns 0 or 1 for the tertiary weight of a lower or an upper case letter, or the opposite.
