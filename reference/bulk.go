@@ -2,6 +2,7 @@ package reference
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/wire"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 )
@@ -23,11 +25,8 @@ type write struct {
 	namespace string // of a clientBulkWrite
 	statement bson.D
 	id        any // of an inserted document
-	bytes     int // size of the statement as an array element
+	bytes     int // size of the statement
 }
-
-// element is the overhead of an array element.
-const element = len("\x03100000\x00")
 
 // readWrites reads the models of bulkWrite or clientBulkWrite.
 func readWrites(operation string, models []enginekit.Model) ([]*write, *result.Error) {
@@ -59,7 +58,7 @@ func readWrites(operation string, models []enginekit.Model) ([]*write, *result.E
 		if err != nil {
 			return nil, argument(err.Error())
 		}
-		w.bytes = len(raw) + element
+		w.bytes = len(raw)
 		writes[i] = w
 	}
 	return writes, nil
@@ -172,6 +171,7 @@ func validateUpdate(name string, v bson.RawValue) *result.Error {
 type batch struct {
 	from    []*write // all that were not sent before
 	ordered bool
+	fixed   int      // size of the command without its writes
 	rest    []*write // of from, for later commands
 
 	writes     []*write
@@ -183,19 +183,21 @@ type batch struct {
 // limits are the limits of one command.
 type limits struct {
 	statements int // maxWriteBatchSize
-	bytes      int // of all statements, which are sent in one document
+	bytes      int // of the command and all statements
 }
 
-// limitsOf returns the limits of a server, those of current servers if hello lacks them.
+// limitsOf returns the limits of a server, those of current servers if hello lacks them. 1000 bytes of the message are
+// reserved for generic fields (Bulk Write, "Total Message Size").
 func limitsOf(s description.Server) limits {
-	return limits{statements: cmp.Or(int(s.MaxBatchCount), 100_000), bytes: cmp.Or(int(s.MaxDocumentSize), 16<<20)}
+	return limits{statements: cmp.Or(int(s.MaxBatchCount), 100_000),
+		bytes: cmp.Or(int(s.MaxMessageSize), wire.MaxMessage) - 1000}
 }
 
 // add adds a write and returns true, unless the batch is full. An empty batch accepts any write.
 func (b *batch) add(w *write, l limits) bool {
 	bytes, namespace := w.bytes, slices.Index(b.namespaces, w.namespace)
 	if namespace < 0 && w.namespace != "" {
-		bytes += len("....\x02ns\x00....") + len(w.namespace) + 2 + element
+		bytes += len("....\x02ns\x00....") + len(w.namespace) + 2
 	}
 	if len(b.writes) > 0 && (len(b.writes) >= l.statements || b.bytes+bytes > l.bytes) {
 		return false
@@ -227,7 +229,7 @@ func (b *batch) many() bool {
 // fill chooses the writes of the next command: those of the same command as the first, up to the limits, and only up to
 // another command if they are ordered (Bulk Write, "Command Batching").
 func (b *batch) fill(l limits) {
-	*b = batch{from: b.from, ordered: b.ordered}
+	*b = batch{from: b.from, ordered: b.ordered, fixed: b.fixed, bytes: b.fixed}
 	full := false
 	for i, w := range b.from {
 		same := w.command == b.command()
@@ -245,14 +247,29 @@ func (b *batch) fill(l limits) {
 
 func (b *batch) command() string { return b.from[0].command }
 
-// fit gives a command its writes, with build: before a server is selected those that current servers accept, and, when
-// a connection was checked out, those that its server accepts.
-func (b *batch) fit(cmd *command, build func()) {
-	cmd.fit = func(l limits) {
-		b.fill(l)
-		build()
+// fit gives a command its writes, with build, which returns the fields that fixed lacks: before a server is selected
+// those that current servers accept, and, when a connection was checked out, those that its server accepts. A single
+// write that is too large for the server is an error (Bulk Write, "Total Message Size").
+func (b *batch) fit(cmd *command, fixed bson.D, build func() bson.D) *result.Error {
+	raw, err := bson.Marshal(fixed)
+	if err != nil {
+		return argument(err.Error())
 	}
-	cmd.fit(limitsOf(description.Server{}))
+	b.fixed = len(raw)
+	cmd.fit = func(l limits) error {
+		b.fill(l)
+		statements := build()
+		cmd.body, cmd.sequences = slices.Insert(slices.Clone(fixed), 1, statements...), nil
+		for _, e := range statements {
+			cmd.sequences = append(cmd.sequences, e.Key)
+		}
+		if b.bytes > l.bytes {
+			return argument(fmt.Sprintf("a write does not fit into a message of %d bytes", l.bytes))
+		}
+		return nil
+	}
+	_ = cmd.fit(limitsOf(description.Server{})) // the limit of the server decides
+	return nil
 }
 
 // write performs writes in as few commands as their order allows. It merges the errors of the commands. perform also

@@ -45,7 +45,9 @@ func clientBulkWrite(c *call) (any, *result.Error) {
 
 func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 	cmd := b.writing("bulkWrite", nil)
-	batch.fit(cmd, func() {
+	d := document("bulkWrite", int32(1), "errorsOnly", !b.verbose, "ordered", b.ordered)
+	d = b.copyArgs(d, "bypassDocumentValidation", "comment", "let", "rawData")
+	err := batch.fit(cmd, d, func() bson.D {
 		name := "bulkWrite"
 		if batch.many() {
 			name = "bulkWrite with multi-document writes"
@@ -54,10 +56,12 @@ func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 		for _, n := range batch.namespaces {
 			namespaces = append(namespaces, document("ns", n))
 		}
-		d := document("bulkWrite", int32(1), "errorsOnly", !b.verbose, "ordered", b.ordered,
-			"ops", batch.statements(), "nsInfo", namespaces)
-		cmd.op, cmd.body = retry.Lookup(name), b.copyArgs(d, "bypassDocumentValidation", "comment", "let", "rawData")
+		cmd.op = retry.Lookup(name)
+		return document("ops", batch.statements(), "nsInfo", namespaces)
 	})
+	if err != nil {
+		return reply{}, err
+	}
 	cmd.adapt = func(a *attempt) (bson.D, error) {
 		if a.wire < wire80 && a.silent { // the server would not return its error
 			return nil, argument("the server is too old for bulkWrite")

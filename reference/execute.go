@@ -227,7 +227,9 @@ func (a *attempt) perform(ctx context.Context) (reply, *failure) {
 		a.wire = v.Max
 	}
 	if cmd.fit != nil {
-		cmd.fit(limitsOf(conn.Description()))
+		if err := cmd.fit(limitsOf(conn.Description())); err != nil {
+			return reply{}, buildFailure(err, srv.address)
+		}
 		cmd.fit = nil
 	}
 	if cmd.late != nil && *cmd.late { // (Connection Monitoring and Pooling, "Connection": Single Track)
@@ -326,7 +328,12 @@ func (a *attempt) roundTrip(ctx context.Context, id int32, body bson.Raw) (bson.
 	if a.silent {
 		flags = wire.MoreToCome
 	}
-	wm, err := wire.AppendMsg(nil, id, 0, flags, body), error(nil)
+	m, err := wire.Sequenced(body, a.cmd.sequences...)
+	if err != nil {
+		return nil, err
+	}
+	m.Flags = flags
+	wm := m.Append(nil, id, 0)
 	if a.conn.Compressor != nil && !a.secret {
 		if wm, err = a.conn.CompressWireMessage(wm, nil); err != nil {
 			return nil, err

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -87,8 +89,9 @@ func TestBatches(t *testing.T) {
 		{"writes of one kind", "uuu", true, limits{9, 99}, "update [0 1 2]; "},
 		{"a full batch", "iiiii", true, limits{2, 99}, "insert [0 1]; insert [2 3]; insert [4]; "},
 		{"a full batch of unordered writes", "iuiuii", false, limits{2, 99}, "insert [0 2]; update [1 3]; insert [4 5]; "},
-		{"too many bytes", "iii", true, limits{9, 20}, "insert [0 1]; insert [2]; "},
-		{"statements that are too large", "iii", false, limits{9, 5}, "insert [0]; insert [1]; insert [2]; "},
+		{"as many bytes as possible", "iii", true, limits{9, 28}, "insert [0 1]; insert [2]; "},
+		{"too many bytes", "iii", true, limits{9, 27}, "insert [0]; insert [1]; insert [2]; "},
+		{"statements that are too large", "iii", false, limits{9, 17}, "insert [0]! insert [1]! insert [2]! "},
 	} {
 		var writes []*write
 		for i, command := range c.writes {
@@ -96,9 +99,10 @@ func TestBatches(t *testing.T) {
 		}
 		got := ""
 		for len(writes) > 0 {
-			b := &batch{from: writes, ordered: c.ordered}
-			b.fill(c.limit)
-			got += fmt.Sprintf("%s %v; ", b.command(), b.places)
+			b, cmd := &batch{from: writes, ordered: c.ordered}, &command{}
+			testkit.Equal(t, "the error", b.fit(cmd, d("x", nil), func() bson.D { return nil }), nil) // 8 bytes
+			end := testkit.Either(cmd.fit(c.limit) == nil, "; ", "! ")
+			got += fmt.Sprintf("%s %v%s", b.command(), b.places, end)
 			writes = b.rest
 		}
 		testkit.Equal(t, c.why, got, c.want)

@@ -28,6 +28,7 @@ type scripted struct {
 	kind    string   // single, replicaset, sharded, load-balanced
 	wire    int32
 	batch   int32 // maxWriteBatchSize
+	message int32 // maxMessageSizeBytes
 	done    chan struct{}
 
 	sessionless bool // the servers do not support sessions
@@ -55,6 +56,8 @@ type received struct {
 	conn   net.Conn
 	at     time.Time
 	after  time.Time // time of the reply
+	// sequences are the names of the document sequences.
+	sequences string
 }
 
 func fails(code int32, labels ...string) step {
@@ -67,7 +70,8 @@ func fails(code int32, labels ...string) step {
 }
 
 func script(t *testing.T, kind string, n int) *scripted {
-	s := &scripted{t: t, kind: kind, wire: 25, batch: 100000, steps: map[string][]step{}, done: make(chan struct{})}
+	s := &scripted{t: t, kind: kind, wire: 25, batch: 100000, message: 48000000, steps: map[string][]step{},
+		done: make(chan struct{})}
 	for i := range max(n, 1) {
 		s.members = append(s.members, fmt.Sprintf("s%d:1", i))
 	}
@@ -146,7 +150,7 @@ func (s *scripted) hello(member int) bson.D {
 		out = append(out, bson.E{Key: "msg", Value: "isdbgrid"})
 	}
 	out = append(out, d("isWritablePrimary", primary, "ismaster", primary, "maxBsonObjectSize", int32(16777216),
-		"maxMessageSizeBytes", int32(48000000),
+		"maxMessageSizeBytes", s.message,
 		"maxWriteBatchSize", s.batch, "minWireVersion", int32(0), "maxWireVersion", s.wire)...)
 	if !s.sessionless {
 		out = append(out, bson.E{Key: "logicalSessionTimeoutMinutes", Value: int32(30)})
@@ -230,7 +234,7 @@ func (s *scripted) next(member int, name string) (step, bool) {
 // answer replies to a command, unless it is unacknowledged.
 func (s *scripted) answer(member int, c net.Conn, id int32, m sent) bool {
 	s.mu.Lock()
-	s.seen = append(s.seen, received{m.name(), m.body, member, c, time.Now(), time.Now()})
+	s.seen = append(s.seen, received{m.name(), m.body, member, c, time.Now(), time.Now(), m.sequences})
 	n := len(s.seen)
 	s.mu.Unlock()
 	st, _ := s.next(member, strings.TrimSuffix(m.name(), "Transaction"))

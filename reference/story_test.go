@@ -172,7 +172,7 @@ func errorInWords(e *result.Error) string {
 }
 
 // ownWords are the settings of a story that are not URI options.
-var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch sessionless policy bucket backoff heartbeat checks events api user " +
+var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch size sessionless policy bucket backoff heartbeat checks events api user " +
 	"untimed message delays rules results show callback inside pass value session")
 
 // play plays a story, and returns it with the actual results.
@@ -221,6 +221,7 @@ func play(t *testing.T, text string) (transcript string) {
 		s := script(t, kind, int(number("members", map[string]string{"sharded": "2"}[kind])))
 		s.sessionless = has("sessionless")
 		s.wire, s.batch = int32(number("wire", "25")), int32(number("batch", "100000"))
+		s.message = int32(number("size", "48000000"))
 		for word := range strings.FieldsSeq(replies) {
 			command, steps, _ := strings.Cut(word, "=")
 			s.on(strings.ReplaceAll(command, ":", " "), stepsOf(t, steps, raws)...)
@@ -363,6 +364,8 @@ func (s *scripted) shown(r received, path string) string {
 	switch path {
 	case "member":
 		return fmt.Sprint(r.member)
+	case "sequences":
+		return cmp.Or(r.sequences, "-")
 	case "place":
 		return first(func(o received) bool { return o.member == r.member })
 	case "session":

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
@@ -26,18 +27,23 @@ func newTap(t *testing.T) *tap { return &tap{t: t, opened: make(chan struct{})} 
 
 // sent is a message of a client, with document sequences as arrays in the body.
 type sent struct {
-	opcode wire.OpCode
-	flags  uint32
-	body   bson.Raw
+	opcode    wire.OpCode
+	flags     uint32
+	body      bson.Raw
+	sequences string // their names
 }
 
 func sentBy(h wire.Header, body []byte) (sent, error) {
 	if h.OpCode == wire.OpQuery {
 		_, query, err := wire.ParseQuery(body)
-		return sent{h.OpCode, 0, query}, err
+		return sent{h.OpCode, 0, query, ""}, err
 	}
 	m, err := wire.ParseMsg(h, body)
-	return sent{h.OpCode, uint32(m.Flags), m.Document()}, err
+	var names []string
+	for _, s := range m.Sequences {
+		names = append(names, s.Name)
+	}
+	return sent{h.OpCode, uint32(m.Flags), m.Document(), strings.Join(names, "+")}, err
 }
 
 func (m sent) name() string { return m.body.Index(0).Key() }

@@ -235,6 +235,7 @@ func differ(a, b sent) []difference {
 	}
 	note("message", fmt.Sprintf("opcode %d flags %d", a.opcode, a.flags),
 		fmt.Sprintf("opcode %d flags %d", b.opcode, b.flags))
+	note("sequences", a.sequences, b.sequences)
 	note("command", a.name(), b.name())
 	fa, fb := fieldsOf(a.body), fieldsOf(b.body)
 	all := maps.Clone(fa)
@@ -352,6 +353,7 @@ func TestWireCanFail(t *testing.T) {
 		with(json, i, parsed(t, json)...)
 	}
 	mutant("moreToCome", sent{opcode: wire.OpMsg, flags: 2, body: whole.body})
+	mutant("a document sequence", sent{opcode: wire.OpMsg, body: whole.body, sequences: "documents"})
 	mutant("another opcode", sent{opcode: wire.OpQuery, body: whole.body})
 	if diff := differ(whole, sent{opcode: wire.OpMsg, body: raw(t, parsed(t, text))}); len(diff) != 0 {
 		t.Errorf("a message differs from itself: %v", diff)

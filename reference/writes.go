@@ -148,18 +148,22 @@ func (c *call) writeModels(models []enginekit.Model, ordered bool) (*tally, *res
 // writeBatch sends a batch and adds its result to sum. It also reports whether an error interrupts the bulk write.
 func (c *call) writeBatch(b *batch, ordered bool, sum *tally) (interrupts bool, err *result.Error) {
 	cmd := c.writing(b.command(), nil)
-	b.fit(cmd, func() {
+	as := writeCommands[b.command()]
+	d := c.copyArgs(document(b.command(), c.coll, "ordered", ordered), as.arguments...)
+	bad := b.fit(cmd, d, func() bson.D {
 		name := b.command()
 		if b.many() {
 			name = "multi-document " + name
 		}
-		as := writeCommands[b.command()]
-		d := document(b.command(), c.coll, as.statements, b.statements(), "ordered", ordered)
-		cmd.op, cmd.body = retry.Lookup(name), c.copyArgs(d, as.arguments...)
+		cmd.op = retry.Lookup(name)
 		cmd.checkHint(slices.ContainsFunc(b.writes, func(w *write) bool {
 			return slices.ContainsFunc(w.statement, func(e bson.E) bool { return e.Key == "hint" })
 		}))
+		return document(as.statements, b.statements())
 	})
+	if bad != nil {
+		return true, bad
+	}
 	r, err := c.run(cmd)
 	switch {
 	case err != nil && r.doc == nil:

@@ -208,12 +208,57 @@ func Response(request int32, h Header, body []byte) (bson.Raw, error) {
 // ErrMalformed means that a reply is not an OP_MSG with one document.
 var ErrMalformed = errors.New("malformed reply")
 
+// Sequenced returns the message of a command whose arrays of documents with the given names are document sequences. It is
+// the inverse of Document.
+func Sequenced(doc bson.Raw, names ...string) (Msg, error) {
+	elements, err := doc.Elements()
+	if err != nil || len(names) == 0 {
+		return Msg{Body: doc}, err
+	}
+	var m Msg
+	start, body := bsoncore.AppendDocumentStart(nil)
+	for _, e := range elements {
+		if !slices.Contains(names, e.Key()) {
+			body = append(body, e...)
+			continue
+		}
+		array, _ := e.Value().ArrayOK()
+		values, err := array.Values()
+		if err != nil {
+			return m, fmt.Errorf("%s is not a list of documents: %w", e.Key(), err)
+		}
+		s := Sequence{Name: e.Key()}
+		for _, v := range values {
+			d, _ := v.DocumentOK()
+			s.Documents = append(s.Documents, d)
+		}
+		m.Sequences = append(m.Sequences, s)
+	}
+	m.Body, err = bsoncore.AppendDocumentEnd(body, start)
+	return m, err
+}
+
 // AppendMsg appends a complete OP_MSG with one body section, and a checksum if the flags require one.
 func AppendMsg(dst []byte, requestID, responseTo int32, flags Flags, doc bson.Raw) []byte {
-	start, dst := wiremessage.AppendHeaderStart(slices.Grow(dst, HeaderSize+len(doc)+9), requestID, responseTo, OpMsg)
+	return Msg{Flags: flags, Body: doc}.Append(dst, requestID, responseTo)
+}
+
+// Append appends a complete OP_MSG, with a checksum if the flags require one.
+func (m Msg) Append(dst []byte, requestID, responseTo int32) []byte {
+	flags := m.Flags
+	start, dst := wiremessage.AppendHeaderStart(slices.Grow(dst, HeaderSize+len(m.Body)+9), requestID, responseTo, OpMsg)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(flags))
 	dst = append(dst, 0)
-	dst = append(dst, doc...)
+	dst = append(dst, m.Body...)
+	for _, s := range m.Sequences {
+		dst = append(dst, 1)
+		begin := len(dst)
+		dst = append(append(append(dst, 0, 0, 0, 0), s.Name...), 0)
+		for _, d := range s.Documents {
+			dst = append(dst, d...)
+		}
+		binary.LittleEndian.PutUint32(dst[begin:], uint32(len(dst)-begin))
+	}
 	if flags&ChecksumPresent == 0 {
 		return finish(dst, start)
 	}

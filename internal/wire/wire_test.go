@@ -198,6 +198,15 @@ func TestSingle(t *testing.T) {
 	testkit.Check(t, err)
 	want := doc(t, append(insert, bson.E{Key: "documents", Value: slices.Repeat(bson.A{one}, 101)}))
 	testkit.Equal(t, "document", m.Document(), want)
+	again, err := wire.Sequenced(want, "documents", "ops")
+	testkit.Check(t, err)
+	testkit.Equal(t, "the body", again.Body, doc(t, insert))
+	_, got, err := read(again.Append(nil, 7, 0))
+	testkit.Check(t, err)
+	testkit.Equal(t, "message", got, m)
+	if _, err := wire.Sequenced(doc(t, bson.D{{Key: "ops", Value: 1}}), "ops"); err == nil {
+		t.Error("a number is a document sequence")
+	}
 }
 
 func TestCompressed(t *testing.T) {
