@@ -201,13 +201,9 @@ func (c *call) read(body bson.D) *command {
 
 // writing returns a command that writes, with inherited options.
 func (c *call) writing(operation string, body bson.D) *command {
-	concern := c.scope.writeConcern
-	if c.timeout { // timeoutMS replaces wtimeout
-		concern = withoutTimeout(concern)
-	}
 	return &command{
 		body: body, db: c.db, op: retry.Lookup(operation), write: true,
-		writeConcern: concern, session: c.session, timeout: c.timeout,
+		writeConcern: c.scope.writeConcern, session: c.session, timeout: c.timeout,
 	}
 }
 
@@ -241,7 +237,7 @@ func (c *call) documentsOf(cmd *command, o cursorOptions) ([]bson.Raw, *result.E
 	return k.all(c.base, &c.trace)
 }
 
-// override applies readPreference, readConcern and writeConcern arguments.
+// override applies readPreference, readConcern and writeConcern arguments, and checks the write concern.
 func (c *call) override(cmd *command) *result.Error {
 	cmd.explicit = cmd.explicit || c.Has("readPreference")
 	for name, read := range map[string]func(bson.RawValue) error{
@@ -255,6 +251,12 @@ func (c *call) override(cmd *command) *result.Error {
 		if err := read(c.Arg(name)); err != nil {
 			return argument(err.Error())
 		}
+	}
+	if err := consistent(cmd.writeConcern); err != nil {
+		return err
+	}
+	if c.timeout { // timeoutMS replaces wtimeout
+		cmd.writeConcern = withoutTimeout(cmd.writeConcern)
 	}
 	return nil
 }

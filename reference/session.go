@@ -246,6 +246,9 @@ func (s *clientSession) start(ctx context.Context, o transactionOptions) *result
 	case unacknowledged(o.writeConcern):
 		return argument("transactions do not support unacknowledged write concerns")
 	}
+	if err := consistent(o.writeConcern); err != nil {
+		return err
+	}
 	s.unpin()
 	s.options, s.state, s.recovery, s.emptyCommit, s.committed = o, txnStarting, nil, false, false
 	s.acquired().txn++

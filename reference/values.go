@@ -3,12 +3,14 @@ package reference
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/selection"
+	"github.com/unified-test-runner/utr/result"
 )
 
 // document returns a document with keys and values in turn.
@@ -59,6 +61,25 @@ func writeConcernOf(v bson.RawValue) (bson.D, error) {
 	out := addIf(bson.D{}, w != nil, "w", w)
 	out = addIf(out, journal != nil, "j", journal)
 	return addIf(out, timeout != nil, "wtimeout", timeout), err
+}
+
+// consistent checks a write concern (Read and Write Concern, "Write Concern"; "Inconsistent WriteConcern"). The error is
+// raised by the operation that would use it, not when the entity is created.
+func consistent(writeConcern bson.D) *result.Error {
+	journal := false
+	for _, e := range writeConcern {
+		kind, raw, _ := bson.MarshalValue(e.Value)
+		v := bson.RawValue{Type: kind, Value: raw}
+		if n, ok := enginekit.Integer(v); ok && n < 0 && e.Key != "j" {
+			return argument(fmt.Sprintf("the write concern has a negative %s: %d", e.Key, n))
+		}
+		yes, _ := v.BooleanOK()
+		journal = journal || e.Key == "j" && yes
+	}
+	if journal && unacknowledged(writeConcern) {
+		return argument("a write concern cannot have both w: 0 and journal: true")
+	}
+	return nil
 }
 
 // preferenceOf reads the common option readPreference.
