@@ -2,7 +2,9 @@ package reference
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -17,10 +19,11 @@ import (
 type bucket struct {
 	namespace // coll is the name of the bucket
 	chunk     int64
+	checked   atomic.Bool // the indexes exist, or the bucket has files
 }
 
 func newBucket(db namespace, v bson.RawValue) (*bucket, error) {
-	b := &bucket{db, 255 * 1024}
+	b := &bucket{namespace: db, chunk: 255 * 1024}
 	b.coll = "fs"
 	if v.Type == 0 {
 		return b, nil
@@ -47,6 +50,9 @@ func bucketRows() []row {
 		noResult(entities.Bucket, "delete", "",
 			func(c *call) *result.Error { return c.deleteFiles([]bson.RawValue{c.Arg("id")}) }),
 		noResult(entities.Bucket, "deleteByName", "", func(c *call) *result.Error {
+			if err := consistent(c.scope.writeConcern); err != nil {
+				return err
+			}
 			files, err := c.files(byName(c), bson.E{Key: "projection", Value: byOne("_id")})
 			var ids []bson.RawValue
 			for _, f := range files {
@@ -79,7 +85,8 @@ func bucketRows() []row {
 			return nil
 		}),
 		{entities.Bucket, "find", "", func(c *call) (any, *result.Error) {
-			return c.query("files", c.copyArgs(c.options(document("filter", c.filter()), "filter"), "batchSize"))
+			return c.query(c.findIn(c.part("files")), cursorOptions{lifetime: true, batchSize: c.Number("batchSize"),
+				limit: c.Number("limit"), comment: c.Arg("comment")})
 		}},
 		noResult(entities.Bucket, "rename", "", func(c *call) *result.Error { return c.renameFiles(byID(c), false) }),
 		noResult(entities.Bucket, "renameByName", "", func(c *call) *result.Error { return c.renameFiles(byName(c), true) }),
@@ -117,7 +124,8 @@ func byOne(fields ...string) bson.D {
 
 // files finds files. It returns an error if there are none.
 func (c *call) files(filter bson.D, options ...bson.E) ([]bson.Raw, *result.Error) {
-	found, err := c.query("files", append(document("filter", filter), options...))
+	find := append(document("find", c.part("files"), "filter", filter), options...)
+	found, err := c.query(find, cursorOptions{lifetime: true})
 	if err == nil && len(found) == 0 {
 		err = fileError("FileNotFound: the file or its revision does not exist")
 	}
@@ -125,8 +133,8 @@ func (c *call) files(filter bson.D, options ...bson.E) ([]bson.Raw, *result.Erro
 }
 
 // query finds documents in a collection of the bucket. Each find is a separate operation with its own retries.
-func (c *call) query(part string, fields bson.D) ([]bson.Raw, *result.Error) {
-	docs, err := c.documentsOf(c.read(append(document("find", c.part(part)), fields...)), cursorOptions{lifetime: true})
+func (c *call) query(find bson.D, o cursorOptions) ([]bson.Raw, *result.Error) {
+	docs, err := c.documentsOf(c.read(find), o)
 	if err == nil && c.session.implicit { // the cursor has ended the session
 		c.session, c.kept = c.client.newSession(true), false
 	}
@@ -146,8 +154,9 @@ func (c *call) download(files []bson.Raw, err *result.Error) (any, *result.Error
 	}
 	var chunks []bson.Raw
 	if length > 0 {
-		filter := document("files_id", exactly(file.Lookup("_id")))
-		if chunks, err = c.query("chunks", document("filter", filter, "sort", byOne("n"))); err != nil {
+		find := document("find", c.part("chunks"), "filter", document("files_id", exactly(file.Lookup("_id"))),
+			"sort", byOne("n"))
+		if chunks, err = c.query(find, cursorOptions{lifetime: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -186,8 +195,10 @@ func (c *call) renameFiles(filter bson.D, many bool) *result.Error {
 // mutate sends one statement to a collection of the bucket.
 func (c *call) mutate(part, operation string, statement bson.D) (int64, *result.Error) {
 	command := strings.TrimPrefix(operation, "multi-document ")
-	d := document(command, c.part(part), writeCommands[command].statements, bson.A{statement}, "ordered", true)
-	r, err := c.run(c.writing(operation, d))
+	statements := writeCommands[command].statements
+	cmd := c.writing(operation, document(command, c.part(part), statements, bson.A{statement}, "ordered", true))
+	cmd.sequences = []string{statements}
+	r, err := c.run(cmd)
 	if err != nil {
 		return 0, err
 	}
@@ -225,6 +236,9 @@ func (c *call) upload(id any) *result.Error {
 			return argument("chunkSizeBytes must be positive")
 		}
 	}
+	if err := consistent(c.scope.writeConcern); err != nil {
+		return err
+	}
 	if err := c.indexes(); err != nil {
 		return err
 	}
@@ -242,8 +256,18 @@ func (c *call) upload(id any) *result.Error {
 	return err
 }
 
-// indexes creates the bucket's indexes if it has no files (GridFS, "Before write operations").
+// indexes creates the bucket's indexes before its first write if it has no files (GridFS, "Before write operations").
 func (c *call) indexes() *result.Error {
+	b := c.Entity.(*bucket)
+	if b.checked.Load() {
+		return nil
+	}
+	err := c.checkIndexes()
+	b.checked.Store(err == nil)
+	return err
+}
+
+func (c *call) checkIndexes() *result.Error {
 	probe := c.read(append(document("find", c.part("files"), "filter", bson.D{}, "projection", byOne("_id")), one()...))
 	probe.preference = selection.Preference{Hedge: probe.preference.Hedge}
 	r, err := c.run(probe)
@@ -256,20 +280,31 @@ func (c *call) indexes() *result.Error {
 	return c.index("chunks", true, "files_id", "n")
 }
 
-// index creates an index of a collection of the bucket, if it does not exist.
+// index creates an index of a collection of the bucket, unless an index with the same key exists.
 func (c *call) index(part string, unique bool, fields ...string) *result.Error {
-	name := strings.Join(fields, "_1_") + "_1"
 	r, err := c.run(c.enumerate(document("listIndexes", c.part(part), "cursor", bson.D{})))
 	if err != nil && err.Code != codes.NamespaceNotFound {
 		return err
 	}
 	for _, index := range firstBatch(r) {
-		if enginekit.NewArguments(index).Text("name") == name {
+		if key, _ := index.Lookup("key").DocumentOK(); ascending(key, fields) {
 			return nil
 		}
 	}
+	name := strings.Join(fields, "_1_") + "_1"
 	index := addIf(document("key", byOne(fields...), "name", name), unique, "unique", true)
 	return c.perform(document("createIndexes", c.part(part), "indexes", bson.A{index}), 0)
+}
+
+// ascending reports whether a key has the given fields in their order, all 1. The type of the number may be any.
+func ascending(key bson.Raw, fields []string) bool {
+	elements, _ := key.Elements()
+	return slices.EqualFunc(elements, fields, func(e bson.RawElement, field string) bool {
+		n, _ := enginekit.Integer(e.Value())
+		decimal, _ := e.Value().Decimal128OK()
+		value, err := strconv.ParseFloat(decimal.String(), 64)
+		return e.Key() == field && (n == 1 || err == nil && value == 1)
+	})
 }
 
 func firstBatch(r reply) []bson.Raw {

@@ -125,18 +125,27 @@ func (c *call) readCursorOptions() *result.Error {
 
 // find returns the command of find and createFindCursor.
 func find(c *call) (*command, *result.Error) {
+	return c.read(c.findIn(c.coll)), nil
+}
+
+// findIn returns the find command for a collection (Find, getMore and killCursors Commands, "Mapping OP_QUERY behavior
+// to the find command limit and batchSize fields"; CRUD, "Setting limit and batchSize options for find commands").
+func (c *call) findIn(collection string) bson.D {
 	limit, size := c.Number("limit"), c.Number("batchSize")
-	first := max(size, -size)
-	if first == limit { // so that the server closes the cursor (CRUD, "Read")
-		first++
+	single := limit < 0 || size < 0
+	limit, size = max(limit, -limit), max(size, -size)
+	switch {
+	case single && limit != 0:
+		size = limit
+	case !single && limit == size && limit != 0: // so that the server closes the cursor
+		size++
 	}
-	d := c.options(document("find", c.coll, "filter", c.filter()), "filter", "limit")
-	d = addIf(d, c.Has("limit"), "limit", max(limit, -limit))
-	d = addIf(d, c.Has("batchSize"), "batchSize", int32(first))
-	d = addIf(d, limit < 0 || size < 0, "singleBatch", true)
+	d := c.options(document("find", collection, "filter", c.filter()), "filter", "limit")
+	d = addIf(d, limit != 0, "limit", limit)
+	d = addIf(d, size != 0, "batchSize", int32(size))
+	d = addIf(d, single, "singleBatch", true)
 	d = addIf(d, c.cursor.tailable, "tailable", true)
-	d = addIf(d, c.cursor.await, "awaitData", true)
-	return c.read(d), nil
+	return addIf(d, c.cursor.await, "awaitData", true)
 }
 
 func findOne(c *call) (*command, *result.Error) {
@@ -208,7 +217,7 @@ func (c *call) replyField(cmd *command, field string) (any, *result.Error) {
 func countDocuments(c *call) (*command, *result.Error) {
 	pipeline := bson.A{document("$match", c.filter())}
 	for _, name := range []string{"skip", "limit"} {
-		if c.Has(name) {
+		if c.Number(name) != 0 {
 			pipeline = append(pipeline, document("$"+name, c.Arg(name)))
 		}
 	}
