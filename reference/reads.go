@@ -257,12 +257,17 @@ func (c *call) enumerate(d bson.D) *command {
 	return cmd
 }
 
-// withNameOnly appends the options to a command, with nameOnly true for operations that return names.
+// withNameOnly appends the options to a command, with nameOnly true for operations that need only names. The server
+// applies nameOnly of listCollections before the filter, so a filter on other keys excludes it (Enumerating Collections,
+// "Getting Collection Names"; "Returning a List of Collection Objects").
 func (c *call) withNameOnly(d bson.D) bson.D {
-	if strings.HasSuffix(c.Row.name, "Names") {
-		return append(c.options(d, "nameOnly"), bson.E{Key: "nameOnly", Value: true})
+	if !strings.HasSuffix(c.Row.name, "Names") && !strings.HasSuffix(c.Row.name, "Objects") {
+		return c.options(d)
 	}
-	return c.options(d)
+	filter, _ := c.Arg("filter").DocumentOK()
+	elements, _ := filter.Elements()
+	other := slices.ContainsFunc(elements, func(e bson.RawElement) bool { return e.Key() != "name" })
+	return addIf(c.options(d, "nameOnly"), !other || d[0].Key != "listCollections", "nameOnly", true)
 }
 
 func listDatabases(c *call) (any, *result.Error) {

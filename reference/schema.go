@@ -17,6 +17,9 @@ func schemaRows() []row {
 	return []row{
 		{entities.Collection, "createIndex", "", createIndex},
 		noResult(entities.Collection, "dropIndex", "", func(c *call) *result.Error {
+			if c.Text("name") == "*" { // (Index Management, "Standard API")
+				return argument("dropIndex cannot drop all indexes: use dropIndexes")
+			}
 			d := document("dropIndexes", c.coll, "index", c.Arg("name"))
 			return c.perform(c.options(d, "name"), codes.NamespaceNotFound)
 		}),
@@ -76,7 +79,16 @@ func createIndex(c *call) (any, *result.Error) {
 	if c.timeout { // timeoutMS replaces maxTimeMS
 		command = command[1:]
 	}
-	return name, c.perform(c.copyArgs(document("createIndexes", c.coll, "indexes", bson.A{index}), command...), 0)
+	cmd := c.schemaCommand(c.copyArgs(document("createIndexes", c.coll, "indexes", bson.A{index}), command...))
+	cmd.adapt = func(a *attempt) (bson.D, error) {
+		// Some older servers would use it without an error (Index Management, "Q & A").
+		if c.Has("commitQuorum") && a.wire < wire44 {
+			return nil, argument("the server is too old for commitQuorum")
+		}
+		return nil, nil
+	}
+	_, err := c.run(cmd)
+	return name, err
 }
 
 func (c *call) searchIndexes(models any, one bool) (any, *result.Error) {
@@ -104,15 +116,20 @@ func (c *call) perform(d bson.D, ignore int32) *result.Error {
 	return err
 }
 
-// runWrite runs a command of a helper that writes, and returns the reply. Search index commands have no write concern.
+// runWrite runs a command of a helper that writes, and returns the reply.
 func (c *call) runWrite(d bson.D) (bson.Raw, *result.Error) {
+	r, err := c.run(c.schemaCommand(d))
+	return r.doc, err
+}
+
+// schemaCommand returns the command of a helper that writes. Search index commands have no write concern.
+func (c *call) schemaCommand(d bson.D) *command {
 	cmd := c.writing(d[0].Key, d)
 	cmd.primary = true
 	if strings.Contains(cmd.name(), "SearchIndex") {
 		cmd.writeConcern = nil
 	}
-	r, err := c.run(cmd)
-	return r.doc, err
+	return cmd
 }
 
 // indexName joins keys and directions (Index Management, "Index name generation").
