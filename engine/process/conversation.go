@@ -65,6 +65,10 @@ func (c *conversation) write(out io.Writer) {
 			if err == nil {
 				if _, err = out.Write(line); err != nil {
 					err = fmt.Errorf("cannot write to the adapter: %w", err)
+					select { // an adapter that has ended also closed its output, and the end of its output says more
+					case <-c.ended:
+					case <-time.After(grace):
+					}
 				}
 			}
 			if err != nil {
