@@ -86,7 +86,6 @@ func rejectsEntities(k *bench) {
 	for _, row := range []struct{ kind, options string }{
 		{"submarine", `{}`},
 		{"client", `{"color": "red"}`},
-		{"client", `{"uriOptions": {"color": "red"}}`},
 		{"database", `{"client": "client", "databaseName": "d", "color": "red"}`},
 		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"color": "red"}}`},
 		{"session", `{"client": "client", "sessionOptions": {"color": "red"}}`},
