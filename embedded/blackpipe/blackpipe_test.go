@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/blackpipe"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -123,26 +126,53 @@ func try(t *testing.T, faults []fault, app func(ctx context.Context, uri string)
 	}
 }
 
-// A client waits for a server that stalls, and the server can be closed, even twice.
-func TestStall(t *testing.T) {
-	script, err := blackpipe.ParseScript("script.yml", []byte("steps: [{expect: {ping: 1}, stall: true}]"))
-	testkit.Check(t, err)
-	server, err := blackpipe.Listen(script.Options)
-	testkit.Check(t, err)
-	play := script.Play(server, nil)
-	client, err := mongo.Connect(options.Client().ApplyURI(server.URI()))
-	testkit.Check(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-play.Done()
-		cancel()
-	}()
-	err = client.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err()
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
+// What a server sends for each answer, and whether the connection stays open for the next message. After the last
+// message it hangs up, so that reading ends.
+func TestAnswers(t *testing.T) {
+	const next = "{expect: {ping: 2}, reply: {n: 2}}, {expect: {ping: 3}, hangUp: true}"
+	full := func(id int32) []byte {
+		reply, err := bson.Marshal(bson.D{{Key: "n", Value: id}, {Key: "ok", Value: 1.0}})
+		testkit.Check(t, err)
+		return wire.AppendMsg(nil, 0, id, 0, reply)
 	}
-	testkit.Check(t, play.End())
-	testkit.Check(t, client.Disconnect(t.Context()))
+	for _, r := range []struct {
+		answer, next string
+		messages     int32
+		want         []byte
+	}{
+		{"reply: {n: 1}", next, 3, append(full(1), full(2)...)},
+		{"stall: true", next, 3, full(2)},
+		{"half: {n: 1}", "", 1, full(1)[:len(full(1))/2]},
+		{"hangUp: true", "", 1, []byte{}},
+	} {
+		script, err := blackpipe.ParseScript("script.yml",
+			fmt.Appendf(nil, "steps: [{expect: {ping: 1}, %s}, %s]", r.answer, r.next))
+		testkit.Check(t, err)
+		server, err := blackpipe.Listen(script.Options)
+		testkit.Check(t, err)
+		play := script.Play(server, nil)
+		conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(server.URI(), "mongodb://"), "/?directConnection=true"))
+		testkit.Check(t, err)
+		testkit.Check(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
+		for id := range r.messages {
+			ping, err := bson.Marshal(bson.D{{Key: "ping", Value: id + 1}})
+			testkit.Check(t, err)
+			_, err = conn.Write(wire.AppendMsg(nil, id+1, 0, 0, ping))
+			testkit.Check(t, err)
+		}
+		got, err := io.ReadAll(conn)
+		testkit.Check(t, err)
+		testkit.Same(t, r.answer, got, r.want)
+		testkit.Check(t, conn.Close())
+		testkit.Check(t, play.End())
+		testkit.Check(t, server.Close())
+	}
+}
+
+// A server can be closed twice, and has no message after that.
+func TestClose(t *testing.T) {
+	server, err := blackpipe.Listen(blackpipe.Options{})
+	testkit.Check(t, err)
 	testkit.Check(t, server.Close())
 	testkit.Check(t, server.Close())
 	_, err = server.Next(t.Context())
