@@ -61,8 +61,14 @@ func likelyOperation(name string, kind entities.Kind) string {
 func (i *inspection) checkArguments(s step, sc scope) {
 	arguments := s.get("arguments")
 	for _, f := range arguments.fields() {
-		if _, found := s.Row.Argument(f.Key); s.Known && !found {
-			i.reportAt("unknown-argument", f.KeyPosition, arguments.path+"."+f.Key, "operation %s has no argument %s%s",
+		_, found := s.Row.Argument(f.Key)
+		switch path := arguments.path + "." + f.Key; {
+		case !s.Known || found:
+		case slices.Contains(URIOptions(), f.Key):
+			i.reportAt("client-option", f.KeyPosition, path, "%s is an option of clients, not an argument of operation %s",
+				f.Key, s.Name)
+		default:
+			i.reportAt("unknown-argument", f.KeyPosition, path, "operation %s has no argument %s%s",
 				s.Name, f.Key, meant.Hint(f.Key, s.Row.ArgumentNames()))
 		}
 	}

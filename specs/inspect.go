@@ -33,6 +33,7 @@ func Checks() []Check {
 		{"undefined-entity", Warning, "A referenced entity exists and has the required type.", true},
 		{"unknown-operation", Warning, "The entity that an operation is performed on supports it.", true},
 		{"unknown-argument", Warning, "An operation has no unknown arguments.", true},
+		{"client-option", Error, "An option that only clients have is not an argument of an operation.", false},
 		{"missing-argument", Warning, "An operation has all required arguments.", true},
 		{"argument-value", Warning, "An argument that the test runner reads has the right type, returnDocument is Before or After, and the source of an upload is well-formed.", true},
 		{"nested", Warning, "Operations, entities, events, write models and common options within arguments, and options of entities, are well-formed.", true},

@@ -250,4 +250,9 @@ func TestObeys(t *testing.T) {
 		"text", "parallelCollectionScan"} {
 		testkit.Equal(t, name, Obeys(bson.D{{Key: name, Value: "c"}}), true)
 	}
+	for _, name := range []string{"reIndex", "compact", "validate", "listCollections", "listIndexes", "listDatabases", "getMore",
+		"serverStatus", "isMaster", "dbHash", "dataSize", "create", "drop", "createIndexes", "update", "delete",
+		"findAndModify", "eval", "Count", "mapreduce"} {
+		testkit.Equal(t, name, Obeys(bson.D{{Key: name, Value: "c"}}), false)
+	}
 }

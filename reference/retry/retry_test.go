@@ -61,6 +61,8 @@ func TestRetryableWriteError(t *testing.T) {
 		{"a code, before labels", "retryable-writes@2018-03-14", Failure{Code: 91}, true},
 		{"a message, before labels", "retryable-writes@2018-03-14",
 			Failure{Code: 1, Message: "not master: stepping down"}, true},
+		{"a message in capitals, before labels", "retryable-writes@2018-03-14",
+			Failure{Code: 1, Message: "Not Master; Node Is Recovering"}, false},
 		{"another code and message", "retryable-writes@2018-03-14", Failure{Code: 1, Message: "interrupted"}, false},
 	} {
 		p, err := Named(r.policy)

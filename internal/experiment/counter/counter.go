@@ -50,10 +50,12 @@ type Cell struct {
 	Elapsed  time.Duration `json:"elapsedNS"`
 }
 
-// Verdict is the assessment of a cell, as in the tables of the document.
+// Verdict is the assessment of a cell, as in the tables of the document. A command error must not be retried, and a
+// network error once: in a lasting fault, no strategy reaches its second step.
 func (c Cell) Verdict() string {
 	switch {
-	case c.Fault.lasts() && c.Attempts > 2*steps*c.Events:
+	case c.Fault == CommandError && max(c.Attempts, c.Messages) > c.Events,
+		c.Fault == Outage && c.Attempts > 2*c.Events:
 		return "wastes time"
 	case c.Fault.lasts():
 		return "correct"
@@ -64,9 +66,6 @@ func (c Cell) Verdict() string {
 	}
 	return "correct"
 }
-
-// steps is the maximum number of driver calls that a strategy needs without faults.
-const steps = 2
 
 const database, collection = "utr-experiment", "counters"
 
