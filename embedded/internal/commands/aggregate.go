@@ -178,7 +178,7 @@ func aggregate(s *call, a *args) action {
 	c := a.part("cursor")
 	a.Note(checkFields(s.req, "cursor", "cursor", c.doc))
 	g.batchSize = c.number("batchSize", firstBatch)
-	g.opts = query.Options{Let: a.let(), Collation: a.collation(s, s.req.DB, g.name), Wire: wire(s.req)}
+	g.opts = query.Options{Let: a.let(s.req), Collation: a.collation(s, s.req.DB, g.name), Wire: wire(s.req)}
 	if a.Err == nil {
 		a.Note(pipeline.CheckNames(g.list, g.opts.Wire))
 	}

@@ -191,7 +191,7 @@ func bulkWrite(s *call, a *args) action {
 
 // operations returns the statements in ops, which name their collections by their position in nsInfo.
 func (a *args) operations(req *Request) (writes []*write) {
-	docs, let := a.documents("ops"), a.let()
+	docs, let := a.documents("ops"), a.let(req)
 	var collections [][2]string
 	for _, v := range a.array("nsInfo") {
 		db, coll, _ := strings.Cut(value.As[string](v.(bson.D), "ns"), ".")

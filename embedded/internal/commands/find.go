@@ -52,7 +52,7 @@ func newFind(s *call, a *args) *findCommand {
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
 	q.returnKey, q.showRecordID = a.flag("returnKey"), a.flag("showRecordId")
 	q.collation = a.collation(s, s.req.DB, q.name)
-	opts := s.options(a.let(), q.collation)
+	opts := s.options(a.let(s.req), q.collation)
 	q.filter, q.sort = a.document("filter"), a.document("sort")
 	opts = opts.InSlots(q.filter, q.sort)
 	q.min, q.max = a.document("min"), a.document("max")

@@ -228,7 +228,7 @@ func (a *args) statements(key string) []*args {
 }
 
 func updateCommand(s *call, a *args) action {
-	let := a.let()
+	let := a.let(s.req)
 	var writes []*write
 	for _, st := range a.statements("updates") {
 		w := st.write(updating, let, "q", "u", "c")
@@ -254,7 +254,7 @@ func updateCommand(s *call, a *args) action {
 }
 
 func deleteCommand(s *call, a *args) action {
-	let := a.let()
+	let := a.let(s.req)
 	var writes []*write
 	for _, st := range a.statements("deletes") {
 		limit := st.number("limit", 0)
@@ -345,7 +345,7 @@ func (a *args) unacknowledged(req *Request) bool {
 
 func findAndModify(s *call, a *args) action {
 	m := &modify{remove: a.flag("remove"), returnNew: a.flag("new"), request: a.doc}
-	w := a.write(updating, a.let(), "query", "update", "")
+	w := a.write(updating, a.let(s.req), "query", "update", "")
 	w.db, w.coll, w.findAndModify = s.req.DB, a.collection(s.req.DB), m
 	fields, b := a.document("fields"), newBatch(s, a)
 	if m.remove {

@@ -56,10 +56,10 @@ func (e *Env) count(v any) any {
 	return v
 }
 
-// Parse parses an expression that may use variables besides those that the system has. Errors are *fault.Error with the
-// server's codes.
-func Parse(v any, vars bson.D, collation value.Collation) (Expr, error) {
-	p := &parser{}
+// Parse parses an expression that may use variables besides those that the system has, with the operators of a wire
+// version, or with 0 of all. Errors are *fault.Error with the server's codes.
+func Parse(v any, vars bson.D, collation value.Collation, wire int) (Expr, error) {
+	p := &parser{wire: wire}
 	for _, e := range vars {
 		p.vars = append(p.vars, e.Key)
 	}
@@ -72,6 +72,7 @@ func Parse(v any, vars bson.D, collation value.Collation) (Expr, error) {
 
 type parser struct {
 	depth int
+	wire  int
 	vars  []string
 	fault.First
 }

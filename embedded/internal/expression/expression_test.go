@@ -2,6 +2,8 @@ package expression
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -23,7 +25,7 @@ const (
 
 func evaluate(v any, doc any) (any, error) {
 	vars := bson.D{{Key: "v", Value: int32(7)}}
-	x, err := Parse(v, vars, value.Collation{})
+	x, err := Parse(v, vars, value.Collation{}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -53,4 +55,11 @@ func FuzzExpression(f *testing.F) {
 		}
 		_, _ = evaluate(d[0].Value, doc)
 	})
+}
+
+// An operator that names.txt does not list would be unknown.
+func TestNames(t *testing.T) {
+	names := slices.Compact(slices.Sorted(slices.Values(
+		slices.Concat(slices.Collect(maps.Keys(operators)), slices.Collect(maps.Keys(special))))))
+	testkit.Equal(t, "operators", names, fault.Implemented("expression"))
 }

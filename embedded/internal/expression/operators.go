@@ -135,29 +135,16 @@ func init() {
 	}
 }
 
-// later are operators that servers have and the embedded deployment does not.
-var later = []string{"$accumulator", "$function", "$meta", "$dateDiff", "$dateTrunc", "$dateFromParts", "$dateToParts",
-	"$sin", "$cos", "$tan", "$asin", "$acos", "$atan", "$atan2", "$asinh", "$acosh", "$atanh", "$sinh", "$cosh", "$tanh", "$degreesToRadians",
-	"$radiansToDegrees", "$binarySize", "$sampleRate", "$bitAnd", "$bitOr", "$bitXor", "$bitNot", "$sortArray", "$maxN", "$minN",
-	"$firstN", "$lastN",
-	"$tsSecond", "$tsIncrement", "$median", "$percentile", "$stdDevPop", "$stdDevSamp"}
-
-// Known reports whether servers have an operator.
-func Known(name string) bool {
-	_, ok := operators[name]
-	return ok || special[name] != nil || slices.Contains(later, name)
-}
-
 func (p *parser) operator(name string, arg any) Expr {
+	p.Note(fault.Refusal("expression", name, p.wire))
+	if !fault.Exists("expression", name, p.wire) {
+		return p.fail(fault.InvalidPipelineOperator, "Unrecognized expression '%s'", name)
+	}
 	_, isArray := arg.(bson.A)
 	if parse := special[name]; parse != nil && !(name == "$cond" && isArray) {
 		return parse(p, arg)
 	}
-	o, ok := operators[name]
-	if !ok {
-		p.Refuse(slices.Contains(later, name), fault.NotImplemented, "%s is not implemented by the embedded deployment", name)
-		return p.fail(fault.InvalidPipelineOperator, "Unrecognized expression '%s'", name)
-	}
+	o := operators[name]
 	list, ok := arg.(bson.A)
 	if !ok {
 		list = bson.A{arg}

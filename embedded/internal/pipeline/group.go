@@ -28,11 +28,6 @@ var accumulators = map[string]accumulator{
 	"$stdDevSamp": func(_ *expression.Env, values []any) any { return expression.Deviation(values, true) },
 }
 
-// laterAccumulators maps accumulators that servers have and the embedded deployment does not to the wire version that
-// added them.
-var laterAccumulators = map[string]int{"$accumulator": 9, "$top": 17, "$topN": 17, "$bottom": 17, "$bottomN": 17,
-	"$firstN": 17, "$lastN": 17, "$maxN": 17, "$minN": 17, "$median": 21, "$percentile": 21}
-
 func present(values []any) bson.A {
 	return slices.DeleteFunc(slices.Clone(append(bson.A{}, values...)),
 		func(v any) bool { return v == any(value.Missing{}) })
@@ -69,12 +64,9 @@ func (p *parser) accumulation(e bson.E) (out accumulation) {
 		p.Fail(40238, "The field '%s' must specify one accumulator", e.Key)
 	default:
 		name, arg := d[0].Key, d[0].Value
-		do, known := accumulators[name]
-		known = known && (name != "$count" || p.opts.Wire == 0 || p.opts.Wire >= 13)
-		since, isLater := laterAccumulators[name]
-		p.Refuse(isLater && (p.opts.Wire == 0 || p.opts.Wire >= since), fault.NotImplemented,
-			"%s is not implemented by the embedded deployment", name)
-		p.Refuse(!known, 15952, "unknown group operator '%s'", name)
+		do := accumulators[name]
+		p.Note(fault.Refusal("accumulator", name, p.opts.Wire))
+		p.Refuse(!fault.Exists("accumulator", name, p.opts.Wire), 15952, "unknown group operator '%s'", name)
 		if list, isArray := arg.(bson.A); isArray {
 			p.Refuse(len(list) != 1, 40237, "The %s accumulator is a unary operator", name)
 			if len(list) == 1 {

@@ -194,7 +194,7 @@ var verdicts = bson.D{{Key: "KEEP", Value: "keep"}, {Key: "PRUNE", Value: "prune
 func redact(p *parser, arg any) stage {
 	opts := p.opts
 	opts.Let = slices.Concat(verdicts, p.opts.Let)
-	x, err := expression.Parse(arg, opts.Let, opts.Collation)
+	x, err := expression.Parse(arg, opts.Let, opts.Collation, opts.Wire)
 	p.Note(err)
 	return func(_ Host, docs []bson.D) (out []bson.D, err error) {
 		for _, d := range docs {
@@ -385,7 +385,7 @@ func (m *Merge) Combine(old, doc bson.D) (bson.D, error) {
 		let = bson.D{{Key: "new", Value: "$$ROOT"}}
 	}
 	for _, e := range let {
-		x, err := expression.Parse(e.Value, m.Options.Let, m.Options.Collation)
+		x, err := expression.Parse(e.Value, m.Options.Let, m.Options.Collation, m.Options.Wire)
 		if err == nil {
 			e.Value, err = x.Eval(expression.NewEnv(doc, m.Options.Let))
 		}

@@ -98,17 +98,16 @@ func CheckNames(list bson.A, wire int) error {
 		if len(d) == 1 {
 			name = d[0].Key
 		}
-		since, isLater := later[name]
-		unknown := parsers[name] == nil && !slices.Contains(sources, name) || name == "$documents" && wire > 0 && wire < 14
 		switch {
 		case !ok:
 			return fault.Errorf(fault.TypeMismatch, "Each element of the 'pipeline' array must be an object")
 		case len(d) != 1:
 			return fault.Errorf(40323, "A pipeline stage specification object must contain exactly one field.")
-		case unknown && isLater && (wire == 0 || wire >= since):
-			return fault.Errorf(fault.NotImplemented, "%s is not implemented by the embedded deployment", name)
-		case unknown:
-			return fault.Errorf(40324, "Unrecognized pipeline stage name: '%s'", d[0].Key)
+		case !fault.Exists("stage", name, wire):
+			return fault.Errorf(40324, "Unrecognized pipeline stage name: '%s'", name)
+		}
+		if err := fault.Refusal("stage", name, wire); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -55,4 +57,11 @@ func TestPipelines(t *testing.T) {
 		}
 		return value.Text(array(got))
 	})
+}
+
+// A stage or an accumulator that names.txt does not list would be unknown, one without a parser would panic.
+func TestNames(t *testing.T) {
+	stages := slices.Concat(slices.Collect(maps.Keys(parsers)), sources)
+	testkit.Equal(t, "stages", slices.Sorted(slices.Values(stages)), fault.Implemented("stage"))
+	testkit.Equal(t, "accumulators", slices.Sorted(maps.Keys(accumulators)), fault.Implemented("accumulator"))
 }

@@ -25,11 +25,6 @@ func init() {
 	}
 }
 
-// later maps stages that servers have and the embedded deployment does not to the wire version that added them.
-var later = map[string]int{"$graphLookup": 0, "$geoNear": 0, "$bucketAuto": 0, "$listSessions": 0,
-	"$setWindowFields": 13,
-	"$densify":         14, "$fill": 16, "$changeStreamSplitLargeEvent": 19, "$search": 0, "$searchMeta": 0, "$vectorSearch": 0}
-
 func match(p *parser, arg any) stage {
 	d := p.document(arg, 15959, "the match filter must be an expression in an object")
 	f, err := query.Compile(d, p.found(d, nil))
@@ -84,7 +79,7 @@ func unset(p *parser, arg any) stage {
 }
 
 func (p *parser) expression(v any) expression.Expr {
-	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation)
+	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation, p.opts.Wire)
 	p.Note(err)
 	return x
 }

@@ -82,7 +82,7 @@ func (p *parser) why(e bson.E, doc bson.D) bson.D {
 	case "$expr":
 		out := bson.D{{Key: "operatorName", Value: e.Key}, {Key: "specifiedAs", Value: bson.D{e}},
 			{Key: "reason", Value: "expression did not match"}}
-		x, err := expression.Parse(e.Value, p.opts.Let, p.opts.Collation)
+		x, err := expression.Parse(e.Value, p.opts.Let, p.opts.Collation, p.opts.Wire)
 		if err != nil {
 			return out
 		}

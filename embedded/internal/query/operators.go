@@ -68,15 +68,11 @@ func whole(parse func(p *parser, e bson.E) predicate) fieldOperator {
 	}
 }
 
-// later are operators that servers have and the embedded deployment does not.
-var later = []string{"$geoWithin", "$geoIntersects", "$near", "$nearSphere", "$within", "$text", "$sampleRate"}
-
 // operator parses one operator on a field, such as {$gt: 1}.
 func (p *parser) operator(parts []string, e bson.E) node {
 	parse := fieldOperators[e.Key]
 	if parse == nil {
-		p.Refuse(slices.Contains(later, e.Key), fault.NotImplemented,
-			"%s is not implemented by the embedded deployment", e.Key)
+		p.Note(fault.Refusal("condition", e.Key, p.opts.Wire))
 		p.Fail(fault.BadValue, "unknown operator: %s", e.Key)
 		return nil
 	}

@@ -148,7 +148,7 @@ func (p *projector) field(parts []string, v any) {
 		p.Fail(51270, "An empty sub-projection is not a valid value. Found empty object at path")
 	case isBool || value.IsNumber(v):
 		p.keep(parts, value.Truthy(v))
-	case isDoc && !expression.Known(d[0].Key):
+	case isDoc && !fault.Exists("expression", d[0].Key, p.opts.Wire):
 		p.Fail(31325, "Unknown expression %s", d[0].Key)
 	default:
 		p.keep(parts, true)
@@ -218,7 +218,7 @@ func (p *projector) keep(parts []string, include bool) {
 }
 
 func (p *projector) compute(parts []string, v any) {
-	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation)
+	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation, p.opts.Wire)
 	p.Note(err)
 	p.computed = append(p.computed, computed{parts, x})
 }

@@ -59,7 +59,7 @@ func Compile(filter bson.D, opts Options) (*Filter, error) {
 
 // IsOperator reports whether a name is that of an operator on a field.
 func IsOperator(name string) bool {
-	return fieldOperators[name] != nil && name != "$not" || slices.Contains(later, name) || name == "$regex" || name == "$options"
+	return fault.Exists("condition", name, 0) && name != "$not"
 }
 
 // Fields returns the first parts of all paths in a filter.
@@ -288,8 +288,7 @@ func (p *parser) clause(e bson.E) node {
 	case "$where":
 		return p.where(e.Value)
 	}
-	p.Refuse(slices.Contains(later, e.Key), fault.NotImplemented,
-		"%s is not implemented by the embedded deployment", e.Key)
+	p.Note(fault.Refusal("filter", e.Key, p.opts.Wire))
 	p.Refuse(strings.HasPrefix(e.Key, "$") && p.opts.Wire > 0 && p.opts.Wire < 13, fault.BadValue,
 		"unknown top level operator: %s", e.Key)
 	p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue, "unknown top level operator: %s. "+ // since 5.0
@@ -313,7 +312,7 @@ func (p *parser) list(e bson.E) []node {
 
 func (p *parser) expr(v any) node {
 	p.Refuse(p.opts.Upsert, fault.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
-	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation)
+	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation, p.opts.Wire)
 	p.Note(err)
 	let := p.opts.Let
 	return func(doc any, c *run) bool {

@@ -3,6 +3,7 @@ package query
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -216,4 +217,14 @@ func FuzzFilter(f *testing.F) {
 			_, _ = m.Matches(d)
 		}
 	})
+}
+
+// What names.txt lists as implemented has a parser, and no other operator has.
+func TestNames(t *testing.T) {
+	names := append(slices.Collect(maps.Keys(fieldOperators)), "$regex", "$options") // these belong together
+	testkit.Equal(t, "conditions", slices.Sorted(slices.Values(names)), fault.Implemented("condition"))
+	for _, name := range fault.Implemented("filter") {
+		_, err := Compile(bson.D{{Key: name}}, Options{})
+		testkit.Equal(t, name+" is unknown", err != nil && strings.Contains(err.Error(), "unknown top level"), false)
+	}
 }

@@ -26,7 +26,7 @@ func constantRows() (rows []entry) {
 		row            commands.Row
 		mongod, mongos string
 	}{
-		{commands.Row{Name: "availableQueryOptions", MaxWire: lastLegacy}, `{"options": 246}`, `{"options": 182}`},
+		{commands.Row{Name: "availableQueryOptions", Aliases: []string{"availablequeryoptions"}, MaxWire: lastLegacy}, `{"options": 246}`, `{"options": 182}`},
 		{commands.Row{Name: "features", MaxWire: lastLegacy}, `{"js": {"utf8": true}, "oidMachine": 1}`, ""},
 		{commands.Row{Name: "isdbgrid", Topologies: onMongos}, "", `{"isdbgrid": 1, "hostname": "localhost"}`},
 		{commands.Row{Name: "top", AdminOnly: true, Topologies: onMongod},

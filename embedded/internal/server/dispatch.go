@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -191,10 +192,21 @@ func (x *exchange) lookUp() error {
 		x.request.Row = &x.row.Row
 		x.execute = func() (bson.D, error) { return x.row.execute(x) }
 		return nil
+	case x.refusal(name) != nil:
+		return x.refusal(name)
 	case x.view.isMongos() && !x.has(mongosMessages):
 		return fault.Errorf(fault.CommandNotFound, "no such cmd: %s", name)
 	}
 	return fault.Errorf(fault.CommandNotFound, "no such command: '%s'", name)
+}
+
+// refusal returns an error for a command that a server of this version and role has, and the embedded deployment not.
+func (x *exchange) refusal(name string) error {
+	only := "mongod"
+	if x.view.isMongos() {
+		only = "mongos"
+	}
+	return cmp.Or(fault.Refusal("command", name, x.view.Wire), fault.Refusal(only, name, x.view.Wire))
 }
 
 // gossip advances the cluster time to the client's, unless that is more than a year ahead.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/internal/failpoints"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs"
@@ -29,5 +30,31 @@ func TestValidationKnows(t *testing.T) {
 	for _, name := range failpoint.Names() {
 		_, known := failpoints.PointNamed(name)
 		testkit.Equal(t, "it knows "+name, known, true)
+	}
+}
+
+// A server of each version has, on a mongod or a mongos, each command that it should have, or refuses it by its name.
+func TestCommandsAreKnownOrRefused(t *testing.T) {
+	all := Commands(commands.New(commands.Options{}).Rows())
+	for _, p := range profiles {
+		version := specs.Version{Major: p.Version[0], Minor: p.Version[1]}
+		for _, name := range failpoints.CommandNames() {
+			command, _ := failpoints.CommandNamed(name)
+			since, _ := specs.ParseVersion(command.Since)
+			until, err := specs.ParseVersion(command.Until)
+			exists := version.Compare(since) >= 0 && (err != nil || version.Compare(until) <= 0)
+			row := all[name]
+			implemented := row != nil && (row.Exists(p.Wire, commands.Primary) || row.Exists(p.Wire, commands.Mongos))
+			refused := false
+			for _, kind := range []string{"command", "mongod", "mongos"} {
+				refused = refused || fault.Refusal(kind, name, p.Wire) != nil
+			}
+			if name == "hello" && p.Wire < helloCommand.since { // from 4.2.10 on, 4.2 has it: for its clients, it is older
+				continue
+			}
+			if exists != (implemented || refused) || implemented && refused {
+				t.Errorf("%s in %s: exists %v, implemented %v, refused %v", name, p.Name, exists, implemented, refused)
+			}
+		}
 	}
 }

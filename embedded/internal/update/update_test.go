@@ -2,6 +2,8 @@ package update
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -71,4 +73,9 @@ func FuzzUpdate(f *testing.F) {
 		_, _ = example{Of: of, Do: do, Insert: true}.apply()
 		testkit.Equal(t, value.Text(do)+" changed the document itself", value.Text(of), before)
 	})
+}
+
+// names.txt lists the operators for the documentation.
+func TestNames(t *testing.T) {
+	testkit.Equal(t, "operators", slices.Sorted(maps.Keys(operators)), fault.Implemented("update"))
 }

@@ -1,0 +1,84 @@
+package fault
+
+import (
+	"cmp"
+	_ "embed" // for names.txt
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed names.txt
+var namesText string
+
+// Named is a name in names.txt.
+type Named struct {
+	Name         string
+	Since, Until int  // wire versions; Until 0 means no limit
+	Refused      bool // servers have it, the embedded deployment does not
+}
+
+var names = sync.OnceValue(func() map[string][]Named { return parseNames(namesText) })
+
+func parseNames(text string) map[string][]Named {
+	out := map[string][]Named{}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		for _, word := range words[1:] {
+			var n Named
+			word, n.Refused = strings.CutSuffix(word, "?")
+			name, versions, _ := strings.Cut(word, "@")
+			since, until, _ := strings.Cut(versions, "-")
+			n.Name = name
+			n.Since, _ = strconv.Atoi(since)
+			n.Until, _ = strconv.Atoi(until)
+			out[words[0]] = append(out[words[0]], n)
+		}
+	}
+	for _, list := range out {
+		slices.SortFunc(list, func(a, b Named) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return out
+}
+
+// Names returns the names of a kind, sorted.
+func Names(kind string) []Named { return names()[kind] }
+
+// Implemented returns the names of a kind that the embedded deployment has, sorted.
+func Implemented(kind string) (list []string) {
+	for _, n := range Names(kind) {
+		if !n.Refused {
+			list = append(list, n.Name)
+		}
+	}
+	return list
+}
+
+// named returns what servers of a wire version have by a name. Wire version 0 stands for every version.
+func named(kind, name string, wire int) (n Named, exists bool) {
+	list := Names(kind)
+	i, found := slices.BinarySearchFunc(list, name, func(n Named, name string) int { return cmp.Compare(n.Name, name) })
+	if !found {
+		return n, false
+	}
+	n = list[i]
+	return n, wire == 0 || wire >= n.Since && (n.Until == 0 || wire <= n.Until)
+}
+
+// Exists reports whether servers of a wire version have a name of a kind. See names.txt.
+func Exists(kind, name string, wire int) bool {
+	_, exists := named(kind, name, wire)
+	return exists
+}
+
+// Refusal returns an error if servers of a wire version have a name of a kind, and the embedded deployment does not.
+func Refusal(kind, name string, wire int) error {
+	if n, exists := named(kind, name, wire); exists && n.Refused {
+		return Errorf(NotImplemented, "%s is not implemented by the embedded deployment", name)
+	}
+	return nil
+}
