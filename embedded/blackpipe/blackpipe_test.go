@@ -169,6 +169,31 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// An operation of an application times out while the server stalls, and the next one succeeds on another connection.
+func TestTimeout(t *testing.T) {
+	script, err := blackpipe.ParseScript("script.yml", []byte("steps: [{expect: {ping: 1}, reply: {}}, "+
+		"{expect: {count: days}, stall: true}, {expect: {count: days}, reply: {n: 5}}]"))
+	testkit.Check(t, err)
+	server, err := blackpipe.Listen(script.Options)
+	testkit.Check(t, err)
+	defer func() { testkit.Check(t, server.Close()) }()
+	play := script.Play(server, nil)
+	client, err := mongo.Connect(options.Client().ApplyURI(server.URI()).SetRetryReads(false))
+	testkit.Check(t, err)
+	testkit.Check(t, client.Ping(t.Context(), nil)) // the first operation needs no time to connect
+	days := client.Database("app").Collection("days")
+	limited, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err = days.EstimatedDocumentCount(limited); !mongo.IsTimeout(err) {
+		t.Errorf("error %v is not a timeout", err)
+	}
+	n, err := days.EstimatedDocumentCount(t.Context())
+	testkit.Check(t, err)
+	testkit.Equal(t, "the count", n, 5)
+	testkit.Check(t, play.End())
+	testkit.Check(t, client.Disconnect(t.Context()))
+}
+
 // A server can be closed twice, and has no message after that.
 func TestClose(t *testing.T) {
 	server, err := blackpipe.Listen(blackpipe.Options{})

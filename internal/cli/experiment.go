@@ -228,6 +228,9 @@ func (e *counterFlags) act(ctx context.Context, c *call) error {
 		if report.Operations, err = counter.RunOperations(ctx, config); err != nil {
 			return fmt.Errorf("the experiment did not finish: %w", err)
 		}
+		if report.CleanUps, err = counter.RunCleanUps(ctx, config); err != nil {
+			return fmt.Errorf("the experiment did not finish: %w", err)
+		}
 	}
 	text := func(w io.Writer) error { return report.Text(w, e.elapsed) }
 	return c.printResults(text, fileReport{e.json, report.JSON}, fileReport{e.svg, report.SVG})

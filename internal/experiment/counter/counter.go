@@ -157,16 +157,27 @@ func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault,
 		}
 	}
 	cell.Elapsed = time.Since(begun)
-	if cell.CleanedUp, err = cleanUp(ctx, counters, id); err != nil {
+	own := bson.D{{Key: "_id", Value: id}}
+	before, err := count(ctx, counters, own)
+	if err != nil {
 		return cell, err
 	}
+	if err := cleanUp(ctx, counters, append(mongo.Pipeline{{{Key: "$match", Value: own}}}, corrected()...)); err != nil {
+		return cell, err
+	}
+	cell.Counter, err = count(ctx, counters, own)
+	cell.CleanedUp = cell.Counter - before
+	return cell, err
+}
+
+// count returns the counter of a document, 0 if there is none.
+func count(ctx context.Context, counters *mongo.Collection, filter bson.D) (int, error) {
 	var doc struct{ Counter int }
-	if err := counters.FindOne(ctx, bson.D{{Key: "_id", Value: id}}).Decode(&doc); err != nil &&
-		!errors.Is(err, mongo.ErrNoDocuments) {
-		return cell, err
+	err := counters.FindOne(ctx, filter).Decode(&doc)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		err = nil
 	}
-	cell.Counter = doc.Counter
-	return cell, nil
+	return doc.Counter, err
 }
 
 // settle waits until the client has rediscovered the server, so that a fault affects only

@@ -103,37 +103,47 @@ transaction       correct          correct      correct        2
 	testkit.Check(t, xml.Unmarshal([]byte(plot.String()), new(struct{})))
 }
 
-// The nightly task adds the pending tokens to the counter and removes them, and doing it again changes nothing.
+// The nightly task adds the pending tokens to the counter and removes them, and doing it again changes nothing. The
+// pipeline of the article sets a missing counter to null.
 func TestCleanUp(t *testing.T) {
 	t.Parallel()
-	client, err := mongo.Connect(options.Client().ApplyURI(serve(t).URI))
+	c := serve(t)
+	client, err := mongo.Connect(options.Client().ApplyURI(c.URI))
 	testkit.Check(t, err)
 	defer func() { testkit.Check(t, client.Disconnect(context.Background())) }()
-	days := client.Database(database).Collection(collection)
-	for _, r := range []struct {
-		reason, day, want string
-		added             int
-	}{
-		{"tokens and a counter", `{"counter": 5, "pending": ["a", "b"]}`, `{"counter": 7}`, 2},
-		{"the first event of the day has no counter yet", `{"pending": ["a"]}`, `{"counter": 1}`, 1},
-		{"no token is left", `{"counter": 5, "pending": []}`, `{"counter": 5, "pending": []}`, 0},
-		{"another technique", `{"counter": 5}`, `{"counter": 5}`, 0},
+	for _, r := range []struct{ reason, day, verbatim, corrected string }{
+		{"tokens and a counter", `{"counter": 5, "pending": ["a", "b"]}`, `{"counter": 7}`, `{"counter": 7}`},
+		{"the first event of the day has no counter yet", `{"pending": ["a"]}`, `{"counter": null}`, `{"counter": 1}`},
+		{"no token is left", `{"counter": 5, "pending": []}`, `{"counter": 5, "pending": []}`,
+			`{"counter": 5, "pending": []}`},
+		{"another technique", `{"counter": 5}`, `{"counter": 5}`, `{"counter": 5}`},
 	} {
-		var day, want map[string]any
-		testkit.Check(t, bson.UnmarshalExtJSON([]byte(r.day), false, &day))
-		testkit.Check(t, bson.UnmarshalExtJSON([]byte(r.want), false, &want))
-		day["_id"], want["_id"] = r.reason, r.reason
-		_, err := days.InsertOne(t.Context(), day)
-		testkit.Check(t, err)
-		for _, added := range []int{r.added, 0} {
-			n, err := cleanUp(t.Context(), days, r.reason)
+		for i, p := range []mongo.Pipeline{verbatim(), corrected()} {
+			text := []string{r.verbatim, r.corrected}[i]
+			days := client.Database(database).Collection(bson.NewObjectID().Hex())
+			var day, want map[string]any
+			testkit.Check(t, bson.UnmarshalExtJSON([]byte(r.day), false, &day))
+			testkit.Check(t, bson.UnmarshalExtJSON([]byte(text), false, &want))
+			day["_id"], want["_id"] = r.reason, r.reason
+			_, err := days.InsertOne(t.Context(), day)
 			testkit.Check(t, err)
-			testkit.Equal(t, r.reason+": added", n, added)
-			var got map[string]any
-			testkit.Check(t, days.FindOne(t.Context(), bson.M{"_id": r.reason}).Decode(&got))
-			testkit.Equal(t, r.reason, got, want)
+			for range 2 {
+				testkit.Check(t, cleanUp(t.Context(), days, p))
+				var got map[string]any
+				testkit.Check(t, days.FindOne(t.Context(), bson.M{"_id": r.reason}).Decode(&got))
+				testkit.Equal(t, r.reason, got, want)
+			}
 		}
 	}
+	cleanUps, err := RunCleanUps(testkit.Context(t), c)
+	testkit.Check(t, err)
+	var text strings.Builder
+	testkit.Check(t, Report{CleanUps: cleanUps}.Text(&text, false))
+	testkit.Contains(t, text.String(), `
+nightly clean-up        first event of a day  later event
+as in the article       the counter is null   correct
+a missing counter is 0  correct               correct
+`)
 }
 
 // A check of the server beside an operation could clear the pool before a retry is sent.

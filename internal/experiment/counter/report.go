@@ -14,6 +14,7 @@ import (
 type Report struct {
 	Cells      []Cell
 	Operations []Outcome // may be empty
+	CleanUps   []CleanUp // may be empty
 }
 
 // Text writes the table of the article and the measurements. Without elapsed, the text
@@ -49,6 +50,12 @@ func (r Report) Text(w io.Writer, elapsed bool) error {
 		}
 		fmt.Fprintf(t, "\t%s", o.Verdict)
 	}
+	if len(r.CleanUps) > 0 {
+		fmt.Fprint(t, "\n\nnightly clean-up\tfirst event of a day\tlater event")
+	}
+	for _, u := range r.CleanUps {
+		fmt.Fprintf(t, "\n%s\t%s\t%s", u.Pipeline, u.First, u.Later)
+	}
 	_ = t.Flush() // to a strings.Builder
 	b.WriteString("\n")
 	for _, s := range Strategies() {
@@ -69,11 +76,12 @@ func (r Report) JSON(w io.Writer) error {
 	var out struct {
 		Cells      []row     `json:"cells"`
 		Operations []Outcome `json:"operations,omitempty"`
+		CleanUps   []CleanUp `json:"cleanUps,omitempty"`
 	}
 	for _, c := range r.Cells {
 		out.Cells = append(out.Cells, row{c, c.Verdict()})
 	}
-	out.Operations = r.Operations
+	out.Operations, out.CleanUps = r.Operations, r.CleanUps
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(out)

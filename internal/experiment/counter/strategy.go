@@ -108,39 +108,6 @@ func idempotent(ctx context.Context, a *application) error {
 	return a.updateTwice(ctx, bson.D{token}, append(bson.D{{Key: "$pull", Value: bson.D{token}}}, increment()...), false)
 }
 
-// cleanUp is the nightly task: an aggregation pipeline computes the counter with the
-// pending tokens, and an update that can be repeated sets it and removes the tokens.
-func cleanUp(ctx context.Context, counters *mongo.Collection, id string) (added int, err error) {
-	found, err := counters.Aggregate(ctx, mongo.Pipeline{
-		{{Key: "$match", Value: bson.D{{Key: "_id", Value: id},
-			{Key: "pending.0", Value: bson.D{{Key: "$exists", Value: true}}}}}},
-		{{Key: "$project", Value: bson.D{
-			{Key: "pending", Value: bson.D{{Key: "$size", Value: "$pending"}}},
-			{Key: "counter", Value: bson.D{{Key: "$add", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$counter", 0}}},
-				bson.D{{Key: "$size", Value: "$pending"}}}}}},
-		}}},
-	})
-	if err != nil {
-		return 0, err
-	}
-	var days []struct {
-		ID               string `bson:"_id"`
-		Counter, Pending int
-	}
-	if err := found.All(ctx, &days); err != nil {
-		return 0, err
-	}
-	for _, day := range days {
-		added += day.Pending
-		_, err := counters.UpdateByID(ctx, day.ID, bson.D{{Key: "$set", Value: bson.D{{Key: "counter", Value: day.Counter}}},
-			{Key: "$unset", Value: bson.D{{Key: "pending", Value: true}}}})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return added, nil
-}
-
 func transaction(ctx context.Context, a *application) error {
 	session, err := a.client.StartSession()
 	if err != nil {
