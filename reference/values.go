@@ -51,7 +51,7 @@ func writeConcernOf(v bson.RawValue) (bson.D, error) {
 	err := enginekit.Fields{
 		"w": enginekit.Set(&w, func(v bson.RawValue) (any, bool) {
 			if n, ok := enginekit.Integer(v); ok {
-				return int32(n), true
+				return int32(n), n == int64(int32(n))
 			}
 			return v.StringValueOK()
 		}),
