@@ -165,16 +165,20 @@ func aggregate(s *call, a *args) action {
 		g.name, g.ns = str, s.req.DB+"."+str
 		a.checkName(s.req.DB, str)
 	} else if n, ok := value.Int64(a.any("aggregate")); !ok || n != 1 {
+		a.Refuse(!value.IsNumber(a.any("aggregate")) && wire(s.req) >= wire50, fault.TypeMismatch,
+			"collection name has invalid type: %s", value.TypeName(a.any("aggregate")))
 		a.Fail(fault.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 	}
 	list, ok := a.any("pipeline").(bson.A)
 	g.list = list
 	a.Refuse(!ok, fault.TypeMismatch, "'pipeline' option must be specified as an array")
+	_, isFlag := a.any("explain").(bool)
+	a.Refuse(a.has("explain") && !isFlag, fault.TypeMismatch, "explain must be a boolean")
 	explains := a.flag("explain")
 	a.Refuse(!a.has("cursor") && !explains, fault.FailedToParse,
 		"The 'cursor' option is required, except for aggregate with the explain argument")
 	_, ok = a.any("cursor").(bson.D)
-	a.Refuse(!ok && a.any("cursor") != nil, fault.TypeMismatch, "cursor field must be missing or an object")
+	a.Refuse(!ok && a.has("cursor"), fault.TypeMismatch, "cursor field must be missing or an object")
 	c := a.part("cursor")
 	a.Note(checkFields(s.req, "cursor", "cursor", c.doc))
 	g.batchSize = c.number("batchSize", firstBatch)
@@ -292,7 +296,7 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 func mapReduce(s *call, a *args) action {
 	a.flag("verbose")
 	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
-	name, m := a.name(), &mapReducer{stopped: s.Stopped, mapper: a.function("map"), reducer: a.function("reduce"),
+	name, m := a.collection(s.req.DB), &mapReducer{stopped: s.Stopped, mapper: a.function("map"), reducer: a.function("reduce"),
 		byKey: map[string]int{}}
 	if out, ok := a.any("out").(bson.D); !ok || len(out) != 1 || out[0].Key != "inline" {
 		a.Fail(fault.NotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment",

@@ -79,7 +79,7 @@ func createCommand(s *call, a *args) action {
 		if n, whole := value.Int64(e.Value); whole && (e.Key == "max" || e.Key == "flags") { // stored as an int if it is one
 			e.Value = value.Int(n)
 		}
-		if !generic[e.Key] && e.Key != "idIndex" && e.Key != "autoIndexId" && e.Key != "clusteredIndex" {
+		if !generic(e.Key) && e.Key != "idIndex" && e.Key != "autoIndexId" && e.Key != "clusteredIndex" {
 			options = append(options, e)
 		}
 	}
@@ -112,6 +112,11 @@ func createCommand(s *call, a *args) action {
 	a.Refuse(value.IsNumber(a.any("expireAfterSeconds")) && a.number("expireAfterSeconds", 0) < 0, fault.InvalidOptions,
 		"TTL index 'expireAfterSeconds' option cannot be less than 0")
 	if id := a.part("idIndex"); id.doc != nil {
+		p := &indexParser{args: id, wire: wire(s.req)}
+		for _, e := range id.doc {
+			p.option(e)
+		}
+		p.refuse(!p.has("key"), fault.FailedToParse, "The 'key' field is a required property of an index specification")
 		key := id.document("key")
 		a.Refuse(c.IsView(), fault.InvalidOptions, "'idIndex' is not allowed with 'viewOn': %s", value.Text(id.doc))
 		a.Refuse(!value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}), fault.BadValue,
@@ -139,7 +144,19 @@ func createCommand(s *call, a *args) action {
 	}
 	reply := value.AddIf(bson.D{}, a.has("autoIndexId") && !mongos(s.req), "note",
 		"The autoIndexId option is deprecated and will be removed in a future release")
-	return func() (bson.D, error) { return reply, s.Update(func(tx *store.Tx) error { return s.create(tx, c) }) }
+	return func() (bson.D, error) {
+		err := s.Update(func(tx *store.Tx) error { return s.create(tx, c) })
+		if e, ok := err.(*fault.Error); ok && e.Code == viewOverCollection { // the server has created it before
+			return nil, cmp.Or(s.Update(func(tx *store.Tx) error {
+				_, err := tx.Writable(c.DB, "system.views", true)
+				return err
+			}), err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return reply, nil
+	}
 }
 
 // timeSeries checks the options of a time series collection.
@@ -151,7 +168,7 @@ func (a *args) timeSeries(c *store.Collection) {
 		switch e.Key {
 		case "timeseries", "storageEngine", "indexOptionDefaults", "collation", "expireAfterSeconds":
 		default:
-			a.Refuse(!generic[e.Key] && !(e.Key == "capped" && !c.Capped), fault.InvalidOptions,
+			a.Refuse(!generic(e.Key) && !(e.Key == "capped" && !c.Capped), fault.InvalidOptions,
 				"%s: 'timeseries' is not allowed with '%s'", c.NS(), e.Key)
 		}
 	}
@@ -164,6 +181,9 @@ func (a *args) timeSeries(c *store.Collection) {
 	a.Refuse(ts.str("metaField") == ts.str("timeField"), fault.InvalidOptions,
 		"'metaField' cannot be the same as 'timeField'")
 }
+
+// viewOverCollection is the error of 5.0 for a view with the name of a collection.
+const viewOverCollection = 17399
 
 // create creates a collection.
 func (s *call) create(tx *store.Tx, c *store.Collection) error {
@@ -187,6 +207,8 @@ func (s *call) create(tx *store.Tx, c *store.Collection) error {
 			value.Text(old.Definition()))
 	case wire(s.req) >= 14:
 		return fault.Errorf(fault.NamespaceExists, "Collection %s already exists.", c.NS())
+	case c.IsView() && !old.IsView() && wire(s.req) == wire50 && !mongos(s.req):
+		return fault.Errorf(viewOverCollection, "Cannot create collection %s - collection already exists.", c.NS())
 	case c.IsView() && !s.old():
 		return fault.Errorf(fault.NamespaceExists, "Namespace already exists")
 	case c.TimeSeries:
@@ -248,6 +270,7 @@ func renameCollection(s *call, a *args) action {
 	fromDB, fromName, _ := strings.Cut(from, ".")
 	toDB, toName, _ := strings.Cut(to, ".")
 	a.checkName(fromDB, fromName)
+	a.Refuse(toName == "" && !s.old(), fault.InvalidNamespace, "Invalid target namespace: %s", to)
 	a.checkName(toDB, toName)
 	a.Refuse(from == to, fault.IllegalOperation, "Can't rename a collection to itself")
 	return func() (bson.D, error) {

@@ -33,6 +33,8 @@ type shape struct {
 	required []string
 	open     bool // other fields are ignored
 	since    int  // wire version before which nothing is checked
+	early    int  // wire version since which a server parses the command before it does anything else; 0 means never
+	routed   bool // a mongos does so, too
 }
 
 type field struct {
@@ -64,6 +66,11 @@ func parseShapes(text string) map[string]*shape {
 		for _, word := range words[1:] {
 			if wire, ok := strings.CutPrefix(word, "@"); ok {
 				s.since, _ = strconv.Atoi(wire)
+				continue
+			}
+			if wire, ok := strings.CutPrefix(word, "^"); ok {
+				wire, s.routed = strings.CutPrefix(wire, "^")
+				s.early, _ = strconv.Atoi(wire)
 				continue
 			}
 			if s.open = s.open || word == "*"; word == "*" {
@@ -110,6 +117,7 @@ var fieldTypes = map[string][]string{
 	"long": {"long"},
 	"bool": {"bool", "long", "int", "decimal", "double"}, "number": {"long", "int", "decimal", "double"}, "flag": {"bool"},
 	"ignored": {"bool"}, "owned": {"object"}, "hint": {"string", "object"}, "name": {"string", "object"},
+	"boolean": {"bool"}, "quorum": {"long", "int", "decimal", "double", "string"}, "date": {"date"},
 	"objectId": {"objectId"}, "uuid": {"binData"}, "digest": {"binData"},
 	"w": {"string", "int", "decimal", "double", "long"},
 }
@@ -118,18 +126,8 @@ var fieldTypes = map[string][]string{
 var subtypes = map[byte]string{0: "general", 1: "function", 2: "byte array (deprecated)", 3: "UUID(deprecated)",
 	5: "MD5", 6: "encrypt"}
 
-// generic contains the fields that every command accepts.
-var generic = map[string]bool{
-	"$db": true, "$clusterTime": true, "$readPreference": true, "$configServerState": true, "$audit": true,
-	"$client": true,
-	"lsid":    true, "txnNumber": true, "autocommit": true, "startTransaction": true, "stmtId": true, "stmtIds": true,
-	"recoveryToken": true,
-	"readConcern":   true, "writeConcern": true, "maxTimeMS": true, "comment": true, "apiVersion": true, "apiStrict": true,
-	"apiDeprecationErrors": true, "maxTimeMSOpOnly": true, "$maxTimeMS": true, "mayBypassWriteBlocking": true,
-	"coordinator": true,
-	"rawData":     true, "$gossipTime": true, "databaseVersion": true, "shardVersion": true, "$secondaryOk": true,
-	"$queryOptions": true,
-}
+// generic reports whether a field is one of those that every command accepts.
+func generic(name string) bool { _, known := shapes()["generic"].fields[name]; return known }
 
 // oldRefusals are the errors for unknown fields before 5.0, where they differ.
 var oldRefusals = map[string]fault.Error{
@@ -150,7 +148,17 @@ func checkFields(req *Request, name, of string, doc bson.D) error {
 	return c.Err
 }
 
-// CheckFields checks the fields of a command that the server executes itself, if they are described.
+// CheckEarly checks the fields of a command, if a server does so before fail points, sessions and the role.
+func CheckEarly(req *Request) error {
+	s := shapes()[req.Row.Name]
+	if s == nil || s.early == 0 || wire(req) < s.early || mongos(req) && !s.routed {
+		return nil
+	}
+	req.Checked = true
+	return CheckFields(req)
+}
+
+// CheckFields checks the fields of a command, if they are described.
 func CheckFields(req *Request) error {
 	name, of := req.Row.Name, req.Row.title(wire(req))
 	if name == "isMaster" {
@@ -162,6 +170,15 @@ func CheckFields(req *Request) error {
 	doc := value.Must(req.Body)
 	doc[0].Key = name
 	return checkFields(req, name, of, doc)
+}
+
+// given returns the fields of a command without those that are null, which a server ignores except in fields of any
+// type.
+func given(name string, doc bson.D) bson.D {
+	return slices.DeleteFunc(doc, func(e bson.E) bool {
+		f, known := shapes()[name].fields[e.Key]
+		return e.Value == nil && known && f.kind != "any" && e.Key != name
+	})
 }
 
 // CheckDocument checks the fields of a document in a command.
@@ -192,7 +209,7 @@ func (c *checker) document(name, of string, doc bson.D, command bool) {
 			if f.later && value.Truthy(e.Value) {
 				c.Fail(fault.NotImplemented, "%s.%s is not implemented by the embedded deployment", of, e.Key)
 			}
-		case s.open, command && i == 0, command && !known && generic[e.Key]:
+		case s.open, command && i == 0, command && !known && generic(e.Key) && c.wire >= shapes()["generic"].fields[e.Key].since:
 		default:
 			c.unknown(name, of, e.Key)
 		}
@@ -201,7 +218,8 @@ func (c *checker) document(name, of string, doc bson.D, command bool) {
 		}
 	}
 	for _, key := range s.required {
-		if value.Get(doc, key) == nil {
+		v, given := value.Field(doc, key)
+		if v == nil && !(given && s.fields[key].kind == "any") {
 			c.Fail(fault.IDLFailedToParse, "BSON field '%s.%s' is missing but a required field", of, key)
 		}
 	}
@@ -230,7 +248,7 @@ func (c *checker) oldComment(name string, e bson.E) {
 
 // field checks the type of a field. Null is like a missing field, except for flags.
 func (c *checker) field(f field, of string, e bson.E) {
-	if f.list && f.plain && e.Value == nil {
+	if f.list && e.Value == nil && (f.plain || c.wire >= wire50 && c.wire < wire60) {
 		c.Fail(10065, "invalid parameter: expected an object (%s)", e.Key)
 	}
 	if f.kind == "any" || e.Value == nil && !c.takesNull(f.kind) {
@@ -268,8 +286,12 @@ func (c *checker) field(f field, of string, e bson.E) {
 
 // takesNull reports whether null is a value of the wrong type, not like a missing field.
 func (c *checker) takesNull(kind string) bool {
-	return kind == "flag" || kind == "ignored" || kind == "owned" && c.wire >= wire50
+	return kind == "flag" || kind == "ignored" || kind == "collation" && c.ownsCollation() ||
+		slices.Contains([]string{"owned", "hint", "collection"}, kind) && c.wire >= wire50
 }
+
+// ownsCollation reports whether the collation of the command has the message of a field that the server copies.
+func (c *checker) ownsCollation() bool { return c.req.Row.Name == "find" && c.wire >= wire50 }
 
 // plainly reports whether a value certainly has a type: the usual case, which needs no path for a message.
 func plainly(kind string, v any) bool {
@@ -292,9 +314,11 @@ func (c *checker) value(f field, path string, e bson.E) {
 	}
 	doc, ok := e.Value.(bson.D)
 	switch {
+	case !ok && f.kind == "collation" && c.ownsCollation():
+		c.typed("owned", path, e)
 	case !ok:
 		c.wrong(path, e, "object")
-	case len(doc) == 0 && f.kind == "collation": // like none
+	case len(doc) == 0 && f.kind == "collation" && f.plain: // like none
 		return
 	}
 	if f.plain {
@@ -307,6 +331,13 @@ func (c *checker) value(f field, path string, e bson.E) {
 
 func (c *checker) typed(kind, path string, e bson.E) {
 	types := fieldTypes[kind]
+	if kind == "collection" {
+		b, _ := e.Value.(bson.Binary)
+		_, isName := e.Value.(string)
+		c.Refuse(!isName && b.Subtype != bson.TypeBinaryUUID && c.wire >= wire50, fault.BadValue,
+			"collection name has invalid type %s", value.TypeName(e.Value))
+		return
+	}
 	if kind == "flag" && c.wire < wire50 {
 		types = fieldTypes["bool"]
 	}
@@ -319,6 +350,8 @@ func (c *checker) typed(kind, path string, e bson.E) {
 		// sic
 		c.Refuse((kind == "ignored" || kind == "owned") && c.wire >= wire50, fault.TypeMismatch,
 			"Expected field %sto be of type object", e.Key)
+		c.Refuse(kind == "flag" && c.wire >= wire50, fault.TypeMismatch,
+			"Field '%s' should be a boolean value, but found: %s", e.Key, found)
 		c.wrong(path, e, types...)
 	}
 	b, _ := e.Value.(bson.Binary)
@@ -359,8 +392,6 @@ func (c *checker) wrong(path string, e bson.E, types ...string) {
 	case old && len(types) == 1:
 		c.Fail(fault.FailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", e.Key,
 			value.Text(e.Value), e.Key, types[0])
-	case len(types) == 1 && types[0] == "bool" && c.req.Row.Name == "find":
-		c.Fail(fault.TypeMismatch, "Field '%s' should be a boolean value, but found: %s", e.Key, found)
 	case len(types) == 1:
 		c.Fail(fault.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", path, found, types[0])
 	}

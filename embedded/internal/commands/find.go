@@ -271,11 +271,11 @@ func (q *findCommand) onShard(err error) error {
 func count(s *call, a *args) action {
 	name, skip, limit := a.collection(s.req.DB), a.number("skip", 0), a.number("limit", 0)
 	for _, key := range []string{"limit", "skip"} {
-		v := a.any(key)
+		v, given := value.Field(a.doc, key)
 		n, whole := value.Int64(v)
-		a.Refuse(v != nil && !value.IsNumber(v), fault.BadValue, "%s value is not a valid number", key)
+		a.Refuse(given && !value.IsNumber(v), fault.BadValue, "%s value is not a valid number", key)
 		a.Refuse(v != nil && !whole, fault.FailedToParse, "Expected an integer: %s: %s", key, value.Text(v))
-		a.Refuse(key == "skip" && n < 0, fault.FailedToParse, "Expected a non-negative number in: %s: %s", key, value.Text(v))
+		a.Refuse(key == "skip" && n < 0, fault.FailedToParse, "Expected a positive number in: %s: %s", key, value.Text(v))
 	}
 	f := a.filter("query", s.options(nil, a.collation(s, s.req.DB, name)))
 	return func() (bson.D, error) {
@@ -302,6 +302,7 @@ func count(s *call, a *args) action {
 func distinct(s *call, a *args) action {
 	concern := a.readConcern(s)
 	name, key := a.collection(s.req.DB), a.str("key")
+	a.Refuse(key == "", 40352, "FieldPath cannot be constructed with empty string")
 	collation := a.collation(s, s.req.DB, name)
 	f := a.filter("query", s.options(nil, collation))
 	return func() (bson.D, error) {

@@ -20,6 +20,7 @@ func createIndexes(s *call, a *args) action {
 	name, list := a.collection(s.req.DB), a.array("indexes")
 	a.Refuse(len(list) == 0, fault.BadValue, "Must specify at least one index to create")
 	a.Refuse(a.has("commitQuorum") && !s.d.Logged(), fault.BadValue, "Standalones can't specify commitQuorum")
+	quorum := a.quorum(s)
 	specs, invalid := make([]*store.Index, len(list)), new(fault.First) // the shard finds what is invalid
 	for i, v := range list {
 		p := &indexParser{args: &args{of: "createIndexes.indexes", doc: v.(bson.D), First: invalid}, wire: wire(s.req),
@@ -33,9 +34,30 @@ func createIndexes(s *call, a *args) action {
 		if invalid.Err != nil {
 			return s.onShard(nil, invalid.Err)
 		}
-		reply, err := s.buildIndexes(name, specs)
+		reply, err := s.buildIndexes(name, specs, quorum)
 		return s.onShard(reply, err)
 	}
+}
+
+// quorum returns the commit quorum of an index build, which a replica set must be able to satisfy.
+func (a *args) quorum(s *call) any {
+	given := a.any("commitQuorum")
+	n := int64(value.Float(given))
+	name, isName := given.(string)
+	a.Refuse(isName && name == "", fault.FailedToParse, "commitQuorum can't be an empty string")
+	a.Refuse(n < 0 || n > 50, fault.FailedToParse,
+		"commitQuorum has to be a non-negative number and not greater than 50")
+	a.Refuse(isName && name != "votingMembers" && name != "majority", fault.UnknownReplWriteConcern,
+		"No write concern mode named '%s' found in replica set configuration", name)
+	a.Refuse(s.req.Server.DataBearing > 0 && n > int64(s.req.Server.DataBearing), 278,
+		"Not enough data-bearing voting nodes to satisfy commit quorum")
+	switch {
+	case given == nil:
+		return "votingMembers"
+	case isName:
+		return name
+	}
+	return value.Int(n)
 }
 
 // indexOption describes an option of an index: its type, "bool" also for a number, and the wire version that added it.
@@ -230,7 +252,7 @@ func (p *indexParser) spec(x *store.Index) bson.D {
 	return append(spec, rest...)
 }
 
-func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
+func (s *call) buildIndexes(name string, specs []*store.Index, quorum any) (bson.D, error) {
 	var reply bson.D
 	err := s.Update(func(tx *store.Tx) error {
 		created := tx.Collection(s.req.DB, name) == nil
@@ -289,7 +311,7 @@ func (s *call) buildIndexes(name string, specs []*store.Index) (bson.D, error) {
 		if reply = slices.Concat(automatically, counts); !s.old() {
 			reply = slices.Concat(counts, automatically)
 		}
-		reply = value.AddIf(reply, s.d.Logged() && (!s.InTransaction() || !s.old()), "commitQuorum", "votingMembers")
+		reply = value.AddIf(reply, s.d.Logged() && (!s.InTransaction() || !s.old()), "commitQuorum", quorum)
 		if !s.InTransaction() {
 			tx.Log(store.Entry{Kind: store.CreateIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID,
 				Detail: bson.D{{Key: "indexes", Value: list}}})
@@ -347,6 +369,11 @@ func sameOption(a, b bson.D, key string) bool {
 func dropIndexes(s *call, a *args) action {
 	name := a.collection(s.req.DB)
 	names, ok := a.any("index").(bson.A)
+	for _, v := range names {
+		_, isName := v.(string)
+		a.Refuse(!isName, fault.TypeMismatch,
+			"BSON field 'dropIndexes.index' is the wrong type 'array', expected types '[string]'")
+	}
 	if !ok {
 		names = bson.A{a.any("index")}
 	}
@@ -411,7 +438,7 @@ func indexNamed(c *store.Collection, which any) (*store.Index, error) {
 		return nil, fault.Errorf(fault.IndexNotFound, "can't find index with key: %s", value.Text(which))
 	}
 	return nil, fault.Errorf(fault.TypeMismatch,
-		"BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']",
+		"BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object']",
 		value.TypeName(which))
 }
 
@@ -444,8 +471,8 @@ func collMod(s *call, a *args) action {
 	index := parseIndexChange(a)
 	opts := query.Options{Wire: wire(s.req), Collation: a.collation(s, s.req.DB, name)}
 	validator := a.filter("validator", opts)
-	view, err := pipeline.Compile(a.array("pipeline"), opts)
-	a.Note(err)
+	view, invalid := pipeline.Compile(a.array("pipeline"), opts)
+	a.Refuse(a.has("viewOn") && a.str("viewOn") == "", fault.BadValue, "'viewOn' cannot be empty")
 	return func() (bson.D, error) {
 		reply := bson.D{}
 		err := s.Update(func(tx *store.Tx) error {
@@ -455,10 +482,13 @@ func collMod(s *call, a *args) action {
 			}
 			next := *c
 			for _, e := range a.doc[1:] {
-				if view := e.Key == "viewOn" || e.Key == "pipeline"; !generic[e.Key] && e.Key != "index" && view != c.IsView() {
-					return fault.Errorf(fault.InvalidOptions, "option %ssupported on a view: %s",
-						map[bool]string{true: "only ", false: "not "}[view], e.Key)
+				if view := e.Key == "viewOn" || e.Key == "pipeline"; !generic(e.Key) && e.Key != "index" && view != c.IsView() {
+					return fault.Errorf(fault.InvalidOptions, "'%s' option %ssupported on a view", e.Key,
+						map[bool]string{true: "only ", false: "not "}[view])
 				}
+			}
+			if invalid != nil {
+				return invalid
 			}
 			if index != nil {
 				err := tx.Unlocked(c.DB, c.Name)
@@ -471,7 +501,7 @@ func collMod(s *call, a *args) action {
 			}
 			next.Options = slices.Clone(c.Options)
 			for _, e := range a.doc[1:] {
-				if e.Key != "index" && !generic[e.Key] {
+				if e.Key != "index" && !generic(e.Key) {
 					next.Options = value.Set(next.Options, e.Key, e.Value)
 				}
 			}

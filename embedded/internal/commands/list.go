@@ -254,8 +254,14 @@ func collStats(s *call, a *args) action {
 }
 
 func dbStats(s *call, a *args) action {
-	scale := a.number("scale", 1)
-	a.Refuse(scale <= 0, fault.BadValue, "scale has to be a number > 0")
+	scale, code := a.number("scale", 1), int32(0)
+	if s.old() || wire(s.req) >= wire60 {
+		code = fault.BadValue
+	}
+	a.Refuse(a.any("scale") != nil && !value.IsNumber(a.any("scale")), code, "scale has to be a number > 0")
+	a.Refuse(scale <= 0, code, "scale has to be > 0")
+	db, isText := a.any("dbStats").(string)
+	a.Refuse(isText && !s.old() && !mongos(s.req), fault.InvalidNamespace, "Invalid db name: %s.%s", s.req.DB, db)
 	return func() (bson.D, error) {
 		var colls, views, objects, size, indexes int64
 		s.View(func(tx *store.Tx) {
@@ -272,7 +278,7 @@ func dbStats(s *call, a *args) action {
 				indexes += int64(c.Catalogued())
 			}
 		})
-		share := func(n int64) any { return float64(n / scale) }
+		share := func(n int64) any { return float64(n) / float64(scale) }
 		storage, indexSize := 4096*colls, 4096*indexes
 		reply := bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)},
 			{Key: "views", Value: value.Int(views)},
@@ -338,7 +344,7 @@ func validate(s *call, a *args) action {
 // currentOp lists the commands in progress. Its own fields are a filter.
 func currentOp(s *call, a *args) action {
 	filter := slices.DeleteFunc(slices.Clone(a.doc[1:]),
-		func(e bson.E) bool { return generic[e.Key] || e.Key == "$all" || e.Key == "$ownOps" })
+		func(e bson.E) bool { return generic(e.Key) || e.Key == "$all" || e.Key == "$ownOps" })
 	f, err := query.Compile(filter, query.Options{})
 	a.Note(err)
 	return func() (bson.D, error) {

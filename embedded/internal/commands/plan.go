@@ -16,7 +16,7 @@ import (
 // choose returns the index that a server would scan, or nil if it would scan the collection. Queries here always scan:
 // the index determines the order of the results, and whether a sort has to read everything first.
 func (q *findCommand) choose(c *store.Collection) *store.Index {
-	if c == nil || c.IsView() || natural(q.hint) != 0 || q.sort != nil && q.sort[0].Key == "$natural" {
+	if c == nil || c.IsView() || natural(q.hint) != 0 || len(q.sort) > 0 && q.sort[0].Key == "$natural" {
 		return nil
 	}
 	if q.hint != nil {

@@ -144,6 +144,8 @@ type Request struct {
 	AfterOK bson.D
 	// IsChangeStream is set by handlers of change streams, whose errors may be resumable.
 	IsChangeStream bool
+	// Checked is set if the fields of the command have been checked.
+	Checked bool
 	// TriedToWrite is set by handlers that have locked data to write it.
 	TriedToWrite bool
 }
@@ -154,6 +156,8 @@ type Server struct {
 	Address string
 	Wire    int    // maxWireVersion
 	Version [3]int // server version
+	// DataBearing is the number of data-bearing members of the replica set; 0 if the server is not a member.
+	DataBearing int
 	// Term and ElectionID of the current primary of a replica set.
 	Term       int64
 	ElectionID bson.ObjectID

@@ -66,6 +66,8 @@ func (d *Deployment) Rows() []Row {
 	for i, row := range rows {
 		if row.Parse != nil {
 			rows[i].Run = run(row.Parse)
+		} else {
+			rows[i].Parse = checked(row.Run)
 		}
 	}
 	return rows

@@ -39,6 +39,13 @@ func (d *Deployment) late(h handler) func(*Request) (bson.D, error) {
 	}
 }
 
+// checked returns a parser that checks the fields of the command, if a server does so early.
+func checked(run func(*Request) (bson.D, error)) parser {
+	return func(req *Request) (func() (bson.D, error), error) {
+		return func() (bson.D, error) { return run(req) }, CheckEarly(req)
+	}
+}
+
 // plan checks the fields of the command and plans it.
 func (s *call) plan(h handler) (action, error) {
 	doc, err := value.Decode(s.req.Body)
@@ -46,10 +53,12 @@ func (s *call) plan(h handler) (action, error) {
 		return nil, fault.Errorf(fault.InvalidBSON, "%v", err)
 	}
 	name := s.req.Row.Name
-	if err := checkFields(s.req, name, s.req.Row.title(wire(s.req)), doc); err != nil {
-		return nil, err
+	if !s.req.Checked {
+		if err := checkFields(s.req, name, s.req.Row.title(wire(s.req)), doc); err != nil {
+			return nil, err
+		}
 	}
-	a := &args{of: name, doc: doc, First: new(fault.First)}
+	a := &args{of: name, doc: given(name, doc), First: new(fault.First)}
 	do := h(s, a)
 	return do, a.Err
 }

@@ -233,6 +233,7 @@ func updateCommand(s *call, a *args) action {
 	for _, st := range a.statements("updates") {
 		w := st.write(updating, let, "q", "u", "c")
 		w.notRetryable = "(or request) retryable writes with multi=true"
+		st.Refuse(!isUpdate(w.update) && !s.old(), fault.FailedToParse, notUpdate)
 		st.Refuse(w.multi && st.has("sort"), fault.FailedToParse, "Cannot specify sort with multi=true")
 		writes = append(writes, w)
 	}
@@ -257,14 +258,22 @@ func deleteCommand(s *call, a *args) action {
 	let := a.let(s.req)
 	var writes []*write
 	for _, st := range a.statements("deletes") {
-		limit := st.number("limit", 0)
+		limit := value.Float(st.any("limit")) // 0 if it is not a number
 		st.Refuse(limit != 0 && limit != 1, fault.FailedToParse,
-			"The limit field in delete objects must be 0 or 1. Got %d", limit)
+			"The limit field in delete objects must be 0 or 1. Got %v", limit)
 		w := st.write(deleting, let, "q", "", "")
 		w.multi, w.notRetryable = limit == 0, "(or request) retryable writes with limit=0"
 		writes = append(writes, w)
 	}
 	return batched(s, a, writes)
+}
+
+const notUpdate = "Update argument must be either an object or an array"
+
+func isUpdate(v any) bool {
+	_, isDocument := v.(bson.D)
+	_, isPipeline := v.(bson.A)
+	return isDocument || isPipeline
 }
 
 // tally returns the reply of insert, update or delete, with the fields in the server's order. times and retried are
@@ -353,6 +362,7 @@ func findAndModify(s *call, a *args) action {
 	}
 	const code = fault.FailedToParse
 	a.Refuse(m.remove && a.has("update"), code, "Cannot specify both an update and remove=true")
+	a.Refuse(m.remove && a.has("arrayFilters"), code, "Cannot specify arrayFilters and remove=true")
 	a.Refuse(m.remove && w.opts.Upsert, code, "Cannot specify both upsert=true and remove=true ")
 	a.Refuse(m.remove && m.returnNew, code,
 		"Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
@@ -429,7 +439,7 @@ func (w *write) again(st *store.Statement) (*store.Statement, error) {
 // check returns an error if the retry of a findAndModify does not fit the recorded statement.
 func (m *modify) check(w *write, st *store.Statement) error {
 	fail := func(code int32, problem string) error {
-		request := slices.DeleteFunc(slices.Clone(m.request), func(e bson.E) bool { return generic[e.Key] })
+		request := slices.DeleteFunc(slices.Clone(m.request), func(e bson.E) bool { return generic(e.Key) })
 		return fault.Errorf(code, "findAndModify retry request: %s %s", value.Text(request), problem)
 	}
 	const incompatible = "is not compatible with previous write in the transaction of type: "

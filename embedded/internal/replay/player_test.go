@@ -20,7 +20,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire"
 )
@@ -288,6 +290,18 @@ func (p *player) ours(v any) any {
 
 // counter is a counter of a topologyVersion. The type distinguishes it from other numbers in player.same.
 type counter int64
+
+// exceeded plays a step. A limit of 1 ms is exceeded if the recorded primary exceeded it.
+func (p *player) exceeded(s step) []string {
+	if p.servers[s.Server] == p.cluster.Primary() && s.Reply != nil && len(s.Send) > len("null") &&
+		value.Float(value.Get(testkit.Extended[bson.D](p.t, s.Send), "maxTimeMS")) == 1 &&
+		value.Get(testkit.Extended[bson.D](p.t, s.Reply.Doc), "code") == any(fault.MaxTimeMSExpired) {
+		const point = `{"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "%s", "$db": "admin"}`
+		p.run(fmt.Sprintf(point, "alwaysOn"))
+		defer p.run(fmt.Sprintf(point, "off"))
+	}
+	return p.play(s)
+}
 
 // own is the number of the connection for commands outside of recordings.
 const own = -1

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/md5" //nolint:gosec // required by SCRAM-SHA-1
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/hex"
 	"maps"
 	"slices"
@@ -155,7 +156,10 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	}
 	c.scram = server.NewConversation()
 	c.skipEmpty, _ = body.Lookup("options", "skipEmptyExchange").BooleanOK()
-	first := payload(body)
+	first, err := payload(body)
+	if err != nil {
+		return nil, err
+	}
 	_, nonce, _ := strings.Cut(first, ",r=")
 	challenge, err := c.scram.Step(first)
 	if err != nil || strings.HasPrefix(challenge, "e=") || len(nonce) < minNonce {
@@ -185,8 +189,11 @@ func (x *exchange) saslContinue() (bson.D, error) {
 	}
 	proof := ""
 	if !c.proved {
-		var err error
-		if proof, err = c.scram.Step(payload(x.request.Body)); err != nil || !c.scram.Valid() {
+		sent, err := payload(x.request.Body)
+		if err != nil {
+			return nil, err
+		}
+		if proof, err = c.scram.Step(sent); err != nil || !c.scram.Valid() {
 			return nil, errAuthentication
 		}
 		if c.proved = true; !c.skipEmpty {
@@ -198,13 +205,21 @@ func (x *exchange) saslContinue() (bson.D, error) {
 	return saslReply(proof, true), nil
 }
 
-func payload(body bson.Raw) string {
-	value := body.Lookup("payload")
-	if _, data, ok := value.BinaryOK(); ok {
-		return string(data)
+func payload(body bson.Raw) (string, error) {
+	given := body.Lookup("payload")
+	if _, data, ok := given.BinaryOK(); ok {
+		return string(data), nil
 	}
-	text, _ := value.StringValueOK()
-	return text
+	text, ok := given.StringValueOK()
+	if !ok {
+		return "", fault.Errorf(fault.BadValue, "Invalid SASLPayload type. Expected Base64 or BinData, got: %s",
+			value.RawTypeName(given))
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return "", fault.Errorf(10270, "Failed decoding SASL payload: invalid base64")
+	}
+	return string(data), nil
 }
 
 func saslReply(payload string, done bool) bson.D {
@@ -247,6 +262,11 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 		users = append(users, bson.D{{Key: "user", Value: u.Name}, {Key: "db", Value: u.Database}})
 	}
 	info := bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}
-	shows, _ := x.request.Body.Lookup("showPrivileges").BooleanOK()
-	return bson.D{{Key: "authInfo", Value: value.AddIf(info, shows, "authenticatedUserPrivileges", privileges)}}, nil
+	given, err := x.request.Body.LookupErr("showPrivileges")
+	shows, _ := value.FromRaw(given)
+	if err == nil && given.Type != bson.TypeBoolean && !value.IsNumber(shows) {
+		return nil, fault.Errorf(fault.TypeMismatch, "Expected boolean or number type for field \"showPrivileges\", found %s",
+			value.RawTypeName(given))
+	}
+	return bson.D{{Key: "authInfo", Value: value.AddIf(info, value.Truthy(shows), "authenticatedUserPrivileges", privileges)}}, nil
 }

@@ -21,7 +21,14 @@ type unsatisfied struct {
 	late    bool
 }
 
-func (x *exchange) supportsConcern() bool { return x.row != nil && x.row.AcceptsWriteConcern() }
+// supportsConcern reports whether the command accepts a write concern: that of mapReduce, if it writes a collection.
+func (x *exchange) supportsConcern() bool {
+	if x.row != nil && x.row.Name == "mapReduce" {
+		_, err := x.request.Body.LookupErr("out", "inline")
+		return err != nil
+	}
+	return x.row != nil && x.row.AcceptsWriteConcern()
+}
 
 // awaitConcern is the one place that waits for the write concern, after success and after failure.
 func (x *exchange) awaitConcern(fields bson.D, failure *fault.Error) {
@@ -101,8 +108,22 @@ func (x *exchange) readWriteConcern() error {
 	if err := x.readConcern(); err != nil {
 		return err
 	}
-	given, _ := x.request.Body.LookupErr("writeConcern")
-	mongos, wrong := x.view.isMongos(), !given.IsZero() && given.Type != bson.TypeEmbeddedDocument && x.has(concernFirst)
+	given, err := x.request.Body.LookupErr("writeConcern")
+	if err != nil {
+		return nil
+	}
+	mongos := x.view.isMongos()
+	if !x.supportsConcern() {
+		x.noTimes = mongos
+		refused := fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
+		if mongos && x.request.InTransaction && x.row.Run != nil && x.has(concernFirst) {
+			// it begins the transaction first
+			x.request.Refused = refused
+			return nil
+		}
+		return refused
+	}
+	wrong := given.Type != bson.TypeEmbeddedDocument && x.has(concernFirst)
 	switch {
 	case wrong && mongos && x.row.Statements != "":
 		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object (writeConcern)")
@@ -110,18 +131,8 @@ func (x *exchange) readWriteConcern() error {
 		return wrongType(x.row.Name+".writeConcern", given, "object")
 	}
 	concern, err := x.document("writeConcern")
-	if concern == nil || err != nil {
+	if err != nil {
 		return err
-	}
-	if !x.supportsConcern() {
-		x.noTimes = x.view.isMongos()
-		refused := fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
-		if x.noTimes && x.request.InTransaction && x.row.Run != nil && x.has(concernFirst) {
-			// it begins the transaction first
-			x.request.Refused = refused
-			return nil
-		}
-		return refused
 	}
 	if x.row.Name != "aggregate" {
 		if err := commands.CheckDocument(&x.request, "writeConcern", value.Must(concern)); err != nil {

@@ -134,7 +134,7 @@ func (x *exchange) listCommands() (bson.D, error) {
 		if row == nil || row.Name != name {
 			continue
 		}
-		of := bson.D{{Key: "help", Value: ""}, {Key: "requiresAuth", Value: !row.BeforeAuth}}
+		of := bson.D{{Key: "help", Value: helpOf(name)}, {Key: "requiresAuth", Value: !row.BeforeAuth}}
 		of = value.AddIf(of, !x.view.isMongos(), "secondaryOk", row.OnSecondary)
 		of = append(of, bson.E{Key: "adminOnly", Value: row.AdminOnly})
 		if x.has(stableAPI) {

@@ -28,6 +28,7 @@ type exchange struct {
 	ns             string                 // "" if not determined yet
 	execute        func() (bson.D, error) // the result of Row.Parse, or the row's own function
 	readsSecondary bool                   // the read preference allows a secondary
+	answered       bson.D                 // the reply, if a check already has it
 	ran            bool                   // the checks before the command have passed
 	unsatisfied    *unsatisfied           // the write concern, if it cannot be satisfied
 	element        failpoint.Failure      // of failCommandSequence
@@ -96,22 +97,25 @@ var steps = []func(*exchange) error{
 	(*exchange).session,
 	(*exchange).gossip,
 	(*exchange).readPreference,
+	(*exchange).metadata,
 	(*exchange).parse,
 	(*exchange).applyFailPoint,
 	(*exchange).databaseName,
+	(*exchange).options,
 	(*exchange).authorize,
 	(*exchange).role,
 	(*exchange).transaction,
 	(*exchange).readWriteConcern,
 	(*exchange).deadline,
+	(*exchange).routing,
 	(*exchange).fields,
 }
 
 func (x *exchange) run() (bson.D, error) {
 	x.lastOp = x.conn.lastOp
 	for _, step := range steps {
-		if err := step(x); err != nil {
-			return nil, err
+		if err := step(x); err != nil || x.answered != nil {
+			return x.answered, err
 		}
 	}
 	x.ran = true
@@ -135,15 +139,18 @@ func (x *exchange) run() (bson.D, error) {
 
 // parse does the checks that precede fail points.
 func (x *exchange) parse() (err error) {
-	if x.row.Parse != nil {
+	switch {
+	case x.row.Parse != nil:
 		x.execute, err = x.row.Parse(&x.request)
+	case x.row.Run == nil:
+		err = commands.CheckEarly(&x.request)
 	}
 	return err
 }
 
 // fields checks the fields of commands of the protocol. Those of the backend check theirs.
 func (x *exchange) fields() error {
-	if x.row.Run != nil {
+	if x.row.Run != nil || x.request.Checked {
 		return nil
 	}
 	return commands.CheckFields(&x.request)
@@ -392,7 +399,14 @@ func (x *exchange) readPreference() error {
 	if preference == nil || err != nil {
 		return err
 	}
-	mode, _ := preference.Lookup("mode").StringValueOK()
+	given, missing := preference.LookupErr("mode")
+	mode, isText := given.StringValueOK()
+	switch {
+	case missing != nil:
+		return fault.Errorf(fault.NoSuchKey, "Missing expected field \"mode\"")
+	case !isText:
+		return fault.Errorf(fault.TypeMismatch, "\"mode\" had the wrong type. Expected string, found %s", value.RawTypeName(given))
+	}
 	var known bool
 	if x.readsSecondary, known = modes[mode]; !known {
 		return fault.Errorf(fault.BadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
@@ -406,6 +420,7 @@ func (x *exchange) readPreference() error {
 	}
 	sets, primary := value.Elements(tags), mode == "primary"
 	staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK()
+	hedged, _ := preference.Lookup("hedge", "enabled").BooleanOK()
 	notDocument := func(set bson.RawValue) bool { return set.Type != bson.TypeEmbeddedDocument }
 	switch {
 	case primary && (len(sets) > 1 || len(sets) == 1 && (notDocument(sets[0]) || len(sets[0].Value) > emptyDocument)):
@@ -414,6 +429,8 @@ func (x *exchange) readPreference() error {
 		return fault.Errorf(fault.BadValue, "maxStalenessSeconds must be a non-negative integer")
 	case staleness > 0 && staleness < 90:
 		return fault.Errorf(codeStaleness, "maxStalenessSeconds value can not be less than 90")
+	case primary && hedged:
+		return fault.Errorf(fault.InvalidOptions, "cannot enable hedging for $readPreference mode \"primaryOnly\"")
 	case primary && staleness != 0:
 		return fault.Errorf(fault.BadValue, "maxStalenessSeconds can not be set for the primary mode")
 	case !x.view.isMongos():
@@ -475,13 +492,14 @@ func (x *exchange) notPrimary(code int32, message string) error {
 // deadline rejects a maxTimeMS that is not an integer of 31 bits, and commands that exceeded it while a fail point
 // blocked them.
 func (x *exchange) deadline() error {
-	value, err := x.request.Body.LookupErr("maxTimeMS")
-	if err != nil || value.Type == bson.TypeDecimal128 {
+	given, err := x.request.Body.LookupErr("maxTimeMS")
+	if err != nil {
 		return nil
 	}
-	limit, isNumber := value.AsFloat64OK()
+	v, _ := value.FromRaw(given)
+	limit, isNumber := value.Float(v), value.IsNumber(v)
 	switch {
-	case !isNumber && x.row.Name == "getMore" && !x.view.isMongos(): // the check of its fields refuses it
+	case !isNumber && x.row.Name == "getMore" && !x.request.Checked && !x.view.isMongos(): // CheckFields refuses it
 	case !isNumber:
 		return fault.Errorf(fault.BadValue, "maxTimeMS must be a number")
 	case limit < 0 && x.has(codeNegative):

@@ -61,6 +61,9 @@ func (x *exchange) compose(fields bson.D, failure *fault.Error) bson.Raw {
 	if failure == nil {
 		reply = append(reply, x.notPrimaryFields(x.concern)...)
 	}
+	if x.row != nil && x.answered == nil {
+		reply = append(reply, x.replData()...)
+	}
 	if x.view.hasClock() && !x.noTimes {
 		now := x.conn.server.now()
 		reply = append(reply,

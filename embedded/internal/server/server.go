@@ -183,6 +183,9 @@ func (s *Server) state() view {
 	case c.Kind == ReplicaSet:
 		v.Role = commands.Secondary
 	}
+	if v.isMember() {
+		v.DataBearing = c.set.dataBearing()
+	}
 	if v.hasClock() {
 		v.Term = max(c.term, 1)
 		v.ElectionID = electionID(v.Term)

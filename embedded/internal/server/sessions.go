@@ -64,7 +64,7 @@ func (x *exchange) session() error {
 	return nil
 }
 
-var sessionFields = []string{"lsid", "txnNumber", "autocommit", "startTransaction"}
+var sessionFields = []string{"lsid", "txnNumber", "autocommit", "startTransaction", "coordinator"}
 
 // isLSID reports whether a session id is what clients send: a UUID in the field id.
 func isLSID(lsid bson.Raw) bool {

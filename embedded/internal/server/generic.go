@@ -1,0 +1,145 @@
+package server
+
+import (
+	_ "embed" // for help.txt
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+)
+
+// internalFields are fields that servers send each other. Those of a client are checked and have no effect.
+var internalFields = []struct {
+	name    string
+	since   int // wire version
+	routing bool
+	check   func(*exchange, bson.RawValue) error
+}{
+	{"$audit", 0, false, func(x *exchange, v bson.RawValue) error {
+		doc, ok := v.DocumentOK()
+		if !ok {
+			return nil
+		}
+		return commands.CheckDocument(&x.request, "$audit", value.Must(doc))
+	}},
+	{"$client", 0, false, func(x *exchange, v bson.RawValue) error { return checkMetadata(v, x.view.isMongos()) }},
+	{"$configServerState", 0, false, documentWith("ConfigServerMetadata", "opTime")},
+	{"tracking_info", 0, false, documentWith("TrackingMetadata", "operId")},
+	{"clientOperationKey", 9, false, func(_ *exchange, v bson.RawValue) error {
+		if kind, data, _ := v.BinaryOK(); kind == bson.TypeBinaryUUID && len(data) == 16 {
+			return nil
+		}
+		return fault.Errorf(fault.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+	}},
+	{"shardVersion", 0, true, func(_ *exchange, v bson.RawValue) error {
+		if v.Type == bson.TypeArray {
+			return nil
+		}
+		return fault.Errorf(fault.TypeMismatch, "Invalid type %s for shardVersion element. Expected an array",
+			value.RawTypeName(v))
+	}},
+	{"databaseVersion", 0, true, func(x *exchange, v bson.RawValue) error {
+		doc, ok := v.DocumentOK()
+		if given, _ := value.FromRaw(v); !ok {
+			return fault.Errorf(fault.BadValue, "expected databaseVersion element to be an object, got databaseVersion: %s",
+				value.Text(given))
+		}
+		return commands.CheckDocument(&x.request, "DatabaseVersion", value.Must(doc))
+	}},
+}
+
+// documentWith returns a check that a value is a document with a field.
+func documentWith(title, field string) func(*exchange, bson.RawValue) error {
+	return func(_ *exchange, v bson.RawValue) error {
+		doc, ok := v.DocumentOK()
+		if !ok { // sic
+			return fault.Errorf(fault.TypeMismatch, "%s element has incorrect type: expectedobject but got %s", title,
+				value.RawTypeName(v))
+		}
+		if _, err := doc.LookupErr(field); err != nil {
+			return fault.Errorf(fault.NoSuchKey, "Missing expected field \"%s\"", field)
+		}
+		return nil
+	}
+}
+
+// metadata checks the fields of internalFields that every server reads before it runs a command.
+func (x *exchange) metadata() error { return x.checkInternal(false) }
+
+// routing checks the fields of internalFields that a mongos sends to a shard.
+func (x *exchange) routing() error {
+	if x.view.Role != commands.Standalone && x.view.Role != commands.Primary {
+		return nil
+	}
+	return x.checkInternal(true)
+}
+
+func (x *exchange) checkInternal(routing bool) error {
+	for _, f := range internalFields {
+		if v, err := x.request.Body.LookupErr(f.name); err == nil && f.routing == routing && x.view.Wire >= f.since {
+			if err := f.check(x, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// options refuses the options for time limits that clients may not send, and answers a request for help.
+func (x *exchange) options() error {
+	elements, _ := x.request.Body.Elements() // a validated document cannot cause an error
+	for _, e := range elements {
+		v := e.Value()
+		switch e.Key() {
+		case "maxTimeMSOpOnly":
+			if !x.conn.internal && !x.view.isMongos() {
+				return fault.Errorf(fault.InvalidOptions, "Can not specify maxTimeMSOpOnly for non internal clients")
+			}
+		case "$maxTimeMS":
+			return fault.Errorf(fault.InvalidOptions, "no such command option $maxTimeMs; use maxTimeMS instead")
+		case "help":
+			given, _ := value.FromRaw(v)
+			if value.Truthy(given) && (v.Type == bson.TypeBoolean || !x.view.isMongos()) {
+				x.noTimes, x.answered = true, bson.D{{Key: "help", Value: "help for: " + x.row.Name + " " + helpOf(x.row.Name)}}
+			}
+		}
+	}
+	return nil
+}
+
+//go:embed help.txt
+var helpText string
+
+// helpOf returns the help of a command. See help.txt.
+func helpOf(name string) string {
+	_, text, found := strings.Cut(helpText, "\n"+name+" ")
+	if !found {
+		return "no help defined"
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	return strings.ReplaceAll(text, `\n`, "\n")
+}
+
+// replData describes the replication of a member for the field $replData, which other members send.
+func (x *exchange) replData() bson.D {
+	if _, err := x.request.Body.LookupErr("$replData"); err != nil || !x.view.isMember() {
+		return nil
+	}
+	now, term := x.conn.server.now(), x.view.Term
+	at := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: term}}
+	primary := x.view.Role == commands.Primary
+	source := -1
+	if !primary {
+		source = slices.IndexFunc(x.view.set.Members, func(m Member) bool { return m.Host == x.view.primary })
+	}
+	return bson.D{{Key: "$replData", Value: bson.D{{Key: "term", Value: term}, {Key: "lastOpCommitted", Value: at},
+		{Key: "lastCommittedWall", Value: bson.NewDateTimeFromTime(time.Unix(int64(now.T), 0))},
+		{Key: "lastOpVisible", Value: at}, {Key: "configVersion", Value: int64(x.view.set.Version)},
+		{Key: "configTerm", Value: term}, {Key: "replicaSetId", Value: x.view.set.id},
+		{Key: "syncSourceIndex", Value: int32(source)}, {Key: "isPrimary", Value: primary}}}}
+}
