@@ -38,9 +38,9 @@ func TestRerunRepeatsFlags(t *testing.T) {
 		testkit.Equal(t, "kinds of --"+f.Name+" in runFlagKinds", len(kinds[f.Name]), 1)
 	})
 	values := map[string]string{"auth": "off", "backoff": "none", "cluster": "single", "fail-points": "proxy", "known-failing": "list.txt",
-		"overwrite": "true", "require-fail-points": "true", "reseed": "always", "server-api": "1", "tls": "true", "uri-option": "compressors=zlib"}
+		"overwrite": "true", "policy": "retryable-reads@2024", "require-fail-points": "true", "reseed": "always", "server-api": "1", "tls": "true", "uri-option": "compressors=zlib"}
 	durations := []string{"deadline", "timeout", "wait-for-lock"}
-	texts := []string{"engine", "engines", "policy", "orchestration", "orchestration-version", "orchestration-files",
+	texts := []string{"engine", "engines", "orchestration", "orchestration-version", "orchestration-files",
 		"local", "uri", "single-uri"}
 	for name, kind := range kinds {
 		if !all[name] {
