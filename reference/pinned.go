@@ -109,7 +109,9 @@ func currentOptions(given []enginekit.Option) ([]enginekit.Option, error) {
 			continue
 		case is("secondaryAcceptableLatencyMS"):
 			o.Name = "localThresholdMS"
-		case is("readPreference"), is("readPreferenceTags"):
+		case is("readPreference"):
+			preference, o.Value = true, string(pinning.ModeOf(o.Value))
+		case is("readPreferenceTags"):
 			preference = true
 		}
 		out = append(out, o)

@@ -173,7 +173,7 @@ func errorInWords(e *result.Error) string {
 
 // ownWords are the settings of a story that are not URI options.
 var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch size sessionless policy bucket backoff heartbeat checks events api user " +
-	"untimed message delays rules results show callback inside pass value session")
+	"untimed message delays rules results partial show callback inside pass value session")
 
 // play plays a story, and returns it with the actual results.
 func play(t *testing.T, text string) (transcript string) {
@@ -270,7 +270,8 @@ func play(t *testing.T, text string) (transcript string) {
 			got := s.transcript(&at, begun, strings.Split(set["show"], ","), has("untimed")) + errorInWords(out.Err)
 			marks = append(marks, len(b.events("client")))
 			for word, more := range map[string]func(result.Outcome) string{
-				"message": messageOf, "delays": delaysOf, "rules": rulesOf, "results": resultsOf, "value": keysOf} {
+				"message": messageOf, "delays": delaysOf, "rules": rulesOf, "results": resultsOf, "partial": partialOf,
+				"value": keysOf} {
 				if has(word) {
 					got += more(out)
 				}
@@ -456,6 +457,14 @@ func keys(doc bson.Raw) (out []string) {
 		out = append(out, e.Key())
 	}
 	return out
+}
+
+// partialOf returns the intermediary result of a bulk write that failed.
+func partialOf(out result.Outcome) string {
+	if out.Err == nil || out.Err.Partial.Type == 0 {
+		return ""
+	}
+	return " " + out.Err.Partial.Document().String()
 }
 
 // resultsOf lists the indexes of the successful writes of a client bulk write.

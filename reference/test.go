@@ -45,6 +45,7 @@ type scope struct {
 	preference                selection.Preference
 	readConcern, writeConcern bson.D         // nil: the server's defaults
 	timeout                   *time.Duration // timeoutMS, or nil
+	modeOf                    func(name string) selection.Mode
 	validate                  func(selection.Preference) error
 }
 

@@ -40,11 +40,11 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 			return enginekit.SameOption(o.Name, name) && (value == "" || o.Value == value)
 		}
 	}
-	s := settings{scope: scope{validate: selection.Preference.Validate}}
+	s := settings{scope: scope{modeOf: selection.ModeOf, validate: selection.Preference.Validate}}
 	u.Options, s.warnings = ignoreInvalid(u.Options, p.Pinning != "")
 	u.Options = slices.DeleteFunc(u.Options, is("maxStalenessSeconds", "-1")) // no maximum
 	if p.Pinning != "" {
-		s.validate = pinning.Validate
+		s.modeOf, s.validate = pinning.ModeOf, pinning.Validate
 		if u.Options, err = currentOptions(u.Options); err != nil {
 			return s, nil, err
 		}

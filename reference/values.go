@@ -88,7 +88,7 @@ func (s scope) preferenceOf(v bson.RawValue) (selection.Preference, error) {
 	err := enginekit.Fields{
 		"mode": enginekit.Set(&p.Mode, func(v bson.RawValue) (selection.Mode, bool) {
 			mode, ok := v.StringValueOK()
-			return selection.ModeOf(mode), ok
+			return s.modeOf(mode), ok
 		}),
 		"maxStalenessSeconds": enginekit.Point(&p.MaxStalenessSeconds, enginekit.Integer),
 		"tagSets":             func(v bson.RawValue) error { return v.Unmarshal(&p.TagSets) },

@@ -48,7 +48,8 @@ prints what the retry core decides and by which rules. The results are
     pool-cleared          no connection, because the pool was cleared
     selection             no server could be selected
 
-Labels of the error may follow, as in 462,SystemOverloadedError,RetryableError.
+Labels of the error may follow, as in 462,SystemOverloadedError,RetryableError, and so
+may the message of a server error if it has a space, as in '1,not master'.
 
 With --select, explains server selection: a YAML file in the format of the Server
 Selection tests describes the topology, and utr prints which servers remain after each
@@ -151,7 +152,7 @@ func numberUpTo(f *flags, to *float64, name, placeholder string, most float64, s
 	})
 }
 
-var modes = []string{"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"}
+var modes = mapSlice(selection.Modes(), func(m selection.Mode) string { return string(m) })
 
 // preference parses a value of --read-preference.
 func preference(text string) (selection.Preference, error) {
@@ -159,7 +160,7 @@ func preference(text string) (selection.Preference, error) {
 	if err != nil {
 		return p, errors.New("must be a mode, or a document such as {mode: secondary, tag_sets: [{dc: ny}]}")
 	}
-	if p.Mode == "" || slices.Contains(modes, string(p.Mode)) {
+	if p.Mode == "" || slices.Contains(modes, string(pinning.ModeOf(string(p.Mode)))) {
 		return p, nil
 	}
 	_, err = oneOf[string](modes)(string(p.Mode))
@@ -212,6 +213,17 @@ type ruleRecord struct {
 	retry.Rule
 }
 
+// readsAs replaces a constant of Driver Read Preferences, such as PRIMARY_PREFERRED, by the name of its mode.
+func (e *explainFlags) readsAs(p *retry.Policy) error {
+	given := e.preference.Mode
+	e.preference.Mode = pinning.ModeOf(string(given))
+	if e.preference.Mode != given && p.Pinning == "" {
+		return usage("--read-preference: the mode %s exists only under a policy of read preferences; its name is %s", given,
+			e.preference.Mode)
+	}
+	return nil
+}
+
 func (e *explainFlags) act(c *call) error {
 	out := &e.out
 	if e.list {
@@ -232,6 +244,9 @@ func (e *explainFlags) act(c *call) error {
 		out.difference("-", policy, other)
 		out.difference("+", other, policy)
 		return c.print(out.String())
+	}
+	if err := e.readsAs(policy); err != nil {
+		return err
 	}
 	switch {
 	case e.flags.Changed("read-preference") && (policy.Pinning == "" || len(e.results) == 0):
@@ -327,6 +342,14 @@ func attemptResult(text string) (in retry.Input, err error) {
 	}
 	if slices.Contains(words, "") {
 		return in, errors.New("has an empty label")
+	}
+	// A label is one word.
+	if i := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, " ") }); i >= 0 {
+		if failure.Kind != retry.Server {
+			return in, errors.New("has a message, which only a server error can have")
+		}
+		failure.Message = words[i]
+		words = slices.Delete(words, i, i+1)
 	}
 	failure.Labels, failure.Connecting = words, hello && failure.Kind == retry.Network
 	return retry.Input{Kind: retry.Failed, Failure: failure}, nil
@@ -428,6 +451,13 @@ func (e *explainFlags) selectServer(c *call) error {
 	if err != nil {
 		return invalid(fmt.Errorf("%s: %w", e.topologyFile, err))
 	}
+	policy, err := retry.Named(e.policy)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if err := e.readsAs(policy); err != nil {
+		return err
+	}
 	if e.flags.Changed("read-preference") {
 		one.Preference = e.preference
 	}
@@ -442,10 +472,6 @@ func (e *explainFlags) selectServer(c *call) error {
 	simulated := operationNamed(e.operation)
 	if e.flags.Changed("operation") {
 		one.Options.Write = simulated.Class == retry.Write && !ignores(simulated)
-	}
-	policy, err := retry.Named(e.policy)
-	if err != nil {
-		return usage("%w", err)
 	}
 	members := one.Topology.Type == selection.ReplicaSetWithPrimary || one.Topology.Type == selection.ReplicaSetNoPrimary
 	if members && !one.Options.Write && len(one.Deprioritized) == 0 && e.pins(policy, simulated) {

@@ -13,6 +13,7 @@ import (
 
 // performs maps operations of suites to those of the retry core, where these do not have the name of the command.
 var performs = map[string]string{
+	"bulkWrite":           "insert", // of a collection; clientBulkWrite sends the command bulkWrite
 	"createCollection":    "create",
 	"createCommandCursor": "runCommand",
 	"deleteMany":          "multi-document delete",

@@ -192,11 +192,25 @@ func misplaced(v selection.Server, p Preference) bool {
 	return v.Type != selection.RSPrimary && v.Type != selection.RSSecondary
 }
 
+// constants lists the names of the modes in the document.
+func constants() map[selection.Mode]string {
+	return map[selection.Mode]string{selection.Primary: "PRIMARY", selection.PrimaryPreferred: "PRIMARY_PREFERRED",
+		selection.Secondary: "SECONDARY", selection.SecondaryPreferred: "SECONDARY_PREFERRED", selection.Nearest: "NEAREST"}
+}
+
+// ModeOf returns the mode with the name of a constant of the document, or like selection.ModeOf.
+func ModeOf(name string) selection.Mode {
+	for mode, constant := range constants() {
+		if constant == name {
+			return mode
+		}
+	}
+	return selection.ModeOf(name)
+}
+
 // noMember returns the error message for a read that no member matches, as given in "Errors".
 func noMember(p Preference) string {
-	mode := map[selection.Mode]string{selection.Primary: "PRIMARY", selection.PrimaryPreferred: "PRIMARY_PREFERRED",
-		selection.Secondary:          "SECONDARY",
-		selection.SecondaryPreferred: "SECONDARY_PREFERRED", selection.Nearest: "NEAREST"}[p.Reads()]
+	mode := constants()[p.Reads()]
 	switch {
 	case p.Tagged():
 		return fmt.Sprintf("No replica set member available for query with ReadPreference %s and tags %s", mode,

@@ -24,12 +24,20 @@ const (
 	Nearest            Mode = "nearest"
 )
 
-// ModeOf returns the mode with a name whose first letter may be upper case, as in specification tests.
+// Modes lists the modes.
+func Modes() []Mode {
+	return []Mode{Primary, PrimaryPreferred, Secondary, SecondaryPreferred, Nearest}
+}
+
+// ModeOf returns the mode with a name whose first letter may be upper case, as in specification tests. It returns an
+// unknown name as it is.
 func ModeOf(name string) Mode {
-	if name == "" {
-		return ""
+	for _, m := range Modes() {
+		if len(name) == len(m) && strings.EqualFold(name[:1], string(m[:1])) && name[1:] == string(m[1:]) {
+			return m
+		}
 	}
-	return Mode(strings.ToLower(name[:1]) + name[1:])
+	return Mode(name)
 }
 
 // UnmarshalText reads a mode like ModeOf.
