@@ -94,6 +94,27 @@ func TestLogData(t *testing.T) {
 	}
 }
 
+// Each attempt of a read has its own messages: a command that started, and one that failed or succeeded.
+func TestLogOfRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script(t, "replicaset", 1)
+		s.on("find", fails(91))
+		b := open(t, s.uri(), Options{dial: s.dial}, d("observeLogMessages", parsed(t, `{"command":"debug"}`)))
+		b.perform("find")
+		messages, err := b.Test.Logs(t.Context(), "client")
+		testkit.Check(t, err)
+		var got []string
+		ids := map[any]bool{}
+		for _, m := range messages {
+			got = append(got, m.Data.Lookup("message").StringValue())
+			ids[m.Data.Lookup("requestId").AsInt64()] = true
+		}
+		testkit.Equal(t, "messages", got, []string{"Command started", "Command failed", "Command started", "Command succeeded"})
+		testkit.Equal(t, "requestIds", len(ids), 2)
+		testkit.Check(t, b.Close(t.Context(), "client"))
+	})
+}
+
 func TestObserveLogMessages(t *testing.T) {
 	for _, c := range []struct {
 		why, value string

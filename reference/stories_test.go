@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -88,6 +89,27 @@ func TestReadsAreRetriedOnEveryTopology(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The error of a first attempt advances the operationTime of a session, and the second attempt reads after it.
+func TestRetriesReadAfterTheError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script(t, "replicaset", 1)
+		b := open(t, s.uri("retryReads=true"), Options{dial: s.dial}, nil)
+		b.entity("session", "session", d("client", "client"))
+		b.perform("@find") // the session has an operationTime
+		s.on("find", fails(91))
+		b.perform("@find")
+		testkit.Check(t, b.Close(t.Context(), "client"))
+		var times []uint32
+		for _, command := range s.commands("find")[1:] {
+			at, _, _ := command.Lookup("readConcern", "afterClusterTime").TimestampOK()
+			times = append(times, at)
+		}
+		if len(times) != 2 || times[0] == 0 || times[1] <= times[0] {
+			t.Errorf("the attempts read after %v: want two increasing times", times)
+		}
+	})
 }
 
 func TestWritesAreRetried(t *testing.T) {
