@@ -33,6 +33,7 @@ type Deployment struct {
 	*store.Store
 	opts    Options
 	cursors cursors
+	reads   func(field string) // of the arguments of commands, for a test; may be nil
 }
 
 // New returns the data of a new deployment.

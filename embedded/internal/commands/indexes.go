@@ -22,8 +22,10 @@ func createIndexes(s *call, a *args) action {
 	a.Refuse(a.has("commitQuorum") && !s.d.Logged(), fault.BadValue, "Standalones can't specify commitQuorum")
 	quorum := a.quorum(s)
 	specs, invalid := make([]*store.Index, len(list)), new(fault.First) // the shard finds what is invalid
+	ignores := a.flag("ignoreUnknownIndexOptions")
 	for i, v := range list {
-		p := &indexParser{args: &args{of: "createIndexes.indexes", doc: v.(bson.D), First: invalid}, wire: wire(s.req),
+		spec := slices.DeleteFunc(v.(bson.D), func(e bson.E) bool { _, known := indexOptions[e.Key]; return ignores && !known })
+		p := &indexParser{args: &args{of: "createIndexes.indexes", doc: spec, First: invalid}, wire: wire(s.req),
 			strict: a.flag("apiStrict")}
 		specs[i] = p.parse(p.collation(s, s.req.DB, name))
 	}

@@ -235,7 +235,7 @@ func storageStats(c *store.Collection, records []*store.Record) bson.D {
 }
 
 func collStats(s *call, a *args) action {
-	name := a.collection(s.req.DB)
+	name, scale := a.collection(s.req.DB), a.number("scale", 1)
 	return func() (bson.D, error) {
 		c, records := s.Records(s.req.DB, name)
 		reply := bson.D{{Key: "ns", Value: s.req.DB + "." + name}}
@@ -245,12 +245,30 @@ func collStats(s *call, a *args) action {
 				reply = append(reply, bson.E{Key: key, Value: int32(0)})
 			}
 			return append(reply, bson.E{Key: "indexDetails", Value: bson.D{}}, bson.E{Key: "indexSizes", Value: bson.D{}},
-				bson.E{Key: "scaleFactor", Value: int32(1)}), nil
+				bson.E{Key: "scaleFactor", Value: value.Int(scale)}), nil
 		case c.IsView():
 			return nil, store.OnView(c)
 		}
-		return append(reply, storageStats(c, records)...), nil
+		return append(reply, scaled(storageStats(c, records), scale)...), nil
 	}
+}
+
+// scaled divides the sizes in the statistics of a collection.
+func scaled(stats bson.D, scale int64) bson.D {
+	for i, e := range stats {
+		switch n, _ := value.Int64(e.Value); e.Key {
+		case "size", "storageSize", "freeStorageSize", "maxSize", "totalIndexSize", "totalSize":
+			stats[i].Value = value.Int(n / scale)
+		case "indexSizes":
+			for k, size := range e.Value.(bson.D) {
+				n, _ := value.Int64(size.Value)
+				e.Value.(bson.D)[k].Value = value.Int(n / scale)
+			}
+		case "scaleFactor":
+			stats[i].Value = value.Int(scale)
+		}
+	}
+	return stats
 }
 
 func dbStats(s *call, a *args) action {
