@@ -18,30 +18,20 @@ type args struct {
 	of  string // the name of the command or document in messages
 	doc bson.D
 	*fault.First
-	reads func(field string) // called for each field that is read, for a test; may be nil
 }
 
-func (a *args) part(key string) *args { return a.within(key, a.document(key)) }
-
-func (a *args) within(key string, doc bson.D) *args {
-	return &args{of: a.of + "." + key, doc: doc, First: a.First, reads: a.reads}
-}
-
-func (a *args) field(key string) (any, bool) {
-	if a.reads != nil {
-		a.reads(a.of + "." + key)
-	}
-	return value.Field(a.doc, key)
+func (a *args) part(key string) *args {
+	return &args{of: a.of + "." + key, doc: a.document(key), First: a.First}
 }
 
 // batchSize returns cursor.batchSize, or -1 if it is missing.
 func (a *args) batchSize() int64 { return a.part("cursor").number("batchSize", -1) }
 
-func (a *args) has(key string) bool        { _, ok := a.field(key); return ok }
-func (a *args) any(key string) any         { v, _ := a.field(key); return v }
-func (a *args) str(key string) string      { s, _ := a.any(key).(string); return s }
-func (a *args) document(key string) bson.D { d, _ := a.any(key).(bson.D); return d }
-func (a *args) array(key string) bson.A    { l, _ := a.any(key).(bson.A); return l }
+func (a *args) has(key string) bool        { _, ok := value.Field(a.doc, key); return ok }
+func (a *args) any(key string) any         { return value.Get(a.doc, key) }
+func (a *args) str(key string) string      { return value.As[string](a.doc, key) }
+func (a *args) document(key string) bson.D { return value.As[bson.D](a.doc, key) }
+func (a *args) array(key string) bson.A    { return value.As[bson.A](a.doc, key) }
 func (a *args) flag(key string) bool       { return value.Truthy(a.any(key)) }
 
 // name returns the collection name, which is the value of the first field.

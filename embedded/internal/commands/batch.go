@@ -215,7 +215,7 @@ func (a *args) operations(req *Request) (writes []*write) {
 			break
 		}
 		a.Note(checkFields(req, of, of, doc))
-		switch op := (&args{of: of, doc: doc, First: a.First, reads: a.reads}); doc[0].Key {
+		switch op := (&args{of: of, doc: doc, First: a.First}); doc[0].Key {
 		case "insert":
 			inserted := op.document("document")
 			w = newInsert(req, inserted, value.Encode(inserted))

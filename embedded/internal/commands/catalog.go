@@ -29,6 +29,7 @@ func clusteredIndex(req *Request, a *args) bson.D {
 	c.Refuse(!c.flag("unique"), 5979700, "The clusteredIndex option requires unique: true to be specified")
 	c.Refuse(!value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}), fault.InvalidIndexSpecificationOption,
 		"The clusteredIndex option is only supported for key: {_id: 1}")
+	c.Refuse(c.number("v", 2) != 2, fault.NotImplemented, "clusteredIndex.v is not implemented by the embedded deployment")
 	return bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: key}, {Key: "name", Value: name},
 		{Key: "unique", Value: true}}
 }
@@ -103,7 +104,7 @@ func createCommand(s *call, a *args) action {
 	a.Refuse(a.has("viewOn") && c.ViewOn == "", fault.BadValue, "'viewOn' cannot be empty")
 	a.Refuse(c.ViewOn == "" && a.has("pipeline"), fault.InvalidOptions,
 		"'pipeline' requires 'viewOn' to also be specified")
-	a.timeSeries(c)
+	a.timeSeries(s.req, c)
 	expires := a.has("expireAfterSeconds") && !c.TimeSeries && !c.Clustered()
 	a.Refuse(expires && wire(s.req) >= wire60, fault.InvalidOptions,
 		"'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
@@ -160,7 +161,7 @@ func createCommand(s *call, a *args) action {
 }
 
 // timeSeries checks the options of a time series collection.
-func (a *args) timeSeries(c *store.Collection) {
+func (a *args) timeSeries(req *Request, c *store.Collection) {
 	if !c.TimeSeries {
 		return
 	}
@@ -177,6 +178,9 @@ func (a *args) timeSeries(c *store.Collection) {
 		a.Refuse(strings.Contains(ts.str(key), "."), fault.InvalidOptions,
 			"%s: '%s' must be a top-level field and not contain a '.'", c.NS(), key)
 	}
+	span, rounding := ts.any("bucketMaxSpanSeconds"), ts.any("bucketRoundingSeconds")
+	a.Refuse(wire(req) >= wire70 && !value.Equal(span, rounding), fault.InvalidOptions,
+		"Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' need to be set alongside each other")
 	a.Refuse(ts.str("metaField") == "_id", fault.InvalidOptions, "'metaField' cannot be \"_id\"")
 	a.Refuse(ts.str("metaField") == ts.str("timeField"), fault.InvalidOptions,
 		"'metaField' cannot be the same as 'timeField'")

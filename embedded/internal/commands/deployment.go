@@ -33,7 +33,6 @@ type Deployment struct {
 	*store.Store
 	opts    Options
 	cursors cursors
-	reads   func(field string) // of the arguments of commands, for a test; may be nil
 }
 
 // New returns the data of a new deployment.

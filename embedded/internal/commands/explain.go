@@ -133,7 +133,7 @@ func newExplanation(s *call, a *args, command bson.D) *explanation {
 	req := *s.req
 	req.Row, req.Body = row, value.Encode(command)
 	a.Note(checkFields(&req, row.Name, row.title(wire(s.req)), command))
-	inner := &args{of: row.Name, doc: command, First: a.First, reads: a.reads}
+	inner := &args{of: row.Name, doc: command, First: a.First}
 	fields, above := explainable[row.Name](inner)
 	if a.Err != nil {
 		return x

@@ -42,7 +42,6 @@ type field struct {
 	list        bool
 	plain       bool     // the name of the shape is its name in messages
 	later       bool     // not implemented
-	idle        bool     // without effect
 	loose       bool     // not in version 1 of the stable API
 	since       int      // wire version
 	least, most *int64   // of a number
@@ -83,7 +82,6 @@ func parseShapes(text string) map[string]*shape {
 			f.since, _ = strconv.Atoi(wire)
 			kind, f.loose = strings.CutSuffix(kind, "~")
 			kind, f.later = strings.CutSuffix(kind, "?")
-			kind, f.idle = strings.CutSuffix(kind, "-")
 			kind, required := strings.CutSuffix(kind, "!")
 			if required {
 				s.required = append(s.required, name)

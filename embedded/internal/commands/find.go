@@ -271,7 +271,7 @@ func (q *findCommand) onShard(err error) error {
 func count(s *call, a *args) action {
 	name, skip, limit := a.collection(s.req.DB), a.number("skip", 0), a.number("limit", 0)
 	for _, key := range []string{"limit", "skip"} {
-		v, given := a.field(key)
+		v, given := value.Field(a.doc, key)
 		n, whole := value.Int64(v)
 		a.Refuse(given && !value.IsNumber(v), fault.BadValue, "%s value is not a valid number", key)
 		a.Refuse(v != nil && !whole, fault.FailedToParse, "Expected an integer: %s: %s", key, value.Text(v))

@@ -22,10 +22,12 @@ func createIndexes(s *call, a *args) action {
 	a.Refuse(a.has("commitQuorum") && !s.d.Logged(), fault.BadValue, "Standalones can't specify commitQuorum")
 	quorum := a.quorum(s)
 	specs, invalid := make([]*store.Index, len(list)), new(fault.First) // the shard finds what is invalid
-	ignores := a.flag("ignoreUnknownIndexOptions")
 	for i, v := range list {
-		spec := slices.DeleteFunc(v.(bson.D), func(e bson.E) bool { _, known := indexOptions[e.Key]; return ignores && !known })
-		p := &indexParser{args: &args{of: "createIndexes.indexes", doc: spec, First: invalid}, wire: wire(s.req),
+		doc := v.(bson.D)
+		if a.flag("ignoreUnknownIndexOptions") {
+			doc = slices.DeleteFunc(slices.Clone(doc), func(e bson.E) bool { _, known := indexOptions[e.Key]; return !known })
+		}
+		p := &indexParser{args: &args{of: "createIndexes.indexes", doc: doc, First: invalid}, wire: wire(s.req),
 			strict: a.flag("apiStrict")}
 		specs[i] = p.parse(p.collation(s, s.req.DB, name))
 	}
@@ -597,9 +599,7 @@ func (ch *indexChange) apply(c *store.Collection) (bson.D, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case ch.has("hidden"), ch.has("expireAfterSeconds"):
-	case x.Unique:
-		return bson.D{}, nil
+	case ch.prepare == nil && !ch.unique, x.Unique:
 	case ch.unique && !x.Prepared:
 		return nil, fault.Errorf(fault.InvalidOptions,
 			"Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
@@ -611,11 +611,12 @@ func (ch *indexChange) apply(c *store.Collection) (bson.D, error) {
 			return nil, e
 		}
 		y.Unique, y.Prepared = true, false
-		reply = bson.D{{Key: "unique_new", Value: true}}
+		reply = append(reply, bson.E{Key: "unique_new", Value: true})
 		setOption(&y, "unique", true)
 		setOption(&y, "prepareUnique", false)
 	case x.Prepared != *ch.prepare:
-		reply = bson.D{{Key: "prepareUnique_old", Value: x.Prepared}, {Key: "prepareUnique_new", Value: *ch.prepare}}
+		reply = append(reply, bson.E{Key: "prepareUnique_old", Value: x.Prepared},
+			bson.E{Key: "prepareUnique_new", Value: *ch.prepare})
 		y.Prepared = *ch.prepare
 		setOption(&y, "prepareUnique", y.Prepared)
 		y = *y.Empty()

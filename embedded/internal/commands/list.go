@@ -175,6 +175,8 @@ func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 			out = append(out, bson.E{Key: e.Key,
 				Value: bson.D{{Key: "reads", Value: none}, {Key: "writes", Value: none}, {Key: "commands", Value: none},
 					{Key: "transactions", Value: none}}})
+		case e.Key == "queryExecStats":
+			return nil, fault.Errorf(fault.NotImplemented, "queryExecStats is not implemented by the embedded deployment")
 		case e.Key != "count" && e.Key != "storageStats":
 			return nil, fault.Errorf(fault.IDLUnknownField, "BSON field '$collStats.%s' is an unknown field.", e.Key)
 		case c == nil:
@@ -185,7 +187,9 @@ func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 		case e.Key == "count":
 			out = append(out, bson.E{Key: "count", Value: value.Int(int64(len(records)))})
 		default:
-			out = append(out, bson.E{Key: "storageStats", Value: storageStats(c, records)})
+			options, _ := e.Value.(bson.D)
+			scale, _ := value.Int64(value.Get(options, "scale"))
+			out = append(out, bson.E{Key: "storageStats", Value: storageStats(c, records, scale)})
 		}
 	}
 	return []bson.D{out}, nil
@@ -212,26 +216,28 @@ func (s *call) indexStats(db, name string) (out []bson.D) {
 	return out
 }
 
-func storageStats(c *store.Collection, records []*store.Record) bson.D {
+// storageStats returns sizes in units of scale bytes.
+func storageStats(c *store.Collection, records []*store.Record, scale int64) bson.D {
+	share := func(n int64) any { return value.Int(n / max(scale, 1)) }
 	size, n := int64(0), int64(len(records))
 	for _, r := range records {
 		size += int64(len(r.Raw))
 	}
-	out := bson.D{{Key: "size", Value: value.Int(size)}, {Key: "count", Value: value.Int(n)}}
+	out := bson.D{{Key: "size", Value: share(size)}, {Key: "count", Value: value.Int(n)}}
 	out = value.AddIf(out, n > 0, "avgObjSize", value.Int(size/max(n, 1)))
-	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)},
+	out = append(out, bson.E{Key: "storageSize", Value: share(4096 + size)},
 		bson.E{Key: "freeStorageSize", Value: int32(0)}, bson.E{Key: "capped", Value: c.Capped})
 	out = value.AddIf(out, c.Capped, "max", value.Int(c.MaxDocs))
-	out = value.AddIf(out, c.Capped, "maxSize", value.Int(c.MaxSize))
+	out = value.AddIf(out, c.Capped, "maxSize", share(c.MaxSize))
 	sizes := bson.D{}
 	for _, x := range c.Indexes {
-		sizes = append(sizes, bson.E{Key: x.Name, Value: int32(4096)})
+		sizes = append(sizes, bson.E{Key: x.Name, Value: share(4096)})
 	}
 	total := int64(4096 * len(c.Indexes))
 	return append(out, bson.E{Key: "nindexes", Value: int32(len(c.Indexes))}, bson.E{Key: "indexBuilds", Value: bson.A{}},
-		bson.E{Key: "totalIndexSize", Value: value.Int(total)},
-		bson.E{Key: "totalSize", Value: value.Int(4096 + size + total)},
-		bson.E{Key: "indexSizes", Value: sizes}, bson.E{Key: "scaleFactor", Value: int32(1)})
+		bson.E{Key: "totalIndexSize", Value: share(total)},
+		bson.E{Key: "totalSize", Value: share(4096 + size + total)},
+		bson.E{Key: "indexSizes", Value: sizes}, bson.E{Key: "scaleFactor", Value: value.Int(max(scale, 1))})
 }
 
 func collStats(s *call, a *args) action {
@@ -249,26 +255,8 @@ func collStats(s *call, a *args) action {
 		case c.IsView():
 			return nil, store.OnView(c)
 		}
-		return append(reply, scaled(storageStats(c, records), scale)...), nil
+		return append(reply, storageStats(c, records, scale)...), nil
 	}
-}
-
-// scaled divides the sizes in the statistics of a collection.
-func scaled(stats bson.D, scale int64) bson.D {
-	for i, e := range stats {
-		switch n, _ := value.Int64(e.Value); e.Key {
-		case "size", "storageSize", "freeStorageSize", "maxSize", "totalIndexSize", "totalSize":
-			stats[i].Value = value.Int(n / scale)
-		case "indexSizes":
-			for k, size := range e.Value.(bson.D) {
-				n, _ := value.Int64(size.Value)
-				e.Value.(bson.D)[k].Value = value.Int(n / scale)
-			}
-		case "scaleFactor":
-			stats[i].Value = value.Int(scale)
-		}
-	}
-	return stats
 }
 
 func dbStats(s *call, a *args) action {

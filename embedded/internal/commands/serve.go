@@ -58,7 +58,7 @@ func (s *call) plan(h handler) (action, error) {
 			return nil, err
 		}
 	}
-	a := &args{of: name, doc: given(name, doc), First: new(fault.First), reads: s.d.reads}
+	a := &args{of: name, doc: given(name, doc), First: new(fault.First)}
 	do := h(s, a)
 	return do, a.Err
 }

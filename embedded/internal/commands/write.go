@@ -222,7 +222,7 @@ func (a *args) documents(key string) []bson.D {
 func (a *args) statements(key string) []*args {
 	var out []*args
 	for _, doc := range a.documents(key) {
-		out = append(out, a.within(key, doc))
+		out = append(out, &args{of: a.of + "." + key, doc: doc, First: a.First})
 	}
 	return out
 }

@@ -88,6 +88,7 @@ const (
 	IncompleteTransactionHistory             int32 = 217
 	ShardNotFound                            int32 = 70
 	CursorKilled                             int32 = 237
+	IncompatibleCollationVersion             int32 = 161
 	NotImplemented                           int32 = 238
 	SnapshotTooOld                           int32 = 239
 	SnapshotUnavailable                      int32 = 246

@@ -222,7 +222,11 @@ func (tx *Tx) Modify(old, changed *Collection) {
 // Exchange stores a new collection with documents, which must begin with _id, in the place of old, unless that is nil.
 func (tx *Tx) Exchange(old, c *Collection, docs []bson.D) error {
 	for _, doc := range docs {
-		if err := c.check(doc, 0); err != nil {
+		err := c.check(doc, 0)
+		if err == nil {
+			err = tx.valid(c, nil, doc)
+		}
+		if err != nil {
 			return err
 		}
 		c.swap(nil, c.newRecord(value.Encode(doc)))

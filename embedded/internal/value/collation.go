@@ -69,7 +69,12 @@ func ParseCollation(d bson.D) (Collation, error) {
 	c.spaces = option("maxVariable", "punct", "punct", "space") == "space"
 	option("normalization", false)
 	c.backwards, _ = option("backwards", locale == "fr_CA").(bool)
-	c.spec = append(c.spec, bson.E{Key: "version", Value: "57.1"})
+	const icu = "57.1"
+	c.spec = append(c.spec, bson.E{Key: "version", Value: icu})
+	version, given := Field(d, "version")
+	p.Refuse(given && version != icu, fault.IncompatibleCollationVersion,
+		"Requested collation version %s but the only available collator version was %s. Requested collation spec: %s",
+		Text(version), icu, Text(d))
 	base, keywords, _ := strings.Cut(locale, "@")
 	name, _, _ := strings.Cut(base, "_")
 	p.Refuse(!slices.Contains(slices.Concat(ordered, unordered), name), fault.BadValue,
