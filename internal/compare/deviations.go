@@ -615,11 +615,6 @@ func longer(lines, others []string) bool {
 
 func shorter(lines, others []string) bool { return longer(others, lines) }
 
-// elsewhere reports whether a second attempt goes to another server.
-func elsewhere(lines []string) bool {
-	return slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, " at another server") })
-}
-
 // commitsAgain reports whether the right engine retries commitTransaction more often. Retries have a write concern
 // (Transactions, "Majority write concern is used when retrying commitTransaction").
 func commitsAgain(left, right []string) bool {
