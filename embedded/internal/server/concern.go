@@ -113,6 +113,9 @@ func (x *exchange) readWriteConcern() error {
 		return nil
 	}
 	mongos := x.view.isMongos()
+	if _, err := x.document("writeConcern"); err != nil && mongos && !x.supportsConcern() {
+		return err // a mongos parses it first
+	}
 	if !x.supportsConcern() {
 		x.noTimes = mongos
 		refused := fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")

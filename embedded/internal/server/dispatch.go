@@ -93,6 +93,7 @@ var steps = []func(*exchange) error{
 	(*exchange).admit,
 	(*exchange).database,
 	(*exchange).lookUp,
+	(*exchange).beforeParsing,
 	(*exchange).apiVersion,
 	(*exchange).session,
 	(*exchange).gossip,

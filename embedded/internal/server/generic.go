@@ -90,26 +90,33 @@ func (x *exchange) checkInternal(routing bool) error {
 	return nil
 }
 
+// beforeParsing refuses an option that a mongos looks for before it parses the command.
+func (x *exchange) beforeParsing() error {
+	if _, err := x.request.Body.LookupErr("$maxTimeMS"); err == nil && x.view.isMongos() {
+		return noMaxTime()
+	}
+	return nil
+}
+
 // options refuses the options for time limits that clients may not send, and answers a request for help.
 func (x *exchange) options() error {
-	elements, _ := x.request.Body.Elements() // a validated document cannot cause an error
-	for _, e := range elements {
-		v := e.Value()
-		switch e.Key() {
-		case "maxTimeMSOpOnly":
-			if !x.conn.internal && !x.view.isMongos() {
-				return fault.Errorf(fault.InvalidOptions, "Can not specify maxTimeMSOpOnly for non internal clients")
-			}
-		case "$maxTimeMS":
-			return fault.Errorf(fault.InvalidOptions, "no such command option $maxTimeMs; use maxTimeMS instead")
-		case "help":
-			given, _ := value.FromRaw(v)
-			if value.Truthy(given) && (v.Type == bson.TypeBoolean || !x.view.isMongos()) {
-				x.noTimes, x.answered = true, bson.D{{Key: "help", Value: "help for: " + x.row.Name + " " + helpOf(x.row.Name)}}
-			}
+	body := x.request.Body
+	if _, err := body.LookupErr("maxTimeMSOpOnly"); err == nil && !x.conn.internal && !x.view.isMongos() {
+		return fault.Errorf(fault.InvalidOptions, "Can not specify maxTimeMSOpOnly for non internal clients")
+	}
+	if _, err := body.LookupErr("$maxTimeMS"); err == nil {
+		return noMaxTime()
+	}
+	if v, err := body.LookupErr("help"); err == nil && (v.Type == bson.TypeBoolean || !x.view.isMongos()) {
+		if given, _ := value.FromRaw(v); value.Truthy(given) {
+			x.noTimes, x.answered = true, bson.D{{Key: "help", Value: "help for: " + x.row.Name + " " + helpOf(x.row.Name)}}
 		}
 	}
 	return nil
+}
+
+func noMaxTime() error {
+	return fault.Errorf(fault.InvalidOptions, "no such command option $maxTimeMs; use maxTimeMS instead")
 }
 
 //go:embed help.txt
