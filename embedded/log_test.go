@@ -79,7 +79,7 @@ func TestLogHasNoSecrets(t *testing.T) {
 	client := connect(t, d.URI())
 	testkit.Check(t, client.Ping(testkit.Context(t), nil))
 	create := testkit.Extended[bson.D](t,
-		`{"createUser": "bob", "pwd": "another-word", "roles": [], "customData": {"word": "open-sesame"}}`)
+		`{"createUser": "bob", "pwd": "another-word", "roles": [], "comment": {"word": "open-sesame"}}`)
 	for range 2 { // the second attempt fails, because the user exists
 		_ = client.Database("admin").RunCommand(testkit.Context(t), create).Err()
 	}
