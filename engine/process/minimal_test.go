@@ -40,7 +40,7 @@ func TestMinimalAdapter(t *testing.T) {
 	}
 }
 
-// The example has ten behaviors. For all others it lacks an operation or option.
+// The example has eleven behaviors. For all others it lacks an operation or option.
 func TestMinimalBehaviors(t *testing.T) {
 	t.Parallel()
 	d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
@@ -59,5 +59,5 @@ func TestMinimalBehaviors(t *testing.T) {
 			t.Errorf("%s: %v", b.Name, err)
 		}
 	}
-	testkit.Equal(t, "behaviors", shown, 10)
+	testkit.Equal(t, "behaviors", shown, 11)
 }
