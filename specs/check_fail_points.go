@@ -31,7 +31,7 @@ func (c failPointCheck) ignored(p place, format string, args ...any) {
 	c.report("fail-point-data", p, format, args...)
 }
 
-// checkFailPoints checks the fail points of an operation: those of the operations failPoint and targetedFailPoint, and
+// checkFailPoints checks the fail points of an operation: of the operations failPoint and targetedFailPoint, and
 // commands. The operations of a loop, which is not supported, are checked, too.
 func (i *inspection) checkFailPoints(s step, test *Test) {
 	if s.get("expectError").exists() {
@@ -298,7 +298,7 @@ func (c failPointCheck) exists(p place, what, since, until string) {
 	}
 }
 
-// inRange reports whether the requirements allow a version from since to until; "" is no limit.
+// inRange reports whether the requirements allow a version from since to until; "" means no limit.
 func (c failPointCheck) inRange(since, until string) bool {
 	if since == "" && until == "" {
 		return true

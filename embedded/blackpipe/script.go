@@ -101,7 +101,7 @@ func errorAt(v *source.Value, format string, args ...any) error {
 	return &source.Error{Position: v.Position, Message: fmt.Sprintf(format, args...)}
 }
 
-// noKey returns the error of a key that is none of the known ones.
+// noKey returns the error of an unknown key.
 func noKey(f source.Field, what string, known ...string) error {
 	return &source.Error{Position: f.KeyPosition, Message: fmt.Sprintf("%s has no key %q%s", what, f.Key,
 		cmp.Or(meant.Hint(f.Key, known), "; it has "+strings.Join(known, ", ")))}

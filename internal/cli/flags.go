@@ -156,7 +156,7 @@ func orDefault[T ~string](read func(string) (T, error)) func(string) (T, error) 
 	}
 }
 
-// unknown returns the error of an argument that is none of these words.
+// unknown returns the error of an argument that is not one of these words.
 func unknown(what, argument string, words []string) error {
 	return usage("unknown %s %q: it must be one of %s%s", what, argument, strings.Join(words, ", "),
 		meant.Hint(argument, words))

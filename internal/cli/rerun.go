@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// The kinds of flags of utr run: the command that runs a test again repeats those of the first two kinds.
+// The kinds of flags of utr run: the command that runs a test again repeats the flags of the first two kinds.
 const (
 	onTest      = "what a test does"
 	onVerdict   = "how it is judged"

@@ -4,8 +4,8 @@ package meant
 import "strings"
 
 // Word returns the element of words that a misspelled word most likely means: the only one with this prefix, the closest
-// within two edits (one of a short word), or the only one that has more letters between those of a long word, all ignoring case. It returns ""
-// if that is ambiguous.
+// within two edits (one of a short word), or the only one that has all letters of a long word in their order. All
+// ignore case. It returns "" if that is ambiguous.
 func Word(word string, words []string) string {
 	const most, long = 2, 6
 	var prefixed, containing []string

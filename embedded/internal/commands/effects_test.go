@@ -112,7 +112,7 @@ func TestEffects(t *testing.T) {
 		}
 	}
 	for name := range shown {
-		t.Errorf("%s is no field that is accepted", name)
+		t.Errorf("%s is not an accepted field", name)
 	}
 }
 

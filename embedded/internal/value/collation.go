@@ -125,7 +125,7 @@ func (c Collation) Compare(a, b any) int { return Compare(c.Fold(a), c.Fold(b)) 
 // Key is the function Key under the collation.
 func (c Collation) Key(v any) string { return Key(c.Fold(v)) }
 
-// Fold replaces each string in a value by a key. The order of the keys is that of the strings.
+// Fold replaces each string in a value by a key. The keys sort as the strings do.
 func (c Collation) Fold(v any) any {
 	if c == (Collation{}) {
 		return v
