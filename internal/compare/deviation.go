@@ -9,26 +9,17 @@ import (
 )
 
 // Deviation is a known difference and the decision by the specification.
+// deviations.yml explains the fields.
 type Deviation struct {
-	ID      string   // D1, D2, …
-	Engines []string // names of the engines that deviate; nil for any
-	// Fixed has the versions since which engines do not deviate any more.
-	Fixed map[string]string
-	Title string // what they do
-	// Section is the specification and section that the engines violate, or that permits the difference.
-	Section   string
-	Permitted bool
-	// Suite is a file of specs/deviations that reproduces it, "" if it occurs only by
-	// chance or the format cannot express it.
-	Suite string
-
-	// Code is the place in the code of the tested version of a driver, by engine, as far as it is known.
-	Code map[string]string
-
-	// test and schedule are the conditions under which it explains the differences of
-	// a test and of a schedule. Nil never holds.
-	test, schedule condition
-	example        Schedule // the schedule of the suite
+	ID             string
+	Engines        []string
+	Fixed          map[string]string
+	Title, Section string
+	Permitted      bool
+	Suite          string
+	Code           map[string]string
+	Test, Schedule condition // nil never holds
+	Example        Schedule
 }
 
 // BySuite says what each suite of specs/deviations is about, by its name.
@@ -42,8 +33,6 @@ func BySuite() map[string]string {
 	return known
 }
 
-func by(engines ...string) []string { return engines }
-
 // of reports whether an engine has the deviation.
 func (d *Deviation) of(engine string) bool {
 	return d.Engines == nil || slices.Contains(d.Engines, engine)
@@ -54,12 +43,12 @@ func (d *Deviation) of(engine string) bool {
 func ofTest(engines [2]string, id result.TestID, differences []Difference) *Deviation {
 	topology, _, _ := strings.Cut(id.Deployment, " ")
 	return explained(engines, shown{Schedule{Topology: topology}, differences},
-		func(d *Deviation) condition { return d.test })
+		func(d *Deviation) condition { return d.Test })
 }
 
 // ofSchedule returns the deviation that explains the differences of a schedule, or nil.
 func ofSchedule(engines [2]string, s Schedule, differences []Difference) *Deviation {
-	return explained(engines, shown{s, differences}, func(d *Deviation) condition { return d.schedule })
+	return explained(engines, shown{s, differences}, func(d *Deviation) condition { return d.Schedule })
 }
 
 // explained returns the deviation that explains all differences. If each

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +16,9 @@ import (
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
+
+// goDriver is the name of the Go driver as an engine.
+const goDriver = "driver"
 
 // update rewrites docs/driver/deviations.md, docs/driver/deviations and specs/deviations: go generate.
 var update = os.Getenv("UTR_UPDATE") != ""
@@ -34,20 +36,10 @@ func golden(t *testing.T, path, text string) {
 
 func TestDeviationsPage(t *testing.T) { golden(t, "../../docs/driver/deviations.md", Markdown()) }
 
-// The rows of the table are complete, its suites are the files of the folder, and its
-// Go driver is the version in go.mod.
+// The suites of the table are the files of the folder, and its Go driver is the version in go.mod.
 func TestDeviationsTable(t *testing.T) {
 	suites := map[string]bool{}
-	for i, d := range Deviations() {
-		if d.ID != fmt.Sprintf("D%d", i+1) || d.Title == "" || d.Section == "" {
-			t.Errorf("row %d is %+v", i+1, d)
-		}
-		if (d.Suite != "") != (d.example.Operation != "") {
-			t.Errorf("%s: a suite needs a schedule, and a schedule a suite", d.ID)
-		}
-		if d.schedule == nil && d.test == nil {
-			t.Errorf("%s explains nothing", d.ID)
-		}
+	for _, d := range Deviations() {
 		suites[d.Suite] = true
 	}
 	files, err := filepath.Glob("../../specs/deviations/*")
@@ -59,8 +51,52 @@ func TestDeviationsTable(t *testing.T) {
 	}
 	mod := testkit.Read(t, "../../go.mod")
 	m := regexp.MustCompile(`go.mongodb.org/mongo-driver/v2 v(\S+)`).FindStringSubmatch(mod)
-	if m == nil || !strings.HasSuffix(tested()[0].driver, " "+m[1]) {
-		t.Errorf("the table is about %s, go.mod requires %s", tested()[0].driver, m)
+	if m == nil || !strings.HasSuffix(tested()[0].Driver, " "+m[1]) {
+		t.Errorf("the table is about %s, go.mod requires %s", tested()[0].Driver, m)
+	}
+}
+
+// A mistake in deviations.yml is an error with its line.
+func TestMistakesInDeviations(t *testing.T) {
+	const first = "  - { id: D1, title: x, section: y, "
+	sample := Schedule{Operation: "find", Faults: []Fault{{Code: 6}}}
+	for _, tt := range []struct{ reason, rows, want string }{
+		{"no mistake", first + "schedule: { calls: [ find ], fault: { code: 6 } } }", ""},
+		{"an unknown field", first + "schedul: { calls: [ find ] } }", "line 3: field schedul not found"},
+		{"an unknown field of the example", first + "example: { operatoin: find } }", "line 3: field operatoin not found"},
+		{"a field that occurs twice", first + "title: z }", `line 3: mapping key "title" already defined at line 3`},
+		{"a condition that occurs twice", first + "schedule: { alone: true,\n      alone: true } }",
+			"line 4: mapping key \"alone\" already defined at line 3"},
+		{"an unknown condition", first + "schedule:\n      { call: [ find ] } }", "line 4: unknown condition \"call\". Known: alone, "},
+		{"an unknown condition below another", first + "schedule: { any: [ { alone: true },\n      { sest: timeoutMS } ] } }",
+			"line 4: unknown condition \"sest\""},
+		{"an unknown condition of a fault", first + "schedule: { fault: { label: x } } }", "line 3: unknown condition \"label\". Known: blocks"},
+		{"an argument of another type", first + "schedule: { alone: [ ] } }", "line 3: cannot construct"},
+		{"no argument", first + "schedule: { left: } }", "line 3: the condition has no argument"},
+		{"no condition", first + "schedule: {} }", "line 3: a condition must have a name"},
+		{"an unknown operation", first + "schedule: { calls: [ fnid ] } }", "line 3: unknown operation \"fnid\""},
+		{"an unknown topology", first + "schedule: { topology: set } }", "line 3: unknown topology \"set\""},
+		{"an unknown option", first + "schedule: { sets: retryRead } }", "line 3: unknown option \"retryRead\""},
+		{"an unknown aspect", first + "schedule: { only: outcomes } }", "line 3: unknown aspect \"outcomes\""},
+		{"an unknown comparison", first + "schedule: { events: long } }", "line 3: unknown comparison \"long\""},
+		{"an incorrect regular expression", first + "schedule: { left: '(' } }", "line 3: error parsing regexp"},
+		{"an unknown engine", first + "engines: [ jav ], test: { alone: true } }", "line 3: D1: unknown engine \"jav\""},
+		{"no section", "  - { id: D1, title: x, test: { alone: true } }", "line 3: D1 has no title or no section"},
+		{"it explains nothing", first + "}", "line 3: D1 explains nothing"},
+		{"a suite without an example", first + "suite: x.yml, test: { alone: true } }", "line 3: D1 has only one of suite and example"},
+		{"an id that occurs twice", first + "test: { alone: true } }\n" + first + "test: { alone: true } }",
+			"line 4: the id is \"D1\", not D2"},
+		{"a suite that occurs twice", first + "suite: x.yml, example: { operation: find }, test: { alone: true } }\n" +
+			strings.Replace(first, "D1", "D2", 1) + "suite: x.yml, example: { operation: find }, test: { alone: true } }",
+			"line 4: another deviation has the suite x.yml"},
+	} {
+		table, err := parseDeviations([]byte("engines: [ { name: driver, driver: Go 1 } ]\ndeviations:\n" + tt.rows))
+		if tt.want == "" {
+			testkit.Check(t, err)
+			testkit.Equal(t, tt.reason, table.deviations[0].Schedule(shown{Schedule: sample}), true)
+		} else if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", tt.reason, err, tt.want)
+		}
 	}
 }
 
@@ -76,10 +112,10 @@ func list(engine string) string {
 func TestDeviationsAreKnown(t *testing.T) {
 	permitted, seen := regexp.MustCompile(`^(since .*: |until .*: )?(sometimes: )?permitted: `), 0
 	for _, of := range tested() {
-		name := list(of.name)
+		name := list(of.Name)
 		text := testkit.Read(t, filepath.Join(testkit.Root(t), name))
 		for _, d := range Deviations() {
-			if d.Suite == "" || !d.of(of.name) {
+			if d.Suite == "" || !d.of(of.Name) {
 				continue
 			}
 			name := strings.TrimSuffix(d.Suite, ".yml")
@@ -111,12 +147,12 @@ func TestDeviationSuites(t *testing.T) {
 			continue
 		}
 		t.Run(d.ID, func(t *testing.T) {
-			p := compared(t, d.example, left, right)
+			p := compared(t, d.Example, left, right)
 			differs := d.of(goDriver)
 			if (len(p.Differences) > 0) != differs || differs && (p.Deviation == nil || p.Deviation.ID != d.ID) {
 				t.Fatalf("explained by %v: %s", p.Deviation, p.Describe("reference", "driver"))
 			}
-			text, err := p.Suite(d.example, "Generated by go generate ./compare. DO NOT EDIT.", d.ID+": the driver "+d.Title+".",
+			text, err := p.Suite(d.Example, "Generated by go generate ./compare. DO NOT EDIT.", d.ID+": the driver "+d.Title+".",
 				d.Section+".")
 			testkit.Check(t, err)
 			path := filepath.Join("..", "..", "specs", "deviations", d.Suite)
@@ -175,12 +211,12 @@ func drivers(t *testing.T) (all []Driver) {
 	adapters, err := matrix.ParseAdapters(name, []byte(testkit.Read(t, name)), func(string) string { return "x" }, nil)
 	testkit.Check(t, err)
 	for _, of := range tested() {
-		d := Driver{Engine: of.name, Releases: []string{of.driver[strings.LastIndex(of.driver, " ")+1:]}}
-		known := filepath.Join(root, list(of.name))
+		d := Driver{Engine: of.Name, Releases: []string{of.Driver[strings.LastIndex(of.Driver, " ")+1:]}}
+		known := filepath.Join(root, list(of.Name))
 		d.Known, err = runner.ParseKnownFailing(known, strings.NewReader(testkit.Read(t, known)))
 		testkit.Check(t, err)
 		for _, a := range adapters {
-			if a.Name == of.name && len(a.Versions) > 0 {
+			if a.Name == of.Name && len(a.Versions) > 0 {
 				testkit.Equal(t, "the newest version of "+a.Name, a.Versions[0], d.Releases[0])
 				d.Releases = a.Versions
 			}
@@ -219,9 +255,9 @@ func TestReleasesOfDeviation(t *testing.T) {
 (^|/)deviations/y\.yml  # another`
 	known, err := runner.ParseKnownFailing("known.txt", strings.NewReader(list))
 	testkit.Check(t, err)
-	d := Deviation{ID: "D1", Suite: "x.yml", Engines: by("mine"), Title: "does not end", Section: "CRUD",
+	d := Deviation{ID: "D1", Suite: "x.yml", Engines: []string{"mine"}, Title: "does not end", Section: "CRUD",
 		Code:    map[string]string{"mine": "main (main.c)"},
-		example: Schedule{Operation: "find", Topology: plainest}}
+		Example: Schedule{Operation: "find", Topology: plainest}}
 	page := d.Page([]Driver{{"mine", []string{"2.1", "2.0", "1.1", "1.0"}, known}, {"same", []string{"1.0"}, nil},
 		{"other", []string{"1.0"}, known}})
 	testkit.Contains(t, page, "\n# D1: x\n\nWhat the drivers in the table do:\n\n> The driver does not end.\n\nIt departs from the specification:\n\n> CRUD.\n",

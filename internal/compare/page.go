@@ -23,7 +23,7 @@ func (d *Deviation) Page(drivers []Driver) string {
 		verdict = "is permitted by"
 	}
 	run := func(engine, more string) string {
-		return fmt.Sprintf("utr run --engine %s --topology %s%s deviations/%s\n", engine, d.example.Topology, more, d.Suite)
+		return fmt.Sprintf("utr run --engine %s --topology %s%s deviations/%s\n", engine, d.Example.Topology, more, d.Suite)
 	}
 	commands := run("reference", "")
 	var rows strings.Builder
@@ -46,7 +46,7 @@ func (d *Deviation) Page(drivers []Driver) string {
 		commands += run(engine, " --known-failing /dev/null")
 	}
 	return fmt.Sprintf(pageText, d.ID, strings.TrimSuffix(d.Suite, ".yml"), d.Title, verdict, d.Section, d.Suite,
-		d.Suite, d.example,
+		d.Suite, d.Example,
 		commands, rows.String())
 }
 
@@ -83,7 +83,7 @@ The places in the code are those of the newest release that differs, as far as t
 
 // releases returns the releases of a driver that are known to fail the suite, and the others.
 func (d *Deviation) releases(of Driver) (differ, others []string) {
-	test := "deviations/" + d.Suite + ": " + d.example.String()
+	test := "deviations/" + d.Suite + ": " + d.Example.String()
 	for _, version := range of.Releases {
 		i := slices.IndexFunc(of.Known,
 			func(k runner.KnownFailure) bool { return k.Pattern.MatchString(test) && k.Holds(version) })

@@ -28,13 +28,13 @@ type Options map[string]any
 // Fault is the fault of one attempt. The zero Fault does nothing.
 type Fault struct {
 	Code              int      // error code, 0 for none
-	WriteConcernError int      // its code, 0 for none
+	WriteConcernError int      `yaml:"writeConcernError"` // its code, 0 for none
 	Labels            []string // of either error; nil leaves them to the server
-	Inner             []string // labels inside the write concern error, where they have no meaning
-	Backoff           int      // baseBackoffMS of the error, 0 for none
-	Close             bool
-	LoseReply         bool
-	BlockMS           int
+	Inner             []string `yaml:"innerLabels"`   // labels inside the write concern error, where they have no meaning
+	Backoff           int      `yaml:"baseBackoffMS"` // of the error, 0 for none
+	Close             bool     `yaml:"closed"`
+	LoseReply         bool     `yaml:"replyLost"`
+	BlockMS           int      `yaml:"blockMS"`
 }
 
 // faultPart is a part of a fault in words and as fields of an element of failCommandSequence.

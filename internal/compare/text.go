@@ -112,13 +112,13 @@ a driver as one report: how to reproduce the difference, which releases have it,
 Differences without a suite depend on chance, the format cannot express them, or another driver differs there in another
 way. The Rust driver was only run on the suites.
 
-` + "`go generate ./internal/compare`" + ` writes this page from the table in internal/compare/deviations.go.
+` + "`go generate ./internal/compare`" + ` writes this page from internal/compare/deviations.yml.
 
 `)
 	engines := tested()
 	b.WriteString("| | what the driver does | specification, section | | suite and report |")
 	for _, e := range engines {
-		fmt.Fprintf(&b, " %s |", e.driver)
+		fmt.Fprintf(&b, " %s |", e.Driver)
 	}
 	b.WriteString("\n|---|---|---|---|---|" + strings.Repeat("---|", len(engines)) + "\n")
 	for _, d := range Deviations() {
@@ -133,10 +133,10 @@ way. The Rust driver was only run on the suites.
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", d.ID, d.Title, d.Section, verdict, suite)
 		for _, e := range engines {
 			differs := ""
-			if d.of(e.name) {
+			if d.of(e.Name) {
 				differs = "differs"
 			}
-			if version := d.Fixed[e.name]; version != "" {
+			if version := d.Fixed[e.Name]; version != "" {
 				differs = "fixed in " + version
 			}
 			fmt.Fprintf(&b, " %s |", differs)
