@@ -48,6 +48,5 @@
 //
 // What a server of a version does is in its profile (internal/server/profile.go), and the messages of errors are
 // compared with recordings of real servers (internal/replay). docs/application/embedded.md lists what is supported, and
-// differences from MongoDB. Package standin runs these servers as processes that replace mongod and mongos; package
-// blackpipe is a scripted server without data.
+// differences from MongoDB. Package blackpipe is a scripted server without data.
 package embedded

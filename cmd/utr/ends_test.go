@@ -39,9 +39,11 @@ func TestHangUpIsIgnored(t *testing.T) {
 // A signal interrupts a run while it starts clusters that never become ready.
 func TestInterruptedStart(t *testing.T) {
 	t.Parallel()
-	halfway := release(t) // with a mongos that never becomes ready
+	halfway := utrtest.Release(t) // with a mongos that never becomes ready
 	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo mongos version v8.0.4; exit; }\nexec sleep 600\n"
-	testkit.Check(t, os.WriteFile(filepath.Join(halfway, "bin", "mongos"), []byte(script), 0o755))
+	mongos := filepath.Join(halfway, "bin", "mongos")
+	testkit.Check(t, os.Remove(mongos)) // a link
+	testkit.Check(t, os.WriteFile(mongos, []byte(script), 0o755))
 	suite := strings.Replace(armed, "tests:\n",
 		"runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n", 1)
 	p := utrtest.NewPlace(t)
@@ -137,7 +139,7 @@ func existing(t *testing.T, p *utrtest.Place) place {
 }
 
 func local(t *testing.T, _ *utrtest.Place) place {
-	return place{args: []string{"--local", release(t), "--topology", "sharded", "--auth", "off"}}
+	return place{args: []string{"--local", utrtest.Release(t), "--topology", "sharded", "--auth", "off"}}
 }
 
 // A signal during a test ends a run on any deployment. The run reports what ran and leaves nothing. After SIGKILL

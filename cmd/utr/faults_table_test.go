@@ -109,7 +109,7 @@ func (s *faultScene) as(roles ...any) {
 // secondaries.
 func (s *faultScene) onLocal() (primary string, secondaries []int) {
 	s.Helper()
-	s.start(gated, "--local", release(s.T), "--topology", "replicaset", "--auth", "off")
+	s.start(gated, "--local", utrtest.Release(s.T), "--topology", "replicaset", "--auth", "off")
 	s.run.Line("passed gated: first")
 	for _, pid := range servers(s.T, s.Place) {
 		args, err := exec.Command("ps", "-ww", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
@@ -295,7 +295,7 @@ var faults = []fault{
 	{"a server of `--local` is killed", "the test is broken; the rest runs on another deployment", 25 * time.Second, 3,
 		"passed broken passed", "stopped answering",
 		func(s *faultScene) {
-			s.start(blocked, "--local", release(s.T), "--topology", "single", "--auth", "off")
+			s.start(blocked, "--local", utrtest.Release(s.T), "--topology", "single", "--auth", "off")
 			s.run.Line("passed blocked: first")
 			pids := servers(s.T, s.Place)
 			logs, _ := filepath.Glob(filepath.Join(s.Temp, "utr-*", "*.log"))

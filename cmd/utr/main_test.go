@@ -63,14 +63,6 @@ func suiteFile(t *testing.T, text string) string {
 	return path
 }
 
-// release installs a mongod and a mongos that run the embedded deployment in their own processes.
-func release(t *testing.T) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	utrtest.NewPlace(t).Run("release", dir).Want(0)
-	return dir
-}
-
 type record struct{ Test, Status, RerunCommand string }
 
 func records(t *testing.T, file string) (all []record) {

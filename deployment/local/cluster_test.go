@@ -40,7 +40,7 @@ func TestTopologies(t *testing.T) {
 			"mongodb://HOSTS/?loadBalanced=true"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
-			b := newBench(t, "whole")
+			b := newBench(t)
 			b.options.Shape = r.shape
 			c := b.start()
 			testkit.Check(t, c.Dead())
@@ -93,7 +93,7 @@ func TestStartFails(t *testing.T) {
 			[]string{"mongod ended: exit status 14", "a line of a back trace"}},
 	} {
 		t.Run(r.flaw, func(t *testing.T) {
-			b := newBench(t, r.flaw)
+			b := newFlawedBench(t, r.flaw)
 			b.options.Timeout = r.timeout
 			starts := 0
 			b.options.Ports.listen = func() (net.Listener, error) {
@@ -124,7 +124,7 @@ func TestInvalidOptions(t *testing.T) {
 		},
 		"a temporary folder": func(*Options) { t.Setenv("TMPDIR", nowhere) },
 	} {
-		b := newBench(t, "whole")
+		b := newBench(t)
 		change(&b.options)
 		_, err := Start(t.Context(), b.options)
 		testkit.ErrorContains(t, err, want)
@@ -134,7 +134,7 @@ func TestInvalidOptions(t *testing.T) {
 // Canceling the context interrupts a start and leaves nothing.
 func TestStartIsInterrupted(t *testing.T) {
 	for _, flaw := range []string{"does not listen", "does not answer"} {
-		b := newBench(t, flaw)
+		b := newFlawedBench(t, flaw)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { _, err := Start(ctx, b.options); ended <- err }()
@@ -158,7 +158,7 @@ func TestPortTaken(t *testing.T) {
 	other, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	testkit.Check(t, err)
 	defer func() { _ = other.Close() }()
-	b := newBench(t, "whole")
+	b := newBench(t)
 	calls := 0
 	b.options.Ports.listen = func() (net.Listener, error) {
 		if calls++; calls <= 2 {
@@ -182,7 +182,7 @@ func TestPortTaken(t *testing.T) {
 }
 
 func TestServerDies(t *testing.T) {
-	b := newBench(t, "dies on SIGTERM")
+	b := newFlawedBench(t, "dies on SIGTERM")
 	c := b.start()
 	testkit.Check(t, syscall.Kill(c.servers[0].command.Process.Pid, syscall.SIGTERM))
 	testkit.Until(t, "Dead returns an error", func() bool { return c.Dead() != nil })
@@ -195,7 +195,7 @@ func TestServerDies(t *testing.T) {
 
 // Close also kills the children of a server, such as of a script.
 func TestChildrenOfServersAreKilled(t *testing.T) {
-	b := newBench(t, "whole")
+	b := newBench(t)
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	b.options.Release.Mongod = script(t, filepath.Join(t.TempDir(), "mongod"), "sleep 600 & echo $! >"+pidFile+"\n"+
 		b.options.Release.Mongod+` "$@"`)

@@ -17,9 +17,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/embedded/standin"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
 // envFake makes the test binary act as one of the fakes of mongod.
@@ -30,26 +30,11 @@ func TestMain(m *testing.M) {
 		fake(os.Args[1:])
 		return
 	}
-	goleak.VerifyTestMain(m)
+	utrtest.Main(m, func() error { return goleak.Find() })
 }
 
-// fakes act as a mongod, most with a flaw. Their arguments are a mongod's.
+// fakes act as a mongod with a flaw. Their arguments are a mongod's.
 var fakes = map[string]func(args []string){
-	"whole": func(args []string) { // a mongos if named so
-		mongos := filepath.Base(os.Args[0]) == "mongos"
-		if args[0] == "mongod" {
-			args = args[1:]
-		}
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		defer stop()
-		if slices.Equal(args, []string{standin.HostOption}) {
-			_ = standin.Host(ctx, os.Stdin, os.Stdout)
-			return
-		}
-		self, _ := os.Executable()
-		os.Exit(standin.Run(ctx, mongos, args, standin.Environment{
-			Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Self: self}))
-	},
 	"refuses its options": func([]string) {
 		fmt.Fprintln(os.Stderr, "Error parsing command line: unrecognised option '--nounixsocket'\ntry 'mongod --help' for more information")
 		os.Exit(2)
@@ -100,19 +85,26 @@ type bench struct {
 	folder  string // parent of the clusters' folders
 }
 
-// newBench returns a bench whose mongod is the test binary with a flaw.
-func newBench(t *testing.T, flaw string) *bench {
+// newFlawedBench returns a bench whose mongod is the test binary with a flaw.
+func newFlawedBench(t *testing.T, flaw string) *bench {
 	t.Helper()
+	b := newBench(t)
 	self, err := os.Executable()
 	testkit.Check(t, err)
 	t.Setenv(envFake, flaw)
-	mongos := filepath.Join(t.TempDir(), "mongos")
-	testkit.Check(t, os.Symlink(self, mongos))
+	b.options.Release.Mongod = self
+	return b
+}
+
+// newBench returns a bench with the fake mongod.
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	bin := filepath.Join(utrtest.Release(t), "bin")
 	b := &bench{t: t, state: t.TempDir(), folder: t.TempDir()}
 	t.Setenv("TMPDIR", b.folder)
 	book, err := ledger.Open(b.state)
 	testkit.Check(t, err)
-	release := Release{Mongod: self, Mongos: mongos, Version: Version{8, 0, 0}}
+	release := Release{Mongod: filepath.Join(bin, "mongod"), Mongos: filepath.Join(bin, "mongos"), Version: Version{8, 0, 0}}
 	b.options = Options{Release: release, Ledger: book, Ports: new(Ports), Timeout: testkit.Patience}
 	return b
 }

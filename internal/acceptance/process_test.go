@@ -61,8 +61,7 @@ func TestServeAndRun(t *testing.T) {
 	}
 }
 
-// utr starts clusters from the binaries of a release, which are utr itself, and runs
-// suites on all topologies.
+// utr starts clusters from the binaries of a release and runs suites on all topologies.
 func TestLocalRelease(t *testing.T) {
 	for _, row := range []struct {
 		reason, version string
@@ -74,9 +73,8 @@ func TestLocalRelease(t *testing.T) {
 			[]string{"--auth", "on", "--tls", "--local-shards", "2", "--mongoses", "3"}},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			p, release := utrtest.NewPlace(t), t.TempDir()
-			p.Run("release", release, "--server-version", row.version).Want(0)
-			runWell(t, p, append([]string{"--local", release, "--topology", "all", "smoke"}, row.args...)...)
+			runWell(t, utrtest.NewPlace(t, "UTR_SERVER_VERSION="+row.version),
+				append([]string{"--local", utrtest.Release(t), "--topology", "all", "smoke"}, row.args...)...)
 		})
 	}
 }

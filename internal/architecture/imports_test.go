@@ -26,7 +26,7 @@ func inWords() rules {
 		"internal/cli": {
 			"adapters", "deployment", "deployment/lock", "deployment/orchestration", "docs/examples", "embedded",
 			"embedded/blackpipe",
-			"embedded/standin", "engine", "engine/driver", "engine/enginetest", "engine/process", "internal/cache",
+			"engine", "engine/driver", "engine/enginetest", "engine/process", "internal/cache",
 			"internal/compare",
 			"internal/coverage", "internal/experiment", "internal/experiment/counter", "internal/ledger",
 			"internal/matrix", "internal/meant", "internal/audit", "internal/official", "internal/otlp", "internal/plural",

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
-	"github.com/unified-test-runner/utr/embedded/standin"
 	"github.com/unified-test-runner/utr/internal/cache"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/meant"
@@ -175,7 +174,6 @@ func environmentTable() string {
 		{"UTR_RUST_ADAPTER", "program of the engine rust"},
 		{"UTR_SOURCE", "checkout of utr, to build driver@VERSION (default the working directory)"},
 		{"UTR_CHECKOUTS", "absolute path of a folder with checkouts of drivers, for driver@main and others"},
-		{standin.EnvVersion, "version that utr mongod and utr mongos emulate"},
 		{ledger.EnvDir, "folder of the ledger that utr clean reads"},
 		{ledger.EnvParent, "parent of that folder, if " + ledger.EnvDir + " is not set"},
 		{envActions, "if true, failures are annotated for GitHub Actions"},

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/unified-test-runner/utr/embedded/standin"
 	"github.com/unified-test-runner/utr/internal/matrix"
 	"github.com/unified-test-runner/utr/internal/official"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -205,10 +204,6 @@ var (
 func accepts(line string) error {
 	args, err := split(expression.ReplaceAllString(optional.ReplaceAllString(line, ""), "1"))
 	if err != nil {
-		return err
-	}
-	if slices.Contains(verbatim, args[0]) {
-		_, err = standin.Parse(args[0] == "mongos", args[1:], "")
 		return err
 	}
 	command, rest, err := testRoot().Find(joinSeeds(args))

@@ -148,8 +148,7 @@ func (c *call) root() *cobra.Command {
 		siteCommand, engineGroup,
 		newCommand, listCommand, checkSuitesCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand, coverageCommand,
 		auditCommand)
-	add("Deployments:", doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand,
-		cleanCommand)
+	add("Deployments:", doctorCommand, serveCommand, pipeCommand, cleanCommand)
 	add("Specifications:", specsGroup, schemaCommand, explainCommand, experimentGroup)
 	add(aboutGroup, versionCommand, manCommand)
 	root.SetHelpCommand(helpCommand(c))
@@ -303,7 +302,7 @@ const argumentsFrom = "@"
 
 // expand appends the arguments of a file, one per line. A line that begins with a quotation mark is a JSON string.
 func (p *Program) expand(args []string) ([]string, error) {
-	if len(args) < 2 || !strings.HasPrefix(args[1], argumentsFrom) || slices.Contains(verbatim, args[0]) {
+	if len(args) < 2 || !strings.HasPrefix(args[1], argumentsFrom) {
 		return args, nil
 	}
 	name := strings.TrimPrefix(args[1], argumentsFrom)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -74,25 +73,6 @@ func TestServe(t *testing.T) {
 		// not in 8.0; without a value
 		b.expect(t, parameter, "serve --topology single --server-version 8.0 --set-parameter "+parameter, ExitUsage, "")
 	}
-}
-
-// The programs of a release pass on their arguments unchanged, and set the version in the environment.
-func TestRelease(t *testing.T) {
-	b := newBench(t)
-	b.expect(t, "a release", "release dir --server-version 7.0", 0, filepath.Join("dir", "bin")+"\n")
-	for _, name := range []string{"mongod", "mongos"} {
-		info, err := os.Stat(filepath.Join("dir", "bin", name))
-		testkit.Check(t, err)
-		testkit.Equal(t, name+" can be executed", info.Mode()&0o111, fs.FileMode(0o111))
-	}
-	dir := filepath.Join(t.TempDir(), "it's a \"folder\" $HOME")
-	self, script := filepath.Join(dir, "utr"), filepath.Join(dir, "mongos")
-	write(t, self, "#!/bin/sh\necho \"$UTR_SERVER_VERSION\"\nfor w in \"$@\"; do echo \"$w\"; done\n")
-	write(t, script, releaseScript(self, "mongos", "4.4"))
-	testkit.Check(t, errors.Join(os.Chmod(self, 0o755), os.Chmod(script, 0o755)))
-	out, err := exec.Command(script, "--configdb", "a b", "*").CombinedOutput()
-	testkit.Check(t, err)
-	testkit.Equal(t, "its arguments", string(out), "4.4\nmongos\n--configdb\na b\n*\n")
 }
 
 // doctor works on a deployment that is locked, and a run does not.

@@ -273,8 +273,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 	s := &stage{T: t, Place: utrtest.NewPlace(t), random: rand.New(rand.NewPCG(testkit.Seed(t), 0)),
 		file:  filepath.Join(t.TempDir(), "night.yml"),
-		suite: filepath.Join(t.TempDir(), "held.yml"), release: t.TempDir(), service: fakemo.Start(t)}
-	utrtest.NewPlace(t).Run("release", s.release).Want(0)
+		suite: filepath.Join(t.TempDir(), "held.yml"), release: utrtest.Release(t), service: fakemo.Start(t)}
 	testkit.Check(t, os.WriteFile(s.suite, []byte(held), 0o600))
 	s.serve()
 	met := map[string]int{}

@@ -19,7 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Orchestra is a real mongo-orchestration with utr as its release of MongoDB, and a Place for runs that use it.
+// Orchestra is a real mongo-orchestration with a Release of MongoDB, and a Place for runs that use it.
 type Orchestra struct {
 	*Place
 	URL string
@@ -34,9 +34,8 @@ func Orchestrate(t testing.TB) *Orchestra {
 	alone(t)
 	o := &Orchestra{Place: NewPlace(t), t: t}
 	o.log = filepath.Join(o.Temp, "server.log")
-	o.Run("release", filepath.Join(o.Temp, "release")).Want(0)
-	config, err := json.Marshal(map[string]any{"releases": map[string]string{"embedded": filepath.Join(o.Temp,
-		"release", "bin")}})
+	config, err := json.Marshal(map[string]any{"releases": map[string]string{"embedded": filepath.Join(Release(t),
+		"bin")}})
 	testkit.Check(t, err)
 	file := filepath.Join(o.Temp, "releases.json")
 	testkit.Check(t, os.WriteFile(file, config, 0o600))

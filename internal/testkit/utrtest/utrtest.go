@@ -1,4 +1,4 @@
-// Package utrtest runs the command utr in processes, for tests. All waits are limited by testkit.Patience.
+// Package utrtest runs the command utr, and a fake mongod, in processes, for tests. All waits are limited by testkit.Patience.
 package utrtest
 
 import (
@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -18,8 +19,15 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// envCommand names the command to test. Without it Main builds one.
+// envCommand names the command to test. The fake mongod is in the same folder. Without it, Main builds both.
 const envCommand = "UTR_TEST_COMMAND"
+
+// The packages of the two programs.
+const (
+	module     = "github.com/unified-test-runner/utr/"
+	utr        = module + "cmd/utr"
+	fakeMongod = module + "embedded/internal/fakemongod"
+)
 
 // Main runs the tests of a package that starts utr, and then the checks. It builds the
 // command once and uses a temporary ledger. TestMain calls it; it does not return.
@@ -58,12 +66,11 @@ func prepare(dir string) error {
 	if os.Getenv(envCommand) != "" {
 		return nil
 	}
-	command := filepath.Join(dir, "utr")
-	out, err := exec.Command("go", "build", "-o", command, "github.com/unified-test-runner/utr/cmd/utr").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", dir, utr, fakeMongod).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("building utr: %w: %s", err, out)
+		return fmt.Errorf("building utr and the fake mongod: %w: %s", err, out)
 	}
-	return os.Setenv(envCommand, command)
+	return os.Setenv(envCommand, filepath.Join(dir, path.Base(utr)))
 }
 
 // Command returns the path of utr.
@@ -74,6 +81,20 @@ func Command(t testing.TB) string {
 		t.Fatal("TestMain does not call utrtest.Main")
 	}
 	return command
+}
+
+// Release returns a new release of MongoDB: a folder with bin/mongod and bin/mongos, which are the fake mongod. The
+// variable UTR_SERVER_VERSION is the version that they report.
+func Release(t testing.TB) string {
+	t.Helper()
+	program := filepath.Join(filepath.Dir(Command(t)), path.Base(fakeMongod))
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	testkit.Check(t, os.Mkdir(bin, 0o755))
+	for _, name := range []string{"mongod", "mongos"} {
+		testkit.Check(t, os.Symlink(program, filepath.Join(bin, name)))
+	}
+	return dir
 }
 
 // Place is where processes of utr leave temporary folders and entries of the ledger.

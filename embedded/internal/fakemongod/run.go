@@ -1,4 +1,4 @@
-package standin
+package main
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 type Environment struct {
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
-	Self           string // path of utr, which starts hosts
+	Self           string // path of this program, which starts hosts
 }
 
 // Run runs mongod or mongos until ctx ends or a client sends shutdown. It returns the exit code of mongod.

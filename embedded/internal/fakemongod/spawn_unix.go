@@ -1,6 +1,6 @@
 //go:build unix
 
-package standin
+package main
 
 import "syscall"
 

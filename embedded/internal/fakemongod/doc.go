@@ -1,5 +1,7 @@
-// Package standin implements utr mongod and utr mongos: processes with the servers of package server, for programs that
-// start MongoDB, such as mongo-orchestration.
+// Command fakemongod is a mongod, or a mongos if its name begins with that. It runs the servers of package server in
+// processes, for tests of what starts MongoDB: package deployment/local and mongo-orchestration. It needs the insides of
+// embedded, so Go does not let it stand below internal/testkit. utrtest.Release makes a release of MongoDB of it, and
+// docs/contributing/testing.md describes how to make one by hand.
 //
 // # Fronts and hosts
 //
@@ -39,4 +41,4 @@
 //	client   after the reply, the connection belongs to a client of a front
 //
 // This does not protect against other users of the machine. It is intended for tests.
-package standin
+package main

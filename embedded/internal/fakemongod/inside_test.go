@@ -1,4 +1,4 @@
-package standin_test
+package main
 
 import (
 	"bufio"
@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/unified-test-runner/utr/embedded/standin"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
 // inside runs a mongod, named a in the story, in this process, and its host in another. stop returns its exit code.
@@ -21,10 +20,10 @@ func (s *story) inside(args ...string) (stop func() int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	logged, log := io.Pipe()
-	env := standin.Environment{Stdout: log, Stderr: io.Discard, Self: utrtest.Command(s.t)}
+	env := Environment{Stdout: log, Stderr: io.Discard, Self: filepath.Join(s.release, "bin", "mongod")}
 	env.Getenv = func(string) string { return "" }
 	go func() {
-		ended <- standin.Run(ctx, false, append(args, "--bind_ip", s.host, "--port", s.fill("PORT(a)")), env)
+		ended <- Run(ctx, false, append(args, "--bind_ip", s.host, "--port", s.fill("PORT(a)")), env)
 		_ = log.Close()
 	}()
 	ready := make(chan bool)
@@ -58,7 +57,7 @@ func TestRunEnds(t *testing.T) {
 				s.step(`a {"replSetInitiate": {}} -> "ok": 1.0`)
 				s.step(`insert a`)
 			}
-			dial(t, s.address("a")) // sends nothing
+			connect(t, s.address("a")) // sends nothing
 			if code := stop(); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
@@ -114,7 +113,7 @@ func TestHost(t *testing.T) {
 		{"unknown version", `{"version":"3.6"}` + "\n", `server version "3.6"`},
 		{"empty configuration", `{"version":"8.0","set":"BQAAAAA="}` + "\n", "contains 0 members"},
 	} {
-		if err := standin.Host(t.Context(), strings.NewReader(r.spec), io.Discard); err == nil ||
+		if err := Host(t.Context(), strings.NewReader(r.spec), io.Discard); err == nil ||
 			!strings.Contains(err.Error(), r.want) {
 			t.Errorf("%s: got %v", r.reason, err)
 		}
@@ -122,7 +121,7 @@ func TestHost(t *testing.T) {
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	in, out := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- standin.Host(ctx, strings.NewReader(`{"version":"8.0"}`+"\n"), out) }()
+	go func() { done <- Host(ctx, strings.NewReader(`{"version":"8.0"}`+"\n"), out) }()
 	if line, err := bufio.NewReader(in).ReadString('\n'); err != nil ||
 		!strings.Contains(line, `"host":{"address":"127.0.0.1:`) {
 		t.Fatalf("%q, %v", line, err)

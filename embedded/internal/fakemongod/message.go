@@ -1,4 +1,4 @@
-package standin
+package main
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package standin
+package main
 
 import (
 	"bufio"
@@ -21,7 +21,7 @@ import (
 // front is the public side of a process.
 type front struct {
 	o       *Options
-	self    string // path of utr
+	self    string // path of this program
 	id      string
 	log     *slog.Logger
 	logFile *os.File // nil if the log is standard output

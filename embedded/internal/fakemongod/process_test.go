@@ -1,4 +1,4 @@
-package standin_test
+package main
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -41,7 +42,7 @@ func (p *proc) start(more ...string) {
 	p.story.t.Helper()
 	before := p.serving()
 	p.args = append(p.args, more...)
-	p.Process = p.story.Start(p.args...)
+	p.Process = p.story.launch(p.args)
 	testkit.Until(p.story.t, "a process to serve", func() bool { return p.serving() > before || p.Ended() })
 	if p.Ended() {
 		p.story.t.Fatalf("%q has ended: %s", p.args, p.Errors())
@@ -96,6 +97,7 @@ func TestStories(t *testing.T) {
 type story struct {
 	*utrtest.Place
 	t       *testing.T
+	release string
 	host    string
 	ports   map[string]int
 	dirs    map[string]string
@@ -106,8 +108,14 @@ type story struct {
 func newStory(t *testing.T) *story {
 	t.Helper()
 	t.Parallel()
-	return &story{utrtest.NewPlace(t), t, utrtest.Address(t), map[string]int{}, map[string]string{}, map[string]*proc{},
+	return &story{utrtest.NewPlace(t), t, utrtest.Release(t), utrtest.Address(t), map[string]int{}, map[string]string{}, map[string]*proc{},
 		map[string]*mongo.Client{}}
+}
+
+// launch starts mongod or mongos with arguments.
+func (s *story) launch(words []string) *utrtest.Process {
+	s.t.Helper()
+	return s.Launch(exec.Command(filepath.Join(s.release, "bin", words[0]), words[1:]...))
 }
 
 var places = regexp.MustCompile(`(HOST|IP|PORT|PID|DIR)\((\w+)\)`)
@@ -231,7 +239,7 @@ func (s *story) step(line string) {
 	case "run":
 		code, _ := strconv.Atoi(name)
 		args, _, _ := strings.Cut(line, " -> ")
-		s.Run(strings.Fields(args)[2:]...).Want(code, want)
+		s.launch(strings.Fields(args)[2:]).End().Want(code, want)
 	default:
 		if wrong := s.run(line); wrong != "" {
 			t.Errorf("%s: got %s", line, wrong)
@@ -292,7 +300,7 @@ func client(t *testing.T, uri string) *mongo.Client {
 	return c
 }
 
-func dial(t *testing.T, address string) *net.TCPConn {
+func connect(t *testing.T, address string) *net.TCPConn {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
 	testkit.Check(t, err)
@@ -304,7 +312,7 @@ func dial(t *testing.T, address string) *net.TCPConn {
 // say sends text and returns what it receives until the connection ends.
 func say(t *testing.T, address, text string) string {
 	t.Helper()
-	nc := dial(t, address)
+	nc := connect(t, address)
 	_, _ = io.WriteString(nc, text) // the server may close the connection early
 	reply, _ := io.ReadAll(nc)
 	return strings.TrimSpace(string(reply))
@@ -317,7 +325,7 @@ func TestHalfClosed(t *testing.T) {
 	s.step(`a {"replSetInitiate": {}} -> "ok": 1.0`)
 	s.step(`a {"configureFailPoint": "failCommand", "mode": {"times": 1},
 		"data": {"failCommands": ["ping"], "blockConnection": true, "blockTimeMS": 100}} -> "ok": 1.0`)
-	nc := dial(t, s.address("a"))
+	nc := connect(t, s.address("a"))
 	_, err := nc.Write(wire.AppendMsg(nil, 1, 0, 0, testkit.Raw(t, testkit.D("ping", 1, "$db", "admin"))))
 	testkit.Check(t, err)
 	testkit.Check(t, nc.CloseWrite())
@@ -343,7 +351,7 @@ func TestHostEnds(t *testing.T) {
 		t.Fatalf("%s: %v", text, err)
 	}
 	s.step(`kill a`)
-	dial(t, memory.Host.Address) // the host waits for a restart of the process
+	connect(t, memory.Host.Address) // the host waits for a restart of the process
 	testkit.Check(t, os.RemoveAll(s.dir("a")))
 	testkit.Until(t, "the host to end", func() bool {
 		nc, err := net.Dial("tcp", memory.Host.Address)

@@ -1,4 +1,4 @@
-package standin
+package main
 
 import (
 	"bytes"
@@ -63,7 +63,7 @@ func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // startHost starts a host in another process, which may outlive this one, and joins it.
 func (f *front) startHost(ctx context.Context, s spec, member string) error {
-	command := exec.Command(f.self, "mongod", HostOption)
+	command := exec.Command(f.self, HostOption)
 	command.SysProcAttr = newSession()
 	if f.logFile != nil {
 		command.Stderr = f.logFile
