@@ -17,6 +17,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 	"github.com/unified-test-runner/utr/internal/certificate"
 	"github.com/unified-test-runner/utr/internal/plural"
 )
@@ -84,10 +85,10 @@ type Options struct {
 }
 
 // Versions lists the supported server versions, oldest first.
-func Versions() []string { return server.Profiles() }
+func Versions() []string { return version.Names() }
 
 // DefaultVersion is the default of Options.Version.
-const DefaultVersion = server.DefaultProfile
+const DefaultVersion = version.Default
 
 // ErrParameter is wrapped by the error of Start if Options.Parameters has a parameter that the version does not have,
 // or an invalid value.
@@ -104,21 +105,21 @@ type About struct {
 
 // About returns what the servers of a deployment with these options would report, without starting one.
 func (o Options) About() (About, error) {
-	profile, err := o.profile()
+	v, err := o.version()
 	if err != nil {
 		return About{}, err
 	}
-	parameters, err := profile.Parameters(server.Process{Parameters: o.Parameters})
-	return About{profile.Version, parameters}, err
+	parameters, err := server.Parameters(v, server.Process{Parameters: o.Parameters})
+	return About{v.Numbers, parameters}, err
 }
 
-// profile returns the version, which must support the topology.
-func (o Options) profile() (server.Profile, error) {
-	profile, err := server.ProfileNamed(o.Version)
-	if err == nil && o.Topology == LoadBalanced && !profile.HasLoadBalancing() {
-		err = fmt.Errorf("server version %s does not support load balancing, which requires 5.0", profile.Name)
+// version returns the version, which must support the topology.
+func (o Options) version() (*version.Version, error) {
+	v, err := version.Named(o.Version)
+	if err == nil && o.Topology == LoadBalanced && !v.Has.LoadBalancing {
+		err = fmt.Errorf("server version %s does not support load balancing, which requires 5.0", v.Name)
 	}
-	return profile, err
+	return v, err
 }
 
 // Deployment is a running deployment. Its methods may be called concurrently.
@@ -139,14 +140,14 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	profile, err := options.profile()
+	v, err := options.version()
 	if err != nil {
 		return nil, err
 	}
 	d := &Deployment{options: options}
 	process := server.Process{Parameters: options.Parameters, AccessControl: len(options.Users) > 0}
 	kind := topologies[options.Topology].kind
-	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kind, Users: new(server.Users)}
+	config := server.Config{Version: v, SetName: options.SetName, Kind: kind, Users: new(server.Users)}
 	config.Backend = commands.New(commands.Options{
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet,
 		ShardName: server.ShardName, ShardHost: server.ShardHost(options.SetName), NoScripting: options.NoScripting,

@@ -12,6 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // fail evaluates the fail points for a command before it runs. It returns the reply if the command does not run, and
@@ -31,7 +32,7 @@ func (k *conn) fail(x *pending, block func(*pending, time.Duration) end) (bson.R
 	}
 	if hit {
 		labels := f.Labels
-		if about.wire < fault.LabelsSince {
+		if !version.Of(about.wire).ErrorLabels {
 			labels = nil
 		}
 		x.labels = labels

@@ -165,7 +165,7 @@ func aggregate(s *call, a *args) action {
 		g.name, g.ns = str, s.req.DB+"."+str
 		a.checkName(s.req.DB, str)
 	} else if n, ok := value.Int64(a.any("aggregate")); !ok || n != 1 {
-		a.Refuse(!value.IsNumber(a.any("aggregate")) && wire(s.req) >= wire50, fault.TypeMismatch,
+		a.Refuse(!value.IsNumber(a.any("aggregate")) && s.has.IDL, fault.TypeMismatch,
 			"collection name has invalid type: %s", value.TypeName(a.any("aggregate")))
 		a.Fail(fault.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 	}
@@ -271,8 +271,7 @@ func (g *aggregation) input(p *pipeline.Pipeline) ([]bson.D, error) {
 func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 	s, database := g.s, g.name == ""
 	var f fault.First
-	// Since 5.0, a secondary forwards the writes to the primary.
-	f.Refuse(p.Writes != "" && s.req.Server.Role == Secondary && wire(s.req) < wire50, fault.NotWritablePrimary,
+	f.Refuse(p.Writes != "" && s.req.Server.Role == Secondary && !s.has.ForwardsOut, fault.NotWritablePrimary,
 		"not master")
 	f.Refuse(p.Writes != "" && s.InTransaction(), fault.OperationNotSupportedInTransaction,
 		"%s cannot be used in a transaction", p.Writes)

@@ -76,7 +76,7 @@ func (b *batch) recorded(tx *store.Tx, i int) *store.Statement {
 
 // retriedFields returns the field retriedStmtIds, which servers report since 6.0.
 func (b *batch) retriedFields() bson.D {
-	if len(b.retried) == 0 || wire(b.s.req) < wire60 {
+	if len(b.retried) == 0 || !b.s.has.RetriedStatements {
 		return nil
 	}
 	return bson.D{{Key: "retriedStmtIds", Value: b.retried}}
@@ -131,7 +131,7 @@ func (b *batch) once(w *write) (st *store.Statement, err error) {
 		if st, err = b.s.do(tx, w); err == nil && st.Wrote() {
 			tx.Record(b.id(w.i), w.record(*st))
 		}
-		if e, ok := err.(*fault.Error); ok && w.findAndModify != nil && !b.s.old() {
+		if e, ok := err.(*fault.Error); ok && w.findAndModify != nil && b.s.has.ErrorContext {
 			err = prefixed("Plan executor error during findAndModify", e)
 		}
 		return err
@@ -330,7 +330,7 @@ func (b *batch) store(tx *store.Tx, inserts ...*write) error {
 	if err != nil {
 		return err
 	}
-	if c.Capped && b.s.InTransaction() && !b.s.old() {
+	if c.Capped && b.s.InTransaction() && b.s.has.TransactionErrors {
 		return fault.Errorf(fault.OperationNotSupportedInTransaction,
 			"Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", c.NS())
 	}
@@ -388,7 +388,7 @@ func storable(req *Request, doc bson.D, raw bson.Raw) error {
 		p.Fail(fault.BadValue, "can't use %s for _id",
 			map[string]string{"array": "an array", "regex": "a regex", "undefined": "a undefined"}[value.TypeName(id)])
 	}
-	if wire(req) < wire50 {
+	if !req.Server.Has.DollarFields {
 		for _, e := range doc {
 			p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue,
 				"Document can't have $ prefixed field names: %s", e.Key)

@@ -11,6 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/query"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // call is a command that is being served, with its work on the store.
@@ -18,13 +19,14 @@ type call struct {
 	*store.Work
 	d   *Deployment
 	req *Request
+	has *version.Features
 
 	noTimeout bool // the cursor has noCursorTimeout
 	slept     bool // the scripts have run without the lock: sleep returns immediately
 }
 
 func (d *Deployment) newCall(req *Request) *call {
-	s := &call{d: d, req: req, Work: d.NewWork(req.Context, deadline(req), req.Server.Term)}
+	s := &call{d: d, req: req, has: &req.Server.Has, Work: d.NewWork(req.Context, deadline(req), req.Server.Term)}
 	s.BeforeCommit = s.strike
 	if given, err := req.Body.LookupErr("bypassDocumentValidation"); err == nil {
 		v, _ := value.FromRaw(given)
@@ -36,9 +38,6 @@ func (d *Deployment) newCall(req *Request) *call {
 func mongos(req *Request) bool    { return req.Server.Role == Mongos }
 func address(req *Request) string { return req.Server.Address }
 func wire(req *Request) int       { return req.Server.Wire }
-
-// old reports whether the server is older than 5.0, which parses find itself.
-func (s *call) old() bool { return wire(s.req) < wire50 }
 
 // strike evaluates the fail point onPrimaryTransactionalWrite for a retryable write that has changed something.
 func (s *call) strike() error {

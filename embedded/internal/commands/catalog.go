@@ -61,7 +61,7 @@ func shardCollection(s *call, a *args) action {
 			}})
 			return nil
 		})
-		return value.AddIf(bson.D{{Key: "collectionsharded", Value: ns}}, s.old(), "collectionUUID", uuid), err
+		return value.AddIf(bson.D{{Key: "collectionsharded", Value: ns}}, s.has.ShardedUUID, "collectionUUID", uuid), err
 	}
 }
 
@@ -106,14 +106,13 @@ func createCommand(s *call, a *args) action {
 		"'pipeline' requires 'viewOn' to also be specified")
 	a.timeSeries(s.req, c)
 	expires := a.has("expireAfterSeconds") && !c.TimeSeries && !c.Clustered()
-	a.Refuse(expires && wire(s.req) >= wire60, fault.InvalidOptions,
+	a.Refuse(expires && s.has.Clustered, fault.InvalidOptions,
 		"'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
-	a.Refuse(expires && wire(s.req) >= wire50, fault.InvalidOptions,
-		"'expireAfterSeconds' is only supported on time-series collections")
+	a.Refuse(expires, fault.InvalidOptions, "'expireAfterSeconds' is only supported on time-series collections")
 	a.Refuse(value.IsNumber(a.any("expireAfterSeconds")) && a.number("expireAfterSeconds", 0) < 0, fault.InvalidOptions,
 		"TTL index 'expireAfterSeconds' option cannot be less than 0")
 	if id := a.part("idIndex"); id.doc != nil {
-		p := &indexParser{args: id, wire: wire(s.req)}
+		p := &indexParser{args: id, server: s.req.Server.Version}
 		for _, e := range id.doc {
 			p.option(e)
 		}
@@ -179,7 +178,7 @@ func (a *args) timeSeries(req *Request, c *store.Collection) {
 			"%s: '%s' must be a top-level field and not contain a '.'", c.NS(), key)
 	}
 	span, rounding := ts.any("bucketMaxSpanSeconds"), ts.any("bucketRoundingSeconds")
-	a.Refuse(wire(req) >= wire70 && !value.Equal(span, rounding), fault.InvalidOptions,
+	a.Refuse(req.Server.Has.BucketRounding && !value.Equal(span, rounding), fault.InvalidOptions,
 		"Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' need to be set alongside each other")
 	a.Refuse(ts.str("metaField") == "_id", fault.InvalidOptions, "'metaField' cannot be \"_id\"")
 	a.Refuse(ts.str("metaField") == ts.str("timeField"), fault.InvalidOptions,
@@ -199,21 +198,21 @@ func (s *call) create(tx *store.Tx, c *store.Collection) error {
 		"system.roles", "system.buckets."},
 		func(name string) bool { return strings.HasPrefix(c.Name, name) })
 	switch {
-	case strings.HasPrefix(c.Name, "system.") && !known && !s.old():
+	case strings.HasPrefix(c.Name, "system.") && !known && s.has.Namespaces:
 		return fault.Errorf(fault.InvalidNamespace, "Invalid system namespace: %s", c.NS())
 	case old == nil:
 		return tx.Create(c)
 	case mongos(s.req) && value.Equal(old.Options, c.Options) && !s.InTransaction() &&
-		!(c.TimeSeries && wire(s.req) == wire50):
+		!(c.TimeSeries && s.has.FirstViews):
 		return nil // on a mongos, create is idempotent
-	case mongos(s.req) && c.TimeSeries && old.Definition() != nil && wire(s.req) == wire50 && !s.InTransaction():
+	case mongos(s.req) && c.TimeSeries && old.Definition() != nil && s.has.FirstViews && !s.InTransaction():
 		return fault.Errorf(fault.NamespaceExists, "ns: %s already exists with different options: %s", c.NS(),
 			value.Text(old.Definition()))
-	case wire(s.req) >= 14:
+	case s.has.NamespaceExists:
 		return fault.Errorf(fault.NamespaceExists, "Collection %s already exists.", c.NS())
-	case c.IsView() && !old.IsView() && wire(s.req) == wire50 && !mongos(s.req):
+	case c.IsView() && !old.IsView() && s.has.FirstViews && !mongos(s.req):
 		return fault.Errorf(viewOverCollection, "Cannot create collection %s - collection already exists.", c.NS())
-	case c.IsView() && !s.old():
+	case c.IsView() && s.has.FirstViews:
 		return fault.Errorf(fault.NamespaceExists, "Namespace already exists")
 	case c.TimeSeries:
 		return fault.Errorf(fault.NamespaceExists, "A timeseries collection already exists. NS: %s", c.NS())
@@ -237,7 +236,7 @@ func drop(s *call, a *args) action {
 				s.DropLater(db, name)
 			}
 			return nil, err
-		case mongos(s.req), c == nil && wire(s.req) >= wire70:
+		case mongos(s.req), c == nil && s.has.DropsMissing:
 			return bson.D{}, nil
 		case c == nil:
 			return nil, fault.Errorf(fault.NamespaceNotFound, "ns not found")
@@ -260,9 +259,9 @@ func dropDatabase(s *call, a *args) action {
 		switch {
 		case err != nil:
 			return nil, err
-		case exists && wire(s.req) != wire50: // 5.0 does not say so, according to recordings
+		case exists && !s.has.SilentDrops:
 			return bson.D{{Key: "dropped", Value: name}}, nil
-		case !exists && mongos(s.req) && wire(s.req) != wire50:
+		case !exists && mongos(s.req) && !s.has.SilentDrops:
 			return bson.D{{Key: "info", Value: "database does not exist"}}, nil
 		}
 		return bson.D{}, nil
@@ -274,7 +273,7 @@ func renameCollection(s *call, a *args) action {
 	fromDB, fromName, _ := strings.Cut(from, ".")
 	toDB, toName, _ := strings.Cut(to, ".")
 	a.checkName(fromDB, fromName)
-	a.Refuse(toName == "" && !s.old(), fault.InvalidNamespace, "Invalid target namespace: %s", to)
+	a.Refuse(toName == "" && s.has.Namespaces, fault.InvalidNamespace, "Invalid target namespace: %s", to)
 	a.checkName(toDB, toName)
 	a.Refuse(from == to, fault.IllegalOperation, "Can't rename a collection to itself")
 	return func() (bson.D, error) {

@@ -14,12 +14,13 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // stream is the source of a change stream, which reads the oplog.
 type stream struct {
-	d    *Deployment
-	wire int
+	d   *Deployment
+	has *version.Features
 	// The namespace to watch: coll is empty for a database, db for the whole cluster.
 	db, coll string
 	pipeline *pipeline.Pipeline
@@ -52,7 +53,7 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 		return nil, err
 	}
 	a := &args{of: "$changeStream", doc: doc, First: new(fault.First)}
-	st := &stream{d: s.d, wire: wire(s.req), db: s.req.DB, coll: g.name,
+	st := &stream{d: s.d, has: s.has, db: s.req.DB, coll: g.name,
 		fullDocument: a.enum("fullDocument", "default", "updateLookup", "whenAvailable", "required"),
 		before: a.enum("fullDocumentBeforeChange", "off", "whenAvailable",
 			"required"), expanded: a.flag("showExpandedEvents")}
@@ -286,7 +287,7 @@ func (st *stream) event(e *store.Entry, t token, invalidate bool) (bson.D, error
 	}
 	add := func(when bool, key string, v any) { out = value.AddIf(out, when, key, v) }
 	add(st.expanded && len(e.UUID.Data) > 0 && !invalidate, "collectionUUID", e.UUID)
-	add(st.wire >= wire60, "wallTime", e.Wall)
+	add(st.has.WallTime, "wallTime", e.Wall)
 	r := cmp.Or(e.New, e.Old)
 	if e.LSID != nil && r != nil {
 		id, _ := value.FromRaw(e.LSID.Lookup("id"))
@@ -323,7 +324,7 @@ func (st *stream) event(e *store.Entry, t token, invalidate bool) (bson.D, error
 	if e.Kind == store.Update {
 		add(true, "updateDescription", difference(e.Old.Document(), e.New.Document(), st.expanded))
 	}
-	add(e.Kind == store.Create && st.wire >= wire81, "nsType", e.NSType)
+	add(e.Kind == store.Create && st.has.NSType, "nsType", e.NSType)
 	add(detail != nil && st.expanded, "operationDescription", detail)
 	if e.Old == nil {
 		return out, nil

@@ -30,7 +30,8 @@ func TestCommands(t *testing.T) {
 		before := docsOf(b.must(`{"listIndexes":"c"}`))
 		if version, ok := strings.CutPrefix(in, "wire "); ok {
 			version, in, _ = strings.Cut(version, " ")
-			b.server.Wire, _ = strconv.Atoi(version)
+			n, _ := strconv.Atoi(version)
+			b.reports(n)
 		}
 		r, err := b.do(in)
 		code := codeOf(r, err)

@@ -127,7 +127,7 @@ func getMore(s *call, a *args) action {
 	id := a.number("getMore", 0)
 	coll, size, d := a.str("collection"), a.number("batchSize", -1), s.d
 	wait, limited := awaitTime, false
-	if ms := a.number("maxTimeMS", 0); ms > 0 || a.any("maxTimeMS") != nil && !s.old() {
+	if ms := a.number("maxTimeMS", 0); ms > 0 || a.any("maxTimeMS") != nil && s.has.GetMoreLimits {
 		wait, limited = time.Duration(ms)*time.Millisecond, true
 	}
 	a.Refuse(coll == "", fault.InvalidNamespace, "Collection names cannot be empty")
@@ -156,7 +156,7 @@ func getMore(s *call, a *args) action {
 		s.req.Stream = nil
 		if done {
 			reply.id = 0
-		} else if s.req.ExhaustAllowed && (!mongos(s.req) || wire(s.req) >= wire80) { // a mongos since 7.1
+		} else if s.req.ExhaustAllowed && (!mongos(s.req) || s.has.ExhaustOnMongos) {
 			s.req.Stream = func() (bson.D, error) { return s.req.Row.Run(s.req) }
 		}
 		return cursorReply(reply, "nextBatch", docs, c.source.extra(), mongos(s.req)), nil
@@ -332,11 +332,11 @@ func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
 		func(r *store.Record, id int64) int { return cmp.Compare(r.ID, id) })
 	e, gone := err.(*fault.Error)
 	switch {
-	case gone && t.q.s.old():
+	case gone && !t.q.s.has.ErrorContext:
 		return nil, true, fault.Errorf(fault.QueryPlanKilled, "collection dropped between getMore calls")
 	case gone:
 		return nil, true, prefixed("Executor error during getMore", e)
-	case t.last > 0 && !found && !t.q.s.old():
+	case t.last > 0 && !found && t.q.s.has.TailPositions:
 		return nil, true, fault.Errorf(fault.CappedPositionLost, "Executor error during getMore :: caused by :: "+
 			"CollectionScan died due to failure to restore tailable cursor position.")
 	case n == 0:

@@ -159,10 +159,9 @@ func (c *cursor) belongs(s *call) error {
 // version.
 func (c *cursor) accepts(s *call, limited bool) error {
 	var p fault.First
-	p.Refuse(limited && !c.await && mongos(s.req) && !s.old(), fault.BadValue,
+	p.Refuse(limited && !c.await && mongos(s.req) && s.has.GetMoreLimits, fault.BadValue,
 		"maxTimeMS can only be used with getMore for tailable, awaitData cursors")
-	// those between accept it, according to recordings
-	p.Refuse(limited && !c.await && (wire(s.req) < wire44 || !s.old()), fault.BadValue,
+	p.Refuse(limited && !c.await && s.has.AwaitLimits, fault.BadValue,
 		"cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	p.Refuse(c.api != s.req.API, fault.APIMismatchError,
 		"API parameter mismatch: getMore used params %s, the cursor-creating command used %s", s.req.API, c.api)

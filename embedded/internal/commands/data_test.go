@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -33,9 +33,15 @@ type bench struct {
 	hangUp   func()
 }
 
+// reports changes the wire version of the server.
+func (b *bench) reports(wire int) {
+	b.server.Version = &version.Version{Numbers: [3]int{8, 0, 0}, Wire: wire, Has: version.Of(wire)}
+}
+
 func newBench(t testing.TB, o Options) *bench {
 	b := &bench{t: t, d: New(o), rows: map[string]Row{}, ctx: context.Background(), lifetime: time.Minute,
-		strikes: neverStrikes, server: &Server{Role: Primary, Address: "a:1", Wire: 25, Version: [3]int{8, 0, 0}}}
+		strikes: neverStrikes, server: &Server{Role: Primary, Address: "a:1"}}
+	b.reports(25)
 	if o.Sharded {
 		b.server.Role = Mongos
 	}
@@ -74,7 +80,7 @@ func (b *bench) request(doc bson.D) (*Request, error) {
 		return nil, errors.New("no command")
 	}
 	row, ok := b.rows[doc[0].Key]
-	if !ok || b.server.Wire < row.MinWire || len(row.Topologies) > 0 && !slices.Contains(row.Topologies, b.server.Role) {
+	if !ok || !row.Exists(b.server.Wire, b.server.Role) {
 		return nil, fault.Errorf(59, "no such command: '%s'", doc[0].Key)
 	}
 	body := value.Encode(doc)

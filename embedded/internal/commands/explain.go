@@ -132,7 +132,7 @@ func newExplanation(s *call, a *args, command bson.D) *explanation {
 	row := &rows[i]
 	req := *s.req
 	req.Row, req.Body = row, value.Encode(command)
-	a.Note(checkFields(&req, row.Name, row.title(wire(s.req)), command))
+	a.Note(checkFields(&req, row.Name, row.title(s.has), command))
 	inner := &args{of: row.Name, doc: command, First: a.First}
 	fields, above := explainable[row.Name](inner)
 	if a.Err != nil {
@@ -185,9 +185,9 @@ func (x *explanation) run(verbosity string) (bson.D, error) {
 }
 
 // candidates returns the plans that were compared: there is only one here. 5.0 shows it as it was
-// before its execution, according to recordings.
+// before its execution.
 func (x *explanation) candidates() bson.A {
-	if wire(x.s.req) != wire50 {
+	if !x.s.has.SlotEngine {
 		return bson.A{}
 	}
 	idle := *x
@@ -335,12 +335,11 @@ func (x *explanation) access(executed bool, add func(string, ...bson.E)) {
 // reply composes the reply of a mongod or a mongos.
 func (x *explanation) reply(planner, stats bson.D) bson.D {
 	s := x.s
-	versioned := wire(s.req) >= wire50
 	server := func(address string) bson.D {
 		host, port, _ := net.SplitHostPort(address)
 		n, _ := strconv.Atoi(port)
 		return bson.D{{Key: "host", Value: host}, {Key: "port", Value: int32(n)},
-			{Key: "version", Value: VersionText(s.req.Server.Version)},
+			{Key: "version", Value: s.req.Server.Text()},
 			{Key: "gitVersion", Value: GitVersion}}
 	}
 	command := slices.Clip(x.command)
@@ -349,8 +348,8 @@ func (x *explanation) reply(planner, stats bson.D) bson.D {
 	}
 	command = append(command, bson.E{Key: "$db", Value: s.req.DB})
 	about := bson.D{{Key: "serverInfo", Value: server(address(s.req))}}
-	about = value.AddIf(about, versioned, "serverParameters", serverParameters)
-	out := value.AddIf(bson.D{}, versioned, "explainVersion", "1")
+	about = value.AddIf(about, s.has.ExplainVersion, "serverParameters", serverParameters)
+	out := value.AddIf(bson.D{}, s.has.ExplainVersion, "explainVersion", "1")
 	switch {
 	case mongos(s.req) && !x.aggregates():
 		_, host, _ := strings.Cut(s.d.opts.ShardHost, "/")

@@ -12,16 +12,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
-)
-
-// Wire versions of server releases.
-const (
-	wire44 = 9
-	wire50 = 13
-	wire60 = 17
-	wire70 = 21
-	wire80 = 25
-	wire81 = 26
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 //go:embed fields.txt
@@ -143,7 +134,7 @@ func checkFields(req *Request, name, of string, doc bson.D) error {
 		return nil
 	}
 	strict, _ := req.Body.Lookup("apiStrict").BooleanOK()
-	c := checker{req: req, wire: wire(req), strict: strict && wire(req) >= wire50}
+	c := checker{req: req, has: &req.Server.Has, wire: wire(req), strict: strict && req.Server.Has.StableFields}
 	c.document(name, of, doc, name == req.Row.Name)
 	return c.Err
 }
@@ -160,7 +151,7 @@ func CheckEarly(req *Request) error {
 
 // CheckFields checks the fields of a command, if they are described.
 func CheckFields(req *Request) error {
-	name, of := req.Row.Name, req.Row.title(wire(req))
+	name, of := req.Row.Name, req.Row.title(&req.Server.Has)
 	if name == "isMaster" {
 		name, of = "hello", "hello"
 	}
@@ -188,6 +179,7 @@ func CheckDocument(req *Request, name string, doc bson.D) error {
 
 type checker struct {
 	req    *Request
+	has    *version.Features
 	wire   int
 	strict bool // apiStrict
 	fault.First
@@ -226,10 +218,10 @@ func (c *checker) document(name, of string, doc bson.D, command bool) {
 }
 
 func (c *checker) unknown(name, of, key string) {
-	if old, ok := oldRefusals[name]; ok && c.wire < wire50 {
+	if old, ok := oldRefusals[name]; ok && !c.has.IDL {
 		c.Fail(old.Code, old.Message, key)
 	}
-	c.Refuse(name == "find" && c.wire < wire50, fault.FailedToParse, "Failed to parse: %s. Unrecognized field '%s'.",
+	c.Refuse(name == "find" && !c.has.IDL, fault.FailedToParse, "Failed to parse: %s. Unrecognized field '%s'.",
 		value.Text(value.Must(c.req.Body)), key)
 	c.Fail(fault.IDLUnknownField, "BSON field '%s.%s' is an unknown field.", of, key)
 }
@@ -240,15 +232,15 @@ func (c *checker) oldComment(name string, e bson.E) {
 		return
 	}
 	_, text := e.Value.(string)
-	c.Refuse((name == "find" || name == "aggregate") && !text && c.wire < wire44, fault.FailedToParse,
+	c.Refuse((name == "find" || name == "aggregate") && !text && c.has.CommentText, fault.FailedToParse,
 		"\"comment\" had the wrong type. Expected string, found %s", value.TypeName(e.Value))
-	c.Refuse(name == "count" && slices.Compare(c.req.Server.Version[:], []int{4, 4, 14}) < 0, fault.IDLUnknownField,
+	c.Refuse(name == "count" && slices.Compare(c.req.Server.Numbers[:], []int{4, 4, 14}) < 0, fault.IDLUnknownField,
 		"BSON field 'count.comment' is an unknown field.")
 }
 
 // field checks the type of a field. Null is like a missing field, except for flags.
 func (c *checker) field(f field, of string, e bson.E) {
-	if f.list && e.Value == nil && (f.plain || c.wire >= wire50 && c.wire < wire60) {
+	if f.list && e.Value == nil && (f.plain || c.has.NullLists) {
 		c.Fail(10065, "invalid parameter: expected an object (%s)", e.Key)
 	}
 	if f.kind == "any" || e.Value == nil && !c.takesNull(f.kind) {
@@ -287,11 +279,11 @@ func (c *checker) field(f field, of string, e bson.E) {
 // takesNull reports whether null is a value of the wrong type, not like a missing field.
 func (c *checker) takesNull(kind string) bool {
 	return kind == "flag" || kind == "ignored" || kind == "collation" && c.ownsCollation() ||
-		slices.Contains([]string{"owned", "hint", "collection"}, kind) && c.wire >= wire50
+		slices.Contains([]string{"owned", "hint", "collection"}, kind) && c.has.IDL
 }
 
 // ownsCollation reports whether the collation of the command has the message of a field that the server copies.
-func (c *checker) ownsCollation() bool { return c.req.Row.Name == "find" && c.wire >= wire50 }
+func (c *checker) ownsCollation() bool { return c.req.Row.Name == "find" && c.has.IDL }
 
 // plainly reports whether a value certainly has a type: the usual case, which needs no path for a message.
 func plainly(kind string, v any) bool {
@@ -334,23 +326,23 @@ func (c *checker) typed(kind, path string, e bson.E) {
 	if kind == "collection" {
 		b, _ := e.Value.(bson.Binary)
 		_, isName := e.Value.(string)
-		c.Refuse(!isName && b.Subtype != bson.TypeBinaryUUID && c.wire >= wire50, fault.BadValue,
+		c.Refuse(!isName && b.Subtype != bson.TypeBinaryUUID && c.has.IDL, fault.BadValue,
 			"collection name has invalid type %s", value.TypeName(e.Value))
 		return
 	}
-	if kind == "flag" && c.wire < wire50 {
+	if kind == "flag" && !c.has.IDL {
 		types = fieldTypes["bool"]
 	}
-	if kind == "w" && c.wire >= wire60 {
+	if kind == "w" && c.has.TagsAsW {
 		types = append(slices.Clip(types), "object") // tags
 	}
 	if found := value.TypeName(e.Value); !slices.Contains(types, found) {
-		c.Refuse(kind == "hint" && c.wire >= wire50, fault.FailedToParse, "Hint must be a string or an object")
+		c.Refuse(kind == "hint" && c.has.IDL, fault.FailedToParse, "Hint must be a string or an object")
 		c.Refuse(kind == "hint", fault.FailedToParse, "Failed to parse: hint must be a string or an object")
 		// sic
-		c.Refuse((kind == "ignored" || kind == "owned") && c.wire >= wire50, fault.TypeMismatch,
+		c.Refuse((kind == "ignored" || kind == "owned") && c.has.IDL, fault.TypeMismatch,
 			"Expected field %sto be of type object", e.Key)
-		c.Refuse(kind == "flag" && c.wire >= wire50, fault.TypeMismatch,
+		c.Refuse(kind == "flag" && c.has.IDL, fault.TypeMismatch,
 			"Field '%s' should be a boolean value, but found: %s", e.Key, found)
 		c.wrong(path, e, types...)
 	}
@@ -370,7 +362,7 @@ func (c *checker) typed(kind, path string, e bson.E) {
 func (c *checker) within(f field, path string, e bson.E) {
 	n := math.Trunc(value.Float(e.Value))
 	if f.least != nil && n < float64(*f.least) {
-		c.Refuse(c.req.Row.Name == "find" && c.wire < wire50 && *f.least == 0, fault.BadValue,
+		c.Refuse(c.req.Row.Name == "find" && !c.has.IDL && *f.least == 0, fault.BadValue,
 			"%s value must be non-negative, but received: %.0f",
 			strings.ToUpper(e.Key[:1])+e.Key[1:], n)
 		c.Fail(fault.ValueTooSmall, "BSON field '%s' value must be >= %d, actual value '%.0f'", e.Key, *f.least, n)
@@ -385,7 +377,7 @@ func (c *checker) within(f field, path string, e bson.E) {
 
 func (c *checker) wrong(path string, e bson.E, types ...string) {
 	found := value.TypeName(e.Value)
-	switch old := c.req.Row.Name == "find" && c.wire < wire50; {
+	switch old := c.req.Row.Name == "find" && !c.has.IDL; {
 	case old && types[0] == "long":
 		c.Fail(fault.FailedToParse, "Failed to parse: %s. '%s' field must be numeric.",
 			value.Text(value.Must(c.req.Body)), e.Key)

@@ -40,7 +40,7 @@ func newFind(s *call, a *args) *findCommand {
 	q := &findCommand{s: s, concern: a.readConcern(s), hint: a.any("hint")}
 	_, isUUID := a.doc[0].Value.(bson.Binary)
 	a.Refuse(isUUID, fault.NamespaceNotFound, "Unable to resolve UUID")
-	if q.name = a.name(); q.name != "" && wire(s.req) <= wire50 && namespace(s.req.DB, q.name) != nil {
+	if q.name = a.name(); q.name != "" && s.has.FindNames && namespace(s.req.DB, q.name) != nil {
 		a.Fail(fault.InvalidNamespace, "Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
 	}
 	a.checkName(s.req.DB, q.name)
@@ -86,7 +86,7 @@ func (q *findCommand) run() (bson.D, error) {
 	now := q.s.d.Now()
 	c, hinted, err := q.s.hinted(q.name, q.hint, q.canonical)
 	q.hinted = hinted
-	switch inside := q.s.InTransaction() && !q.s.old(); {
+	switch inside := q.s.InTransaction() && q.s.has.TransactionErrors; {
 	case inside && q.tailable:
 		return nil, fault.Errorf(fault.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
 	case inside && q.name == "system.views":
@@ -128,7 +128,7 @@ func (q *findCommand) run() (bson.D, error) {
 		src.read = records
 	}
 	limited := q.limit > 0 && int64(len(src.planned)) >= q.limit
-	src.known = limited && wire(q.s.req) != wire50 || byID || q.blocking || c == nil &&
+	src.known = limited && !q.s.has.SlotEngine || byID || q.blocking || c == nil &&
 		!(mongos(q.s.req) && q.batchSize == 0)
 	return q.s.open(q.canonical.ns, src,
 		cursorOptions{size: q.batchSize, single: q.single, idFirst: c == nil && !mongos(q.s.req)})
@@ -239,7 +239,7 @@ func (q *findCommand) runTailable(c *store.Collection) (bson.D, error) {
 		size = min(size, q.limit)
 	}
 	// An empty collection has no position to continue from.
-	if _, records := q.s.Records(c.DB, c.Name); len(records) == 0 && !q.s.old() && !(mongos(q.s.req) && size == 0) {
+	if _, records := q.s.Records(c.DB, c.Name); len(records) == 0 && q.s.has.TailPositions && !(mongos(q.s.req) && size == 0) {
 		return cursorReply(&cursor{ns: q.canonical.ns}, "firstBatch", nil, nil, false), nil
 	}
 	return q.s.open(q.canonical.ns, &tail{q: q, c: c, skip: q.skip}, cursorOptions{size: size, await: q.await})

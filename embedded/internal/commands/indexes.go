@@ -14,6 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/query"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 func createIndexes(s *call, a *args) action {
@@ -27,7 +28,7 @@ func createIndexes(s *call, a *args) action {
 		if a.flag("ignoreUnknownIndexOptions") {
 			doc = slices.DeleteFunc(slices.Clone(doc), func(e bson.E) bool { _, known := indexOptions[e.Key]; return !known })
 		}
-		p := &indexParser{args: &args{of: "createIndexes.indexes", doc: doc, First: invalid}, wire: wire(s.req),
+		p := &indexParser{args: &args{of: "createIndexes.indexes", doc: doc, First: invalid}, server: s.req.Server.Version,
 			strict: a.flag("apiStrict")}
 		specs[i] = p.parse(p.collation(s, s.req.DB, name))
 	}
@@ -64,17 +65,17 @@ func (a *args) quorum(s *call) any {
 	return value.Int(n)
 }
 
-// indexOption describes an option of an index: its type, "bool" also for a number, and the wire version that added it.
+// indexOption describes an option of an index: its type, "bool" also for a number, and the release that added it.
 type indexOption struct {
 	kind  string
-	since int
+	since string
 	only  string // the type of index that has the option
 }
 
 var indexOptions = map[string]indexOption{
 	"v": {kind: "number"}, "key": {kind: "object"}, "name": {kind: "string"}, "ns": {}, "dropDups": {},
 	"unique":     {kind: "bool"},
-	"background": {kind: "bool"}, "sparse": {kind: "bool"}, "hidden": {kind: "bool", since: wire44},
+	"background": {kind: "bool"}, "sparse": {kind: "bool"}, "hidden": {kind: "bool", since: "4.4"},
 	"expireAfterSeconds":      {},
 	"partialFilterExpression": {kind: "object"}, "collation": {kind: "object"}, "storageEngine": {kind: "object"},
 	"wildcardProjection": {kind: "object"},
@@ -83,7 +84,7 @@ var indexOptions = map[string]indexOption{
 	"textIndexVersion":  {kind: "number", only: "text"}, "2dsphereIndexVersion": {kind: "number", only: "2dsphere"},
 	"bits": {kind: "number", only: "2d"}, "min": {kind: "number", only: "2d"}, "max": {kind: "number", only: "2d"},
 	"bucketSize": {kind: "number"},
-	"clustered":  {kind: "bool", since: wire60}, "prepareUnique": {kind: "bool", since: wire60},
+	"clustered":  {kind: "bool", since: "6.0"}, "prepareUnique": {kind: "bool", since: "6.0"},
 }
 
 // indexTypes are the types of indexes other than an ascending or a descending one, with the fields that complete a
@@ -97,7 +98,7 @@ var indexTypes = map[string]bson.D{
 
 type indexParser struct {
 	*args
-	wire   int
+	server *version.Version
 	strict bool // apiStrict
 }
 
@@ -120,7 +121,7 @@ func (p *indexParser) parse(collation value.Collation) *store.Index {
 		p.key(k, collation.Spec() != nil)
 	}
 	if p.has("partialFilterExpression") {
-		x.Partial = p.filter("partialFilterExpression", query.Options{Collation: x.Collation, Wire: p.wire})
+		x.Partial = p.filter("partialFilterExpression", query.Options{Collation: x.Collation, Wire: p.server.Wire})
 		p.refuse(x.Sparse, fault.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
 		p.partial(p.document("partialFilterExpression"))
 	}
@@ -137,9 +138,9 @@ func (p *indexParser) parse(collation value.Collation) *store.Index {
 	return x
 }
 
-// partialOperators are the operators of a partial index, with the wire version that added them.
-var partialOperators = map[string]int{"$eq": 0, "$gt": 0, "$gte": 0, "$lt": 0, "$lte": 0, "$exists": 0, "$type": 0,
-	"$in": wire60}
+// partialOperators are the operators of a partial index, with the release that added them.
+var partialOperators = map[string]string{"$eq": "", "$gt": "", "$gte": "", "$lt": "", "$lte": "", "$exists": "",
+	"$type": "", "$and": "", "$in": "6.0", "$or": "6.0"}
 
 // partial checks that the conditions of a partial index are of the kinds that it supports.
 func (p *indexParser) partial(filter bson.D) {
@@ -151,23 +152,27 @@ func (p *indexParser) partial(filter bson.D) {
 				p.partial(d)
 			}
 		}
-		if e.Key == "$and" || e.Key == "$or" && p.wire >= wire60 {
+		if logical && p.supportsPartial(e.Key) {
 			continue
 		}
 		for _, op := range operators(e) {
-			since, known := partialOperators[op.Key]
-			p.refuse(!known || p.wire > 0 && p.wire < since || logical || op.Key == "$exists" && !value.Truthy(op.Value),
+			p.refuse(logical || !p.supportsPartial(op.Key) || op.Key == "$exists" && !value.Truthy(op.Value),
 				fault.CannotCreateIndex,
 				"Expression not supported in partial index: %s", value.Text(bson.D{e}))
 		}
 	}
 }
 
+func (p *indexParser) supportsPartial(operator string) bool {
+	since, known := partialOperators[operator]
+	return known && version.Range{Since: since}.Has(p.server.Wire)
+}
+
 // option checks an option of an index. The type of a collation is not checked here.
 func (p *indexParser) option(e bson.E) {
 	o, known := indexOptions[e.Key]
 	found := value.TypeName(e.Value)
-	p.refuse(!known || p.wire > 0 && p.wire < o.since, fault.InvalidIndexSpecificationOption,
+	p.refuse(!known || !version.Range{Since: o.since}.Has(p.server.Wire), fault.InvalidIndexSpecificationOption,
 		"The field '%s' is not valid for an index specification. Specification: %s", e.Key, value.Text(p.doc))
 	switch number := value.IsNumber(e.Value); o.kind {
 	case "bool":
@@ -241,7 +246,7 @@ func (p *indexParser) spec(x *store.Index) bson.D {
 	x.Key = key
 	flags := value.AddIf(value.AddIf(nil, x.Unique, "unique", true), p.flag("hidden"), "hidden", true)
 	names := bson.D{{Key: "key", Value: key}, {Key: "name", Value: x.Name}}
-	if p.wire >= wire50 {
+	if p.server.Has.ReplyOrder {
 		flags, names = names, flags
 	}
 	spec := slices.Concat(bson.D{{Key: "v", Value: int32(2)}}, flags, names)
@@ -268,7 +273,7 @@ func (s *call) buildIndexes(name string, specs []*store.Index, quorum any) (bson
 		var added []*store.Index
 		var list bson.A
 		for _, x := range specs {
-			exists, err := hasIndex(c, x, s.old())
+			exists, err := hasIndex(c, x, s.has.IndexOptions)
 			if err != nil {
 				return err
 			}
@@ -312,10 +317,10 @@ func (s *call) buildIndexes(name string, specs []*store.Index, quorum any) (bson
 			return nil
 		}
 		automatically := bson.D{{Key: "createdCollectionAutomatically", Value: created}}
-		if reply = slices.Concat(automatically, counts); !s.old() {
+		if reply = slices.Concat(automatically, counts); s.has.ReplyOrder {
 			reply = slices.Concat(counts, automatically)
 		}
-		reply = value.AddIf(reply, s.d.Logged() && (!s.InTransaction() || !s.old()), "commitQuorum", quorum)
+		reply = value.AddIf(reply, s.d.Logged() && (!s.InTransaction() || s.has.TransactionErrors), "commitQuorum", quorum)
 		if !s.InTransaction() {
 			tx.Log(store.Entry{Kind: store.CreateIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID,
 				Detail: bson.D{{Key: "indexes", Value: list}}})
@@ -331,11 +336,10 @@ func buildFailed(c *store.Collection, e *fault.Error) error {
 }
 
 // hasIndex reports whether an index exists. An existing index that conflicts with it is an error.
-func hasIndex(c *store.Collection, x *store.Index, old bool) (bool, error) {
+func hasIndex(c *store.Collection, x *store.Index, options bool) (bool, error) {
 	for _, y := range c.Indexes {
-		// Since 5.0, indexes that differ in unique, sparse or the filter are different.
 		sameKey := value.Equal(x.Key, y.Key) && sameOption(x.Spec, y.Spec, "collation") &&
-			(old || x.Unique == y.Unique && x.Sparse == y.Sparse) &&
+			(!options || x.Unique == y.Unique && x.Sparse == y.Sparse) &&
 			sameOption(x.Spec, y.Spec, "partialFilterExpression")
 		sameRest := x.Unique == y.Unique && sameOption(x.Spec, y.Spec, "expireAfterSeconds")
 		switch {

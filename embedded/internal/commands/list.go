@@ -37,7 +37,7 @@ func listCollections(s *call, a *args) action {
 			out[i] = value.Encode(doc)
 		}
 		reply := s.list(s.req.DB+".$cmd.listCollections", out, size)
-		if !exists && mongos(s.req) && wire(s.req) < wire50 {
+		if !exists && mongos(s.req) && s.has.ResultLists {
 			reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
 		}
 		return reply, nil
@@ -52,12 +52,12 @@ func (s *call) describe(c *store.Collection) []bson.D {
 		return bson.D{{Key: "name", Value: name}, {Key: "type", Value: kind}, {Key: "options", Value: options},
 			{Key: "info", Value: info}}
 	}
-	if !c.TimeSeries || s.old() {
+	if !c.TimeSeries || !s.has.TimeSeries {
 		doc := entry(c.Name, c.Kind(), c.Options)
 		return []bson.D{value.AddIf(doc, c.Kind() == "collection" && !c.Clustered(), "idIndex", idIndex(c))}
 	}
 	options, clustered := value.Set(slices.Clone(c.Options), "timeseries", c.Bucketing()), any(true)
-	if wire(s.req) == wire50 {
+	if s.has.FirstViews {
 		// 5.0.0 shows the view and no key, according to recordings; the manual describes the options
 		options, clustered = c.Definition(), bson.D{}
 	}
@@ -119,7 +119,7 @@ func listDatabases(s *call, a *args) action {
 		reply := bson.D{{Key: "databases", Value: list}}
 		switch {
 		case nameOnly:
-		case !s.old():
+		case s.has.LongSizes:
 			reply = append(reply, bson.E{Key: "totalSize", Value: total}, bson.E{Key: "totalSizeMb", Value: total >> 20})
 		case mongos(s.req):
 			reply = append(reply, bson.E{Key: "totalSize", Value: value.Int(total)},
@@ -138,7 +138,7 @@ func (s *call) describeDatabase(tx *store.Tx, name string) bson.D {
 		size += c.Size() + 4096*int64(1+len(c.Indexes))
 	}
 	doc := bson.D{{Key: "name", Value: name}, {Key: "sizeOnDisk", Value: any(float64(size))}, {Key: "empty", Value: false}}
-	if !s.old() {
+	if s.has.LongSizes {
 		doc[1].Value = size
 	}
 	if !mongos(s.req) {
@@ -148,7 +148,7 @@ func (s *call) describeDatabase(tx *store.Tx, name string) bson.D {
 	if name == "admin" || name == "config" {
 		shard = "config"
 	}
-	if s.old() {
+	if !s.has.LongSizes {
 		doc[1].Value = value.Int(size)
 	}
 	return append(doc, bson.E{Key: "shards", Value: bson.D{{Key: shard, Value: doc[1].Value}}})
@@ -261,13 +261,13 @@ func collStats(s *call, a *args) action {
 
 func dbStats(s *call, a *args) action {
 	scale, code := a.number("scale", 1), int32(0)
-	if s.old() || wire(s.req) >= wire60 {
+	if s.has.ScaleCode {
 		code = fault.BadValue
 	}
 	a.Refuse(a.any("scale") != nil && !value.IsNumber(a.any("scale")), code, "scale has to be a number > 0")
 	a.Refuse(scale <= 0, code, "scale has to be > 0")
 	db, isText := a.any("dbStats").(string)
-	a.Refuse(isText && !s.old() && !mongos(s.req), fault.InvalidNamespace, "Invalid db name: %s.%s", s.req.DB, db)
+	a.Refuse(isText && s.has.Namespaces && !mongos(s.req), fault.InvalidNamespace, "Invalid db name: %s.%s", s.req.DB, db)
 	return func() (bson.D, error) {
 		var colls, views, objects, size, indexes int64
 		s.View(func(tx *store.Tx) {

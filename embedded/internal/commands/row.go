@@ -3,13 +3,13 @@ package commands
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // Row describes a command of a server.
@@ -50,8 +50,8 @@ type Row struct {
 	// OnSecondary commands run on a secondary with any read preference. Other commands that are not Write require
 	// secondaryOk or a $readPreference.
 	OnSecondary bool
-	// MinWire and MaxWire are the first and the last wire version with the command; MaxWire 0 means no limit.
-	MinWire, MaxWire int
+	// Since and Until are the first and the last release with the command; "" means no limit.
+	Since, Until string
 	// Topologies that have the command; nil means all.
 	Topologies []Role
 	// API lists the versions of the stable API that contain the command ("1", "12"); it is deprecated in version
@@ -72,7 +72,7 @@ func (r *Row) ReadsShard() bool { return r.Run != nil && !r.RoutedReadConcern &&
 
 // Exists reports whether servers of a wire version and role have the command.
 func (r *Row) Exists(wire int, role Role) bool {
-	return wire >= r.MinWire && (r.MaxWire == 0 || wire <= r.MaxWire) &&
+	return version.Range{Since: r.Since, Until: r.Until}.Has(wire) &&
 		(len(r.Topologies) == 0 || slices.Contains(r.Topologies, role))
 }
 
@@ -85,8 +85,8 @@ var titles = map[string]string{"find": "FindCommandRequest", "killSessions": "Ki
 	"killAllSessionsByPattern": "KillAllSessionsByPatternCmd"}
 
 // title returns the name of the command in messages about its fields.
-func (r *Row) title(wire int) string {
-	if title, ok := titles[r.Name]; ok && wire >= wire50 {
+func (r *Row) title(has *version.Features) string {
+	if title, ok := titles[r.Name]; ok && has.IDL {
 		return title
 	}
 	return r.Name
@@ -154,17 +154,13 @@ type Request struct {
 type Server struct {
 	Role    Role
 	Address string
-	Wire    int    // maxWireVersion
-	Version [3]int // server version
+	*version.Version
 	// DataBearing is the number of data-bearing members of the replica set; 0 if the server is not a member.
 	DataBearing int
 	// Term and ElectionID of the current primary of a replica set.
 	Term       int64
 	ElectionID bson.ObjectID
 }
-
-// VersionText returns a server version as text, such as "4.9.0".
-func VersionText(v [3]int) string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
 
 // GitVersion is the gitVersion of all servers.
 const GitVersion = "nogitversion"

@@ -21,7 +21,7 @@ func (d *Deployment) Rows() []Row {
 		{Name: "findAndModify", Aliases: []string{"findandmodify"}, Run: d.late(findAndModify), ShardRefuses: true,
 			Write: true, Retryable: true, Transactional: true, API: "1"},
 		{Name: "bulkWrite", Statements: "ops", Run: d.late(bulkWrite), Write: true, Retryable: true, Transactional: true,
-			AdminOnly: true, MinWire: 25, API: "1"},
+			AdminOnly: true, Since: "8.0", API: "1"},
 		{Name: "find", Run: d.late(find), Transactional: true, ReadConcern: levels, API: "1"},
 		{Name: "getMore", Coordinated: true, Run: d.late(getMore), Transactional: true, OnSecondary: true,
 			ReadConcern: levels, NoAfterClusterTime: true, API: "1"},
@@ -57,10 +57,10 @@ func (d *Deployment) Rows() []Row {
 			ReadConcern:           []string{"local", "majority", "snapshot"},
 			StartTransactionError: "Cannot start a transaction with an abort"},
 		{Name: "enableSharding", Run: d.late(enableSharding), Write: true, AdminOnly: true, Topologies: mongosOnly},
-		{Name: "createSearchIndexes", Run: search, Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "dropSearchIndex", Run: search, Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "updateSearchIndex", Run: search, Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "checkMetadataConsistency", Run: d.late(checkMetadataConsistency), MinWire: wire70, Topologies: mongosOnly},
+		{Name: "createSearchIndexes", Run: search, Write: true, NoWriteConcern: true, Since: "6.0"},
+		{Name: "dropSearchIndex", Run: search, Write: true, NoWriteConcern: true, Since: "6.0"},
+		{Name: "updateSearchIndex", Run: search, Write: true, NoWriteConcern: true, Since: "6.0"},
+		{Name: "checkMetadataConsistency", Run: d.late(checkMetadataConsistency), Since: "7.0", Topologies: mongosOnly},
 		{Name: "shardCollection", Run: d.late(shardCollection), Write: true, AdminOnly: true, Topologies: mongosOnly},
 	}
 	for i, row := range rows {

@@ -54,7 +54,7 @@ func (s *call) plan(h handler) (action, error) {
 	}
 	name := s.req.Row.Name
 	if !s.req.Checked {
-		if err := checkFields(s.req, name, s.req.Row.title(wire(s.req)), doc); err != nil {
+		if err := checkFields(s.req, name, s.req.Row.title(s.has), doc); err != nil {
 			return nil, err
 		}
 	}

@@ -85,7 +85,7 @@ func play(t *testing.T, title, steps string) {
 		"":        func(string, string) {},
 		"#":       func(_, rest string) { reason = rest },
 		"address": func(_, rest string) { b.server.Address = rest },
-		"wire":    func(_, rest string) { b.server.Wire, _ = strconv.Atoi(rest) },
+		"wire":    func(_, rest string) { n, _ := strconv.Atoi(rest); b.reports(n) },
 		"after": func(_, rest string) {
 			pause, err := time.ParseDuration(rest)
 			testkit.Check(t, err)

@@ -29,7 +29,7 @@ func (s *call) begin() error {
 	return s.Begin(store.Claim{LSID: req.LSID, Number: *req.TxnNumber, Transaction: req.InTransaction,
 		Start:   req.StartTransaction,
 		Commits: req.Row.Name == "commitTransaction", Aborts: req.Row.Name == "abortTransaction", Lifetime: req.TransactionLifetime,
-		Refused: refused.Err, Name: req.Name, API: req.API, Old: s.old(), Mongos: mongos(req), Server: address(req), Shard: s.d.opts.ShardName,
+		Refused: refused.Err, Name: req.Name, API: req.API, Has: s.has, Mongos: mongos(req), Server: address(req), Shard: s.d.opts.ShardName,
 		Recovers: noToken == nil && token.Type == bson.TypeEmbeddedDocument, Recovery: shard})
 }
 
@@ -93,7 +93,7 @@ func (s *call) inTransaction(reply bson.D, err error) (bson.D, error) {
 // onConfigServer reports whether a mongos sends a write of a transaction to the config server, which has the database
 // admin.
 func (s *call) onConfigServer() bool {
-	return s.InTransaction() && mongos(s.req) && wire(s.req) == wire50 && s.req.DB == "admin" && s.req.Row.Statements != ""
+	return s.InTransaction() && mongos(s.req) && s.has.ConfigConcern && s.req.DB == "admin" && s.req.Row.Statements != ""
 }
 
 // refusedByConfig is what happens to such a write at 5.0.0, according to recordings: the mongos adds a write concern.
@@ -107,14 +107,14 @@ func (s *call) refusedByConfig() (bson.D, error) {
 func (s *call) unfit(stage string) error {
 	end := "."
 	switch {
-	case stage == "$collStats" && !s.old():
+	case stage == "$collStats" && s.has.TransactionErrors:
 		return fault.Errorf(fault.OperationNotSupportedInTransaction,
 			"Stage not supported inside of a multi-document transaction: $collStats")
-	case stage == "$changeStream" && s.old():
+	case stage == "$changeStream" && !s.has.TransactionErrors:
 		return fault.Errorf(fault.OperationNotSupportedInTransaction, "$changeStream cannot be used in a transaction")
 	case !slices.Contains([]string{"$collStats", "$changeStream", "$currentOp", "$listLocalSessions"}, stage):
 		return nil
-	case s.old():
+	case !s.has.TransactionErrors:
 		end = ""
 	}
 	s.Unsent = true
@@ -127,7 +127,7 @@ func (d *Deployment) endTransaction(req *Request) (bson.D, error) {
 	s := d.newCall(req)
 	switch {
 	case req.InTransaction:
-	case mongos(req) && !s.old():
+	case mongos(req) && s.has.TransactionErrors:
 		return nil, fault.Errorf(fault.InvalidOptions, "%s can only be run within a session", req.Row.Name)
 	default:
 		return nil, fault.Errorf(fault.CommandFailed, "%s must be run within a transaction", req.Row.Name)

@@ -63,7 +63,7 @@ func (s *call) prepare(w *write) (err error) {
 		}
 	}
 	if w.filter, err = query.Compile(w.q, w.opts.Options); err != nil {
-		if e, ok := err.(*fault.Error); ok && mongos(s.req) && s.req.Row.Name == "delete" && !s.old() {
+		if e, ok := err.(*fault.Error); ok && mongos(s.req) && s.req.Row.Name == "delete" && s.has.ErrorContext {
 			return prefixed("Could not parse delete query "+value.Text(w.q), e)
 		}
 		return err
@@ -156,13 +156,13 @@ func (s *call) apply(tx *store.Tx, w *write, c *store.Collection, r *store.Recor
 	if w.u.Replaces() {
 		kind = store.Replace
 	}
-	if wire(s.req) < wire50 {
+	if !s.has.DollarFields {
 		var p fault.First
 		if noDollars(&p, doc, ""); p.Err != nil {
 			return nil, false, p.Err
 		}
 	}
-	if size := len(value.Encode(doc)); c.Capped && size != len(r.Raw) && wire(s.req) <= wire50 {
+	if size := len(value.Encode(doc)); c.Capped && size != len(r.Raw) && s.has.CappedSizes {
 		return nil, false, fault.Errorf(fault.CannotGrowDocumentInCappedNamespace,
 			"Cannot change the size of a document in a capped collection: %d != %d", len(r.Raw), size)
 	}
@@ -175,7 +175,7 @@ func (s *call) removable(c *store.Collection) error {
 	switch {
 	case !c.Capped:
 		return nil
-	case s.old():
+	case !s.has.CappedRemoval:
 		return fault.Errorf(fault.IllegalOperation, "cannot remove from a capped collection: %s", c.NS())
 	case s.InTransaction():
 		return fault.Errorf(fault.IllegalOperation,
@@ -233,7 +233,7 @@ func updateCommand(s *call, a *args) action {
 	for _, st := range a.statements("updates") {
 		w := st.write(updating, let, "q", "u", "c")
 		w.notRetryable = "(or request) retryable writes with multi=true"
-		st.Refuse(!isUpdate(w.update) && !s.old(), fault.FailedToParse, notUpdate)
+		st.Refuse(!isUpdate(w.update) && s.has.IDL, fault.FailedToParse, notUpdate)
 		st.Refuse(w.multi && st.has("sort"), fault.FailedToParse, "Cannot specify sort with multi=true")
 		writes = append(writes, w)
 	}
@@ -299,7 +299,7 @@ func tally(req *Request, results []effect, times, retried bson.D) bson.D {
 	switch {
 	case mongos(req):
 		return slices.Concat(modified, count, upserted, errs, retried)
-	case wire(req) < wire50:
+	case !req.Server.Has.ReplyOrder:
 		slices.Reverse(times)
 		return slices.Concat(count, modified, upserted, errs, retried, times)
 	}
@@ -309,7 +309,7 @@ func tally(req *Request, results []effect, times, retried bson.D) bson.D {
 func writeError(req *Request, r effect) bson.D {
 	w := bson.D{{Key: "index", Value: int32(r.i)}, {Key: "code", Value: r.err.Code}}
 	message := bson.E{Key: "errmsg", Value: r.err.Message}
-	if !mongos(req) || wire(req) > wire50 {
+	if !mongos(req) || !req.Server.Has.NamedWriteErrors {
 		return append(append(w, r.err.Extra...), message)
 	}
 	info, ok := value.Field(r.err.Extra, "errInfo")
@@ -337,7 +337,7 @@ func batched(s *call, a *args, writes []*write) action {
 		case err != nil:
 			return nil, err
 		case unacknowledged:
-			if s.old() || mongos(s.req) {
+			if !s.has.Acknowledges || mongos(s.req) {
 				return bson.D{}, nil
 			}
 			return tally(s.req, nil, nil, nil), nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // Command describes a command that a fail point may affect.
@@ -40,9 +41,6 @@ type Failure struct {
 // early reports whether the failure has an effect before the command runs.
 func early(f Failure) bool { return f.Block > 0 || f.CloseConnection || f.HasCode }
 
-// viaSince is the wire version from which on the message of an error begins "Failing command via".
-const viaSince = 17
-
 // Error returns the error of a command that the failure affects, on a server of a wire version, or that the server
 // closes the connection instead. It returns neither if the command runs.
 func (f Failure) Error(wire int) (closes bool, _ error) {
@@ -57,7 +55,7 @@ func (f Failure) Error(wire int) (closes bool, _ error) {
 		return false, err
 	}
 	failure := fault.Errorf(f.Code, "Failing command due to 'failCommand' failpoint")
-	if wire >= viaSince {
+	if version.Of(wire).ViaText {
 		failure.Message = "Failing command via 'failCommand' failpoint"
 	}
 	failure.Extra = info

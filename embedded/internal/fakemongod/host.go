@@ -16,6 +16,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
@@ -119,13 +120,13 @@ type joinedFront struct {
 }
 
 func newHost(s spec) (*host, error) {
-	profile, err := server.ProfileNamed(s.Version)
+	v, err := version.Named(s.Version)
 	if err != nil {
 		return nil, err
 	}
 	h := &host{spec: s, fronts: map[string]*joinedFront{}}
 	backend := commands.New(commands.Options{ReplicaSet: s.Set != nil})
-	h.config = server.Config{Profile: profile, Users: new(server.Users), Backend: backend}
+	h.config = server.Config{Version: v, Users: new(server.Users), Backend: backend}
 	var set server.SetConfig
 	if s.Set != nil {
 		if set, err = server.ParseSetConfig(s.Set); err != nil {

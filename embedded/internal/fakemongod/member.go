@@ -22,7 +22,7 @@ func (f *front) begin() error {
 	case err != nil || rejoined || f.o.Mongos:
 		return err
 	case f.o.ReplSet == "":
-		return f.startHost(f.ctx, spec{Version: f.o.Profile.Name}, f.address())
+		return f.startHost(f.ctx, spec{Version: f.o.Version.Name}, f.address())
 	}
 	return f.wait()
 }
@@ -46,7 +46,7 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	if err != nil {
 		return err
 	}
-	err = f.startHost(ctx, spec{Version: f.o.Profile.Name, Set: config, ConfigServer: f.o.ConfigServer}, self)
+	err = f.startHost(ctx, spec{Version: f.o.Version.Name, Set: config, ConfigServer: f.o.ConfigServer}, self)
 	if err != nil {
 		return fault.Errorf(fault.OperationFailed, "%s", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/server"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // EnvVersion is the environment variable with the default of --utrServerVersion.
@@ -24,7 +25,7 @@ const EnvVersion = "UTR_SERVER_VERSION"
 // Options are the options of a mongod or mongos, from the command line and the configuration file.
 type Options struct {
 	Mongos     bool `json:"router"`
-	Profile    server.Profile
+	Version    *version.Version
 	Print      string   // what --help or --version print before the process exits
 	Arguments  []string // the complete command line
 	Parameters []string // NAME=VALUE, from --setParameter
@@ -62,9 +63,9 @@ var (
 		"networkMessageCompressors", "nssize"}
 )
 
-// Parse parses the command line of mongod or mongos, and its configuration file of lines NAME = VALUE. version is the
+// Parse parses the command line of mongod or mongos, and its configuration file of lines NAME = VALUE. reported is the
 // default of --utrServerVersion.
-func Parse(mongos bool, words []string, version string) (*Options, error) {
+func Parse(mongos bool, words []string, reported string) (*Options, error) {
 	name, versionOf := "mongod", "db" // other programs read the version from this text
 	if mongos {
 		name, versionOf = "mongos", "mongos"
@@ -74,7 +75,7 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	flags.SetOutput(io.Discard)
 	var config, keyFile, bind, clusterAuth string
 	var shard, auth, tlsOn, printVersion bool
-	flags.StringVar(&version, "utrServerVersion", version, "server version to emulate")
+	flags.StringVar(&reported, "utrServerVersion", reported, "server version to emulate")
 	flags.BoolVar(&printVersion, "version", false, "print the version")
 	flags.StringVar(&config, "config", "", "file of options, each a line NAME = VALUE")
 	flags.IntVar(&o.Port, "port", 0, "port to listen on")
@@ -146,11 +147,11 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	o.Port = cmp.Or(o.Port, defaultPort)
 	o.Bind = strings.Split(bind, ",")
 	o.AccessControl = auth || keyFile != "" || clusterAuth != ""
-	if o.Profile, err = server.ProfileNamed(version); err != nil {
+	if o.Version, err = version.Named(reported); err != nil {
 		return nil, err
 	}
 	if printVersion {
-		o.Print = fmt.Sprintf("%s version v%s, emulated by utr", versionOf, o.Profile.Text())
+		o.Print = fmt.Sprintf("%s version v%s, emulated by utr", versionOf, o.Version.Text())
 		return o, nil
 	}
 	return o, o.check(flags.Args())

@@ -29,7 +29,7 @@ func changes(t *testing.T, o *Options) string {
 	got, want := reflect.ValueOf(*o), reflect.ValueOf(*defaults)
 	for i := range got.NumField() {
 		name := got.Type().Field(i).Name
-		if name == "Arguments" || name == "Profile" ||
+		if name == "Arguments" || name == "Version" ||
 			reflect.DeepEqual(got.Field(i).Interface(), want.Field(i).Interface()) {
 			continue
 		}

@@ -70,7 +70,7 @@ func Run(ctx context.Context, mongos bool, words []string, env Environment) int 
 // run runs the process after its log was opened.
 func (f *front) run(ctx context.Context) (code exitCode, err error) {
 	f.log.Info("MongoDB starting",
-		slog.Group("attr", "pid", os.Getpid(), "version", f.o.Profile.Text(), "arguments", f.o.Arguments))
+		slog.Group("attr", "pid", os.Getpid(), "version", f.o.Version.Text(), "arguments", f.o.Arguments))
 	if f.tls, err = f.o.TLS.config(); err != nil {
 		return exitFailure, err
 	}

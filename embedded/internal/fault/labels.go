@@ -1,11 +1,6 @@
 package fault
 
-// Wire versions from which on servers add labels.
-const (
-	LabelsSince   = 9  // from the server and from fail points
-	NoWritesSince = 17 // NoWritesPerformed
-	OverloadSince = 27 // SystemOverloadedError
-)
+import "github.com/unified-test-runner/utr/embedded/internal/version"
 
 // Reply is what the labels of the reply to a command depend on.
 type Reply struct {
@@ -24,6 +19,7 @@ type Reply struct {
 // Retryable Writes, "RetryableWriteError Labels"; Transactions, "Error Labels"; Change Streams, "Resumable Error";
 // Client Backpressure, "Retryable Overload Error".
 func (r Reply) Labels() (labels []string) {
+	has := version.Of(r.Wire)
 	is := func(c Category, code int32) bool { return c.In(code, r.Wire) }
 	retriable := is(Retriable, r.Code) || is(Retriable, r.ConcernCode)
 	// A transaction that may be rolled back is not repeated.
@@ -32,20 +28,20 @@ func (r Reply) Labels() (labels []string) {
 		labels = append(labels, "TransientTransactionError")
 	}
 	// A mongos does not add the label: the shard does.
-	if r.Wire >= LabelsSince && !r.Mongos && r.HasTxnNumber && (!r.InTransaction || r.EndsTransaction) && retriable {
+	if has.ErrorLabels && !r.Mongos && r.HasTxnNumber && (!r.InTransaction || r.EndsTransaction) && retriable {
 		labels = append(labels, "RetryableWriteError")
-		if r.Wire >= NoWritesSince && r.NoWrites {
+		if has.NoWritesPerformed && r.NoWrites {
 			labels = append(labels, "NoWritesPerformed")
 		}
 	}
 	switch {
-	case r.Wire < LabelsSince:
+	case !has.ErrorLabels:
 	case r.ChangeStream && (is(Resumable, r.Code) || is(Retriable, r.Code)):
 		labels = append(labels, "ResumableChangeStreamError")
 	case is(NonResumable, r.Code):
 		labels = append(labels, "NonResumableChangeStreamError")
 	}
-	if r.Wire >= OverloadSince && (is(SystemOverloaded, r.Code) || is(SystemOverloaded, r.ConcernCode)) {
+	if has.Overload && (is(SystemOverloaded, r.Code) || is(SystemOverloaded, r.ConcernCode)) {
 		labels = append(labels, "SystemOverloadedError")
 		if retriable {
 			labels = append(labels, "RetryableError")

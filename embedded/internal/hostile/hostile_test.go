@@ -21,6 +21,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire"
 )
@@ -77,7 +78,7 @@ func TestStorm(t *testing.T) {
 }
 
 // version is the latest version that supports legacy opcodes.
-const version = "4.9"
+const reported = "4.9"
 
 // limit is the time for a reply to a hostile message, in virtual time. Commands may have to wait until abandoned
 // transactions expire.
@@ -86,9 +87,9 @@ const limit = time.Minute
 // replicaSet returns a replica set of two members without sockets.
 func replicaSet(t *testing.T, backend server.Backend) *server.Cluster {
 	t.Helper()
-	profile, err := server.ProfileNamed(version)
+	v, err := version.Named(reported)
 	testkit.Check(t, err)
-	c := server.NewCluster(server.Config{Kind: server.ReplicaSet, Profile: profile, SetName: "rs", Backend: backend})
+	c := server.NewCluster(server.Config{Kind: server.ReplicaSet, Version: v, SetName: "rs", Backend: backend})
 	var members []server.Member
 	for i := range 2 {
 		members = append(members, server.NewMember(i, fmt.Sprintf("h:%d", i)))

@@ -14,6 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/pattern"
 	"github.com/unified-test-runner/utr/embedded/internal/script"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // Options are the context in which a filter is compiled.
@@ -289,9 +290,9 @@ func (p *parser) clause(e bson.E) node {
 		return p.where(e.Value)
 	}
 	p.Note(fault.Refusal("filter", e.Key, p.opts.Wire))
-	p.Refuse(strings.HasPrefix(e.Key, "$") && p.opts.Wire > 0 && p.opts.Wire < 13, fault.BadValue,
+	p.Refuse(strings.HasPrefix(e.Key, "$") && !version.Of(p.opts.Wire).DollarFields, fault.BadValue,
 		"unknown top level operator: %s", e.Key)
-	p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue, "unknown top level operator: %s. "+ // since 5.0
+	p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue, "unknown top level operator: %s. "+
 		"If you have a field name that starts with a '$' symbol, consider using $getField or $setField.", e.Key)
 	return p.field(strings.Split(e.Key, "."), e.Value)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire"
 )
@@ -117,11 +118,11 @@ type setup struct {
 // start starts the servers.
 func (s setup) start(t testing.TB, hosts ...string) *player {
 	t.Helper()
-	profile, err := server.ProfileNamed(s.version)
+	v, err := version.Named(s.version)
 	testkit.Check(t, err)
 	time.Sleep(time.Until(time.Unix(s.began, 0)))
 	const set = "rs0"
-	c := server.NewCluster(server.Config{Kind: s.kind, Profile: profile, SetName: set, Users: s.users,
+	c := server.NewCluster(server.Config{Kind: s.kind, Version: v, SetName: set, Users: s.users,
 		Backend: commands.New(commands.Options{
 			Sharded: s.kind == server.Sharded, ReplicaSet: s.kind == server.ReplicaSet, ShardName: server.ShardName,
 			ShardHost:   server.ShardHost(set),

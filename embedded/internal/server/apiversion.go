@@ -25,7 +25,7 @@ func (x *exchange) apiParameters() (reply bson.D, _ error) {
 
 // apiVersion checks apiVersion, apiStrict and apiDeprecationErrors, which servers before 4.9 ignore.
 func (x *exchange) apiVersion() error {
-	if !x.has(stableAPI) {
+	if !x.view.Has.StableAPI {
 		return nil
 	}
 	body := x.request.Body
@@ -69,7 +69,7 @@ func (x *exchange) apiVersion() error {
 			x.row.Name, version)
 	case strict && !strings.Contains(x.row.API, version): // 4.9 accepts count, too, although it joined the API later
 		message := fmt.Sprintf("Provided apiStrict:true, but the command %s is not in API Version %s", x.row.Name, version)
-		if x.has(apiAdvice) {
+		if x.view.Has.APIAdvice {
 			message += ". Information on supported commands and migrations in API Version 1 can be found at " +
 				"https://dochub.mongodb.org/core/manual-versioned-api"
 		}

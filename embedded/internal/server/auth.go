@@ -114,7 +114,7 @@ func (x *exchange) speculative() (bson.D, error) {
 		return nil, nil
 	}
 	of := "hello"
-	if !x.has(offersHello) {
+	if !x.view.Has.NewTerms {
 		of = "isMaster"
 	}
 	doc, ok := value.DocumentOK()
@@ -170,7 +170,7 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 }
 
 func (c *Cluster) noMechanism(name string) error {
-	if c.Profile.has(codeMechanism) {
+	if c.Version.Has.MechanismCode {
 		return fault.Errorf(fault.MechanismUnavailable, "Received authentication for mechanism %s which is not enabled", name)
 	}
 	return fault.Errorf(fault.BadValue, "Received authentication for mechanism %s which is unknown or not enabled", name)
@@ -245,7 +245,7 @@ func (x *exchange) logout() (bson.D, error) {
 // authenticate is a command of mechanisms that are not supported here.
 func (x *exchange) authenticate() (bson.D, error) {
 	mechanism, _ := x.request.Body.Lookup("mechanism").StringValueOK()
-	if x.has(codeMechanism) { // as a server without TLS
+	if x.view.Has.MechanismCode { // as a server without TLS
 		return nil, fault.Errorf(fault.BadValue, "Unsupported mechanism: %s", mechanism)
 	}
 	return nil, x.conn.server.cluster.noMechanism(mechanism)

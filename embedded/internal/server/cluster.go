@@ -16,6 +16,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // Backend contains the data of a deployment, which its servers share. Its methods are called concurrently.
@@ -48,7 +49,7 @@ const (
 // Config describes a deployment's servers.
 type Config struct {
 	Kind    Kind
-	Profile Profile
+	Version *version.Version
 	SetName string  // of the replica set, or of the only shard
 	Users   *Users  // nil: no users yet
 	Backend Backend // required
@@ -130,7 +131,7 @@ func (c *Cluster) find(name string, role commands.Role) *entry {
 		role = commands.Secondary // it has the commands of a member
 	}
 	row := c.commands[name]
-	if row == nil || !row.Exists(c.Profile.Wire, role) {
+	if row == nil || !row.Exists(c.Version.Wire, role) {
 		return nil
 	}
 	return row

@@ -119,14 +119,14 @@ func (x *exchange) readWriteConcern() error {
 	if !x.supportsConcern() {
 		x.noTimes = mongos
 		refused := fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
-		if mongos && x.request.InTransaction && x.row.Run != nil && x.has(concernFirst) {
+		if mongos && x.request.InTransaction && x.row.Run != nil && x.view.Has.TransactionErrors {
 			// it begins the transaction first
 			x.request.Refused = refused
 			return nil
 		}
 		return refused
 	}
-	wrong := given.Type != bson.TypeEmbeddedDocument && x.has(concernFirst)
+	wrong := given.Type != bson.TypeEmbeddedDocument && x.view.Has.IDL
 	switch {
 	case wrong && mongos && x.row.Statements != "":
 		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object (writeConcern)")
@@ -153,7 +153,7 @@ func (x *exchange) readWriteConcern() error {
 		return x.namedConcern(concern, name)
 	}
 	n, ok := w.AsInt64OK()
-	if _, tags := w.DocumentOK(); !ok && !x.has(tagsAsW) {
+	if _, tags := w.DocumentOK(); !ok && !x.view.Has.TagsAsW {
 		return fault.Errorf(fault.FailedToParse, "w has to be a number or a string")
 	} else if !ok && !tags {
 		return fault.Errorf(fault.FailedToParse, "w has to be a number, string, or object")

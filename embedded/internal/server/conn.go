@@ -137,7 +137,7 @@ func (k *conn) message(h wire.Header, body []byte) error {
 		if err != nil {
 			return err
 		}
-		if compressor == wire.Noop && k.server.cluster.Profile.has(refusesNoop) {
+		if compressor == wire.Noop && k.server.cluster.Version.Has.RefusesNoop {
 			return commands.ErrClose
 		}
 		h, body = plain, content
@@ -225,7 +225,7 @@ func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) erro
 	if !isCommand {
 		return commands.ErrClose
 	}
-	if name := firstKey(sent); !helloNames[name] && !k.server.cluster.Profile.has(queryCommands) {
+	if name := firstKey(sent); !helloNames[name] && !k.server.cluster.Version.Has.QueryCommands {
 		x := &exchange{conn: k, view: k.server.view()}
 		refused := fault.Errorf(fault.UnsupportedOpQueryCommand,
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+

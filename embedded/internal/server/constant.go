@@ -16,9 +16,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// lastLegacy is the wire version of 5.0, which was the last with some commands of old drivers.
-const lastLegacy = 13
-
 // constantRows are commands with constant replies, on a mongod and on a mongos: what they report or change does not
 // exist here. The replies are documents in relaxed Extended JSON.
 func constantRows() (rows []entry) {
@@ -26,8 +23,8 @@ func constantRows() (rows []entry) {
 		row            commands.Row
 		mongod, mongos string
 	}{
-		{commands.Row{Name: "availableQueryOptions", Aliases: []string{"availablequeryoptions"}, MaxWire: lastLegacy}, `{"options": 246}`, `{"options": 182}`},
-		{commands.Row{Name: "features", MaxWire: lastLegacy}, `{"js": {"utf8": true}, "oidMachine": 1}`, ""},
+		{commands.Row{Name: "availableQueryOptions", Aliases: []string{"availablequeryoptions"}, Until: "5.0"}, `{"options": 246}`, `{"options": 182}`},
+		{commands.Row{Name: "features", Until: "5.0"}, `{"js": {"utf8": true}, "oidMachine": 1}`, ""},
 		{commands.Row{Name: "isdbgrid", Topologies: onMongos}, "", `{"isdbgrid": 1, "hostname": "localhost"}`},
 		{commands.Row{Name: "top", AdminOnly: true, Topologies: onMongod},
 			`{"totals": {"note": "all times in microseconds"}}`, ""},
@@ -137,7 +134,7 @@ func (x *exchange) listCommands() (bson.D, error) {
 		of := bson.D{{Key: "help", Value: helpOf(name)}, {Key: "requiresAuth", Value: !row.BeforeAuth}}
 		of = value.AddIf(of, !x.view.isMongos(), "secondaryOk", row.OnSecondary)
 		of = append(of, bson.E{Key: "adminOnly", Value: row.AdminOnly})
-		if x.has(stableAPI) {
+		if x.view.Has.StableAPI {
 			versions := bson.A{}
 			for _, v := range row.API {
 				versions = append(versions, string(v))

@@ -22,21 +22,21 @@ func (x *exchange) whatsmyuri() (bson.D, error) {
 }
 
 func (x *exchange) buildInfo() (bson.D, error) {
-	p, scripts := x.conn.server.cluster.Profile, "none"
+	v, scripts := x.view.Version, "none"
 	if x.conn.server.cluster.Backend.Scripting() {
 		scripts = "mozjs"
 	}
 	reply := bson.D{
-		{Key: "version", Value: p.Text()},
+		{Key: "version", Value: v.Text()},
 		{Key: "gitVersion", Value: commands.GitVersion},
 		{Key: "modules", Value: bson.A{}},
 		{Key: "allocator", Value: "tcmalloc"},
 		{Key: "javascriptEngine", Value: scripts},
 		{Key: "sysInfo", Value: "deprecated"},
-		{Key: "versionArray", Value: bson.A{int32(p.Version[0]), int32(p.Version[1]), int32(p.Version[2]), int32(0)}},
+		{Key: "versionArray", Value: bson.A{int32(v.Numbers[0]), int32(v.Numbers[1]), int32(v.Numbers[2]), int32(0)}},
 		{Key: "openssl", Value: bson.D{{Key: "running", Value: "disabled"}, {Key: "compiled", Value: "disabled"}}},
 	}
-	reply = append(value.AddIf(reply, x.has(namesCompiler), "buildEnvironment", environment()),
+	reply = append(value.AddIf(reply, x.view.Has.CompilerInfo, "buildEnvironment", environment()),
 		bson.E{Key: "bits", Value: int32(64)}, bson.E{Key: "debug", Value: false},
 		bson.E{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)})
 	if !x.view.isMongos() {
@@ -67,7 +67,7 @@ func (x *exchange) serverStatus() (bson.D, error) {
 	s := x.conn.server
 	reply := bson.D{
 		{Key: "host", Value: x.view.Address},
-		{Key: "version", Value: s.cluster.Profile.Text()},
+		{Key: "version", Value: x.view.Text()},
 		{Key: "process", Value: x.view.process()},
 		{Key: "pid", Value: int64(cmp.Or(s.process.PID, os.Getpid()))},
 		{Key: "uptime", Value: float64(int(time.Since(s.started).Seconds()))},
@@ -89,7 +89,7 @@ func (x *exchange) serverStatus() (bson.D, error) {
 		{Key: "available", Value: int32(16000)},
 		{Key: "totalCreated", Value: int32(s.lastConn.Load())},
 	}
-	if x.has(overload) {
+	if x.view.Has.Overload {
 		reply, connections = s.ingress.add(reply, connections)
 	}
 	return append(reply, bson.E{Key: "connections", Value: connections}), nil

@@ -173,7 +173,7 @@ func (x *exchange) database() error {
 	given, err := x.request.Body.LookupErr("$db")
 	var isText bool
 	x.request.DB, isText = given.StringValueOK()
-	mongos, answers := x.view.isMongos(), x.has(answersNoDatabase)
+	mongos, answers := x.view.isMongos(), x.view.Has.AnswersNoDatabase
 	switch {
 	case isText:
 		return nil
@@ -202,7 +202,7 @@ func (x *exchange) lookUp() error {
 		return nil
 	case x.refusal(name) != nil:
 		return x.refusal(name)
-	case x.view.isMongos() && !x.has(mongosMessages):
+	case x.view.isMongos() && !x.view.Has.MongosTexts:
 		return fault.Errorf(fault.CommandNotFound, "no such cmd: %s", name)
 	}
 	return fault.Errorf(fault.CommandNotFound, "no such command: '%s'", name)
@@ -279,7 +279,7 @@ func (x *exchange) applyFailPoint() error {
 		}
 		f = x.element
 	}
-	if x.has(errorLabels) {
+	if x.view.Has.ErrorLabels {
 		x.labels = f.Labels
 	}
 	if f.Err != nil {
@@ -337,7 +337,7 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 func (x *exchange) databaseName() error {
 	db := x.request.DB
 	switch {
-	case strings.Contains(db, ".") && x.has(answersNoDatabase):
+	case strings.Contains(db, ".") && x.view.Has.AnswersNoDatabase:
 		return fault.Errorf(fault.InvalidNamespace, "'.' is an invalid character in the database name: %s", db)
 	case strings.Contains(db, "."):
 		return fault.Errorf(fault.InvalidNamespace, "'.' is an invalid character in a database name")
@@ -393,7 +393,7 @@ func (x *exchange) document(name string) (bson.Raw, error) {
 // excludes.
 func (x *exchange) readPreference() error {
 	preference, err := x.document("$readPreference")
-	if err != nil && x.has(offersHello) {
+	if err != nil && x.view.Has.IDL {
 		return fault.Errorf(fault.TypeMismatch, "$readPreference has incorrect type: expected object but got %s",
 			value.RawTypeName(x.request.Body.Lookup("$readPreference")))
 	}
@@ -484,7 +484,7 @@ const emptyDocument = 5 // bytes
 var oldTerms = strings.NewReplacer("primary", "master", "secondaryOk", "slaveOk") // the terms of older servers
 
 func (x *exchange) notPrimary(code int32, message string) error {
-	if !x.has(primaryMessages) || !x.conn.helloOk {
+	if !x.view.Has.PrimaryTerms || !x.conn.helloOk {
 		message = oldTerms.Replace(message)
 	}
 	return fault.Errorf(code, "%s", message)
@@ -503,7 +503,7 @@ func (x *exchange) deadline() error {
 	case !isNumber && x.row.Name == "getMore" && !x.request.Checked && !x.view.isMongos(): // CheckFields refuses it
 	case !isNumber:
 		return fault.Errorf(fault.BadValue, "maxTimeMS must be a number")
-	case limit < 0 && x.has(codeNegative):
+	case limit < 0 && x.view.Has.NegativeCode:
 		return fault.Errorf(fault.ValueTooSmall, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", limit)
 	case limit < 0 || limit > math.MaxInt32:
 		return fault.Errorf(fault.BadValue, "%.0f value for maxTimeMS is out of range", limit)

@@ -11,39 +11,40 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // internalFields are fields that servers send each other. Those of a client are checked and have no effect.
 var internalFields = []struct {
 	name    string
-	since   int // wire version
+	since   string // release
 	routing bool
 	check   func(*exchange, bson.RawValue) error
 }{
-	{"$audit", 0, false, func(x *exchange, v bson.RawValue) error {
+	{"$audit", "", false, func(x *exchange, v bson.RawValue) error {
 		doc, ok := v.DocumentOK()
 		if !ok {
 			return nil
 		}
 		return commands.CheckDocument(&x.request, "$audit", value.Must(doc))
 	}},
-	{"$client", 0, false, func(x *exchange, v bson.RawValue) error { return checkMetadata(v, x.view.isMongos()) }},
-	{"$configServerState", 0, false, documentWith("ConfigServerMetadata", "opTime")},
-	{"tracking_info", 0, false, documentWith("TrackingMetadata", "operId")},
-	{"clientOperationKey", 9, false, func(_ *exchange, v bson.RawValue) error {
+	{"$client", "", false, func(x *exchange, v bson.RawValue) error { return checkMetadata(v, x.view.isMongos()) }},
+	{"$configServerState", "", false, documentWith("ConfigServerMetadata", "opTime")},
+	{"tracking_info", "", false, documentWith("TrackingMetadata", "operId")},
+	{"clientOperationKey", "4.4", false, func(_ *exchange, v bson.RawValue) error {
 		if kind, data, _ := v.BinaryOK(); kind == bson.TypeBinaryUUID && len(data) == 16 {
 			return nil
 		}
 		return fault.Errorf(fault.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
 	}},
-	{"shardVersion", 0, true, func(_ *exchange, v bson.RawValue) error {
+	{"shardVersion", "", true, func(_ *exchange, v bson.RawValue) error {
 		if v.Type == bson.TypeArray {
 			return nil
 		}
 		return fault.Errorf(fault.TypeMismatch, "Invalid type %s for shardVersion element. Expected an array",
 			value.RawTypeName(v))
 	}},
-	{"databaseVersion", 0, true, func(x *exchange, v bson.RawValue) error {
+	{"databaseVersion", "", true, func(x *exchange, v bson.RawValue) error {
 		doc, ok := v.DocumentOK()
 		if given, _ := value.FromRaw(v); !ok {
 			return fault.Errorf(fault.BadValue, "expected databaseVersion element to be an object, got databaseVersion: %s",
@@ -81,7 +82,7 @@ func (x *exchange) routing() error {
 
 func (x *exchange) checkInternal(routing bool) error {
 	for _, f := range internalFields {
-		if v, err := x.request.Body.LookupErr(f.name); err == nil && f.routing == routing && x.view.Wire >= f.since {
+		if v, err := x.request.Body.LookupErr(f.name); err == nil && f.routing == routing && (version.Range{Since: f.since}).Has(x.view.Wire) {
 			if err := f.check(x, v); err != nil {
 				return err
 			}

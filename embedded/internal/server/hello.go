@@ -57,7 +57,7 @@ type await struct {
 
 // await returns nil if the hello is not awaitable.
 func (x *exchange) await() (*await, error) {
-	if !x.has(topologyVersion) {
+	if !x.view.Has.TopologyVersion {
 		return nil, nil
 	}
 	codes := struct{ together, negative, counter, ahead, exhaust int32 }{31368, 31373, 31372, 31382, 51756}
@@ -79,7 +79,7 @@ func (x *exchange) await() (*await, error) {
 		return nil, fault.Errorf(codes.exhaust, "An isMaster request with exhaust must specify 'maxAwaitTimeMS'")
 	case !hasVersion:
 		return nil, nil
-	case timeout < 0 && x.has(offersHello):
+	case timeout < 0 && x.view.Has.IDL:
 		return nil, fault.Errorf(fault.ValueTooSmall, "BSON field 'maxAwaitTimeMS' value must be >= 0, actual value '%d'",
 			timeout)
 	case timeout < 0:
@@ -196,9 +196,9 @@ func (x *exchange) description(speculative bson.D) bson.D {
 	if x.row.Name == "hello" {
 		writable = "isWritablePrimary"
 	}
-	streams, mongos := x.has(topologyVersion), v.isMongos()
+	streams, mongos := x.view.Has.TopologyVersion, v.isMongos()
 	_, asked := x.request.Body.LookupErr("helloOk")
-	offers := asked == nil && (x.has(offersHello) || x.has(offersHello44))
+	offers := asked == nil && x.view.Has.HelloOK
 	addIf(offers && !mongos, "helloOk", true)
 	addIf(streams && (v.isMember() || v.Role == commands.Uninitiated), "topologyVersion", v.topologyVersion())
 	switch {

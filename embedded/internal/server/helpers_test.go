@@ -18,6 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire"
 )
@@ -62,7 +63,7 @@ func (s *stub) Rows() []commands.Row {
 		{Name: "searches", Run: fine, Write: true, NoWriteConcern: true},
 		{Name: "commitTransaction", Run: fine, Retryable: true, Transactional: true, AdminOnly: true, WriteConcern: true,
 			EndsTransaction: true, StartTransactionError: "Cannot start a transaction with a commit", API: "1"},
-		{Name: "bulkWrite", Run: fine, Write: true, AdminOnly: true, MinWire: 25},
+		{Name: "bulkWrite", Run: fine, Write: true, AdminOnly: true, Since: "8.0"},
 		{Name: "panics", OnSecondary: true, Run: func(*commands.Request) (bson.D, error) { panic("ouch") }},
 		{Name: "breaks", OnSecondary: true, Run: fails(errors.New("broken"))},
 		{Name: "closes", OnSecondary: true, Run: fails(commands.ErrClose)},
@@ -118,10 +119,10 @@ func (s *stub) ClusterTime(seen bson.Timestamp) bson.Timestamp {
 }
 
 // empty returns a cluster without servers. The default backend is a stub.
-func empty(t testing.TB, version string, config server.Config) *server.Cluster {
+func empty(t testing.TB, name string, config server.Config) *server.Cluster {
 	t.Helper()
 	var err error
-	config.Profile, err = server.ProfileNamed(version)
+	config.Version, err = version.Named(name)
 	testkit.Check(t, err)
 	if config.SetName = "rs"; config.Backend == nil {
 		config.Backend = new(stub)

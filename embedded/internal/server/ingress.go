@@ -56,10 +56,10 @@ func (x *exchange) admit() error {
 		return err
 	}
 	x.labels = []string{"SystemOverloadedError"}
-	if !x.has(limiterLabels) || i.params.isTrue(requestRetries) {
+	if !x.view.Has.LimiterLabels || i.params.isTrue(requestRetries) {
 		x.labels = append(x.labels, "RetryableError")
 	}
-	if x.has(limiterLabels) {
+	if x.view.Has.LimiterLabels {
 		x.labels = append(x.labels, "NoWritesPerformed")
 	}
 	what := "rate"

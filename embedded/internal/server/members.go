@@ -109,7 +109,7 @@ func (c *Cluster) Balance(address string, servers int) (net.Listener, error) {
 }
 
 func (c *Cluster) newServer(m Member, p Process) (*Server, error) {
-	params, err := newParameters(c.Profile, p)
+	params, err := newParameters(c.Version, p)
 	if err != nil {
 		return nil, err
 	}

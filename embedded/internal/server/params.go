@@ -14,13 +14,14 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // parameter is a server parameter. The type of its value never changes.
 type parameter struct {
 	value   any
 	minimum float64 // of a number
-	since   int     // first wire version
+	since   string  // first release; "" for all
 	mongod  bool    // clients of a mongos do not see it
 	startup bool    // cannot be changed at runtime
 }
@@ -46,12 +47,12 @@ const (
 
 // parameterTable returns the parameters of all versions. For rate limiters and overload errors see Client Backpressure,
 // "Terms".
-func parameterTable(p Profile) map[string]*parameter {
+func parameterTable(v *version.Version) map[string]*parameter {
 	return map[string]*parameter{
 		"authenticationMechanisms": {value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"},
 			startup: true},
 		"enableLocalhostAuthBypass": {value: true, startup: true},
-		"featureCompatibilityVersion": {value: marshal(bson.D{{Key: "version", Value: p.Name}}),
+		"featureCompatibilityVersion": {value: marshal(bson.D{{Key: "version", Value: v.Name}}),
 			mongod: true, startup: true},
 		"internalQueryMaxBlockingSortMemoryUsageBytes": {value: int32(100 << 20), minimum: 1},
 		"localLogicalSessionTimeoutMinutes":            {value: int32(logicalSessionTimeout), startup: true},
@@ -61,24 +62,24 @@ func parameterTable(p Profile) map[string]*parameter {
 		"notablescan":                                  {value: false},
 		"cursorTimeoutMillis":                          {value: int64(600000)},
 		testCommands:                                   {value: true, startup: true},
-		baseBackoff:                                    {value: int64(0), since: limiterLabels.since},
-		acceptAPI2:                                     {value: false, since: stableAPI.since},
-		requireAPI:                                     {value: false, since: stableAPI.since},
+		baseBackoff:                                    {value: int64(0), since: "9.0"},
+		acceptAPI2:                                     {value: false, since: "4.9"},
+		requireAPI:                                     {value: false, since: "4.9"},
 		failpoint.FailCommandSequence:                  {value: true}, // suites that need the fail point require it
 		connectionBurst: {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64,
-			since: connectionLimiter.since},
-		connectionLimit: {value: false, since: connectionLimiter.since},
-		connectionQueue: {value: int32(0), since: connectionLimiter.since},
+			since: "7.0"},
+		connectionLimit: {value: false, since: "7.0"},
+		connectionQueue: {value: int32(0), since: "7.0"},
 		connectionRate: {value: int32(math.MaxInt32), minimum: 1,
-			since: connectionLimiter.since},
+			since: "7.0"},
 		requestAppExemptions: {value: marshal(bson.D{{Key: "appNames", Value: bson.A{}}}),
-			since: overload.since},
+			since: "8.2"},
 		requestBurst: {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64,
-			since: overload.since},
-		requestLimit:        {value: p.has(limiterLabels), since: overload.since},
-		requestQueue:        {value: int64(0), since: limiterLabels.since},
-		requestRate:         {value: int32(math.MaxInt32), minimum: 1, since: overload.since},
-		requestRetries:      {value: true, since: limiterLabels.since},
+			since: "8.2"},
+		requestLimit:        {value: v.Has.LimiterLabels, since: "8.2"},
+		requestQueue:        {value: int64(0), since: "9.0"},
+		requestRate:         {value: int32(math.MaxInt32), minimum: 1, since: "8.2"},
+		requestRetries:      {value: true, since: "9.0"},
 		transactionLifetime: {value: int32(60), minimum: 1, mongod: true},
 	}
 }
@@ -114,9 +115,9 @@ type parameters struct {
 }
 
 // newParameters returns the parameters of a version, changed by startup options.
-func newParameters(profile Profile, start Process) (*parameters, error) {
-	p := &parameters{table: parameterTable(profile)}
-	maps.DeleteFunc(p.table, func(_ string, row *parameter) bool { return row.since > profile.Wire })
+func newParameters(v *version.Version, start Process) (*parameters, error) {
+	p := &parameters{table: parameterTable(v)}
+	maps.DeleteFunc(p.table, func(_ string, row *parameter) bool { return !version.Range{Since: row.since}.Has(v.Wire) })
 	for _, e := range start.Parameters {
 		if start.AnyParameter && p.value(e.Key) == nil {
 			p.table[e.Key] = &parameter{value: e.Value}
@@ -187,9 +188,9 @@ func (p *parameters) isTrue(name string) bool {
 	return on
 }
 
-// Parameters returns the parameters of a mongod that starts with the options.
-func (p Profile) Parameters(start Process) (bson.Raw, error) {
-	all, err := newParameters(p, start)
+// Parameters returns the parameters of a mongod of a version that starts with the options.
+func Parameters(v *version.Version, start Process) (bson.Raw, error) {
+	all, err := newParameters(v, start)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +216,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 	for _, name := range failpoint.Names() {
 		if shown := "failpoint." + name; requested(shown) {
 			state := x.conn.server.registry(name).State(name)
-			if !x.has(timesEntered) {
+			if !x.view.Has.HitCounts {
 				state = state[:2]
 			}
 			reply = append(reply, bson.E{Key: shown, Value: state})
@@ -236,7 +237,7 @@ func (x *exchange) sees(name string) bool {
 // noOption returns an error about the name of a parameter. Older servers return no code.
 func (x *exchange) noOption(format string, args ...any) error {
 	failure := fault.Errorf(0, format, args...)
-	if x.has(codeNoOption) {
+	if x.view.Has.ParameterCode {
 		failure.Code = fault.InvalidOptions
 	}
 	return failure

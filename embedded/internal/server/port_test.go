@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -38,7 +39,7 @@ func TestReservePort(t *testing.T) {
 
 // A cluster reserves the port of a killed server, unless the port belongs to another process.
 func TestKillReservesPort(t *testing.T) {
-	profile, err := ProfileNamed("8.0")
+	v, err := version.Named("8.0")
 	testkit.Check(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Check(t, err)
@@ -46,7 +47,7 @@ func TestKillReservesPort(t *testing.T) {
 		reason   string
 		listener net.Listener
 	}{{"server with a listener", l}, {"server without a listener", nil}} {
-		c := NewCluster(Config{Kind: Sharded, Profile: profile, Backend: commands.New(commands.Options{Sharded: true})})
+		c := NewCluster(Config{Kind: Sharded, Version: v, Backend: commands.New(commands.Options{Sharded: true})})
 		s, err := c.Join(l.Addr().String(), Process{Listener: row.listener})
 		testkit.Check(t, err)
 		testkit.Check(t, c.Kill(s))

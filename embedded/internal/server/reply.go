@@ -40,7 +40,7 @@ func (x *exchange) compose(fields bson.D, failure *fault.Error) bson.Raw {
 	// A mongos that passes on the reply of its shard appends to it. Before 5.0 a mongod appended, too.
 	passed := mongos && x.row != nil && x.row.Statements == ""
 	late := x.told && passed
-	appended := late || !x.has(concernFirst) && (!mongos || x.endsTransaction())
+	appended := late || !x.view.Has.ReplyOrder && (!mongos || x.endsTransaction())
 	var reply bson.D
 	switch {
 	case failure == nil && appended:
@@ -112,7 +112,7 @@ func (x *exchange) codeFields(code int32) bson.D {
 
 // notPrimaryFields returns the topologyVersion, if the error tells the client that the member is not primary.
 func (x *exchange) notPrimaryFields(code int32) bson.D {
-	if !x.view.isMember() || !x.has(topologyVersion) || !fault.NotPrimary.In(code, x.view.Wire) {
+	if !x.view.isMember() || !x.view.Has.TopologyVersion || !fault.NotPrimary.In(code, x.view.Wire) {
 		return nil
 	}
 	return bson.D{{Key: "topologyVersion", Value: x.view.topologyVersion()}}

@@ -38,7 +38,7 @@ func Commands(backend []commands.Row) map[string]*commands.Row {
 func protocolRows() []entry {
 	rows := []entry{
 		// The handshake.
-		{commands.Row{Name: "hello", BeforeAuth: true, MinWire: helloCommand.since, API: "1"}, (*exchange).hello},
+		{commands.Row{Name: "hello", BeforeAuth: true, Since: "4.4", API: "1"}, (*exchange).hello},
 		{commands.Row{Name: "isMaster", Aliases: []string{"ismaster"}, BeforeAuth: true}, (*exchange).hello},
 		{commands.Row{Name: "saslStart", BeforeAuth: true, API: "1"},
 			func(x *exchange) (bson.D, error) { return x.conn.saslStart(x.request.Body, x.request.DB) }},
@@ -47,7 +47,7 @@ func protocolRows() []entry {
 		{commands.Row{Name: "logout", BeforeAuth: true}, (*exchange).logout},
 		{commands.Row{Name: "connectionStatus", BeforeAuth: true}, (*exchange).connectionStatus},
 		{commands.Row{Name: "whatsmyuri", BeforeAuth: true}, (*exchange).whatsmyuri},
-		{commands.Row{Name: "getnonce", BeforeAuth: true, MaxWire: 18}, (*exchange).getnonce},
+		{commands.Row{Name: "getnonce", BeforeAuth: true, Until: "6.1"}, (*exchange).getnonce},
 		{commands.Row{Name: "createUser", Write: true, LocalhostException: true}, (*exchange).setUser},
 		{commands.Row{Name: "updateUser", Write: true}, (*exchange).setUser},
 		{commands.Row{Name: "dropUser", Write: true}, (*exchange).dropUser},
@@ -64,7 +64,7 @@ func protocolRows() []entry {
 		{commands.Row{Name: "getParameter", AdminOnly: true}, (*exchange).getParameter},
 		{commands.Row{Name: "setParameter", AdminOnly: true}, (*exchange).setParameter},
 		{commands.Row{Name: "configureFailPoint", AdminOnly: true, BeforeAuth: true}, (*exchange).configureFailPoint},
-		{commands.Row{Name: "getLastError", Aliases: []string{"getlasterror"}, MaxWire: lastLegacy},
+		{commands.Row{Name: "getLastError", Aliases: []string{"getlasterror"}, Until: "5.0"},
 			(*exchange).getLastError},
 		{commands.Row{Name: "driverOIDTest", Topologies: onMongod}, (*exchange).driverOIDTest},
 		{commands.Row{Name: "profile"}, (*exchange).profile},
@@ -73,13 +73,13 @@ func protocolRows() []entry {
 		{commands.Row{Name: "listCommands"}, (*exchange).listCommands},
 
 		// For tests of the stable API.
-		{commands.Row{Name: "testDeprecationInVersion2", MinWire: stableAPI.since, API: "12", Deprecated: "2"},
+		{commands.Row{Name: "testDeprecationInVersion2", Since: "4.9", API: "12", Deprecated: "2"},
 			(*exchange).apiParameters},
-		{commands.Row{Name: "testVersions1And2", MinWire: stableAPI.since, API: "12"}, (*exchange).apiParameters},
-		{commands.Row{Name: "testDeprecation", MinWire: stableAPI.since, API: "1", Deprecated: "1"},
+		{commands.Row{Name: "testVersions1And2", Since: "4.9", API: "12"}, (*exchange).apiParameters},
+		{commands.Row{Name: "testDeprecation", Since: "4.9", API: "1", Deprecated: "1"},
 			(*exchange).apiParameters},
-		{commands.Row{Name: "testRemoval", MinWire: stableAPI.since, API: "1"}, (*exchange).apiParameters},
-		{commands.Row{Name: "testVersion2", MinWire: stableAPI.since, API: "2"}, (*exchange).apiParameters},
+		{commands.Row{Name: "testRemoval", Since: "4.9", API: "1"}, (*exchange).apiParameters},
+		{commands.Row{Name: "testVersion2", Since: "4.9", API: "2"}, (*exchange).apiParameters},
 
 		// Sessions.
 		{commands.Row{Name: "startSession"}, (*exchange).startSession},

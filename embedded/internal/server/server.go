@@ -164,7 +164,7 @@ func (s *Server) viewAfter(version int64) view {
 func (s *Server) state() view {
 	c := s.cluster
 	v := view{
-		Server:    commands.Server{Address: s.address, Wire: c.Profile.Wire, Version: c.Profile.Version},
+		Server:    commands.Server{Address: s.address, Version: c.Version},
 		processID: s.processID,
 		version:   s.version,
 		change:    s.change,

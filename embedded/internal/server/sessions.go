@@ -74,7 +74,7 @@ func isLSID(lsid bson.Raw) bool {
 
 // transaction rejects what a transaction or a retryable write does not allow.
 func (x *exchange) transaction() error {
-	r, row, five := &x.request, x.row, x.has(concernFirst)
+	r, row, five := &x.request, x.row, x.view.Has.TransactionErrors
 	var p fault.First
 	refuse := func(when bool, format string, args ...any) {
 		p.Refuse(when, fault.OperationNotSupportedInTransaction, format, args...)

@@ -75,7 +75,7 @@ var defaultSettings = bson.D{
 // document returns the configuration as replSetGetConfig does.
 func (c *SetConfig) document(x *exchange, term int64) bson.D {
 	delay, members := "secondaryDelaySecs", bson.A{}
-	if !x.has(namesDelay) {
+	if !x.view.Has.SecondaryDelay {
 		delay = "slaveDelay"
 	}
 	for _, m := range c.Members {
@@ -93,7 +93,7 @@ func (c *SetConfig) document(x *exchange, term int64) bson.D {
 		settings = value.Set(settings, e.Key, e.Value)
 	}
 	out := bson.D{{Key: "_id", Value: c.Name}, {Key: "version", Value: c.Version}}
-	out = value.AddIf(out, x.has(helloCommand), "term", int32(term))
+	out = value.AddIf(out, x.view.Has.Hello, "term", int32(term))
 	out = value.AddIf(out, c.ConfigServer, "configsvr", true)
 	return append(out, bson.E{Key: "members", Value: members}, bson.E{Key: "protocolVersion", Value: int64(1)},
 		bson.E{Key: "writeConcernMajorityJournalDefault", Value: true},

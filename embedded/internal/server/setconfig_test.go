@@ -10,6 +10,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -37,9 +38,9 @@ func TestElections(t *testing.T) {
 	const members = `[{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1", "priority": 5}, {"_id": 2, "host": "c:1", "arbiterOnly": true}]`
 	config, err := ParseSetConfig(testkit.Extended[bson.Raw](t, `{"_id": "rs", "members": `+members+`}`))
 	testkit.Check(t, err)
-	profile, err := ProfileNamed("8.0")
+	v, err := version.Named("8.0")
 	testkit.Check(t, err)
-	c := NewCluster(Config{Kind: ReplicaSet, Profile: profile, SetName: "rs",
+	c := NewCluster(Config{Kind: ReplicaSet, Version: v, SetName: "rs",
 		Backend: commands.New(commands.Options{ReplicaSet: true})})
 	defer func() { testkit.Check(t, c.Close()) }()
 	testkit.Check(t, c.Configure(config))

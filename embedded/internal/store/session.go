@@ -10,6 +10,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // session is the server-side state of a logical session.
@@ -115,7 +116,7 @@ type Claim struct {
 	Lifetime    time.Duration
 	Refused     error  // why the command is not allowed in the transaction, if that exists
 	Name, API   string // the name and API parameters of the command; every command of a transaction has those of the first
-	Old         bool   // the server is older than 5.0
+	Has         *version.Features
 	// Of a mongos: its address, the name of its shard, and whether a commit has a recovery token, with a shard or without.
 	Server, Shard, Recovery string
 	Mongos, Recovers        bool
@@ -167,7 +168,7 @@ func (w *Work) Begin(c Claim) (err error) {
 	case n > known.number:
 		s.advance(known, n)
 		known.statements = map[int32]*Statement{}
-	case known.txn != nil && c.Old:
+	case known.txn != nil && !c.Has.TransactionErrors:
 		return fault.Errorf(fault.InvalidOptions,
 			"Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has "+
 				"already started on this session.", n, SessionText(known.key))

@@ -87,10 +87,10 @@ func (w *Work) start(c Claim, known *session) (*transaction, error) {
 func (w *Work) join(c Claim, known *session) (*transaction, error) {
 	t := known.txn
 	switch n := c.Number; {
-	case n < known.number && c.Old && !c.Start:
+	case n < known.number && !c.Has.TransactionErrors && !c.Start:
 		return nil, fault.Errorf(fault.TransactionTooOld, "Transaction number %d is too old: session %s is at %d", n,
 			SessionText(known.key), known.number)
-	case n < known.number && c.Old:
+	case n < known.number && !c.Has.TransactionErrors:
 		return nil, fault.Errorf(fault.TransactionTooOld,
 			"Cannot start transaction %d on session %s because a newer transaction %d has already started.", n,
 			SessionText(known.key), known.number)

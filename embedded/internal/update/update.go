@@ -12,6 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
 	"github.com/unified-test-runner/utr/embedded/internal/query"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
 // Options are the context in which an update is compiled.
@@ -117,7 +118,7 @@ func (p *parser) operator(e bson.E) {
 		p.Fail(fault.FailedToParse,
 			"Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", e.Key)
 		return
-	case ok && len(fields) == 0 && p.opts.Wire > 0 && p.opts.Wire < 13:
+	case ok && len(fields) == 0 && !version.Of(p.opts.Wire).DollarFields:
 		p.Fail(fault.FailedToParse, "'%s' is empty. You must specify a field like so: {%s: {<field>: ...}}", e.Key, e.Key)
 	case !ok:
 		p.Fail(fault.FailedToParse,
