@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -120,24 +121,28 @@ func TestSeedsCiteMutations(t *testing.T) {
 	}
 }
 
-func TestTry(t *testing.T) {
+// A mutation that survives, one that does not fit, and an empty sample are errors.
+func TestTryAll(t *testing.T) {
 	t.Chdir(testkit.Root(t))
+	const survived, unfit = "tests are missing, or reasons in " + survivorsFile, "named mutations do not fit the code"
 	const file = "internal/testkit/seed.go"
 	text := testkit.Read(t, file)
 	first, _, _ := strings.Cut(text, "\n")
 	for _, r := range []struct {
 		reason   string
 		old, new string
-		want     verdict
+		want     string
 	}{
 		{"a comment", first, first + "\n// changed", survived},
-		{"a mutation that a test detects", `os.Getenv("UTR_SEED")`, `os.Getenv("UTR_SEEDS")`, killed},
+		{"a mutation that a test detects", `os.Getenv("UTR_SEED")`, `os.Getenv("UTR_SEEDS")`, "<nil>"},
 		{"a missing text", "no such text", "x", unfit},
 		{"a program that does not build", first, "no Go", unfit},
 	} {
-		got, _ := (Mutation{File: file, Old: r.old, New: r.new}).try(testkit.Context(t))
-		testkit.Equal(t, r.reason, got, r.want)
+		err := tryAll(testkit.Context(t), []Mutation{{File: file, Old: r.old, New: r.new}}, 1, func(int) bool { return false })
+		testkit.Equal(t, r.reason, fmt.Sprint(err), r.want)
 	}
+	err := tryAll(testkit.Context(t), nil, 1, func(int) bool { return false })
+	testkit.Equal(t, "an empty sample", fmt.Sprint(err), "no mutation was tried")
 }
 
 func TestMutationsIn(t *testing.T) {

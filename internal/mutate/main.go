@@ -1,10 +1,11 @@
 // Command mutate checks the tests: it breaks the program in one place at a time, and expects a test to fail. It does
 // not modify the tree: each changed file is an overlay for the compiler.
 //
-//	mutate [-n N] [-budget D] [-seed S] [-tests PACKAGES] PACKAGE...   a sample of the mutations that it finds in packages
-//	mutate -named REGEXP                                               the mutations of named.txt
+//	mutate [-n N] [-budget D] [-seed S] [-tests PACKAGES] PACKAGE...   the mutations that it finds in packages
+//	mutate [-n N] [-budget D] [-seed S] -named REGEXP                  the mutations of named.txt
 //
-// It exits with 1 if a mutation survives that is not in survivors.txt, or if a named mutation does not fit the code.
+// It tries them in random order. It exits with 1 if a mutation survives that is not in survivors.txt, if a named mutation
+// does not fit the code, or if it tried none.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -36,8 +38,8 @@ func main() {
 
 func run(ctx context.Context) error {
 	named := flag.String("named", "", "try the named mutations whose title or file matches this `regexp`")
-	n := flag.Int("n", 100, "how many mutations to try")
-	budget := flag.Duration("budget", 10*time.Minute, "begin no further mutation after this `time`")
+	n := flag.Int("n", math.MaxInt, "how many mutations to try; by default all")
+	budget := flag.Duration("budget", 24*time.Hour, "begin no further mutation after this `time`")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "the seed of the sample")
 	tests := flag.String("tests", "", "also run the tests of these `packages`, separated by spaces")
 	jobs := flag.Int("jobs", runtime.NumCPU(), "how many mutations are tried in parallel")
@@ -45,32 +47,31 @@ func run(ctx context.Context) error {
 	if (*named == "") == (flag.NArg() == 0) {
 		return errors.New("either packages or -named is required")
 	}
-	if *named != "" {
-		mutations, err := readNamed(*named)
-		if err != nil {
-			return err
-		}
-		return tryAll(ctx, mutations, *jobs, func(int) bool { return false })
-	}
-	var mutations []Mutation
-	for _, dir := range flag.Args() {
-		found, err := mutationsIn(dir, strings.Fields(*tests))
-		if err != nil {
-			return err
-		}
-		mutations = append(mutations, found...)
-	}
-	known, err := readFile(survivorsFile)
+	mutations, err := find(*named, flag.Args(), strings.Fields(*tests))
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d mutations, of which %d are known to survive; -seed %d repeats this sample\n",
-		len(mutations), len(mutations)-len(without(mutations, known)), *seed)
-	mutations = without(mutations, known)
+	fmt.Printf("mutations: %d; -seed %d repeats this order\n", len(mutations), *seed)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	random.Shuffle(len(mutations), func(i, j int) { mutations[i], mutations[j] = mutations[j], mutations[i] })
 	end := time.Now().Add(*budget)
 	return tryAll(ctx, mutations, *jobs, func(tried int) bool { return tried >= *n || time.Now().After(end) })
+}
+
+// find returns the named mutations that match, or those in the folders that are not known to survive.
+func find(named string, dirs, tests []string) (mutations []Mutation, err error) {
+	if named != "" {
+		return readNamed(named)
+	}
+	for _, dir := range dirs {
+		found, err := mutationsIn(dir, tests)
+		if err != nil {
+			return nil, err
+		}
+		mutations = append(mutations, found...)
+	}
+	known, err := readFile(survivorsFile)
+	return without(mutations, known), err
 }
 
 // readNamed reads the named mutations that match.
@@ -137,6 +138,8 @@ func tryAll(ctx context.Context, mutations []Mutation, jobs int, enough func(tri
 		return errors.New("tests are missing, or reasons in " + survivorsFile)
 	case count[unfit] > 0 && !mutations[0].found:
 		return errors.New("named mutations do not fit the code")
+	case count[killed] == 0:
+		return errors.New("no mutation was tried")
 	}
 	return nil
 }

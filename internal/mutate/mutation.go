@@ -87,7 +87,7 @@ func test(ctx context.Context, overlay, pkg, run string) (verdict, error) {
 		run = "^" + strings.ReplaceAll(run, "/", "$/^") + "$"
 	}
 	// -count disables the cache, which would have the result of the unchanged program for tests that build a program.
-	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-failfast", "-count", "1",
+	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-ldflags=-w", "-failfast", "-count", "1",
 		"-timeout", limit.String(), "-run", run, pkg)
 	// The change also applies to programs that tests build, such as the command utr.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay, "UTR_TEST_COMMAND=")
