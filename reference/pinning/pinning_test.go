@@ -149,9 +149,9 @@ func TestEveryRuleHasAStory(t *testing.T) {
 	}
 }
 
-// TestModesAreThoseOfToday checks that an unpinned thread reads from the servers that package selection returns: the
+// TestModesMatchServerSelection checks that an unpinned thread reads from the servers that package selection returns: the
 // modes have not changed.
-func TestModesAreThoseOfToday(t *testing.T) {
+func TestModesMatchServerSelection(t *testing.T) {
 	types := []string{"primary", "secondary", "down", "recovering"}
 	sets := []string{"", "dc:ny", "dc:ny,rack:1", "dc:sf"}
 	n := 0
