@@ -50,8 +50,6 @@ fuzz: ## every fuzz target for FUZZTIME
 
 generate: ## regenerate suites and pages
 	$(GO) generate ./...
-	$(GO) run ./cmd/utr help --markdown > docs/commands.md.new
-	mv docs/commands.md.new docs/commands.md
 
 clean:
 	rm -rf build

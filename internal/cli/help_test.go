@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/unified-test-runner/utr/internal/matrix"
@@ -17,18 +16,11 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-func TestCommandsPage(t *testing.T) {
-	page := testkit.Read(t, filepath.Join("..", "..", "docs", "commands.md"))
-	testkit.Same(t, "docs/commands.md is stale: make generate", page, Markdown())
-}
-
-func testRoot() *cobra.Command { return (&call{program: New()}).root() }
-
 // Every command and flag has a summary. Every example can be parsed, and help shows it in 100 columns. The help of a
 // command with many flags begins with no more than ten of them.
 func TestEveryCommandAndFlagHasASummary(t *testing.T) {
 	const many, margin = 28, 2
-	for all := testRoot().Commands(); len(all) > 0; all = all[1:] {
+	for all := Root().Commands(); len(all) > 0; all = all[1:] {
 		c := all[0]
 		all = append(all, c.Commands()...)
 		testkit.Equal(t, c.Name()+" has a summary without a full stop", c.Short != "" &&
@@ -94,22 +86,10 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// There is a man page for each visible command except help.
-func TestMan(t *testing.T) {
-	b := realBench(t)
-	b.expect(t, "man pages", "man pages", 0, "")
-	for _, c := range testRoot().Commands() {
-		if c.Name() == "help" || c.Hidden {
-			continue
-		}
-		testkit.Contains(t, testkit.Read(t, "pages/utr-"+c.Name()+".1"), `.TH "UTR-`+strings.ToUpper(c.Name())+`"`)
-	}
-}
-
 // The tables of conflicts name existing flags.
 func TestConflicts(t *testing.T) {
 	known := map[string]bool{}
-	for all := testRoot().Commands(); len(all) > 0; {
+	for all := Root().Commands(); len(all) > 0; {
 		c := all[0]
 		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
 		all = append(all[1:], c.Commands()...)
@@ -166,7 +146,7 @@ func TestWrittenCommandLines(t *testing.T) {
 // zsh refuses a command line with an unquoted ? or [ that matches no file, and every shell splits at &.
 func TestCommandLinesAreQuoted(t *testing.T) {
 	var lines []string
-	for all := testRoot().Commands(); len(all) > 0; all = append(all[1:], all[0].Commands()...) {
+	for all := Root().Commands(); len(all) > 0; all = append(all[1:], all[0].Commands()...) {
 		lines = append(lines, strings.Split(all[0].Example, "\n")...)
 	}
 	files, err := filepath.Glob("../../docs/*.md")
@@ -206,7 +186,7 @@ func accepts(line string) error {
 	if err != nil {
 		return err
 	}
-	command, rest, err := testRoot().Find(joinSeeds(args))
+	command, rest, err := Root().Find(joinSeeds(args))
 	switch {
 	case err != nil:
 		return err

@@ -122,19 +122,22 @@ type action func(ctx context.Context, c *call) error
 // Help lists commands in the order in which they are added.
 func init() { cobra.EnableCommandSorting = false }
 
+// Root returns the commands, for what describes them.
+func Root() *cobra.Command { return (&call{program: New()}).root() }
+
 func (c *call) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "utr COMMAND [flags] [arguments]",
 		Short:         "Run Unified Test Format suites against MongoDB drivers",
-		SilenceErrors: true, SilenceUsage: true, DisableAutoGenTag: true,
+		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(*cobra.Command, []string) { c.parsed = true },
 		Args:             unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, _ = io.WriteString(c.errors, help(cmd))
+			_, _ = io.WriteString(c.errors, Help(cmd))
 			return exit(ExitUsage)
 		},
 	}
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.helpErr = c.print(help(cmd)) })
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.helpErr = c.print(Help(cmd)) })
 	root.SetFlagErrorFunc(suggestFlag)
 	add := func(title string, commands ...func(*call) *cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: title, Title: title})
@@ -150,7 +153,7 @@ func (c *call) root() *cobra.Command {
 		auditCommand)
 	add("Deployments:", doctorCommand, serveCommand, pipeCommand, cleanCommand)
 	add("Specifications:", specsGroup, schemaCommand, explainCommand, experimentGroup)
-	add(aboutGroup, versionCommand, manCommand)
+	add(aboutGroup, versionCommand)
 	root.SetHelpCommand(helpCommand(c))
 	root.InitDefaultHelpCmd()
 	root.SetCompletionCommandGroupID(aboutGroup)

@@ -39,7 +39,7 @@ var late = map[string]struct{ word, args string }{
 // Each flag whose value is one of a list of words suggests the word that a misspelled value most likely means.
 func TestFlagsSuggestValues(t *testing.T) {
 	tested, b := map[string]bool{}, newBench(t)
-	for all := testRoot().Commands(); len(all) > 0; all = append(all[1:], all[0].Commands()...) {
+	for all := Root().Commands(); len(all) > 0; all = append(all[1:], all[0].Commands()...) {
 		command := all[0]
 		command.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Name == "help" || slices.Contains(anything, f.Value.Type()) || names[f.Name] != "" {

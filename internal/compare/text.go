@@ -3,8 +3,6 @@ package compare
 import (
 	"fmt"
 	"strings"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // Describe lists the differences of a pair: the lines of both sides, and a diff of events.
@@ -29,32 +27,31 @@ func (p Pair) Describe(left, right string) string {
 
 // diff returns all lines of two logs and marks those of only one.
 func diff(left, right string) string {
-	r := &reporter{}
-	cmp.Equal(strings.Split(left, "\n"), strings.Split(right, "\n"), cmp.Reporter(r))
-	return r.b.String()
-}
-
-// reporter is a cmp.Reporter that writes every line.
-type reporter struct {
-	path cmp.Path
-	b    strings.Builder
-}
-
-func (r *reporter) PushStep(s cmp.PathStep) { r.path = append(r.path, s) }
-func (r *reporter) PopStep()                { r.path = r.path[:len(r.path)-1] }
-
-func (r *reporter) Report(result cmp.Result) {
-	left, right := r.path.Last().Values()
-	if result.Equal() {
-		fmt.Fprintf(&r.b, "  %s\n", left)
-		return
+	a, b := strings.Split(left, "\n"), strings.Split(right, "\n")
+	common := make([][]int, len(a)+1) // lines in the longest sequence that a[i:] and b[j:] have in common
+	for i := len(a); i >= 0; i-- {
+		common[i] = make([]int, len(b)+1)
+		for j := len(b) - 1; j >= 0 && i < len(a); j-- {
+			if common[i][j] = max(common[i+1][j], common[i][j+1]); a[i] == b[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			}
+		}
 	}
-	if left.IsValid() {
-		fmt.Fprintf(&r.b, "- %s\n", left)
+	var out strings.Builder
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			out.WriteString("  " + a[i] + "\n")
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
+			out.WriteString("- " + a[i] + "\n")
+			i++
+		default:
+			out.WriteString("+ " + b[j] + "\n")
+			j++
+		}
 	}
-	if right.IsValid() {
-		fmt.Fprintf(&r.b, "+ %s\n", right)
-	}
+	return out.String()
 }
 
 // Kind is the result of a comparison.

@@ -168,8 +168,6 @@ func TestEmptyFolder(t *testing.T) {
 	m.run(0, "schema 1.20", `"$schema"`)
 	m.run(2, "run official/retryable-reads", "utr specs fetch")
 	m.run(0, "completion bash", "__complete")
-	m.run(0, "man pages")
-	testkit.Contains(t, testkit.Read(t, filepath.Join(m.dir, "pages", "utr-run.1")), ".TH")
 	m.run(0, "engine init mydriver adapter", "wrote adapter/adapter.py")
 }
 
