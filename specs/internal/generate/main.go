@@ -3,9 +3,9 @@
 // A story is a scenario of one operation: the attempts that fail, the error raised, the events and the outcome. Each
 // story of each operation becomes a test. A policy has the differences between the stories of reads and of writes.
 // The files reads.go, writes*.go, backpressure*.go, preferences.go and tracing.go have the tables and stories of a
-// specification, dated.go those of earlier policies, and server*.go the demands on a server. The description of a test
-// ends with the rule that it checks: of the retry core, or of servers. Suites are values, which the YAML library
-// prints.
+// specification, and dated.go the stories of earlier policies. The folder servers has the demands on a server. The
+// description of a test ends with the rule that it checks: of the retry core, or of servers. Suites are values. The
+// YAML library prints them.
 //
 // The suites are for any driver and any deployment since server 4.2. Anything else that a test requires
 // is in its runOnRequirements, and each file declares the lowest possible schemaVersion.

@@ -29,8 +29,8 @@ func TestSuites(t *testing.T) {
 	for _, r := range slices.Concat(pinning.Rules(), pinning.PassingRules()) {
 		rules[r.ID] = true
 	}
-	for i := range serverRules() {
-		rules[fmt.Sprintf("S%d", i+1)] = true
+	for _, r := range embeddedDemands().Rules {
+		rules[r.ID] = true
 	}
 	rule := regexp.MustCompile(`\(([RWBTPS]\d+b?)\)$`)
 	page := testkit.Read(t, filepath.Join("..", "..", "..", "docs", "suite", "suites.md"))

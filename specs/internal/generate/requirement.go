@@ -1,5 +1,11 @@
 package main
 
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
 // requirement is an item of runOnRequirements; the zero value is none.
 type requirement struct {
 	min, max   string // server versions
@@ -24,9 +30,24 @@ const (
 	withRetries = clusters | balanced // with retryable writes and change streams
 )
 
+// topologyNames are the names of topologies in the format, in the order of the bits.
+func topologyNames() []string { return []string{"single", "replicaset", "sharded", "load-balanced"} }
+
+// UnmarshalYAML reads a list of topologies.
+func (t *topologies) UnmarshalYAML(n *yaml.Node) error {
+	for _, name := range n.Content {
+		i := slices.Index(topologyNames(), name.Value)
+		if i < 0 {
+			return mistake(name, "unknown topology %q", name.Value)
+		}
+		*t |= 1 << i
+	}
+	return nil
+}
+
 func (t topologies) value() value {
 	var names []string
-	for i, name := range []string{"single", "replicaset", "sharded", "load-balanced"} {
+	for i, name := range topologyNames() {
 		if t&(1<<i) != 0 {
 			names = append(names, name)
 		}

@@ -288,7 +288,7 @@ func (s step) signature() string {
 
 // The page of the rules is up to date, and each rule has a test.
 func TestRequirementsPage(t *testing.T) {
-	page := requirements(serverSuites())
+	page := embeddedDemands().page()
 	testkit.Golden(t, filepath.Join("..", "..", requirementsPage), page)
 	if strings.Contains(page, "| 0 |") {
 		t.Error("a rule has no test")
@@ -299,8 +299,8 @@ func TestRequirementsPage(t *testing.T) {
 // required for. Where 4.9 is required, 4.9 answered so. Wire versions of other releases come from their table.
 func TestServersAnsweredSo(t *testing.T) {
 	all, scenarios := readRecordings(t)
-	for _, r := range serverRules() {
-		for name := range strings.SplitSeq(r.Recording, "; ") {
+	for _, r := range embeddedDemands().Rules {
+		for name := range strings.SplitSeq(r.Recordings, "; ") {
 			if !scenarios[name] {
 				t.Errorf("there is no scenario %q", name)
 			}
