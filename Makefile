@@ -5,7 +5,7 @@ GOLANGCI ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME ?= 15s
 BUDGET ?= 10m
-PACKAGES ?= ./matchers ./result ./specs ./specs/schema ./specs/source ./reference/retry ./reference/pinning ./reference/selection
+PACKAGES ?= ./matchers ./result ./specs ./format/schema ./format/source ./reference/retry ./reference/pinning ./reference/selection
 
 .PHONY: check test soak mutate mutate-named lint cover bench bench-peers fuzz generate clean
 
@@ -19,10 +19,10 @@ soak: ## all tests in full, and many random rounds: weekly and before a release
 	@.ci/test soak
 
 mutate: ## break PACKAGES in random places for BUDGET, and expect tests to fail
-	nice -n 10 $(GO) run ./internal/mutate -budget $(BUDGET) $(PACKAGES)
+	nice -n 10 $(GO) run ./internal/tools/mutate -budget $(BUDGET) $(PACKAGES)
 
-mutate-named: ## the same in the places of internal/mutate/named.txt
-	nice -n 10 $(GO) run ./internal/mutate -named .
+mutate-named: ## the same in the places of internal/tools/mutate/named.txt
+	nice -n 10 $(GO) run ./internal/tools/mutate -named .
 
 lint: ## more linters, and known vulnerabilities
 	$(GO) run $(GOLANGCI) run ./...
@@ -35,7 +35,7 @@ cover: ## write build/coverage.html
 	$(GO) tool cover -func build/coverage.out | tail -n 1
 
 bench: ## measure the figures of docs/performance.md, in less than five minutes
-	$(GO) test -run '^$$' -bench . -benchtime 300ms -timeout 10m ./internal/bench
+	$(GO) test -run '^$$' -bench . -benchtime 300ms -timeout 10m ./program/internal/bench
 
 bench-peers: ## compare with the runners of three drivers: an hour with COUNT=10
 	@.ci/peers

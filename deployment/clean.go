@@ -11,7 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/deployment/lock"
-	"github.com/unified-test-runner/utr/internal/owntime"
+	"github.com/unified-test-runner/utr/internal/net/processtime"
 )
 
 // Clean removes what a run that has ended left on a deployment: its lock and the fail points that suites set. It
@@ -113,7 +113,7 @@ func (u uri) bare(host string) runFunc {
 		if u.api != "" {
 			command = append(command, bson.E{Key: "apiVersion", Value: u.api})
 		}
-		ctx, cancel := owntime.Limit(ctx, bareLimit, fmt.Errorf("%s did not answer within %s", host, bareLimit))
+		ctx, cancel := processtime.Limit(ctx, bareLimit, fmt.Errorf("%s did not answer within %s", host, bareLimit))
 		defer cancel()
 		return direct.Run(ctx, withPort(host), secure, database, command)
 	}

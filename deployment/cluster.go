@@ -14,8 +14,8 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded/proxy"
-	"github.com/unified-test-runner/utr/internal/ledger"
-	"github.com/unified-test-runner/utr/internal/secret"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
+	"github.com/unified-test-runner/utr/internal/text/secret"
 )
 
 // ClusterOptions describes a running deployment.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
 )
 
 // EmbeddedOptions describes the embedded deployments of a source.

@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/deployment/direct"
-	"github.com/unified-test-runner/utr/internal/codes"
-	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/internal/text/plural"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // suiteFailPoints are the fail points that suites set. Others may be on for reasons unrelated to runs.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment/lock"
-	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 

@@ -18,10 +18,10 @@ import (
 	"github.com/unified-test-runner/utr/deployment/local"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
-	"github.com/unified-test-runner/utr/internal/certificate"
-	"github.com/unified-test-runner/utr/internal/ledger"
-	"github.com/unified-test-runner/utr/internal/plural"
-	"github.com/unified-test-runner/utr/internal/secret"
+	"github.com/unified-test-runner/utr/internal/net/certificate"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
+	"github.com/unified-test-runner/utr/internal/text/plural"
+	"github.com/unified-test-runner/utr/internal/text/secret"
 )
 
 // OrchestrationOptions describes the clusters of an orchestration service.

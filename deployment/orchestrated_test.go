@@ -18,16 +18,16 @@ import (
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
+	"github.com/unified-test-runner/utr/internal/testkit/fakeorchestration"
 )
 
 // service is a script for a twin of mongo-orchestration. It counts clusters created, existing clusters, and entries of
 // its ledger.
 type service struct {
 	*script
-	twin    *fakemo.Service
+	twin    *fakeorchestration.Service
 	dir     string // of the ledger
 	options OrchestrationOptions
 	fault   error
@@ -36,7 +36,7 @@ type service struct {
 
 func orchestrate(t *testing.T) *service {
 	t.Helper()
-	s := &service{script: newScript(t), twin: fakemo.Start(t), dir: t.TempDir()}
+	s := &service{script: newScript(t), twin: fakeorchestration.Start(t), dir: t.TempDir()}
 	book, err := ledger.Open(s.dir)
 	testkit.Check(t, err)
 	s.options = OrchestrationOptions{URL: s.twin.URL, Ledger: book, Note: s.notes.add, Secret: s.secrets.add}
@@ -85,13 +85,16 @@ func orchestrate(t *testing.T) *service {
 			s.cancel(errors.New("interrupted"))
 			return false
 		}),
-		"raise": s.creating(func(what string, w http.ResponseWriter, _ *http.Request) bool { fakemo.Raise(w, what); return true }),
+		"raise": s.creating(func(what string, w http.ResponseWriter, _ *http.Request) bool {
+			fakeorchestration.Raise(w, what)
+			return true
+		}),
 		"once": func(what string) { // for each path
 			var failed sync.Map
 			s.creating(func(what string, w http.ResponseWriter, r *http.Request) bool {
 				_, again := failed.LoadOrStore(path.Dir(r.URL.Path), true)
 				if !again {
-					fakemo.Raise(w, what)
+					fakeorchestration.Raise(w, what)
 				}
 				return !again
 			})(what)
@@ -99,7 +102,7 @@ func orchestrate(t *testing.T) *service {
 		"never": s.creating(func(kind string, w http.ResponseWriter, r *http.Request) bool {
 			fails := strings.Contains(r.URL.Path, kind)
 			if fails {
-				fakemo.Raise(w, "TimeoutError: no port")
+				fakeorchestration.Raise(w, "TimeoutError: no port")
 			}
 			return fails
 		}),
@@ -109,7 +112,7 @@ func orchestrate(t *testing.T) *service {
 		}),
 		"part": s.creating(func(_ string, w http.ResponseWriter, r *http.Request) bool {
 			s.twin.AddPart("servers", path.Base(r.URL.Path)+"-part-member1")
-			fakemo.Raise(w, "ReplicaSetError: no primary was ever elected")
+			fakeorchestration.Raise(w, "ReplicaSetError: no primary was ever elected")
 			return true
 		}),
 		"hang": s.creating(func(_ string, _ http.ResponseWriter, r *http.Request) bool {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
-	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
 // poolSlot is a place for one cluster. The pool's mutex guards its state.

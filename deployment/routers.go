@@ -9,7 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/owntime"
+	"github.com/unified-test-runner/utr/internal/net/processtime"
 )
 
 // routerLimit bounds the question whether a mongos answers.
@@ -19,7 +19,7 @@ const routerLimit = 3 * time.Second
 // may choose a mongos that does not answer, and a command for each mongos would fail. The error is not nil if none
 // answers.
 func (u uri) answering(ctx context.Context) (_ uri, left map[string]error, err error) {
-	ctx, cancel := owntime.Limit(ctx, routerLimit, fmt.Errorf("no answer within %s", routerLimit))
+	ctx, cancel := processtime.Limit(ctx, routerLimit, fmt.Errorf("no answer within %s", routerLimit))
 	defer cancel()
 	_, errs := concurrently(u.hosts, func(host string) (bson.Raw, error) {
 		return Ask(ctx, u.direct(host).String(), bson.D{{Key: "whatsmyuri", Value: 1}})

@@ -130,7 +130,7 @@ var transcripts = testkit.Commands{
 		for i, offer := range s.Offers() {
 			names = append(names, offer.Name)
 			if offer.Auth && offer.Topology != Single {
-				continue // authentication is slow, and internal/acceptance covers it
+				continue // authentication is slow, and program/internal/acceptance covers it
 			}
 			s.play(strings.ReplaceAll("lend a/N; ours a/N; use a/N; return a/N; lend a/N; break a/N; lend b/N", "N",
 				strconv.Itoa(i)))

@@ -13,7 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"github.com/unified-test-runner/utr/deployment/direct"
-	"github.com/unified-test-runner/utr/internal/secret"
+	"github.com/unified-test-runner/utr/internal/text/secret"
 )
 
 // advice explains connection errors by a part of their text, because errors of the operating system, TLS and the server

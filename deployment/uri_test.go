@@ -11,8 +11,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/dns"
 
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/internal/replies"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
 // A client with streaming heartbeats may wait 10 s for the next one when it disconnects.

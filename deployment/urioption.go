@@ -8,7 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
-	"github.com/unified-test-runner/utr/internal/secret"
+	"github.com/unified-test-runner/utr/internal/text/secret"
 )
 
 // URIOption is an option that is added to connection strings, such as compressors=zlib. Value is not escaped.

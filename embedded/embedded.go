@@ -18,8 +18,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/embedded/internal/version"
-	"github.com/unified-test-runner/utr/internal/certificate"
-	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/internal/net/certificate"
+	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
 // Topology is the shape of a deployment.

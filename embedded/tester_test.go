@@ -7,8 +7,8 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/embedded/blackpipe"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/runner/blackpipe"
 )
 
 // failing is a test that records why it was ended.

@@ -8,7 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/source"
 )
 
 // diff renders the differences of two documents or arrays as lines of Extended JSON: "-" is expected, "+" is actual,

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 type raised struct {

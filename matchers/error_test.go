@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 func TestExpectedError(t *testing.T) {

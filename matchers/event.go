@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // fields compares each key of an expected error, event or log message.

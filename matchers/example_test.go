@@ -5,8 +5,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/matchers"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // An expected document is matched against an actual one. Extra fields are allowed at the root, and special operators

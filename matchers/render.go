@@ -7,8 +7,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/plural"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
 // nothing renders a missing value.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // list pairs an ordered list of expectations with an ordered list of actual events, log messages or documents.

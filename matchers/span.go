@@ -7,9 +7,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // Spans matches the tracing spans of a client against an expectedTracingMessagesForClient. Siblings are compared in

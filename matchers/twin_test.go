@@ -11,9 +11,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/audit"
+	"github.com/unified-test-runner/utr/format/audit"
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // The naive matcher implements the pseudo-code of "Evaluating Matches" on Go

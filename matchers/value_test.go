@@ -8,9 +8,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // valueCase returns the actual value, in Extended JSON, and the shape of a case

@@ -11,9 +11,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/internal/wire"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // write is one write of a bulk write, as sent in its command.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // span is the span of an operation, a transaction or a command. A nil span is not observed.

@@ -7,7 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
 // Limits bound what a verdict keeps for reports: a test that retries in a loop for a minute creates hundreds of

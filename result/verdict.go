@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/plural"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
 // Status is the result of a test.

@@ -14,7 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/internal/replies"
+	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
 // commands is the internal MongoClient of the runner ("Initializing the Test Runner"). It may be used concurrently.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/format/operations"
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // fakeEngine returns outcomes and events of a script and writes its calls to the

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/mod/semver"
 
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // KnownFailure expects tests to fail. An unexpected pass and a pattern that

@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/internal/owntime"
+	"github.com/unified-test-runner/utr/internal/net/processtime"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -31,7 +31,7 @@ var (
 
 // ask asks all servers concurrently.
 func (s *site) ask(ctx context.Context, command bson.D) map[string]member {
-	ctx, cancel := owntime.Limit(ctx, askEvery, &limitError{"the limit for an answer", askEvery})
+	ctx, cancel := processtime.Limit(ctx, askEvery, &limitError{"the limit for an answer", askEvery})
 	defer cancel()
 	members := make([]member, len(s.about.Hosts))
 	var asking sync.WaitGroup
@@ -58,7 +58,7 @@ func (m member) silence(host string) string {
 
 // ended reports whether a server's process has ended: nothing listens on its port.
 func (s *site) ended(ctx context.Context, host string) bool {
-	ctx, cancel := owntime.Limit(ctx, askEvery, &limitError{"the limit for an answer", askEvery})
+	ctx, cancel := processtime.Limit(ctx, askEvery, &limitError{"the limit for an answer", askEvery})
 	defer cancel()
 	_, err := s.commands.ask(ctx, host, answer)
 	return errors.Is(err, syscall.ECONNREFUSED)

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/format/operations"
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/operations"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // wholeDatabase is the collection of a namespace that stands for all collections of a database.

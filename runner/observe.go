@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // observation defines the observed events of a client ("client").

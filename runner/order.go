@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/source"
 )
 
 // Waits in milliseconds. A test that waits less than shortWait mostly computes. A longer estimate than mostWait is

@@ -3,10 +3,10 @@ package runner
 import (
 	"testing"
 
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // Tests that wait are spread among the others, the longest first, where that can shorten a run.

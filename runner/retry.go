@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 

@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/unified-test-runner/utr/deployment/direct"
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // collection is an element of initialData, or one that a test names and that is not in it: it is absent before the

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 // testRunner is the object of special test operations.

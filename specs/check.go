@@ -3,9 +3,9 @@ package specs
 import (
 	"slices"
 
-	"github.com/unified-test-runner/utr/internal/meant"
-	"github.com/unified-test-runner/utr/specs/schema"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/schema"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/suggest"
 )
 
 // FromValue returns the suite in a parsed value. It checks schemaVersion, then the schema of that
@@ -20,7 +20,7 @@ func FromValue(file string, root *source.Value) (*Suite, error) {
 		return refuse(root, "", "a suite must be a document, not a value of type "+root.Kind.String())
 	case version == nil:
 		for _, f := range root.Fields {
-			if hint := meant.Hint(f.Key, []string{"schemaVersion"}); hint != "" {
+			if hint := suggest.Hint(f.Key, []string{"schemaVersion"}); hint != "" {
 				return refuse(&source.Value{Position: f.KeyPosition}, f.Key, "unknown key"+hint)
 			}
 		}

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/internal/failpoints"
-	"github.com/unified-test-runner/utr/internal/meant"
-	"github.com/unified-test-runner/utr/specs/operations"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/operations"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/suggest"
+	"github.com/unified-test-runner/utr/internal/wire/failpoints"
 )
 
 // sent are the commands of operations that are not in operations.Commands.
@@ -24,8 +24,8 @@ var sent = map[string]string{
 func commandHint(name string) string {
 	of := operations.Commands()
 	maps.Copy(of, sent)
-	likely := cmp.Or(of[name], meant.Word(name, failpoints.CommandNames()),
-		of[meant.Word(name, slices.Sorted(maps.Keys(of)))])
+	likely := cmp.Or(of[name], suggest.Word(name, failpoints.CommandNames()),
+		of[suggest.Word(name, slices.Sorted(maps.Keys(of)))])
 	if likely == "" {
 		return ""
 	}

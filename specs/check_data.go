@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/source"
 )
 
 const placeholder = "$$placeholder"

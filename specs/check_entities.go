@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/internal/meant"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/suggest"
 )
 
 // define adds an entity to the scope. Entity Map: test runners raise an error if a name is reused.
@@ -38,10 +38,10 @@ func (i *inspection) refer(p place, s scope, want string, others ...string) {
 	switch got := s.kinds[p.String]; {
 	case got == "" && want == "":
 		i.report("undefined-entity", p, "entity %q is not defined here%s", p.String,
-			meant.Hint(p.String, slices.AppendSeq(others, maps.Keys(s.kinds))))
+			suggest.Hint(p.String, slices.AppendSeq(others, maps.Keys(s.kinds))))
 	case got == "":
 		i.report("undefined-entity", p, "entity %q is not defined here; a %s is required%s", p.String, want,
-			meant.Hint(p.String, s.of(want)))
+			suggest.Hint(p.String, s.of(want)))
 	case want != "" && got != want:
 		i.report("undefined-entity", p, "entity %q is a %s, not a %s", p.String, got, want)
 	}
@@ -90,7 +90,7 @@ func (i *inspection) checkClient(client place) {
 	for _, f := range client.get("uriOptions").fields() {
 		if !IsURIOption(f.Key) {
 			i.reportAt("uri-option", f.KeyPosition, client.path+".uriOptions."+f.Key, "unknown URI option %s%s", f.Key,
-				meant.Hint(f.Key, URIOptions()))
+				suggest.Hint(f.Key, URIOptions()))
 		}
 	}
 	if v := client.get("serverApi").get("version"); v.exists() && v.String != "1" {

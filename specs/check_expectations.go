@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/entities"
-	"github.com/unified-test-runner/utr/internal/meant"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/suggest"
 )
 
 // operators are the special operators for matching assertions, with the operand of each.
@@ -95,7 +95,7 @@ func (i *inspection) checkMatched(matched place) {
 				i.reportAt("single-dollar", f.KeyPosition, path, "%s matches itself here; did you mean $%s?", f.Key, f.Key)
 			case !strings.HasPrefix(f.Key, "$$") || f.Key == placeholder:
 			case !known:
-				i.reportAt("operator", f.KeyPosition, path, "unknown operator %s%s", f.Key, meant.Hint(f.Key, Operators()))
+				i.reportAt("operator", f.KeyPosition, path, "unknown operator %s%s", f.Key, suggest.Hint(f.Key, Operators()))
 			case len(p.Fields) > 1 && k == 0:
 				i.reportAt("operator", f.KeyPosition, path, "operator %s must be the only key of its document", f.Key)
 			case len(p.Fields) > 1:
@@ -105,7 +105,7 @@ func (i *inspection) checkMatched(matched place) {
 			case !operator.ok(f.Value):
 				v := wrongElement(f.Value, operator.ok)
 				i.reportAt("operator", v.Position, path, "operator %s needs %s, not %s%s", f.Key, operator.want, v.JSON(),
-					meant.Hint(v.Text(), operator.words))
+					suggest.Hint(v.Text(), operator.words))
 			}
 		}
 		return true

@@ -8,9 +8,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/failpoints"
-	"github.com/unified-test-runner/utr/internal/meant"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/suggest"
+	"github.com/unified-test-runner/utr/internal/wire/failpoints"
 )
 
 // failPointCheck checks one configureFailPoint command. It reports what servers refuse as fail-point, and what they
@@ -62,8 +62,8 @@ func (c failPointCheck) point(f place) {
 	}
 	name := f.get(configureFailPoint)
 	known, isKnown := failpoints.PointNamed(name.String)
-	likely := meant.Word(name.String, failpoints.PointNames())
-	switch hint := meant.Hint(name.String, failpoints.PointNames()); {
+	likely := suggest.Word(name.String, failpoints.PointNames())
+	switch hint := suggest.Hint(name.String, failpoints.PointNames()); {
 	case isKnown:
 		c.exists(name, "fail point "+name.String, known.Since, "")
 	case likely != "" && abs(len(likely)-len(name.String)) <= 2: // a misspelled one, and not one that utr does not know
@@ -114,7 +114,7 @@ func (c failPointCheck) keys(f place, known failpoints.Point) {
 // unknown reports a key that servers ignore.
 func (c failPointCheck) unknown(of place, k source.Field, lacks string, known []string) {
 	c.reportAt("fail-point-data", k.KeyPosition, of.path+"."+k.Key, "%s %s, and servers ignore it%s", lacks, k.Key,
-		meant.Hint(k.Key, known))
+		suggest.Hint(k.Key, known))
 }
 
 // genericArguments are the arguments that servers accept of every command.
@@ -158,7 +158,7 @@ func (c failPointCheck) mode(f place) {
 	case m.Kind == source.String:
 		if m.String != "off" && m.String != "alwaysOn" {
 			c.refused(m, "the mode must be %s, not %s%s", all, m.JSON(),
-				meant.Hint(m.String, append([]string{"off", "alwaysOn"}, names...)))
+				suggest.Hint(m.String, append([]string{"off", "alwaysOn"}, names...)))
 		}
 	case m.Kind != source.Document || m.ExtendedScalar():
 		c.refused(m, "the mode must be %s, not %s", all, m.JSON())
@@ -173,7 +173,7 @@ func (c failPointCheck) modeDocument(m place, names []string, all string) {
 	if used < 0 {
 		hint := ""
 		for _, k := range m.Fields {
-			hint = meant.Hint(k.Key, names)
+			hint = suggest.Hint(k.Key, names)
 		}
 		c.refused(m, "the mode must be %s, not %s%s", all, m.JSON(), hint)
 		return
@@ -185,7 +185,7 @@ func (c failPointCheck) modeDocument(m place, names []string, all string) {
 	for _, k := range m.Fields {
 		if k.Key != names[used] {
 			c.reportAt("fail-point-data", k.KeyPosition, m.path+"."+k.Key, "servers ignore %s beside %s%s", k.Key, names[used],
-				meant.Hint(k.Key, names))
+				suggest.Hint(k.Key, names))
 		}
 	}
 }

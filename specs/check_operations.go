@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/entities"
-	"github.com/unified-test-runner/utr/internal/meant"
-	"github.com/unified-test-runner/utr/specs/operations"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/operations"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/suggest"
 )
 
 // Client Operations and the sections after it: an operation is an API method of the entity's class.
@@ -55,7 +55,7 @@ func likelyOperation(name string, kind entities.Kind) string {
 		return "; it is the command of " + strings.Join(sending, ", ")
 	}
 	slices.Sort(others)
-	return cmp.Or(meant.Hint(name, own), meant.Hint(name, slices.Compact(others)))
+	return cmp.Or(suggest.Hint(name, own), suggest.Hint(name, slices.Compact(others)))
 }
 
 func (i *inspection) checkArguments(s step, sc scope) {
@@ -69,7 +69,7 @@ func (i *inspection) checkArguments(s step, sc scope) {
 				f.Key, s.Name)
 		default:
 			i.reportAt("unknown-argument", f.KeyPosition, path, "operation %s has no argument %s%s",
-				s.Name, f.Key, meant.Hint(f.Key, s.Row.ArgumentNames()))
+				s.Name, f.Key, suggest.Hint(f.Key, s.Row.ArgumentNames()))
 		}
 	}
 	for _, a := range s.Row.Arguments {
@@ -94,7 +94,7 @@ func (i *inspection) checkArguments(s step, sc scope) {
 	if v := arguments.get("returnDocument"); v.exists() && !strings.EqualFold(v.String, "Before") &&
 		!strings.EqualFold(v.String, "After") {
 		i.report("argument-value", v, "argument returnDocument must be one of Before, After%s",
-			meant.Hint(v.String, []string{"Before", "After"}))
+			suggest.Hint(v.String, []string{"Before", "After"}))
 	}
 	// upload and uploadWithId.
 	if bytes := arguments.get("source"); s.Kind == entities.Bucket && bytes.exists() {

@@ -3,7 +3,7 @@ package specs
 import (
 	"fmt"
 
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/source"
 )
 
 // decode returns the typed form of a file that its schema accepts. It reports versions that match the

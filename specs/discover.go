@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/internal/meant"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/text/suggest"
 )
 
 // candidate is a file that may be a suite, and the result of loading it. With neither a suite nor an
@@ -157,7 +157,7 @@ func Likely(p, official string) string {
 	if _, err := os.Stat(p); err == nil || name != "." && exists(FS, name) {
 		return ""
 	}
-	return cmp.Or(meant.Hint(filepath.Base(p), beside(p)), meant.Hint(name, BuiltIn()), meant.Hint(p, OfficialSuites(official)))
+	return cmp.Or(suggest.Hint(filepath.Base(p), beside(p)), suggest.Hint(name, BuiltIn()), suggest.Hint(p, OfficialSuites(official)))
 }
 
 // OfficialSuites returns the names of the official suites in a folder, which may not exist.

@@ -2,8 +2,8 @@ package specs
 
 import "embed"
 
-//go:generate go run ./internal/generate .
-//go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestRequirementsPage$ ./internal/generate
+//go:generate go run ../internal/tools/suites .
+//go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestRequirementsPage$ ../internal/tools/suites
 
 // FS holds the suites of this project, a folder for each specification and, below dated, for each earlier
 // policy, so that an installed binary can run them.

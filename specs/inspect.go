@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/entities"
-	"github.com/unified-test-runner/utr/specs/operations"
-	"github.com/unified-test-runner/utr/specs/schema"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/operations"
+	"github.com/unified-test-runner/utr/format/schema"
+	"github.com/unified-test-runner/utr/format/source"
 )
 
 // Check is a semantic check: a rule of the format that its schema does not express. Most checks are

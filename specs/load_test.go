@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 const (

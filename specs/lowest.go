@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/unified-test-runner/utr/specs/schema"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/schema"
+	"github.com/unified-test-runner/utr/format/source"
 )
 
 // dated maps operations and operators that no JSON schema checks to the minor version that introduced

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/source"
 )
 
 func TestLowest(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // Official files in invalid are rejected, files of other formats are skipped, all others load, and those

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/unified-test-runner/utr/specs/schema"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/schema"
+	"github.com/unified-test-runner/utr/format/source"
 )
 
 // Severity is the effect of a problem on its file.

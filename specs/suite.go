@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/entities"
-	"github.com/unified-test-runner/utr/specs/operations"
-	"github.com/unified-test-runner/utr/specs/source"
+	"github.com/unified-test-runner/utr/format/operations"
+	"github.com/unified-test-runner/utr/format/source"
 )
 
 // Suite is one loaded and valid file. It is immutable and may be shared.

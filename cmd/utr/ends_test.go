@@ -17,7 +17,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
+	"github.com/unified-test-runner/utr/internal/testkit/fakeorchestration"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
@@ -157,7 +157,7 @@ func TestEnds(t *testing.T) {
 		{"SIGINT turns off the fail points of an existing deployment", syscall.SIGINT, existing, 0, "", nil},
 		{"SIGTERM ends the servers of --local", syscall.SIGTERM, local, 0, "", nil},
 		{"SIGHUP removes the clusters of a service", syscall.SIGHUP, func(t *testing.T, _ *utrtest.Place) place {
-			s := fakemo.Start(t)
+			s := fakeorchestration.Start(t)
 			return place{[]string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster",
 				"replicaset-auth"}, "",
 				func() { testkit.Equal(t, "remaining clusters", s.Clusters(), "[]") }}
@@ -171,7 +171,7 @@ func TestEnds(t *testing.T) {
 		{"cleaned by the next run", syscall.SIGKILL, existing, 0, "run --uri URI READS",
 			[]string{"took over the lock", "turned off: failCommand"}},
 		{"killed, on an existing cluster of a service", syscall.SIGKILL, func(t *testing.T, _ *utrtest.Place) place {
-			s := fakemo.Start(t)
+			s := fakeorchestration.Start(t)
 			s.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
 			return place{args: []string{"--orchestration", s.URL, "--cluster", "id:mine"}, uri: uriOf(t, s, "mine")}
 		}, 0, "clean", []string{"removed: the lock of a run", "failCommand"}},
@@ -220,7 +220,7 @@ func TestEnds(t *testing.T) {
 // utr clean removes only what a killed run left at an orchestration service.
 func TestKilledAtAService(t *testing.T) {
 	t.Parallel()
-	s := fakemo.Start(t)
+	s := fakeorchestration.Start(t)
 	s.Add(t, "servers", "existing", embedded.Options{})
 	p := utrtest.NewPlace(t)
 	args := []string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth"}

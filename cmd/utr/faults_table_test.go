@@ -22,9 +22,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/internal/owntime"
+	"github.com/unified-test-runner/utr/internal/net/processtime"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
+	"github.com/unified-test-runner/utr/internal/testkit/fakeorchestration"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
@@ -444,13 +444,13 @@ var faults = []fault{
 	{"the orchestration service fails to create the first cluster, once", "it is asked again", 60 * time.Second, 0,
 		"passed passed passed", "",
 		func(s *faultScene) {
-			service, failed := fakemo.Start(s.T), false
+			service, failed := fakeorchestration.Start(s.T), false
 			service.Misbehave(func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
 				if method != http.MethodPut && method != http.MethodPost || failed {
 					return false
 				}
 				failed = true
-				fakemo.Raise(w, "Error: once")
+				fakeorchestration.Raise(w, "Error: once")
 				return true
 			})
 			s.start(quick, "--orchestration", service.URL, "--cluster", "single")
@@ -458,7 +458,7 @@ var faults = []fault{
 		}},
 	{"the orchestration service takes 2 s to answer", "nothing: the run waits for it", 60 * time.Second, 0,
 		"passed passed passed", "", func(s *faultScene) {
-			service := fakemo.Start(s.T)
+			service := fakeorchestration.Start(s.T)
 			service.Misbehave(func(string, string, http.ResponseWriter, *http.Request) bool {
 				time.Sleep(2 * time.Second)
 				return false
@@ -469,11 +469,11 @@ var faults = []fault{
 	{"the orchestration service does not delete a cluster", "the run names it, `utr clean` removes it later",
 		60 * time.Second, 3, "passed skipped skipped", "interrupted",
 		func(s *faultScene) {
-			service := fakemo.Start(s.T)
+			service := fakeorchestration.Start(s.T)
 			s.second("--orchestration", service.URL, "--cluster", "single")
 			service.Misbehave(func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
 				if method == http.MethodDelete {
-					fakemo.Raise(w, "Error: it is stuck")
+					fakeorchestration.Raise(w, "Error: it is stuck")
 				}
 				return method == http.MethodDelete
 			})
@@ -487,7 +487,7 @@ var faults = []fault{
 		}},
 	{"the orchestration service hangs while a cluster is deleted", "the same", 150 * time.Second, 3,
 		"passed skipped skipped", "interrupted", func(s *faultScene) {
-			service := fakemo.Start(s.T)
+			service := fakeorchestration.Start(s.T)
 			s.second("--orchestration", service.URL, "--cluster", "single")
 			service.Misbehave(func(_, _ string, _ http.ResponseWriter, r *http.Request) bool {
 				<-r.Context().Done()
@@ -503,7 +503,7 @@ var faults = []fault{
 	{"one of two existing clusters of an orchestration service dies", "the test is broken; the rest runs on the other",
 		25 * time.Second, 3, "passed broken passed", "stopped answering",
 		func(s *faultScene) {
-			service := fakemo.Start(s.T)
+			service := fakeorchestration.Start(s.T)
 			service.Add(s.T, "servers", "a", embedded.Options{})
 			service.Add(s.T, "servers", "b", embedded.Options{})
 			s.start(blocked, "--orchestration", service.URL, "--cluster", "id:a", "--cluster", "id:b")
@@ -584,7 +584,7 @@ func TestFaults(t *testing.T) {
 			ended := make(chan utrtest.Result, 1)
 			go func() { ended <- s.run.End() }()
 			var end utrtest.Result
-			late, stop := owntime.Limit(t.Context(), f.within, nil) // as utr does, it waits longer on a busy machine
+			late, stop := processtime.Limit(t.Context(), f.within, nil) // as utr does, it waits longer on a busy machine
 			defer stop()
 			select {
 			case end = <-ended:

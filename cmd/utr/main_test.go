@@ -19,9 +19,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/deployment/orchestration"
-	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
+	"github.com/unified-test-runner/utr/internal/testkit/fakeorchestration"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
@@ -182,7 +182,7 @@ func begin(t *testing.T, p *utrtest.Place, args ...string) (u *utrtest.Process, 
 }
 
 // uriOf returns the connection string of a cluster of a service.
-func uriOf(t *testing.T, s *fakemo.Service, id string) string {
+func uriOf(t *testing.T, s *fakeorchestration.Service, id string) string {
 	t.Helper()
 	client, err := orchestration.New(s.URL)
 	testkit.Check(t, err)

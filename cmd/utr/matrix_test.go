@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
+	"github.com/unified-test-runner/utr/internal/testkit/fakeorchestration"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
@@ -122,10 +122,10 @@ func TestNightIsKilled(t *testing.T) {
 // The line of a cell names what its process left behind, however the process ended.
 func TestNightNamesWhatIsLeft(t *testing.T) {
 	n := newNight(t)
-	s := fakemo.Start(t)
+	s := fakeorchestration.Start(t)
 	s.Misbehave(func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
 		if method == http.MethodDelete {
-			fakemo.Raise(w, "Error: it is stuck")
+			fakeorchestration.Raise(w, "Error: it is stuck")
 		}
 		return method == http.MethodDelete
 	})

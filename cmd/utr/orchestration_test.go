@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
+	"github.com/unified-test-runner/utr/internal/testkit/fakeorchestration"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
@@ -19,7 +19,7 @@ import (
 // line of its suite.
 func TestOrchestrationEndToEnd(t *testing.T) {
 	t.Parallel()
-	s := fakemo.Start(t)
+	s := fakeorchestration.Start(t)
 	p := utrtest.NewPlace(t, "UTR_URI=mongodb://127.0.0.1:1")
 	dir := t.TempDir()
 	report, page, mine := filepath.Join(dir, "r.json"), filepath.Join(dir, "r.html"), filepath.Join(dir, "mine.json")
@@ -60,7 +60,7 @@ func TestOrchestrationEndToEnd(t *testing.T) {
 // cannot.
 func TestSweptFromElsewhere(t *testing.T) {
 	t.Parallel()
-	s := fakemo.Start(t)
+	s := fakeorchestration.Start(t)
 	elsewhere := utrtest.NewPlace(t)
 	sweep := []string{"clean", "--orchestration", s.URL, "--older-than", "1ns"}
 	u := utrtest.NewPlace(t).Start("run", "--orchestration", s.URL, "--cluster", "sharded", suiteFile(t, armed))

@@ -16,8 +16,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
-	"github.com/unified-test-runner/utr/internal/codes"
 	"github.com/unified-test-runner/utr/internal/wire"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // Run runs a command on the server at host:port, with TLS if secure is not nil. A server error is a

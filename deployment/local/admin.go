@@ -13,9 +13,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/deployment/direct"
-	"github.com/unified-test-runner/utr/internal/plural"
-	"github.com/unified-test-runner/utr/internal/replies"
-	_ "github.com/unified-test-runner/utr/internal/wire42" // releases may be of version 4.2
+	"github.com/unified-test-runner/utr/internal/text/plural"
+	_ "github.com/unified-test-runner/utr/internal/wire/driverrange" // releases may be of version 4.2
+	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
 // commandLimit bounds one command: a server may accept a connection without answering.

@@ -7,7 +7,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/unified-test-runner/utr/internal/relay"
+	"github.com/unified-test-runner/utr/internal/net/relay"
 )
 
 // Balancers are TCP load balancers that assign connections to mongoses in turn. Each connection begins with a header of

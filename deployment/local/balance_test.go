@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/relay"
+	"github.com/unified-test-runner/utr/internal/net/relay"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 

@@ -28,8 +28,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/unified-test-runner/utr/internal/certificate"
-	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/net/certificate"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
 )
 
 // Options describes the cluster to start.

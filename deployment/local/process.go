@@ -9,8 +9,8 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/ledger"
-	"github.com/unified-test-runner/utr/internal/processgroup"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
+	"github.com/unified-test-runner/utr/internal/process/processgroup"
 )
 
 // server is a process. Its output, including its log, goes to a file.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/processgroup"
+	"github.com/unified-test-runner/utr/internal/process/processgroup"
 )
 
 // Version is the major, minor and patch version of a server.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
 )
 
 // Holder is the content of a lock document: the run that holds the lock.

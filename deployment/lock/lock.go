@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/direct"
-	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
 )
 
 // The lock of a deployment is one document. Only the run that wrote it may run suites: concurrent runs would drop

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/internal/testkit/fakemo"
+	"github.com/unified-test-runner/utr/internal/testkit/fakeorchestration"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,14 +48,14 @@ func TestLocal(t *testing.T) {
 		got := sameMachine(&net.TCPAddr{IP: net.ParseIP(r.here)}, &net.TCPAddr{IP: net.ParseIP(r.there)})
 		testkit.Equal(t, r.reason, got, r.want)
 	}
-	s := fakemo.Start(t)
+	s := fakeorchestration.Start(t)
 	testkit.Equal(t, "a service on this machine", client(t, s.URL).Local(t.Context()), true)
 	testkit.Equal(t, "no service", client(t, "http://localhost:1").Local(t.Context()), false)
 }
 
 func TestCreateGetRemove(t *testing.T) {
 	ctx := testkit.Context(t)
-	s := fakemo.Start(t)
+	s := fakeorchestration.Start(t)
 	c := client(t, s.URL)
 	testkit.Check(t, c.Check(ctx))
 	single, err := Preset("single")
@@ -100,7 +100,7 @@ func TestFaults(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); _, _ = io.WriteString(w, body) }
 	}
 	raise := func(what string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { fakemo.Raise(w, what) }
+		return func(w http.ResponseWriter, _ *http.Request) { fakeorchestration.Raise(w, what) }
 	}
 	for _, r := range []struct {
 		reason  string
@@ -196,7 +196,7 @@ func (late) Deadline() (time.Time, bool) { return time.Unix(1, 0), true }
 
 // A refused connection shows that a host is closed. One that timed out does not.
 func TestOpen(t *testing.T) {
-	c := client(t, fakemo.Start(t).URL)
+	c := client(t, fakeorchestration.Start(t).URL)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Check(t, err)
 	host := listener.Addr().String()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/embedded/proxy"
-	"github.com/unified-test-runner/utr/internal/relay"
+	"github.com/unified-test-runner/utr/internal/net/relay"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 

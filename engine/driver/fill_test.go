@@ -16,9 +16,9 @@ import (
 	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 var document = testkit.Extended[bson.Raw, string] // a document in Extended JSON

@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/unified-test-runner/utr/entities"
-	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/format/operations"
 )
 
 // result converts the result of a method of the driver to the shape of the format.

@@ -10,7 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
-	"github.com/unified-test-runner/utr/internal/replies"
+	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
 // Socket is an unencrypted connection of the driver. Each Write must be one whole message. A reply to another message

@@ -15,8 +15,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 	"go.uber.org/goleak"
 
-	"github.com/unified-test-runner/utr/internal/replies"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -5,7 +5,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/replies"
+	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
 // Sockets is the dialer of one client of the Go driver. With it an engine controls when the driver's monitors receive

@@ -7,8 +7,8 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // SchemaVersion is the newest schema version that the engines support.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/result"
 )
 

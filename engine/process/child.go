@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/processgroup"
+	"github.com/unified-test-runner/utr/internal/process/processgroup"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/jsonwords"
+	"github.com/unified-test-runner/utr/internal/text/jsonerror"
 )
 
 const (
@@ -109,7 +109,7 @@ var errClosed = errors.New("the adapter closed its output")
 // wholeLines is bufio.ScanLines, except that an incomplete line is an error.
 func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 	if atEOF && len(data) > 0 && !bytes.ContainsRune(data, '\n') {
-		return 0, nil, fmt.Errorf("%w in the middle of a message: %s", errClosed, jsonwords.Excerpt(data))
+		return 0, nil, fmt.Errorf("%w in the middle of a message: %s", errClosed, jsonerror.Excerpt(data))
 	}
 	return bufio.ScanLines(data, atEOF)
 }
@@ -123,13 +123,13 @@ func (c *conversation) dispatch(line []byte) error {
 	var id int64
 	switch {
 	case m.JSONRPC != version:
-		return &ProtocolError{fmt.Errorf(`a message without "jsonrpc":%q: %s`, version, jsonwords.Excerpt(line)), aMessage}
+		return &ProtocolError{fmt.Errorf(`a message without "jsonrpc":%q: %s`, version, jsonerror.Excerpt(line)), aMessage}
 	case m.Method != "" && c.serve != nil:
 		return c.serve(m)
 	case m.Method == "" && m.ID == nil && m.Error != nil:
 		return fmt.Errorf("the adapter did not understand a message: %w", m.Error)
 	case m.ID == nil:
-		return &ProtocolError{fmt.Errorf("a message without the id of a request: %s", jsonwords.Excerpt(line)), aMessage}
+		return &ProtocolError{fmt.Errorf("a message without the id of a request: %s", jsonerror.Excerpt(line)), aMessage}
 	case m.Method == callCallback:
 		var p callbackParams
 		if err := decode(m.Params, &p); err != nil {
@@ -137,10 +137,10 @@ func (c *conversation) dispatch(line []byte) error {
 		}
 		id = p.Do
 	case m.Method != "":
-		return &ProtocolError{fmt.Errorf("a request for the call %s, which only utr makes: %s", m.Method, jsonwords.Excerpt(line)),
+		return &ProtocolError{fmt.Errorf("a request for the call %s, which only utr makes: %s", m.Method, jsonerror.Excerpt(line)),
 			"a reply, " + aMessage}
 	case (m.Result == nil) == (m.Error == nil):
-		return &ProtocolError{fmt.Errorf("a reply without either a result or an error: %s", jsonwords.Excerpt(line)), aMessage}
+		return &ProtocolError{fmt.Errorf("a reply without either a result or an error: %s", jsonerror.Excerpt(line)), aMessage}
 	default:
 		id = *m.ID
 	}
@@ -148,7 +148,7 @@ func (c *conversation) dispatch(line []byte) error {
 	defer c.mu.Unlock()
 	inbox := c.open[id]
 	if inbox == nil {
-		return fmt.Errorf("a message for request %d, which is not open: %s", id, jsonwords.Excerpt(line))
+		return fmt.Errorf("a message for request %d, which is not open: %s", id, jsonerror.Excerpt(line))
 	}
 	if m.Method == "" {
 		delete(c.open, id)

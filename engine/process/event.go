@@ -7,7 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/internal/text/suggest"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -81,7 +81,7 @@ func (e event) event() (result.Event, error) {
 		out.Time = time.UnixMicro(int64(e.Time * 1000))
 	}
 	if e.Type.Monitor() == "" {
-		return out, fmt.Errorf("event %d: unknown type %q%s", e.Sequence, e.Type, meant.Hint(string(e.Type), eventTypes()))
+		return out, fmt.Errorf("event %d: unknown type %q%s", e.Sequence, e.Type, suggest.Hint(string(e.Type), eventTypes()))
 	}
 	return out, nil
 }

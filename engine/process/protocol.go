@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/internal/jsonwords"
+	"github.com/unified-test-runner/utr/internal/text/jsonerror"
 )
 
 // ProtocolError reports that an adapter sent what the protocol does not allow.
@@ -36,12 +36,12 @@ func notAMessage(line []byte, err error) error {
 	if isLog(line) {
 		err = errors.New("print logs to standard error, not to standard output")
 	}
-	return &ProtocolError{fmt.Errorf("a line that is not a message: %s (%w)", jsonwords.Excerpt(line), err), aMessage}
+	return &ProtocolError{fmt.Errorf("a line that is not a message: %s (%w)", jsonerror.Excerpt(line), err), aMessage}
 }
 
 // badResult is the error of a result that cannot be decoded into a value.
 func badResult(during string, result []byte, into any, err error) error {
-	return &ProtocolError{fmt.Errorf("the adapter answered %s wrongly: %w: %s", during, err, jsonwords.Excerpt(result)), shapeOf(into)}
+	return &ProtocolError{fmt.Errorf("the adapter answered %s wrongly: %w: %s", during, err, jsonerror.Excerpt(result)), shapeOf(into)}
 }
 
 // shapeOf returns the members of a result, such as {"error", "result"}.

@@ -15,8 +15,8 @@ import (
 	"github.com/xeipuuv/gojsonschema"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/jsonwords"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/text/jsonerror"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -108,10 +108,10 @@ func (c *Conformity) Check(from, line string) error {
 func conforms(schema *gojsonschema.Schema, text string) error {
 	r, err := schema.Validate(gojsonschema.NewStringLoader(text))
 	if err != nil {
-		return fmt.Errorf("%s: %w", jsonwords.Excerpt([]byte(text)), err)
+		return fmt.Errorf("%s: %w", jsonerror.Excerpt([]byte(text)), err)
 	}
 	if !r.Valid() {
-		return fmt.Errorf("%s: %v", jsonwords.Excerpt([]byte(text)), r.Errors())
+		return fmt.Errorf("%s: %v", jsonerror.Excerpt([]byte(text)), r.Errors())
 	}
 	return nil
 }

@@ -9,13 +9,13 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/jsonwords"
+	"github.com/unified-test-runner/utr/internal/text/jsonerror"
 )
 
 // decode reads JSON strictly: unknown members are errors, which are in the words of the protocol.
 func decode(data []byte, into any) error { return words().Decode(data, into) }
 
-func words() jsonwords.Decoder { return jsonwords.Decoder{Special: wrongSpecial} }
+func words() jsonerror.Decoder { return jsonerror.Decoder{Special: wrongSpecial} }
 
 // wrongSpecial says what is wrong with a text for a type of this package or of BSON.
 func wrongSpecial(t reflect.Type, data []byte, name string) (wrong string, known bool) {
@@ -26,13 +26,13 @@ func wrongSpecial(t reflect.Type, data []byte, name string) (wrong string, known
 		if isEmptyArray(data) {
 			return "", true
 		}
-		if is := jsonwords.Kind(data); is != jsonwords.Object {
+		if is := jsonerror.Kind(data); is != jsonerror.Object {
 			return fmt.Sprintf("%s is %s, not a document", name, is), true
 		}
 		return wrongValue(data, name), true
 	case reflect.TypeFor[bson.ObjectID]():
 		if json.Unmarshal(data, new(bson.ObjectID)) != nil {
-			return fmt.Sprintf(`%s is %s, not an ObjectId such as "0123456789abcdef01234567"`, name, jsonwords.Excerpt(data)), true
+			return fmt.Sprintf(`%s is %s, not an ObjectId such as "0123456789abcdef01234567"`, name, jsonerror.Excerpt(data)), true
 		}
 		return "", true
 	case reflect.TypeFor[failure](): // its UnmarshalJSON only calls decode
@@ -56,19 +56,19 @@ func wrongValue(data []byte, at string) string {
 	if json.Unmarshal(data, new(value)) == nil {
 		return ""
 	}
-	children, special := jsonwords.Items(data), ""
-	for _, m := range jsonwords.Members(data) {
+	children, special := jsonerror.Items(data), ""
+	for _, m := range jsonerror.Members(data) {
 		if strings.HasPrefix(m.Name, "$") {
 			special = m.Name
 		}
-		children = append(children, jsonwords.Member{Name: "." + m.Name, Value: m.Value})
+		children = append(children, jsonerror.Member{Name: "." + m.Name, Value: m.Value})
 	}
 	if special == "" {
-		if text := jsonwords.First(children, func(m jsonwords.Member) string { return wrongValue(m.Value, at+m.Name) }); text != "" {
+		if text := jsonerror.First(children, func(m jsonerror.Member) string { return wrongValue(m.Value, at+m.Name) }); text != "" {
 			return text
 		}
 	}
-	text := fmt.Sprintf("%s is %s, not Extended JSON", at, jsonwords.Excerpt(data))
+	text := fmt.Sprintf("%s is %s, not Extended JSON", at, jsonerror.Excerpt(data))
 	if example := examples[special]; example != "" {
 		text += " such as " + example
 	}
@@ -94,7 +94,7 @@ func lacks(result reflect.Value, data []byte) string {
 	if look(result); len(missing) == 0 {
 		return ""
 	}
-	for _, m := range jsonwords.Members(data) {
+	for _, m := range jsonerror.Members(data) {
 		missing = slices.DeleteFunc(missing, func(name string) bool { return strings.EqualFold(name, m.Name) })
 	}
 	if len(missing) == 0 {
@@ -105,11 +105,11 @@ func lacks(result reflect.Value, data []byte) string {
 
 // isLog reports whether a line looks like the output of a logger or of a print.
 func isLog(line []byte) bool {
-	if jsonwords.Kind(line) != jsonwords.Object {
+	if jsonerror.Kind(line) != jsonerror.Object {
 		return true
 	}
-	all := jsonwords.Members(line)
-	return len(all) > 0 && !slices.ContainsFunc(all, func(m jsonwords.Member) bool {
+	all := jsonerror.Members(line)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(m jsonerror.Member) bool {
 		return slices.Contains([]string{"jsonrpc", "id", "method", "params", "result", "error"}, m.Name)
 	})
 }

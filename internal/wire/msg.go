@@ -13,8 +13,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
-	"github.com/unified-test-runner/utr/internal/codes"
-	"github.com/unified-test-runner/utr/internal/replies"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
+	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
 // Flags are the flag bits of an OP_MSG. The lower sixteen are required: receivers must reject messages with unknown

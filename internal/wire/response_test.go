@@ -6,9 +6,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/replies"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire"
+	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
 // A reply is one document in an OP_MSG to the last request.

@@ -8,7 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
-	"github.com/unified-test-runner/utr/internal/codes"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // maxDepth is the maximum nesting depth of documents, including the outermost one, as on the server.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/codes"
-	"github.com/unified-test-runner/utr/internal/plural"
+	"github.com/unified-test-runner/utr/internal/text/plural"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // Policy is a dated revision of the retry specifications: a set of rules and constants. It is immutable.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/unified-test-runner/utr/internal/relay"
+	"github.com/unified-test-runner/utr/internal/net/relay"
 )
 
 // exitCode is an exit code of mongod and mongos, and the cause with which a front ends.

@@ -7,8 +7,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/version"
-	"github.com/unified-test-runner/utr/internal/failpoints"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire/failpoints"
 	"github.com/unified-test-runner/utr/specs"
 )
 

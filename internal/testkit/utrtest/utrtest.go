@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 

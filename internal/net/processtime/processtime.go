@@ -1,0 +1,33 @@
+// Package processtime limits waits for an answer, such that a busy machine is not mistaken for a dead server.
+package processtime
+
+import (
+	"context"
+	"time"
+)
+
+// step divides all limits. It is so short that a limit has more of them than an exchange with a server has steps.
+const step = 20 * time.Millisecond
+
+// Limit returns a context that ends with a cause after d of this process's own time: after short sleeps that together
+// take d if nothing delays them. On a machine without a free processor each takes longer, as does each step of an
+// exchange with a server, so that the limit grows with the time that an answer takes.
+func Limit(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+	return limit(ctx, d, cause, time.After)
+}
+
+func limit(ctx context.Context, d time.Duration, cause error,
+	after func(time.Duration) <-chan time.Time) (context.Context, context.CancelFunc) {
+	limited, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for range d / step {
+			select {
+			case <-after(step):
+			case <-limited.Done():
+				return
+			}
+		}
+		cancel(cause)
+	}()
+	return limited, func() { cancel(context.Canceled) }
+}

@@ -1,0 +1,261 @@
+// Package jsonerror says what is wrong with a JSON text that cannot be decoded into a Go type, in words for people who
+// write that text: the place, what is there, and what belongs there.
+package jsonerror
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/unified-test-runner/utr/internal/text/suggest"
+)
+
+// Decoder decodes JSON. The zero Decoder is strict: unknown members are errors.
+type Decoder struct {
+	Loose bool // unknown members are ignored
+	// Special, which may be nil, says what is wrong with a text for a type that has its own form; known reports whether
+	// the type is one.
+	Special func(t reflect.Type, data []byte, name string) (wrong string, known bool)
+}
+
+// Decode decodes one value.
+func (d Decoder) Decode(data []byte, into any) error {
+	reader := json.NewDecoder(bytes.NewReader(data))
+	if !d.Loose {
+		reader.DisallowUnknownFields()
+	}
+	err := reader.Decode(into)
+	if err == nil {
+		if _, end := reader.Token(); errors.Is(end, io.EOF) {
+			return nil
+		}
+	}
+	if text := notJSON(data); text != "" {
+		return errors.New(text)
+	}
+	if text := d.Wrong(reflect.TypeOf(into).Elem(), data, ""); text != "" {
+		return errors.New(text)
+	}
+	return err
+}
+
+// Wrong names the first place of a JSON text that cannot be decoded into a Go type, or returns "".
+func (d Decoder) Wrong(t reflect.Type, data []byte, at string) string {
+	is := Kind(data)
+	name := cmp.Or(at, "it")
+	must := func(want string) string {
+		if is == want || is == "null" {
+			return ""
+		}
+		return fmt.Sprintf("%s is %s, not %s", name, is, want)
+	}
+	switch {
+	case t == reflect.TypeFor[json.RawMessage]():
+		return ""
+	case t == reflect.TypeFor[time.Time]():
+		if json.Unmarshal(data, new(time.Time)) != nil {
+			return fmt.Sprintf("%s is %s, not a time such as 2027-01-31T08:00:00Z", name, Excerpt(data))
+		}
+		return ""
+	}
+	if d.Special != nil {
+		if text, known := d.Special(t, data, name); known {
+			return text
+		}
+	}
+	if t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		if json.Unmarshal(data, reflect.New(t).Interface()) == nil {
+			return ""
+		}
+		return fmt.Sprintf("%s is %s, which does not belong there", name, Excerpt(data))
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		if is == "null" {
+			return ""
+		}
+		return d.Wrong(t.Elem(), data, at)
+	case reflect.Struct:
+		if is != Object {
+			return must(Object)
+		}
+		return d.wrongMember(t, data, at)
+	case reflect.Map:
+		return cmp.Or(must(Object), First(Members(data), func(m Member) string {
+			if t.Key().Kind() != reflect.String && strings.Trim(m.Name, "0123456789") != "" {
+				return fmt.Sprintf("%s has the member %q, which is not an index", name, m.Name)
+			}
+			return d.Wrong(t.Elem(), m.Value, at+"."+m.Name)
+		}))
+	case reflect.Slice:
+		return cmp.Or(must(List), First(Items(data), func(m Member) string {
+			return d.Wrong(t.Elem(), m.Value, at+m.Name)
+		}))
+	case reflect.String:
+		return must("a string")
+	case reflect.Bool:
+		return must("a boolean")
+	case reflect.Float64:
+		return must("a number")
+	default:
+		if text := must("a number"); text != "" || json.Unmarshal(data, reflect.New(t).Interface()) == nil {
+			return text
+		}
+		return fmt.Sprintf("%s is %s, not an integer of %d bits", name, Excerpt(data), t.Bits())
+	}
+}
+
+// wrongMember is Wrong for a structure.
+func (d Decoder) wrongMember(t reflect.Type, data []byte, at string) string {
+	types := typesOf(t)
+	return First(Members(data), func(m Member) string {
+		for name, of := range types {
+			if strings.EqualFold(name, m.Name) { // as encoding/json does
+				return d.Wrong(of, m.Value, strings.TrimPrefix(at+"."+m.Name, "."))
+			}
+		}
+		if d.Loose {
+			return ""
+		}
+		text := fmt.Sprintf("%s has the unknown member %q", cmp.Or(at, "it"), m.Name)
+		if likely := suggest.Word(m.Name, slices.Sorted(maps.Keys(types))); likely != "" {
+			text += fmt.Sprintf(" (did you mean %s?)", likely)
+		}
+		return text
+	})
+}
+
+// notJSON says where a text stops being JSON.
+func notJSON(data []byte) string {
+	syntax := (*json.SyntaxError)(nil)
+	if err := json.Unmarshal(data, new(any)); !errors.As(err, &syntax) || syntax.Offset > int64(len(data)) {
+		return ""
+	}
+	if syntax.Error() == "unexpected end of JSON input" {
+		return "it ends too early: it must be one line, without line breaks"
+	}
+	from := max(0, syntax.Offset-1)
+	if from > 0 && json.Valid(data[:from]) {
+		return "it continues after its end with " + Excerpt(data[from:])
+	}
+	for from > 0 && unicode.IsLetter(rune(data[from])) && unicode.IsLetter(rune(data[from-1])) {
+		from-- // to the beginning of the word
+	}
+	return "it is not JSON from here: " + Excerpt(data[from:])
+}
+
+// The kinds of a text that can have several parts.
+const (
+	Object = "an object"
+	List   = "a list"
+)
+
+// Kind names the kind of a JSON text by its first character.
+func Kind(data []byte) string {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 {
+		return "empty"
+	}
+	switch data[0] {
+	case '{':
+		return Object
+	case '[':
+		return List
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// Member is a member of an object, or an item of a list.
+type Member struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Members returns the members of an object in their order, none of another text.
+func Members(data []byte) (all []Member) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return nil
+	}
+	for d.More() {
+		name, err := d.Token()
+		m := Member{Name: fmt.Sprint(name)}
+		if err != nil || d.Decode(&m.Value) != nil {
+			return all
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// Items returns the items of a list, named by their places, none of another text.
+func Items(data []byte) (all []Member) {
+	var items []json.RawMessage
+	_ = json.Unmarshal(data, &items) // another text has none
+	for i, item := range items {
+		all = append(all, Member{fmt.Sprintf("[%d]", i), item})
+	}
+	return all
+}
+
+// First returns the first text that wrong returns for a member.
+func First(all []Member, wrong func(Member) string) string {
+	for _, m := range all {
+		if text := wrong(m); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// typesOf returns the types of the members of a structure.
+func typesOf(t reflect.Type) map[string]reflect.Type {
+	types := map[string]reflect.Type{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "" && f.Anonymous && f.Type.Kind() == reflect.Struct:
+			for inner, of := range typesOf(f.Type) {
+				types[inner] = of
+			}
+		case name != "-":
+			types[cmp.Or(name, f.Name)] = f.Type
+		}
+	}
+	return types
+}
+
+// Excerpt returns the beginning of a text for an error: JSON as it is, and quoted if it could not be printed in a line.
+func Excerpt(text []byte) string {
+	const limit = 200
+	more := ""
+	if text = bytes.TrimSpace(text); len(text) > limit {
+		end := limit
+		for end > 0 && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text, more = text[:end], "…"
+	}
+	if !utf8.Valid(text) || bytes.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) || len(text) == 0 {
+		return strconv.Quote(string(text)) + more
+	}
+	return string(text) + more
+}

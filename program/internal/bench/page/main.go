@@ -1,0 +1,123 @@
+// Command page writes the table of peers in docs/performance.md from the output of make bench:
+//
+//	make bench | tee build/bench.txt
+//	go run ./program/internal/bench/page docs/performance.md build/bench.txt
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// comparison is a row of the table: two benchmarks of one run.
+type comparison struct{ work, ours, peer, name string }
+
+const node = "Node.js: js-yaml 5, JSON.parse, ajv 8"
+
+var comparisons = []comparison{
+	{"validate the specifications repository, twins compared", "Authors/validate/who=utr",
+		"Authors/validate/who=node", node},
+	{"validate one file, from start to exit", "Authors/validate/files=1/who=utr",
+		"Authors/validate/files=1/who=node", node},
+	{"convert YAML to JSON", "Authors/convert/who=utr", "Authors/convert/who=node", "Node.js: js-yaml 5"},
+	{"decide after a failed read", "Retryable/who=utr", "Retryable/who=go-driver",
+		"Go driver: `Error.RetryableRead`, a part of it"},
+	{"match a document of 256 fields", "Match/fields=256/who=utr", "Match/fields=256/who=go-cmp", "go-cmp"},
+	{"find a document", "RoundTrip/documents=1/who=embedded", "RoundTrip/documents=1/who=bare-socket", "a bare socket"},
+	{"call an engine, which sends nothing", "Process/call=nothing/who=adapter", "Process/call=nothing/who=inside",
+		"the same engine in the process"},
+	{"call an engine, which sends a find", "Process/call=find/who=adapter", "Process/call=find/who=inside",
+		"the same engine in the process"},
+}
+
+func main() {
+	if err := update(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// update replaces the table in a page.
+func update(page, output string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	measured, err := os.ReadFile(output)
+	if err != nil {
+		return err
+	}
+	const begin, end = "<!-- made by make bench -->\n", "<!-- end -->"
+	before, rest, found := strings.Cut(string(text), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return fmt.Errorf("%s has no %q and %q", page, begin, end)
+	}
+	return os.WriteFile(page, []byte(before+begin+table(string(measured))+end+after), 0o666)
+}
+
+// table renders the comparisons that a run of benchmarks has measured.
+func table(output string) string {
+	results := parse(output)
+	var b strings.Builder
+	b.WriteString("| work | `utr` | peer | the peer takes | times as long | CPU time |\n|---|---|---|---|---|---|\n")
+	for _, c := range comparisons {
+		ours, peer := results[c.ours], results[c.peer]
+		if ours == nil || peer == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.2g | %s |\n", c.work, duration(ours["ns/op"]), c.name,
+			duration(peer["ns/op"]),
+			peer["ns/op"]/ours["ns/op"], busy(ours, peer))
+	}
+	return b.String()
+}
+
+// busy renders the CPU times of processes.
+func busy(ours, peer map[string]float64) string {
+	const metric = "cpu-ns/op"
+	if ours[metric] == 0 || peer[metric] == 0 {
+		return ""
+	}
+	return duration(ours[metric]) + ", " + duration(peer[metric])
+}
+
+// duration renders nanoseconds with two or three digits.
+func duration(ns float64) string {
+	d := time.Duration(ns)
+	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+		if d >= unit {
+			return d.Round(unit / 100).String()
+		}
+	}
+	return d.String()
+}
+
+// parse reads the lines of Go benchmarks: by name without the number of threads, the values by unit.
+func parse(output string) map[string]map[string]float64 {
+	out := map[string]map[string]float64{}
+	for line := range strings.Lines(output) {
+		words := strings.Fields(line)
+		name, is := strings.CutPrefix(strings.Join(words[:min(1, len(words))], ""), "Benchmark")
+		if !is || len(words) < 4 {
+			continue
+		}
+		if at := strings.LastIndexByte(name, '-'); at > 0 {
+			if _, err := strconv.Atoi(name[at+1:]); err == nil {
+				name = name[:at]
+			}
+		}
+		values := map[string]float64{}
+		for pair := range slices.Chunk(words[2:], 2) {
+			if number, err := strconv.ParseFloat(pair[0], 64); err == nil && len(pair) == 2 {
+				values[pair[1]] = number
+			}
+		}
+		out[name] = values
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/format/audit"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/text/secret"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// A mutant that passes is printed with its position and fails the audit. Here it is a suite without a change.
+func TestSurvivingMutant(t *testing.T) {
+	b := realBench(t)
+	lender, err := deployment.OpenEmbedded(deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Single}})
+	testkit.Check(t, err)
+	defer func() { _ = lender.Close() }()
+	e, err := reference.New(reference.Options{})
+	testkit.Check(t, err)
+	defer func() { _ = e.Close() }()
+	loaded, err := specs.Parse("suite.yml", []byte(suite))
+	testkit.Check(t, err)
+	suites := []*specs.Suite{loaded}
+	rec, _, err := runner.Record(t.Context(), suites, runner.Config{Engine: e, Source: lender})
+	testkit.Check(t, err)
+	var all []mutant
+	for id, at := range rec.Passed {
+		if id.Description == "second" {
+			same := *suites[0]
+			same.Tests = same.Tests[1:]
+			at.Line++
+			all = append(all, mutant{audit.Mutant{Path: "operations[0]",
+				Position: source.Position{File: "suite.yml", Line: at.Line, Column: 5},
+				Change:   "nothing was changed"}, &same, id})
+		}
+	}
+	c := &call{program: &b.Program, secrets: redactor{secret.NewKeeper()}}
+	a := &auditing{invalid: 1}
+	err = a.judge(t.Context(), c, rec, all, map[string]int{"a rule": 2})
+	testkit.Equal(t, "the exit code", codeOf(err), ExitFailed)
+	testkit.Equal(t, "the output", b.out.String(), `suite.yml:13:5: passed second: operations[0]: nothing was changed
+2 tests: 2 mutants, 1 failed (1 of them as invalid suites), 1 passed
+  not changed in 2 places: a rule
+`)
+}
+
+// explain prints each attempt of a passing test with its rules, and runs only the selected test.
+func TestExplainSuite(t *testing.T) {
+	b := realBench(t)
+	testkit.Equal(t, "the exit code of new", b.utr("new client-backpressure a.yml"), ExitOK)
+	testkit.Equal(t, "the exit code",
+		b.utr("explain --run 'after overload errors' --policy client-backpressure@2025-12 --topology replicaset --html page.html a.yml"), ExitOK)
+	for _, want := range []string{
+		`find on collection  a\.yml:\d+:9`,
+		`attempt 1: select, tokens 1000 \[R1\] first attempt`,
+		`attempt 1: send 127\.0\.0\.1:\d+, tokens 1000 \[R5\] a server is selected`,
+		`attempt 2: back off 127\.0\.0\.1:\d+ [\d.]+ ms, tokens 998 \[B1 B2 R20 B14 R42 B6\] the server is overloaded`,
+		`attempt 3: return result `,
+		`1 passed, 0 failed, 0 skipped`,
+	} {
+		if !regexp.MustCompile(want).MatchString(b.out.String()) {
+			t.Errorf("the output lacks %s\n%s", want, b.out.String())
+		}
+	}
+	page := testkit.Read(t, "page.html")
+	testkit.Equal(t, "the page has the decisions", strings.Contains(page, "the server is overloaded"), true)
+}
+
+// docs/suite/rules.md is up to date. specs/testdata/checks.txt has suites that violate each rule, and others.
+func TestRulesPage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`# Rules
+
+This page is for authors of suites: the rules that ` + "`utr validate` and `utr check`" + ` check. ` + "`utr run`" + `
+rejects a file with an error, but not one with a warning. ` + "`--strict`" + ` turns warnings into errors, and
+` + "`--disable RULE`" + ` does not report a warning.
+
+<!-- What follows is made by UTR_UPDATE=1 go test -run TestRulesPage ./program/internal/cli. -->
+
+| rule | severity | what it says |
+|---|---|---|
+`)
+	for _, r := range append(otherRules(), specs.Checks()...) {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Name, r.Severity, r.Doc)
+	}
+	b.WriteString(failPointTables())
+	testkit.Golden(t, "../../../docs/suite/rules.md", b.String())
+}

@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/lock"
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/process/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/program/internal/report"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+//go:embed testdata/kinds.yml
+var kinds string
+
+//go:embed testdata/gone.yml
+var gone string
+
+//go:embed testdata/on.yml
+var on string
+
+// Files of the transcripts, which are command lines and their results: lines on standard error begin with "!", and
+// the exit code is 0 unless it is shown. flags.txt also shows the fields that reach the runner and the deployment.
+var testFiles = map[string]string{
+	"bad.yml":   "description: x\nschemaVersion: \"1.0\"\ntests: 3\n",
+	"only.yml":  `{description: x, schemaVersion: "1.0", tests: [{description: only, operations: []}]}`,
+	"twin.json": `{"description": "x", "schemaVersion": "1.0", "tests": [{"description": "a", "operations": []}]}`,
+	"asking.yml": strings.NewReplacer(`"1.0"`, `"1.1"`, "tests:\n",
+		"runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n").Replace(suite),
+	"armed.yml": `{description: x, schemaVersion: "1.0", createEntities: [{client: {id: c}}], tests: [{description: a, operations: [
+		{name: failPoint, object: testRunner, arguments: {client: c, failPoint: {configureFailPoint: hangSomewhere, mode: "off"}}}]}]}`,
+	"known.txt":   "first # a reason\n",
+	"bare.txt":    "pattern\n",
+	"good.json":   jsonReport(result.RunStarted{}, finished("a", result.Passed), result.RunFinished{}),
+	"failed.json": jsonReport(result.RunStarted{}, finished("a", result.Failed), result.RunFinished{}),
+	"other.json":  jsonReport(result.RunStarted{}, finished("b", result.Passed), result.RunFinished{}),
+	"stopped.json": jsonReport(result.RunStarted{}, notRun("a"),
+		result.RunFinished{Summary: result.Summary{Skipped: 1, Interrupted: true,
+			Breaks: []result.Break{{Reason: "interrupted"}}}}),
+	"unfinished.json": string(report.Unfinished(report.JSON(), result.RunStarted{})),
+	"shard.json":      jsonReport(result.RunStarted{Shard: "1/2"}, finished("a", result.Passed), result.RunFinished{}),
+	"past.json": jsonReport(result.RunStarted{}, finished("a", result.Passed), finished("b", result.Skipped),
+		result.RunFinished{}),
+	"none.xml":     "<testsuites/>\n",
+	"earlier.json": "<xml>",
+	"mine.json":    minimal,
+	"half.json":    `{"password": "hunter22"}`,
+	"secure.json":  `{"members": [{}], "sslParams": {"sslCAFile": "ABSOLUTE_PATH_REPLACEMENT_TOKEN/ca.pem"}}`,
+	"failing.yml": strings.NewReplacer("MODE", "{times: 1}", "ERROR",
+		"errorCode: 50, errorLabels: [RetryableWriteError]").Replace(failing),
+	"kinds.yml": kinds, "gone.yml": gone, "on.yml": on,
+	"night.yml": "clusters: [{embedded: single}]\nsuites: suite.yml\n",
+}
+
+// conditions are the settings of a run: "when …".
+var conditions = map[string]func(*bench){
+	"a test fails":                     func(b *bench) { b.summary.Failed = 1 },
+	"a test is flaky":                  func(b *bench) { b.summary.Flaky = 1 },
+	"a test breaks":                    func(b *bench) { b.summary.Broken = 1 },
+	"the run has a problem":            func(b *bench) { b.summary.Problems = []string{"x"} },
+	"the run cannot begin":             func(b *bench) { b.fails = errors.New("no test commands") },
+	"the deployment cannot be opened":  func(b *bench) { b.opening = errors.New("no mongod") },
+	"the deployment cannot be stopped": func(b *bench) { b.closing = errors.New("stuck") },
+	"another run has the deployment": func(b *bench) {
+		b.opening = &lock.HeldError{Hosts: []string{"h1:1"},
+			Holder: far}
+	},
+	"standard output is closed": func(b *bench) { b.Stdout = broken{errors.New("closed")} },
+	"the reader closes standard output": func(b *bench) {
+		b.Stdout, b.notes = broken{syscall.EPIPE},
+			[]result.Note{finished("a", result.Failed)}
+	},
+	"the command is interrupted":        func(b *bench) { b.interrupt() },
+	"the run is interrupted":            func(b *bench) { b.during = b.interrupt },
+	"nothing arrives on standard input": func(b *bench) { b.Stdin = reading{b} },
+	"the deployment does not answer": func(b *bench) {
+		b.arrive, b.opening = b.interrupt,
+			errors.New("server selection error")
+	},
+	"the service reports a secret": func(b *bench) {
+		b.during = func() {
+			b.opened.(deployment.OrchestrationOptions).Note("mongodb://bob:hunter22@h is out, hunter22 and s3cret as well")
+		}
+	},
+	"a report has a failure": func(b *bench) { b.notes = failureNotes() },
+	"a report has a failure, on a terminal": func(b *bench) {
+		b.notes, b.Terminal = failureNotes(),
+			func() (int, bool) { return 80, true }
+	},
+	"an earlier run left a cluster": func(b *bench) {
+		b.addLeftovers(b.t, ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers",
+			ID: "utr-x"})
+	},
+	"a collection contains documents of others": func(b *bench) {
+		b.foreign = &runner.ForeignError{Hosts: []string{"h1:1"}, Namespaces: []string{"db.coll"}}
+	},
+	"a test passes": func(b *bench) { b.notes = []result.Note{finished("a", result.Passed)} },
+	"the server is killed during a test": func(b *bench) {
+		d, err := embedded.Start(b.t.Context(), embedded.Options{})
+		testkit.Check(b.t, err)
+		open, run := b.Open, b.Run
+		b.Open = func(ctx context.Context, options any) (deployment.Source, error) {
+			o := options.(deployment.ClusterOptions)
+			o.URI = d.URI()
+			return open(ctx, o)
+		}
+		b.Run = func(ctx context.Context, suites []*specs.Suite, cfg runner.Config) (result.Summary, error) {
+			notify := cfg.Notify
+			cfg.Notify = func(n result.Note) {
+				if _, started := n.(result.TestStarted); started {
+					time.AfterFunc(time.Second, func() { _ = d.Close() })
+				}
+				notify(n)
+			}
+			return run(ctx, suites, cfg)
+		}
+	},
+	"a replica set runs at h1:1": func(b *bench) {
+		d := embedded.StartT(b.t, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
+		open := b.Open
+		b.Open = func(ctx context.Context, options any) (deployment.Source, error) {
+			o := options.(deployment.ClusterOptions)
+			o.URI = d.URI()
+			return open(ctx, o)
+		}
+	},
+	"the lock is lost": func(b *bench) {
+		b.during = func() {
+			b.opened.(deployment.ClusterOptions).Lock.Lost(&lock.LostError{Hosts: []string{"h1:1"}, Holder: &far})
+		}
+	},
+}
+
+func notRun(name string) result.TestFinished {
+	n := finished(name, result.Skipped)
+	n.Verdict.SkipKind, n.Verdict.Reason = result.SkipNotRun, "interrupted"
+	return n
+}
+
+var far = lock.Holder{Host: "far", PID: 7}
+
+func failureNotes() []result.Note {
+	failed := finished("first", result.Failed)
+	failed.Verdict.Position = source.Position{File: "f.yml", Line: 3, Column: 4}
+	return []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: failed.Verdict.Test}, failed}
+}
+
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
+// reading is an input without data.
+type reading struct{ *bench }
+
+func (r reading) Read([]byte) (int, error) {
+	r.interrupt()
+	<-r.t.Context().Done()
+	return 0, io.EOF
+}
+
+func canceled(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
+
+func TestTranscripts(t *testing.T) {
+	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare", "engines", "authors",
+		"audit", "failures"} {
+		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, input string) (said string) {
+			b := newBench(t)
+			if name == "compare" || name == "engines" || name == "audit" || name == "failures" {
+				b = realBench(t)
+				testkit.Check(t, os.Symlink(self(t), adapterName))
+			}
+			b.ctx, b.interrupt = context.WithCancel(t.Context())
+			for name, text := range testFiles {
+				write(t, name, text)
+			}
+			testkit.Check(t, os.Mkdir("empty", 0o755))
+			file, where, ran := "", "", false
+			for line := range strings.SplitSeq(input, "\n") {
+				verb, rest, _ := strings.Cut(line, " ")
+				switch {
+				case verb == "when":
+					if on, is := strings.CutPrefix(rest, "a test ran"); is {
+						ran, where = true, strings.TrimPrefix(on, " on ")
+					} else {
+						conditions[rest](b)
+					}
+				case verb == "file":
+					var quoted string
+					file, quoted, _ = strings.Cut(rest, " ")
+					text, _ := strconv.Unquote(quoted)
+					write(t, file, text)
+				case verb == "cat":
+					said += testkit.Read(t, rest) + "\n"
+				case verb == "ls":
+					files := contentsOf(t, ".")
+					maps.DeleteFunc(files, func(name, _ string) bool { return testFiles[name] != "" })
+					said += strings.Join(slices.Sorted(maps.Keys(files)), " ") + "\n"
+				case verb == "":
+					write(t, file, testkit.Read(t, file)+line[2:]+"\n")
+				default:
+					said += b.scene(t, line, name == "flags")
+					if ran {
+						said += b.rerun(t, where)
+					}
+				}
+			}
+			return said
+		})
+	}
+}
+
+// scene runs a command line and returns its output and effects.
+func (b *bench) scene(t *testing.T, line string, verbose bool) string {
+	before := contentsOf(t, ".")
+	if _, file, is := strings.Cut(line, " < "); is {
+		b.Stdin = strings.NewReader(testkit.Read(t, file))
+	}
+	code := b.utr(strings.Replace(line, "utr", "", 1))
+	var output strings.Builder
+	errs := func(text string) {
+		for line := range strings.Lines(text) {
+			output.WriteString("! " + line)
+		}
+	}
+	errs(b.before)
+	if verbose && b.opened != nil {
+		output.WriteString("opens " + fields(b.opened) + "\n")
+	}
+	if verbose && b.ran != nil {
+		config := *b.ran
+		config.Notify, config.Rerun = nil, nil
+		output.WriteString("runs " + fields(config) + "\n")
+	}
+	output.WriteString(b.out.String())
+	errs(strings.TrimPrefix(b.err.String(), b.before))
+	if n := len(b.ledger(t)); n > 0 {
+		fmt.Fprintf(&output, "\nledger entries: %d\n", n)
+	}
+	if b.keptLogs {
+		output.WriteString("\nkeeps the logs")
+	}
+	if b.cutShort {
+		output.WriteString("\ncut short")
+	}
+	if code != 0 {
+		fmt.Fprintf(&output, "\nexit %d\n", code)
+	}
+	if code == ExitUsage {
+		testkit.Equal(t, "it ran, or opened a deployment", fmt.Sprint(b.ran != nil, b.opened != nil), "false false")
+		if !strings.Contains(line, "check --fix") { // which corrects what it can, also beside an invalid suite
+			testkit.Same(t, "files changed", contentsOf(t, "."), before)
+		}
+	}
+	lacks(t, line, b.out.String()+b.err.String(), "hunter22", "geheim", "s3cret")
+	return strings.NewReplacer("\x1b", "ESC", "\r", "CR").Replace(output.String())
+}
+
+// rerun returns the command that a report shows for the first test, and checks that it selects exactly this test.
+func (b *bench) rerun(t *testing.T, where string) string {
+	command := b.ran.Rerun(result.TestID{File: "suite.yml", Suite: "the suite", Description: "first (a+b)",
+		Deployment: where})
+	testkit.Equal(t, "the exit code of "+report.Quote(command), b.Main(b.ctx, command[1:]), 0)
+	var selected []string
+	for _, x := range b.suites[0].Tests {
+		if b.ran.Filter.Allows(b.suites[0], x) {
+			selected = append(selected, x.Description)
+		}
+	}
+	return fmt.Sprintf("rerun: %s\nselects %s\n", report.Quote(command), strings.Join(selected, ", "))
+}

@@ -1,0 +1,268 @@
+package compare
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/program/internal/night/matrix"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// goDriver is the name of the Go driver as an engine.
+const goDriver = "driver"
+
+// update rewrites docs/driver/deviations.md, docs/driver/deviations and specs/deviations: go generate.
+var update = os.Getenv("UTR_UPDATE") != ""
+
+// golden compares a generated file with its expected text, or writes it.
+func golden(t *testing.T, path, text string) {
+	t.Helper()
+	if update {
+		testkit.Check(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	if written, err := os.ReadFile(path); err != nil || string(written) != text {
+		t.Errorf("%s is stale: go generate ./program/internal/compare: %v", path, err)
+	}
+}
+
+func TestDeviationsPage(t *testing.T) { golden(t, "../../../docs/driver/deviations.md", Markdown()) }
+
+// The suites of the table are the files of the folder, and its Go driver is the version in go.mod.
+func TestDeviationsTable(t *testing.T) {
+	suites := map[string]bool{}
+	for _, d := range Deviations() {
+		suites[d.Suite] = true
+	}
+	files, err := filepath.Glob("../../../specs/deviations/*")
+	testkit.Check(t, err)
+	for _, f := range files {
+		if !suites[filepath.Base(f)] {
+			t.Errorf("%s belongs to no deviation", f)
+		}
+	}
+	mod := testkit.Read(t, "../../../go.mod")
+	m := regexp.MustCompile(`go.mongodb.org/mongo-driver/v2 v(\S+)`).FindStringSubmatch(mod)
+	if m == nil || !strings.HasSuffix(tested()[0].Driver, " "+m[1]) {
+		t.Errorf("the table is about %s, go.mod requires %s", tested()[0].Driver, m)
+	}
+}
+
+// A mistake in deviations.yml is an error with its line.
+func TestMistakesInDeviations(t *testing.T) {
+	const first = "  - { id: D1, title: x, section: y, "
+	sample := Schedule{Operation: "find", Faults: []Fault{{Code: 6}}}
+	for _, tt := range []struct{ reason, rows, want string }{
+		{"no mistake", first + "schedule: { calls: [ find ], fault: { code: 6 } } }", ""},
+		{"an unknown field", first + "schedul: { calls: [ find ] } }", "line 3: field schedul not found"},
+		{"an unknown field of the example", first + "example: { operatoin: find } }", "line 3: field operatoin not found"},
+		{"a field that occurs twice", first + "title: z }", `line 3: mapping key "title" already defined at line 3`},
+		{"a condition that occurs twice", first + "schedule: { alone: true,\n      alone: true } }",
+			"line 4: mapping key \"alone\" already defined at line 3"},
+		{"an unknown condition", first + "schedule:\n      { call: [ find ] } }", "line 4: unknown condition \"call\". Known: alone, "},
+		{"an unknown condition below another", first + "schedule: { any: [ { alone: true },\n      { sest: timeoutMS } ] } }",
+			"line 4: unknown condition \"sest\""},
+		{"an unknown condition of a fault", first + "schedule: { fault: { label: x } } }", "line 3: unknown condition \"label\". Known: blocks"},
+		{"an argument of another type", first + "schedule: { alone: [ ] } }", "line 3: cannot construct"},
+		{"no argument", first + "schedule: { left: } }", "line 3: the condition has no argument"},
+		{"no condition", first + "schedule: {} }", "line 3: a condition must have a name"},
+		{"an unknown operation", first + "schedule: { calls: [ fnid ] } }", "line 3: unknown operation \"fnid\""},
+		{"an unknown topology", first + "schedule: { topology: set } }", "line 3: unknown topology \"set\""},
+		{"an unknown option", first + "schedule: { sets: retryRead } }", "line 3: unknown option \"retryRead\""},
+		{"an unknown aspect", first + "schedule: { only: outcomes } }", "line 3: unknown aspect \"outcomes\""},
+		{"an unknown comparison", first + "schedule: { events: long } }", "line 3: unknown comparison \"long\""},
+		{"an incorrect regular expression", first + "schedule: { left: '(' } }", "line 3: error parsing regexp"},
+		{"an unknown engine", first + "engines: [ jav ], test: { alone: true } }", "line 3: D1: unknown engine \"jav\""},
+		{"no section", "  - { id: D1, title: x, test: { alone: true } }", "line 3: D1 has no title or no section"},
+		{"it explains nothing", first + "}", "line 3: D1 explains nothing"},
+		{"a suite without an example", first + "suite: x.yml, test: { alone: true } }", "line 3: D1 has only one of suite and example"},
+		{"an id that occurs twice", first + "test: { alone: true } }\n" + first + "test: { alone: true } }",
+			"line 4: the id is \"D1\", not D2"},
+		{"a suite that occurs twice", first + "suite: x.yml, example: { operation: find }, test: { alone: true } }\n" +
+			strings.Replace(first, "D1", "D2", 1) + "suite: x.yml, example: { operation: find }, test: { alone: true } }",
+			"line 4: another deviation has the suite x.yml"},
+	} {
+		table, err := parseDeviations([]byte("engines: [ { name: driver, driver: Go 1 } ]\ndeviations:\n" + tt.rows))
+		if tt.want == "" {
+			testkit.Check(t, err)
+			testkit.Equal(t, tt.reason, table.deviations[0].Schedule(shown{Schedule: sample}), true)
+		} else if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", tt.reason, err, tt.want)
+		}
+	}
+}
+
+// list is the list of known failures of an engine.
+func list(engine string) string {
+	if engine == goDriver {
+		return "engine/driver/known-failing.txt"
+	}
+	return "adapters/" + engine + "/known-failing.txt"
+}
+
+// A list of known failures calls a driver's difference permitted if the table does.
+func TestDeviationsAreKnown(t *testing.T) {
+	permitted, seen := regexp.MustCompile(`^(since .*: |until .*: )?(sometimes: )?permitted: `), 0
+	for _, of := range tested() {
+		name := list(of.Name)
+		text := testkit.Read(t, filepath.Join(testkit.Root(t), name))
+		for _, d := range Deviations() {
+			if d.Suite == "" || !d.of(of.Name) {
+				continue
+			}
+			name := strings.TrimSuffix(d.Suite, ".yml")
+			line := regexp.MustCompile(`(?m)^\(\^\|/\)deviations/.*\b` + name + `\b.*# (.*)$`).FindStringSubmatch(text)
+			if line == nil {
+				continue // another schedule shows the difference
+			}
+			seen++
+			testkit.Equal(t, d.ID+" is permitted in "+name, permitted.MatchString(line[1]), d.Permitted)
+		}
+	}
+	testkit.Equal(t, "20 lines or more", seen >= 20, true)
+}
+
+// compared runs one schedule through both sides.
+func compared(t *testing.T, s Schedule, left, right Side) Pair {
+	t.Helper()
+	found, err := runSchedules(t.Context(), []Schedule{s}, left, right, true)
+	testkit.Check(t, err)
+	return found[0]
+}
+
+// The suite of each deviation is generated from its schedule. The reference passes it.
+// The Go driver fails it if it deviates, and the table explains the differences.
+func TestDeviationSuites(t *testing.T) {
+	left, right := referenceSide(t, ""), newSide(t, "driver", driver.New())
+	for _, d := range Deviations() {
+		if d.Suite == "" {
+			continue
+		}
+		t.Run(d.ID, func(t *testing.T) {
+			p := compared(t, d.Example, left, right)
+			differs := d.of(goDriver)
+			if (len(p.Differences) > 0) != differs || differs && (p.Deviation == nil || p.Deviation.ID != d.ID) {
+				t.Fatalf("explained by %v: %s", p.Deviation, p.Describe("reference", "driver"))
+			}
+			text, err := p.Suite(d.Example, "Generated by go generate ./compare. DO NOT EDIT.", d.ID+": the driver "+d.Title+".",
+				d.Section+".")
+			testkit.Check(t, err)
+			path := filepath.Join("..", "..", "..", "specs", "deviations", d.Suite)
+			golden(t, path, text)
+			suite, err := specs.Parse(path, []byte(text))
+			testkit.Check(t, err)
+			testkit.Equal(t, "the reference", left.of(t, suite).Status, result.Passed)
+			testkit.Equal(t, "the driver", right.of(t, suite).Status, testkit.Either(differs, result.Failed, result.Passed))
+		})
+	} // D16 also occurs in other operations.
+	codeAlone := []Fault{{}, {Code: 89, Labels: []string{"TransientTransactionError"}}}
+	for topology, want := range map[string]string{"load-balanced": "D16", "replicaset": ""} {
+		p := compared(t, Schedule{Operation: "withTransaction", Topology: topology, Faults: codeAlone}, left, right)
+		if same := len(p.Differences) == 0; same != (want == "") || !same && (p.Deviation == nil || p.Deviation.ID != want) {
+			t.Errorf("%s: explained by %v: %s", topology, p.Deviation, p.Describe("reference", "driver"))
+		}
+	}
+}
+
+// Deviations explain only their own differences.
+func TestExplanations(t *testing.T) {
+	testkit.PlayStories(t, "testdata/explanations.txt", func(t *testing.T, s testkit.Story) string {
+		of, engines := lines(s), [2]string{"reference", "driver"}
+		text := func(side string) string { return strings.ReplaceAll(of[side], "; ", "\n") }
+		if named := strings.Fields(of["engines"]); len(named) == 2 {
+			engines = [2]string(named)
+		}
+		aspect := "events"
+		if of[aspect] == "" {
+			aspect = "operation"
+		}
+		deployment, words, _ := strings.Cut(of[aspect], " ")
+		var schedule Schedule
+		testkit.Check(t, json.Unmarshal([]byte(words), &schedule))
+		var by []string
+		d := []Difference{{aspect, "", text("left"), text("right")}}
+		if found := ofSchedule(engines, schedule, d); found != nil {
+			by = append(by, "schedule "+found.ID)
+		}
+		if found := ofTest(engines, result.TestID{Deployment: deployment + " 8.0"}, d); found != nil {
+			by = append(by, "suite "+found.ID)
+		}
+		if by == nil {
+			by = []string{"unexplained"}
+		}
+		return retold(s, by...)
+	})
+}
+
+// drivers returns the tested drivers with the releases that adapters/engines.yml names, and their lists of known
+// failures.
+func drivers(t *testing.T) (all []Driver) {
+	t.Helper()
+	root := testkit.Root(t)
+	name := filepath.Join(root, "adapters", "engines.yml")
+	adapters, err := matrix.ParseAdapters(name, []byte(testkit.Read(t, name)), func(string) string { return "x" }, nil)
+	testkit.Check(t, err)
+	for _, of := range tested() {
+		d := Driver{Engine: of.Name, Releases: []string{of.Driver[strings.LastIndex(of.Driver, " ")+1:]}}
+		known := filepath.Join(root, list(of.Name))
+		d.Known, err = runner.ParseKnownFailing(known, strings.NewReader(testkit.Read(t, known)))
+		testkit.Check(t, err)
+		for _, a := range adapters {
+			if a.Name == of.Name && len(a.Versions) > 0 {
+				testkit.Equal(t, "the newest version of "+a.Name, a.Versions[0], d.Releases[0])
+				d.Releases = a.Versions
+			}
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// Each deviation with a suite has a page, and no other page exists. A place in the code is that of a driver that
+// deviates.
+func TestDeviationPages(t *testing.T) {
+	const folder = "../../../docs/driver/deviations"
+	of, pages := drivers(t), map[string]bool{}
+	for _, d := range Deviations() {
+		for engine := range d.Code {
+			testkit.Equal(t, d.ID+" is a deviation of "+engine, slices.Contains(d.Engines, engine) && d.Suite != "", true)
+		}
+		if d.Suite != "" {
+			page := filepath.Join(folder, strings.TrimSuffix(d.Suite, ".yml")+".md")
+			golden(t, page, d.Page(of))
+			pages[page] = true
+		}
+	}
+	files, err := filepath.Glob(folder + "/*")
+	testkit.Check(t, err)
+	for _, f := range files {
+		testkit.Equal(t, f+" belongs to a deviation", pages[f], true)
+	}
+}
+
+// A page says for each release what the list of known failures says about it.
+func TestReleasesOfDeviation(t *testing.T) {
+	list := `(^|/)deviations/x\.yml  # until 1.1: differs
+(^|/)deviations/x\.yml  # since 2.0 until 2.1: sometimes: differs
+(^|/)deviations/y\.yml  # another`
+	known, err := runner.ParseKnownFailing("known.txt", strings.NewReader(list))
+	testkit.Check(t, err)
+	d := Deviation{ID: "D1", Suite: "x.yml", Engines: []string{"mine"}, Title: "does not end", Section: "CRUD",
+		Code:    map[string]string{"mine": "main (main.c)"},
+		Example: Schedule{Operation: "find", Topology: plainest}}
+	page := d.Page([]Driver{{"mine", []string{"2.1", "2.0", "1.1", "1.0"}, known}, {"same", []string{"1.0"}, nil},
+		{"other", []string{"1.0"}, known}})
+	testkit.Contains(t, page, "\n# D1: x\n\nWhat the drivers in the table do:\n\n> The driver does not end.\n\nIt departs from the specification:\n\n> CRUD.\n",
+		"\nutr run --engine reference --topology replicaset deviations/x.yml\n"+
+			"utr run --engine mine@2.0 --topology replicaset --known-failing /dev/null deviations/x.yml\n"+
+			"utr run --engine other --topology replicaset --known-failing /dev/null deviations/x.yml\n```\n",
+		"\n| mine | 2.0 (sometimes), 1.0 | 2.1, 1.1 | main (main.c) |\n| other | 1.0 |  | differs in another way |\n")
+}

@@ -1,0 +1,144 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Describe lists the differences of a pair: the lines of both sides, and a diff of events.
+func (p Pair) Describe(left, right string) string {
+	var b strings.Builder
+	for _, d := range p.Differences {
+		where := d.Aspect
+		if d.Where != "" {
+			where += " " + d.Where
+		}
+		if d.Aspect != "events" {
+			fmt.Fprintf(&b, "  %s\n    %s: %s\n    %s: %s\n", where, left, d.Left, right, d.Right)
+			continue
+		}
+		fmt.Fprintf(&b, "  %s (- %s, + %s)\n", where, left, right)
+		for _, line := range strings.Split(strings.TrimRight(diff(d.Left, d.Right), "\n"), "\n") {
+			b.WriteString("    " + line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// diff returns all lines of two logs and marks those of only one.
+func diff(left, right string) string {
+	a, b := strings.Split(left, "\n"), strings.Split(right, "\n")
+	common := make([][]int, len(a)+1) // lines in the longest sequence that a[i:] and b[j:] have in common
+	for i := len(a); i >= 0; i-- {
+		common[i] = make([]int, len(b)+1)
+		for j := len(b) - 1; j >= 0 && i < len(a); j-- {
+			if common[i][j] = max(common[i+1][j], common[i][j+1]); a[i] == b[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			}
+		}
+	}
+	var out strings.Builder
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			out.WriteString("  " + a[i] + "\n")
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
+			out.WriteString("- " + a[i] + "\n")
+			i++
+		default:
+			out.WriteString("+ " + b[j] + "\n")
+			j++
+		}
+	}
+	return out.String()
+}
+
+// Kind is the result of a comparison.
+type Kind int
+
+// The kinds, in the order of reports.
+const (
+	Same Kind = iota
+	Different
+	Explained // by a deviation, or as a known failure
+	NotCompared
+)
+
+// Kind returns the result of comparing the pair.
+func (p Pair) Kind() Kind {
+	switch {
+	case p.NotCompared != "":
+		return NotCompared
+	case p.Known != "" || p.Deviation != nil:
+		return Explained
+	case len(p.Differences) == 0:
+		return Same
+	}
+	return Different
+}
+
+// Counts are numbers of pairs, by kind.
+type Counts [NotCompared + 1]int
+
+// Count counts pairs.
+func Count(pairs []Pair) (c Counts) {
+	for _, p := range pairs {
+		c[p.Kind()]++
+	}
+	return c
+}
+
+// String is the last line of a report.
+func (c Counts) String() string {
+	return fmt.Sprintf("%d same, %d different, %d explained, %d not compared", c[Same], c[Different], c[Explained],
+		c[NotCompared])
+}
+
+// Markdown returns the text of docs/driver/deviations.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString(`# Deviations
+
+This page lists the known differences between the reference engine and drivers, as ` + "`utr compare`" + ` found them,
+and the decision by the text of the specifications. "Permitted" means that the text leaves the choice to drivers,
+or can be read either way; all other differences depart from it. The reference engine passes the suites named here,
+and drivers that differ do not: ` + "`utr run --engine driver deviations`" +
+		`. Each suite has a page that can be filed with
+a driver as one report: how to reproduce the difference, which releases have it, and where in the code it is.
+Differences without a suite depend on chance, the format cannot express them, or another driver differs there in another
+way. The Rust driver was only run on the suites.
+
+` + "`go generate ./program/internal/compare`" + ` writes this page from program/internal/compare/deviations.yml.
+
+`)
+	engines := tested()
+	b.WriteString("| | what the driver does | specification, section | | suite and report |")
+	for _, e := range engines {
+		fmt.Fprintf(&b, " %s |", e.Driver)
+	}
+	b.WriteString("\n|---|---|---|---|---|" + strings.Repeat("---|", len(engines)) + "\n")
+	for _, d := range Deviations() {
+		verdict, suite := "deviation", ""
+		if d.Permitted {
+			verdict = "permitted"
+		}
+		if d.Suite != "" {
+			name := strings.TrimSuffix(d.Suite, ".yml")
+			suite = fmt.Sprintf("[%s](deviations/%s.md)", name, name)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", d.ID, d.Title, d.Section, verdict, suite)
+		for _, e := range engines {
+			differs := ""
+			if d.of(e.Name) {
+				differs = "differs"
+			}
+			if version := d.Fixed[e.Name]; version != "" {
+				differs = "fixed in " + version
+			}
+			fmt.Fprintf(&b, " %s |", differs)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
