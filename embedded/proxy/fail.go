@@ -3,11 +3,13 @@ package proxy
 import (
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/compose"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
@@ -88,38 +90,34 @@ func (k *conn) command(x *pending) failpoint.Command {
 		Connection: k.number}
 }
 
-// labels returns what decides which labels the server would add.
-func (k *conn) labels(x *pending, code int32) fault.Reply {
+// parts returns the parts of a reply that the command and the server determine.
+func (k *conn) parts(x *pending) *compose.Reply {
 	about := k.front.current()
-	_, errNumber := x.body.LookupErr("txnNumber")
-	_, errAuto := x.body.LookupErr("autocommit")
-	stage, _ := x.body.Lookup("pipeline", "0").DocumentOK()
-	_, errStream := stage.LookupErr("$changeStream")
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return fault.Reply{Wire: about.wire, Mongos: about.mongos, Code: code, HasTxnNumber: errNumber == nil,
-		InTransaction:   errAuto == nil,
-		EndsTransaction: x.row.EndsTransaction, ChangeStream: errStream == nil, NoWrites: !k.lastOp.IsZero()}
+	r := &compose.Reply{Facts: compose.Facts{Wire: about.wire, Mongos: about.mongos,
+		EndsTransaction: x.row.EndsTransaction, NoWrites: !k.lastOp.IsZero()}}
+	r.Read(x.body)
+	now := sync.OnceValues(func() (bson.RawValue, bson.D) { return k.front.times(k.ctx) })
+	r.Times = func() bson.D { _, times := now(); return times }
+	r.Topology = func() any {
+		if version, _ := now(); about.member && !version.IsZero() {
+			return version
+		}
+		return nil
+	}
+	r.Backoff = func() int64 { return k.front.baseBackoff(k.ctx) }
+	return r
 }
 
-// failure returns the reply to a command that failed before it ran, in the order of a mongod. Labels of a fail point
-// replace those of the server.
+// failure returns the reply to a command that failed before it ran. Labels of a fail point replace those of the server.
 func (k *conn) failure(x *pending, err error, labels []string) bson.Raw {
-	failed := new(fault.Error)
-	if !errors.As(err, &failed) {
-		failed = fault.Errorf(fault.InternalError, "%s", err)
+	r := k.parts(x)
+	if r.Labels = labels; !errors.As(err, &r.Failure) {
+		r.Failure = fault.Errorf(fault.InternalError, "%s", err)
 	}
-	if labels == nil {
-		labels = k.labels(x, failed.Code).Labels()
-	}
-	version, times := k.front.times(k.ctx)
-	if about := k.front.current(); !about.member || !fault.NotPrimary.In(failed.Code, about.wire) {
-		version = nil
-	}
-	doc := slices.Concat(k.labeled(labels), version,
-		bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: failed.Message}, {Key: "code", Value: failed.Code},
-			{Key: "codeName", Value: fault.NameIn(failed.Code, k.front.current().wire)}}, failed.Extra, times)
-	return value.Encode(doc)
+	r.SetLabels()
+	return r.Compose()
 }
 
 // written adds the write concern error of a fail point to the reply of a command that has run, and remembers whether
@@ -129,8 +127,8 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	if !x.row.AcceptsWriteConcern() || k.registry() == nil || slices.Contains(refusals, int32(code)) {
 		return doc
 	}
-	facts := k.labels(x, int32(code))
-	facts.NoWrites = !k.noteWrite(x, doc) && facts.NoWrites
+	r := k.parts(x)
+	r.NoWrites = !k.noteWrite(x, doc) && r.NoWrites
 	f, hit := k.registry().After(k.command(x))
 	if x.element.WriteConcernError != nil {
 		f, hit = x.element, true
@@ -140,21 +138,15 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	}
 	x.labels = nil
 	concern, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
-	facts.HasConcern, facts.ConcernCode = true, int32(concern)
-	labels := f.Labels
-	if labels == nil {
-		labels = facts.Labels()
+	r.Fields = unlabeled(value.Delete(value.Must(doc), "writeConcernError"))
+	r.Concern, r.ConcernCode, r.Labels = f.WriteConcernError, int32(concern), f.Labels
+	if code != 0 {
+		r.Failure = &fault.Error{Code: int32(code)}
+	} else {
+		r.Fields = value.Delete(r.Fields, "topologyVersion")
 	}
-	about := k.front.current()
-	out := value.Must(doc)
-	out = unlabeled(value.Delete(out, "writeConcernError"))
-	out = append(out, bson.E{Key: "writeConcernError", Value: f.WriteConcernError})
-	out = append(out, k.labeled(labels)...)
-	if about.member && code == 0 && fault.NotPrimary.In(facts.ConcernCode, about.wire) {
-		version, _ := k.front.times(k.ctx)
-		out = append(value.Delete(out, "topologyVersion"), version...)
-	}
-	return value.Encode(out)
+	r.SetLabels()
+	return r.Amend()
 }
 
 // relabeled returns the reply to a command that a fail point has not failed: its labels replace those of the server,
@@ -163,22 +155,12 @@ func (k *conn) relabeled(x *pending, doc bson.Raw) bson.Raw {
 	if x.labels == nil {
 		return doc
 	}
-	return value.Encode(append(unlabeled(value.Must(doc)), k.labeled(x.labels)...))
+	r := k.parts(x)
+	r.Fields, r.Labels = unlabeled(value.Must(doc)), x.labels
+	return r.Amend()
 }
 
-// labeled returns the fields of a reply with labels: an overloaded server adds its base backoff.
-func (k *conn) labeled(labels []string) bson.D {
-	if len(labels) == 0 {
-		return nil
-	}
-	fields := bson.D{{Key: "errorLabels", Value: labels}}
-	if slices.Contains(labels, "SystemOverloadedError") {
-		fields = append(fields, k.front.baseBackoff(k.ctx)...)
-	}
-	return fields
-}
-
-// unlabeled removes these fields.
+// unlabeled removes the fields with labels.
 func unlabeled(reply bson.D) bson.D {
 	return value.Delete(value.Delete(reply, "errorLabels"), "baseBackoffMS")
 }

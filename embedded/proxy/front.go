@@ -224,9 +224,9 @@ func exchange(ctx context.Context, behind net.Conn, question bson.D) (bson.Raw, 
 	return wire.Response(id, h, body)
 }
 
-// baseBackoff returns the field that errors of an overloaded server have (Client Backpressure, "Overload retry
-// policy").
-func (f *front) baseBackoff(ctx context.Context) (field bson.D) {
+// baseBackoff returns the base backoff that errors of an overloaded server report (Client Backpressure, "Overload retry
+// policy"), or 0.
+func (f *front) baseBackoff(ctx context.Context) int64 {
 	const name = "externalClientBaseBackoffMS"
 	ask := f.ask
 	if f.proxy.Ask != nil {
@@ -234,20 +234,20 @@ func (f *front) baseBackoff(ctx context.Context) (field bson.D) {
 			return f.proxy.Ask(ctx, f.server, question)
 		}
 	}
-	reply, err := ask(ctx, bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}})
+	reply, _ := ask(ctx, bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}})
 	ms, _ := reply.Lookup(name).AsInt64OK()
-	return value.AddIf(nil, err == nil && ms > 0, "baseBackoffMS", ms)
+	return ms
 }
 
-// times returns the fields with which a reply of the server ends now, and its topologyVersion.
-func (f *front) times(ctx context.Context) (version, times bson.D) {
+// times returns the topologyVersion of the server and the fields with which its replies end now.
+func (f *front) times(ctx context.Context) (version bson.RawValue, times bson.D) {
 	hello, err := f.hello(ctx)
 	if err != nil {
-		return nil, nil
+		return version, nil
 	}
-	add := func(to bson.D, name string) bson.D {
+	for _, name := range []string{"$clusterTime", "operationTime"} {
 		v, err := hello.LookupErr(name)
-		return value.AddIf(to, err == nil, name, v)
+		times = value.AddIf(times, err == nil, name, v)
 	}
-	return add(nil, "topologyVersion"), add(add(nil, "$clusterTime"), "operationTime")
+	return hello.Lookup("topologyVersion"), times
 }

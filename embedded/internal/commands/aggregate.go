@@ -44,7 +44,8 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 	case "$listLocalSessions":
 		return h.s.d.cursors.localSessions(address(h.s.req)), nil
 	case "$listSearchIndexes":
-		return nil, searchNotEnabled()
+		_, err := searchNotEnabled(h.s)
+		return nil, err
 	case "$currentOp":
 		options, _ := arg.(bson.D)
 		return h.s.inProgress(options), nil

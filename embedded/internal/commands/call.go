@@ -20,6 +20,7 @@ type call struct {
 	d   *Deployment
 	req *Request
 	has *version.Features
+	out Response
 
 	noTimeout bool // the cursor has noCursorTimeout
 	slept     bool // the scripts have run without the lock: sleep returns immediately

@@ -141,7 +141,7 @@ func getMore(s *call, a *args) action {
 		}
 		ended := true // on an error
 		defer func() { d.cursors.checkIn(c, ended) }()
-		s.req.IsChangeStream = c.isStream()
+		s.out.IsChangeStream = c.isStream()
 		if f, hit := s.req.FailPoint(failpoint.FailGetMoreAfterCursorCheckout); hit {
 			return nil, fault.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
 		}
@@ -153,11 +153,16 @@ func getMore(s *call, a *args) action {
 			return nil, s.onShardHost(c, err)
 		}
 		reply := &cursor{id: c.id, ns: c.ns}
-		s.req.Stream = nil
 		if done {
 			reply.id = 0
 		} else if s.req.ExhaustAllowed && (!mongos(s.req) || s.has.ExhaustOnMongos) {
-			s.req.Stream = func() (bson.D, error) { return s.req.Row.Run(s.req) }
+			s.out.Stream = func() (Response, error) {
+				next, err := s.req.Row.Parse(s.req)
+				if err != nil {
+					return Response{}, err
+				}
+				return next()
+			}
 		}
 		return cursorReply(reply, "nextBatch", docs, c.source.extra(), mongos(s.req)), nil
 	}

@@ -71,7 +71,16 @@ func (b *bench) run(doc bson.D) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	return req.Row.Run(req)
+	r, err := perform(req)
+	return r.Fields, err
+}
+
+func perform(req *Request) (Response, error) {
+	execute, err := req.Row.Parse(req)
+	if err != nil {
+		return Response{}, err
+	}
+	return execute()
 }
 
 // request returns the request for a command.
@@ -190,8 +199,9 @@ func TestFailingGetMore(t *testing.T) {
 		testkit.Check(t, err)
 		req.FailPoint = func(string) (failpoint.Failure, bool) { return failpoint.Failure{HasCode: true, Code: 6}, true }
 		for _, code := range []int32{6, 43} {
-			if _, err := req.Row.Run(req); codeOf(nil, err) != code || req.IsChangeStream != watches {
-				t.Errorf("%s: got %v, want code %d; watches is %v", open, err, code, req.IsChangeStream)
+			r, err := perform(req)
+			if codeOf(nil, err) != code || r.IsChangeStream != (watches && code == 6) {
+				t.Errorf("%s: got %v, want code %d; watches is %v", open, err, code, r.IsChangeStream)
 			}
 		}
 	}

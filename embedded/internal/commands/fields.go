@@ -139,13 +139,17 @@ func checkFields(req *Request, name, of string, doc bson.D) error {
 	return c.Err
 }
 
-// CheckEarly checks the fields of a command, if a server does so before fail points, sessions and the role.
-func CheckEarly(req *Request) error {
+// ChecksEarly reports whether a server checks the fields of a command before fail points, sessions and the role.
+func ChecksEarly(req *Request) bool {
 	s := shapes()[req.Row.Name]
-	if s == nil || s.early == 0 || wire(req) < s.early || mongos(req) && !s.routed {
+	return s != nil && s.early != 0 && wire(req) >= s.early && (!mongos(req) || s.routed)
+}
+
+// CheckEarly checks the fields of a command, if a server does so early.
+func CheckEarly(req *Request) error {
+	if !ChecksEarly(req) {
 		return nil
 	}
-	req.Checked = true
 	return CheckFields(req)
 }
 

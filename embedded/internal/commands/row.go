@@ -16,13 +16,9 @@ import (
 type Row struct {
 	Name    string
 	Aliases []string // other spellings, such as ismaster for isMaster
-	// Run executes the command. The dispatcher adds ok, operationTime and $clusterTime to the reply. ErrClose closes
-	// the connection without a reply; other errors that are not an *Error become an internal error (code 1). Fields
-	// returned with an *Error precede ok, like those that a server has already written when a command fails.
-	Run func(*Request) (bson.D, error)
-	// Parse, if not nil, replaces Run. It does the checks that a server does before fail points, and returns a function
-	// that executes the command.
-	Parse func(*Request) (func() (bson.D, error), error)
+	// Parse does the checks that a server does before fail points, and returns a function that executes the command. It
+	// is nil for commands that the dispatcher executes itself.
+	Parse func(*Request) (func() (Response, error), error)
 	// AdminOnly commands run only on the database admin.
 	AdminOnly bool
 	// BeforeAuth commands do not require authentication.
@@ -68,7 +64,7 @@ type Row struct {
 }
 
 // ReadsShard reports whether a mongos passes the read concern on to a shard, which checks its times.
-func (r *Row) ReadsShard() bool { return r.Run != nil && !r.RoutedReadConcern && !r.Coordinated }
+func (r *Row) ReadsShard() bool { return r.Parse != nil && !r.RoutedReadConcern && !r.Coordinated }
 
 // Exists reports whether servers of a wire version and role have the command.
 func (r *Row) Exists(wire int, role Role) bool {
@@ -127,10 +123,8 @@ type Request struct {
 	Refused error
 	// TransactionLifetime limits a transaction that the command starts; 0 means no limit.
 	TransactionLifetime time.Duration
-	// ExhaustAllowed is set if the client accepts moreToCome replies. A streaming handler sets Stream to a function
-	// that returns the next reply.
+	// ExhaustAllowed is set if the client accepts moreToCome replies.
 	ExhaustAllowed bool
-	Stream         func() (bson.D, error)
 	// FailPoint evaluates the named fail point for the command: it reports whether it is hit, and its effect.
 	FailPoint func(failPoint string) (failpoint.Failure, bool)
 	// HangUp closes the connection. The command continues, but its reply is not sent.
@@ -139,14 +133,20 @@ type Request struct {
 	Reads func(db string) bool
 	// Operations returns the commands in progress for $currentOp: of this server, or of all shards of a mongos.
 	Operations func(local bool) []bson.Raw
-	// AfterOK are fields that the dispatcher appends to the reply, after the cluster time (recoveryToken). A handler
-	// may set it on success and on failure.
-	AfterOK bson.D
-	// IsChangeStream is set by handlers of change streams, whose errors may be resumable.
+}
+
+// Response is the result of a command. The dispatcher adds ok, the times and the error to it. ErrClose closes the
+// connection without a reply; other errors that are not a *fault.Error become an internal error (code 1).
+type Response struct {
+	// Fields with an error precede ok, like those that a server has already written when a command fails.
+	Fields bson.D
+	// AfterTimes are fields that follow the cluster time (recoveryToken), also with an error.
+	AfterTimes bson.D
+	// Stream returns the next reply; nil unless the command streams.
+	Stream func() (Response, error)
+	// IsChangeStream is set for change streams, whose errors may be resumable.
 	IsChangeStream bool
-	// Checked is set if the fields of the command have been checked.
-	Checked bool
-	// TriedToWrite is set by handlers that have locked data to write it.
+	// TriedToWrite is set if the command has locked data to write it.
 	TriedToWrite bool
 }
 

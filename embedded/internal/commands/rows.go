@@ -10,72 +10,63 @@ import (
 func (d *Deployment) Rows() []Row {
 	mongosOnly := []Role{Mongos}
 	levels := ReadConcernLevels
-	search := func(*Request) (bson.D, error) { return nil, searchNotEnabled() }
-	rows := []Row{
+	return []Row{
 		{Name: "insert", RoutedReadConcern: true, Parse: d.early(insertCommand), Write: true, Retryable: true,
 			Transactional: true, Statements: "documents", API: "1"},
 		{Name: "update", RoutedReadConcern: true, Parse: d.early(updateCommand), Write: true, Retryable: true,
 			Transactional: true, Statements: "updates", API: "1"},
 		{Name: "delete", RoutedReadConcern: true, Parse: d.early(deleteCommand), Write: true, Retryable: true,
 			Transactional: true, Statements: "deletes", API: "1"},
-		{Name: "findAndModify", Aliases: []string{"findandmodify"}, Run: d.late(findAndModify), ShardRefuses: true,
+		{Name: "findAndModify", Aliases: []string{"findandmodify"}, Parse: d.late(findAndModify), ShardRefuses: true,
 			Write: true, Retryable: true, Transactional: true, API: "1"},
-		{Name: "bulkWrite", Statements: "ops", Run: d.late(bulkWrite), Write: true, Retryable: true, Transactional: true,
+		{Name: "bulkWrite", Statements: "ops", Parse: d.late(bulkWrite), Write: true, Retryable: true, Transactional: true,
 			AdminOnly: true, Since: "8.0", API: "1"},
-		{Name: "find", Run: d.late(find), Transactional: true, ReadConcern: levels, API: "1"},
-		{Name: "getMore", Coordinated: true, Run: d.late(getMore), Transactional: true, OnSecondary: true,
+		{Name: "find", Parse: d.late(find), Transactional: true, ReadConcern: levels, API: "1"},
+		{Name: "getMore", Coordinated: true, Parse: d.late(getMore), Transactional: true, OnSecondary: true,
 			ReadConcern: levels, NoAfterClusterTime: true, API: "1"},
-		{Name: "killCursors", RoutedReadConcern: true, Run: d.late(killCursors), Transactional: true,
+		{Name: "killCursors", RoutedReadConcern: true, Parse: d.late(killCursors), Transactional: true,
 			OnSecondary: true, API: "1",
 			StartTransactionError: "Cannot run killCursors as the first operation in a multi-document transaction."},
 		{Name: "aggregate", Parse: d.early(aggregate), Transactional: true, WriteConcern: true,
 			ReadConcern: levels, API: "1"},
-		{Name: "explain", Run: d.late(explain), API: "1"},
-		{Name: "validate", Run: d.late(validate)},
-		{Name: "currentOp", Run: d.late(currentOp), AdminOnly: true, OnSecondary: true},
-		{Name: "count", Run: d.late(count), ReadConcern: levels[:4], API: "1"},
-		{Name: "distinct", Run: d.late(distinct), Transactional: true, ReadConcern: levels},
-		{Name: "mapReduce", Aliases: []string{"mapreduce"}, Run: d.late(mapReduce), WriteConcern: true,
+		{Name: "explain", Parse: d.late(explain), API: "1"},
+		{Name: "validate", Parse: d.late(validate)},
+		{Name: "currentOp", Parse: d.late(currentOp), AdminOnly: true, OnSecondary: true},
+		{Name: "count", Parse: d.late(count), ReadConcern: levels[:4], API: "1"},
+		{Name: "distinct", Parse: d.late(distinct), Transactional: true, ReadConcern: levels},
+		{Name: "mapReduce", Aliases: []string{"mapreduce"}, Parse: d.late(mapReduce), WriteConcern: true,
 			ReadConcern: []string{"local", "available"}, NoAfterClusterTime: true},
-		{Name: "create", Run: d.late(createCommand), Write: true, Transactional: true, API: "1"},
-		{Name: "drop", Coordinated: true, Run: d.late(drop), Write: true, API: "1"},
-		{Name: "dropDatabase", Coordinated: true, Run: d.late(dropDatabase), Write: true, API: "1"},
-		{Name: "createIndexes", Raw: true, Run: d.late(createIndexes), Write: true, Transactional: true, API: "1"},
-		{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Raw: true, Run: d.late(dropIndexes), Write: true, API: "1"},
-		{Name: "listIndexes", Run: d.late(listIndexes), API: "1"},
-		{Name: "listCollections", Run: d.late(listCollections), API: "1"},
-		{Name: "listDatabases", Run: d.late(listDatabases), API: "1"},
-		{Name: "collMod", Raw: true, Run: d.late(collMod), Write: true, API: "1"},
-		{Name: "renameCollection", Coordinated: true, Run: d.late(renameCollection), Write: true, AdminOnly: true},
-		{Name: "collStats", Aliases: []string{"collstats"}, Run: d.late(collStats), OnSecondary: true},
-		{Name: "dbStats", Aliases: []string{"dbstats"}, Raw: true, Run: d.late(dbStats), OnSecondary: true},
-		{Name: "commitTransaction", Run: d.endTransaction, Write: true, Retryable: true, Transactional: true, AdminOnly: true,
+		{Name: "create", Parse: d.late(createCommand), Write: true, Transactional: true, API: "1"},
+		{Name: "drop", Coordinated: true, Parse: d.late(drop), Write: true, API: "1"},
+		{Name: "dropDatabase", Coordinated: true, Parse: d.late(dropDatabase), Write: true, API: "1"},
+		{Name: "createIndexes", Raw: true, Parse: d.late(createIndexes), Write: true, Transactional: true, API: "1"},
+		{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Raw: true, Parse: d.late(dropIndexes), Write: true, API: "1"},
+		{Name: "listIndexes", Parse: d.late(listIndexes), API: "1"},
+		{Name: "listCollections", Parse: d.late(listCollections), API: "1"},
+		{Name: "listDatabases", Parse: d.late(listDatabases), API: "1"},
+		{Name: "collMod", Raw: true, Parse: d.late(collMod), Write: true, API: "1"},
+		{Name: "renameCollection", Coordinated: true, Parse: d.late(renameCollection), Write: true, AdminOnly: true},
+		{Name: "collStats", Aliases: []string{"collstats"}, Parse: d.late(collStats), OnSecondary: true},
+		{Name: "dbStats", Aliases: []string{"dbstats"}, Raw: true, Parse: d.late(dbStats), OnSecondary: true},
+		{Name: "commitTransaction", Parse: d.directly(endTransaction), Write: true, Retryable: true, Transactional: true, AdminOnly: true,
 			EndsTransaction: true, API: "1",
 			StartTransactionError: "Cannot start a transaction with a commit"},
-		{Name: "abortTransaction", Run: d.endTransaction, Write: true, Retryable: true, Transactional: true, AdminOnly: true,
+		{Name: "abortTransaction", Parse: d.directly(endTransaction), Write: true, Retryable: true, Transactional: true, AdminOnly: true,
 			EndsTransaction: true, API: "1",
 			ReadConcern:           []string{"local", "majority", "snapshot"},
 			StartTransactionError: "Cannot start a transaction with an abort"},
-		{Name: "enableSharding", Run: d.late(enableSharding), Write: true, AdminOnly: true, Topologies: mongosOnly},
-		{Name: "createSearchIndexes", Run: search, Write: true, NoWriteConcern: true, Since: "6.0"},
-		{Name: "dropSearchIndex", Run: search, Write: true, NoWriteConcern: true, Since: "6.0"},
-		{Name: "updateSearchIndex", Run: search, Write: true, NoWriteConcern: true, Since: "6.0"},
-		{Name: "checkMetadataConsistency", Run: d.late(checkMetadataConsistency), Since: "7.0", Topologies: mongosOnly},
-		{Name: "shardCollection", Run: d.late(shardCollection), Write: true, AdminOnly: true, Topologies: mongosOnly},
+		{Name: "enableSharding", Parse: d.late(enableSharding), Write: true, AdminOnly: true, Topologies: mongosOnly},
+		{Name: "createSearchIndexes", Parse: d.directly(searchNotEnabled), Write: true, NoWriteConcern: true, Since: "6.0"},
+		{Name: "dropSearchIndex", Parse: d.directly(searchNotEnabled), Write: true, NoWriteConcern: true, Since: "6.0"},
+		{Name: "updateSearchIndex", Parse: d.directly(searchNotEnabled), Write: true, NoWriteConcern: true, Since: "6.0"},
+		{Name: "checkMetadataConsistency", Parse: d.late(checkMetadataConsistency), Since: "7.0", Topologies: mongosOnly},
+		{Name: "shardCollection", Parse: d.late(shardCollection), Write: true, AdminOnly: true, Topologies: mongosOnly},
 	}
-	for i, row := range rows {
-		if row.Parse != nil {
-			rows[i].Run = run(row.Parse)
-		} else {
-			rows[i].Parse = checked(row.Run)
-		}
-	}
-	return rows
 }
 
-// searchNotEnabled is the error of a server without Atlas Search.
-func searchNotEnabled() error {
-	return fault.Errorf(fault.SearchNotEnabled,
+// searchNotEnabled is the result of a server without Atlas Search.
+func searchNotEnabled(*call) (bson.D, error) {
+	return nil, fault.Errorf(fault.SearchNotEnabled,
 		"Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
 			"Please connect to Atlas or an AtlasCLI local deployment to enable. "+
 			"For more information on how to connect, see https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.")

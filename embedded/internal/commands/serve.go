@@ -12,38 +12,45 @@ type handler func(s *call, a *args) action
 
 type action func() (bson.D, error)
 
-// A parser parses a command and returns the function that executes it.
-type parser = func(*Request) (func() (bson.D, error), error)
+// A parser is the Parse of a row.
+type parser = func(*Request) (func() (Response, error), error)
 
-// early returns the Parse of a row, which plans the command before fail points are evaluated.
+// early returns a parser that plans the command before fail points are evaluated.
 func (d *Deployment) early(h handler) parser {
-	return func(req *Request) (func() (bson.D, error), error) {
+	return func(req *Request) (func() (Response, error), error) {
 		s := d.newCall(req)
 		do, err := s.plan(h)
-		return func() (bson.D, error) { return s.serve(do) }, err
+		return func() (Response, error) { return s.respond(s.serve(do)) }, err
 	}
 }
 
-// late returns the Run of a row, which plans the command after its session and transaction have been found.
-func (d *Deployment) late(h handler) func(*Request) (bson.D, error) {
-	return func(req *Request) (bson.D, error) {
-		s := d.newCall(req)
+// late returns a parser that plans the command after its session and transaction have been found.
+func (d *Deployment) late(h handler) parser {
+	return d.directly(func(s *call) (bson.D, error) {
 		return s.serve(func() (bson.D, error) {
 			do, err := s.plan(h)
 			if err != nil {
-				s.Unsent = !req.Row.Write // a mongos parses reads itself
+				s.Unsent = !s.req.Row.Write // a mongos parses reads itself
 				return nil, err
 			}
 			return do()
 		})
+	})
+}
+
+// directly returns a parser that checks the fields of the command, if a server does so early.
+func (d *Deployment) directly(run func(*call) (bson.D, error)) parser {
+	return func(req *Request) (func() (Response, error), error) {
+		return func() (Response, error) {
+			s := d.newCall(req)
+			return s.respond(run(s))
+		}, CheckEarly(req)
 	}
 }
 
-// checked returns a parser that checks the fields of the command, if a server does so early.
-func checked(run func(*Request) (bson.D, error)) parser {
-	return func(req *Request) (func() (bson.D, error), error) {
-		return func() (bson.D, error) { return run(req) }, CheckEarly(req)
-	}
+func (s *call) respond(fields bson.D, err error) (Response, error) {
+	s.out.Fields = fields
+	return s.out, err
 }
 
 // plan checks the fields of the command and plans it.
@@ -53,7 +60,7 @@ func (s *call) plan(h handler) (action, error) {
 		return nil, fault.Errorf(fault.InvalidBSON, "%v", err)
 	}
 	name := s.req.Row.Name
-	if !s.req.Checked {
+	if !ChecksEarly(s.req) {
 		if err := checkFields(s.req, name, s.req.Row.title(s.has), doc); err != nil {
 			return nil, err
 		}
@@ -61,17 +68,6 @@ func (s *call) plan(h handler) (action, error) {
 	a := &args{of: name, doc: given(name, doc), First: new(fault.First)}
 	do := h(s, a)
 	return do, a.Err
-}
-
-// run combines a parser and the function that it returns.
-func run(parse parser) func(*Request) (bson.D, error) {
-	return func(req *Request) (bson.D, error) {
-		do, err := parse(req)
-		if err != nil {
-			return nil, err
-		}
-		return do()
-	}
 }
 
 // serve performs an action in the session of its command.
@@ -89,7 +85,7 @@ func (s *call) serve(do action) (bson.D, error) {
 		do = s.refusedByConfig
 	}
 	reply, err := do()
-	s.req.TriedToWrite = s.Tried
+	s.out.TriedToWrite = s.Tried
 	if s.InTransaction() {
 		reply, err = s.inTransaction(reply, err)
 	}

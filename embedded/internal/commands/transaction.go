@@ -56,7 +56,7 @@ func (s *call) routed(reply bson.D, err error) (bson.D, error) {
 		err = prefixed(fmt.Sprintf("Encountered error from %s during a transaction", host), e)
 	case req.Row.Statements != "":
 		if req.InTransaction {
-			req.AfterOK = s.recoveryToken()
+			s.out.AfterTimes = s.recoveryToken()
 		}
 		return tally(req, []effect{{err: e}}, nil, nil), nil
 	}
@@ -85,7 +85,7 @@ func (s *call) inTransaction(reply bson.D, err error) (bson.D, error) {
 	}
 	// A mongos passes on the replies to some commands even if they have failed.
 	if mongos(s.req) && (err == nil || s.req.Row.Write && s.req.Row.Statements == "" && s.req.Row.Name != "create") {
-		s.req.AfterOK = s.recoveryToken()
+		s.out.AfterTimes = s.recoveryToken()
 	}
 	return reply, err
 }
@@ -123,8 +123,8 @@ func (s *call) unfit(stage string) error {
 }
 
 // endTransaction implements commitTransaction and abortTransaction.
-func (d *Deployment) endTransaction(req *Request) (bson.D, error) {
-	s := d.newCall(req)
+func endTransaction(s *call) (bson.D, error) {
+	req := s.req
 	switch {
 	case req.InTransaction:
 	case mongos(req) && s.has.TransactionErrors:
@@ -150,9 +150,9 @@ func (d *Deployment) endTransaction(req *Request) (bson.D, error) {
 			"commitTransaction cannot provide commitTimestamp to unprepared transaction.")
 	}
 	err := s.Finish()
-	req.TriedToWrite = err == nil && req.Row.Name == "commitTransaction"
+	s.out.TriedToWrite = err == nil && req.Row.Name == "commitTransaction"
 	if mongos(req) && (err == nil || !s.Unsent) {
-		req.AfterOK = s.recoveryToken()
+		s.out.AfterTimes = s.recoveryToken()
 	}
 	return nil, err
 }

@@ -31,7 +31,13 @@ type faulty struct {
 }
 
 func (f faulty) Rows() []commands.Row {
-	return []commands.Row{{Name: "insert", Run: f.run, OnSecondary: true, Retryable: true, Transactional: true}}
+	return []commands.Row{{Name: "insert", Parse: f.parse, OnSecondary: true, Retryable: true, Transactional: true}}
+}
+func (f faulty) parse(r *commands.Request) (func() (commands.Response, error), error) {
+	return func() (commands.Response, error) {
+		fields, err := f.run(r)
+		return commands.Response{Fields: fields}, err
+	}, nil
 }
 func (faulty) ClusterTime(t bson.Timestamp) bson.Timestamp { return t }
 func (faulty) OperationTime() bson.Timestamp               { return bson.Timestamp{T: 1} }

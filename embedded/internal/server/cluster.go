@@ -89,7 +89,7 @@ func NewCluster(config Config) *Cluster {
 	rows := protocolRows()
 	for _, row := range config.Backend.Rows() {
 		c.onData[row.Name] = true
-		rows = append(rows, entry{Row: row, execute: func(x *exchange) (bson.D, error) { return row.Run(&x.request) }})
+		rows = append(rows, entry{Row: row})
 	}
 	for _, row := range rows {
 		for _, name := range append([]string{row.Name}, row.Aliases...) {

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/compose"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -31,12 +32,12 @@ func (x *exchange) supportsConcern() bool {
 }
 
 // awaitConcern is the one place that waits for the write concern, after success and after failure.
-func (x *exchange) awaitConcern(fields bson.D, failure *fault.Error) {
+func (x *exchange) awaitConcern() {
 	if !x.ran || !x.supportsConcern() {
 		return
 	}
 	if x.unsatisfied == nil {
-		x.awaitReplication(fields, failure)
+		x.awaitReplication()
 	}
 	f, hit := x.conn.server.failPoints.After(x.forFailPoint())
 	if x.element.WriteConcernError != nil {
@@ -45,18 +46,22 @@ func (x *exchange) awaitConcern(fields bson.D, failure *fault.Error) {
 	switch {
 	case hit:
 		code, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
-		x.writeConcernError, x.concern, x.labels, x.told = f.WriteConcernError, int32(code), f.Labels, true
-	case x.unsatisfied != nil && x.triedToWrite(fields, failure):
-		x.writeConcernError, x.concern = x.unsatisfied.text(x), x.unsatisfied.code
+		x.out.Concern, x.out.ConcernCode, x.out.Labels, x.out.Appended = f.WriteConcernError, int32(code), f.Labels, x.passesOn()
+	case x.unsatisfied != nil && x.triedToWrite():
+		x.out.Concern, x.out.ConcernCode = x.unsatisfied.text(x), x.unsatisfied.code
 	}
 }
 
+// passesOn reports whether a mongos passes on the reply of its shard.
+func (x *exchange) passesOn() bool { return x.view.isMongos() && x.row.Statements == "" }
+
 // triedToWrite reports whether there was a write to wait for, even if it failed or changed nothing.
-func (x *exchange) triedToWrite(fields bson.D, failure *fault.Error) bool {
-	errs, _ := value.Get(fields, "writeErrors").(bson.A)
+func (x *exchange) triedToWrite() bool {
+	failure := x.out.Failure
+	errs, _ := value.Get(x.out.Fields, "writeErrors").(bson.A)
 	ordered, given := x.request.Body.Lookup("ordered").BooleanOK()
 	switch mongos := x.view.isMongos(); {
-	case mongos && failure != nil && len(x.request.AfterOK) == 0 && x.row.Name != "findAndModify":
+	case mongos && failure != nil && len(x.response.AfterTimes) == 0 && x.row.Name != "findAndModify":
 		// not a reply of the shard
 		return false
 	case mongos && len(errs) > 0:
@@ -65,7 +70,7 @@ func (x *exchange) triedToWrite(fields bson.D, failure *fault.Error) bool {
 	case failure.Code == fault.NoSuchTransaction, failure.Code == fault.TransactionTooOld && !x.request.InTransaction:
 		return true // the server writes a no-op to wait for
 	}
-	return x.row.Run == nil || x.request.TriedToWrite
+	return x.row.Parse == nil || x.response.TriedToWrite
 }
 
 // text returns the write concern error. A mongos adds the details to the message, unless it passes on the reply of a
@@ -76,7 +81,7 @@ func (u *unsatisfied) text(x *exchange) bson.D {
 	if mongos {
 		message += "; Error details: " + value.Text(details) + " at " + ShardName
 	}
-	out := append(x.codeFields(u.code), bson.E{Key: "errmsg", Value: message})
+	out := append(compose.Code(u.code, x.view.Wire), bson.E{Key: "errmsg", Value: message})
 	return value.AddIf(out, !mongos || x.row.Statements == "", "errInfo", details)
 }
 
@@ -119,7 +124,7 @@ func (x *exchange) readWriteConcern() error {
 	if !x.supportsConcern() {
 		x.noTimes = mongos
 		refused := fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
-		if mongos && x.request.InTransaction && x.row.Run != nil && x.view.Has.TransactionErrors {
+		if mongos && x.request.InTransaction && x.row.Parse != nil && x.view.Has.TransactionErrors {
 			// it begins the transaction first
 			x.request.Refused = refused
 			return nil

@@ -178,9 +178,8 @@ func (k *conn) msg(h wire.Header, body []byte, reply func(message []byte) error)
 	flags := m.Flags & wire.ChecksumPresent
 	var refused *wire.Error
 	if errors.As(err, &refused) {
-		x := &exchange{conn: k, view: k.server.view()}
 		failure := &fault.Error{Code: refused.Code, Message: refused.Text(shown)}
-		return reply(wire.AppendMsg(nil, k.nextID(), h.RequestID, flags, x.compose(nil, failure)))
+		return reply(wire.AppendMsg(nil, k.nextID(), h.RequestID, flags, k.refusal(failure)))
 	}
 	if err != nil {
 		return err
@@ -196,14 +195,22 @@ func (k *conn) msg(h wire.Header, body []byte, reply func(message []byte) error)
 			return err
 		}
 		flags &^= wire.MoreToCome
-		if x.request.Stream != nil {
+		if x.response.Stream != nil {
 			flags |= wire.MoreToCome
 		}
-		if err := reply(wire.AppendMsg(nil, k.nextID(), to, flags, doc)); err != nil || x.request.Stream == nil {
+		if err := reply(wire.AppendMsg(nil, k.nextID(), to, flags, doc)); err != nil || x.response.Stream == nil {
 			return err
 		}
 		next = x.nextReply
 	}
+}
+
+// refusal returns the reply to a message that is not a command.
+func (k *conn) refusal(failure *fault.Error) bson.Raw {
+	x := &exchange{conn: k, view: k.server.view()}
+	x.out.Failure = failure
+	x.describe()
+	return x.out.Compose()
 }
 
 // shown renders a value as the server does.
@@ -226,11 +233,10 @@ func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) erro
 		return commands.ErrClose
 	}
 	if name := firstKey(sent); !helloNames[name] && !k.server.cluster.Version.Has.QueryCommands {
-		x := &exchange{conn: k, view: k.server.view()}
 		refused := fault.Errorf(fault.UnsupportedOpQueryCommand,
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
 				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)
-		return reply(wire.AppendReply(nil, k.nextID(), h.RequestID, x.compose(nil, refused)))
+		return reply(wire.AppendReply(nil, k.nextID(), h.RequestID, k.refusal(refused)))
 	}
 	body = append(bsoncore.AppendStringElement(slices.Clone(sent[:len(sent)-1]), "$db", db), 0)
 	body = bsoncore.UpdateLength(body, 0, int32(len(body)))

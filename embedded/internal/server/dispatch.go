@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/compose"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
@@ -33,13 +34,9 @@ type exchange struct {
 	unsatisfied    *unsatisfied           // the write concern, if it cannot be satisfied
 	element        failpoint.Failure      // of failCommandSequence
 	lastOp         bson.Timestamp         // lastOp of the connection before the command
-
-	// For the reply.
-	labels            []string // error labels; nil if not determined yet
-	writeConcernError any
-	concern           int32 // code of writeConcernError
-	told              bool  // a fail point has set it
-	noTimes           bool  // omit operationTime and $clusterTime
+	response       commands.Response      // of a command of the backend, or of a stream
+	out            compose.Reply
+	noTimes        bool // the reply has neither operationTime nor $clusterTime
 }
 
 func (k *conn) begin(body bson.Raw, exhaust bool) *exchange {
@@ -54,38 +51,45 @@ func (k *conn) begin(body bson.Raw, exhaust bool) *exchange {
 }
 
 // answer runs the command. An error closes the connection.
-func (x *exchange) answer() (bson.Raw, error) { return x.reply(x.guard(x.run)) }
+func (x *exchange) answer() (bson.Raw, error) { return x.finish(x.guard(x.run)) }
 
 func (x *exchange) nextReply() (bson.Raw, error) {
-	x.view, x.labels, x.element, x.start = x.conn.server.view(), nil, failpoint.Failure{}, time.Now()
+	x.view, x.out.Labels, x.element, x.start = x.conn.server.view(), nil, failpoint.Failure{}, time.Now()
 	x.inProgress()
 	if err := x.applyFailPoint(); err != nil {
-		return x.reply(nil, err)
+		return x.finish(nil, err)
 	}
-	return x.reply(x.guard(x.request.Stream))
+	return x.finish(x.guard(func() (bson.D, error) { return x.take(x.response.Stream()) }))
 }
 
-// reply composes the reply from the result of a command.
-func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
+// take keeps what a command returns beside its fields.
+func (x *exchange) take(r commands.Response, err error) (bson.D, error) {
+	x.response = r
+	return r.Fields, err
+}
+
+// finish makes the reply from the result of a command.
+func (x *exchange) finish(fields bson.D, err error) (bson.Raw, error) {
 	defer x.conn.current.Store(nil)
 	if errors.Is(err, commands.ErrClose) || x.element.LoseReply || x.conn.hungUp.Load() || x.conn.ctx.Err() != nil {
 		x.logEnd(nil, true)
 		return nil, commands.ErrClose
 	}
 	x.view.version = x.conn.server.view().version // the primary may have changed
-	var failure *fault.Error
+	x.out.Fields, x.out.Failure = fields, nil
 	if err != nil {
-		x.request.Stream = nil
-		if !errors.As(err, &failure) {
-			failure = fault.Errorf(fault.InternalError, "%s", err.Error())
+		x.response.Stream = nil
+		if !errors.As(err, &x.out.Failure) {
+			x.out.Failure = fault.Errorf(fault.InternalError, "%s", err.Error())
 		}
 	}
-	x.awaitConcern(fields, failure)
-	x.setLabels(failure)
-	x.logEnd(failure, false)
-	reply := x.compose(fields, failure)
-	x.note(fields, failure, len(reply))
-	return reply, nil
+	x.awaitConcern()
+	x.describe()
+	x.out.SetLabels()
+	x.logEnd(x.out.Failure, false)
+	doc := x.out.Compose()
+	x.note(fields, x.out.Failure, len(doc))
+	return doc, nil
 }
 
 // steps are the checks before a command runs, in the server's order.
@@ -131,7 +135,7 @@ func (x *exchange) run() (bson.D, error) {
 	fields, err := x.execute()
 	open := x.request.InTransaction && !x.row.EndsTransaction && value.Get(fields, "writeErrors") == nil
 	// A command that changes nothing counts as well, unless it fails before it tries, or ends a transaction.
-	now, wrote := x.conn.server.now(), !x.row.EndsTransaction && (x.request.TriedToWrite || err == nil)
+	now, wrote := x.conn.server.now(), !x.row.EndsTransaction && (x.response.TriedToWrite || err == nil)
 	if !open && (wrote || before.Before(now)) {
 		x.conn.lastOp = now
 	}
@@ -140,18 +144,17 @@ func (x *exchange) run() (bson.D, error) {
 
 // parse does the checks that precede fail points.
 func (x *exchange) parse() (err error) {
-	switch {
-	case x.row.Parse != nil:
-		x.execute, err = x.row.Parse(&x.request)
-	case x.row.Run == nil:
-		err = commands.CheckEarly(&x.request)
+	if x.row.Parse == nil {
+		return commands.CheckEarly(&x.request)
 	}
+	execute, err := x.row.Parse(&x.request)
+	x.execute = func() (bson.D, error) { return x.take(execute()) }
 	return err
 }
 
 // fields checks the fields of commands of the protocol. Those of the backend check theirs.
 func (x *exchange) fields() error {
-	if x.row.Run != nil || x.request.Checked {
+	if x.row.Parse != nil || commands.ChecksEarly(&x.request) {
 		return nil
 	}
 	return commands.CheckFields(&x.request)
@@ -280,7 +283,7 @@ func (x *exchange) applyFailPoint() error {
 		f = x.element
 	}
 	if x.view.Has.ErrorLabels {
-		x.labels = f.Labels
+		x.out.Labels = f.Labels
 	}
 	if f.Err != nil {
 		return f.Err
@@ -500,7 +503,7 @@ func (x *exchange) deadline() error {
 	v, _ := value.FromRaw(given)
 	limit, isNumber := value.Float(v), value.IsNumber(v)
 	switch {
-	case !isNumber && x.row.Name == "getMore" && !x.request.Checked && !x.view.isMongos(): // CheckFields refuses it
+	case !isNumber && x.row.Name == "getMore" && !commands.ChecksEarly(&x.request) && !x.view.isMongos(): // CheckFields refuses it
 	case !isNumber:
 		return fault.Errorf(fault.BadValue, "maxTimeMS must be a number")
 	case limit < 0 && x.view.Has.NegativeCode:
@@ -515,26 +518,41 @@ func (x *exchange) deadline() error {
 	return nil
 }
 
-// setLabels sets the labels that follow from the codes of the error and of the write concern error, and the labels of
-// the command's own error, unless a fail point has set labels: those are also in a reply without an error, as after a
-// fail point that only blocks.
-func (x *exchange) setLabels(failure *fault.Error) {
-	if x.labels != nil || failure == nil && x.writeConcernError == nil {
-		return
-	}
-	r := &x.request
-	stage, _ := r.Body.Lookup("pipeline", "0").DocumentOK()
-	reply := fault.Reply{Wire: x.view.Wire, Mongos: x.view.isMongos(), HasConcern: x.writeConcernError != nil,
-		ConcernCode:  x.concern,
-		HasTxnNumber: r.TxnNumber != nil, InTransaction: r.InTransaction, EndsTransaction: x.endsTransaction(),
-		ChangeStream: r.IsChangeStream || r.Name == "aggregate" && firstKey(stage) == "$changeStream",
+// describe sets what the reply depends on, beside the result of the command.
+func (x *exchange) describe() {
+	v := &x.view
+	x.out.Facts = compose.Facts{Wire: v.Wire, Mongos: v.isMongos(), EndsTransaction: x.endsTransaction(),
+		ChangeStream: x.response.IsChangeStream,
 		// The server cannot know this on a connection without previous writes.
 		NoWrites: !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp}
-	if failure != nil {
-		reply.Code = failure.Code
+	x.out.Read(x.request.Body)
+	x.out.After = x.response.AfterTimes
+	x.out.Backoff = func() int64 { return int64(x.conn.server.params.number(baseBackoff)) }
+	x.out.Topology = func() any {
+		if !v.isMember() {
+			return nil
+		}
+		return v.topologyVersion()
 	}
-	x.labels = reply.Labels()
-	if failure != nil {
-		x.labels = append(x.labels, failure.Labels...)
+	x.out.Times = x.times
+}
+
+// times returns what a reply contains about the time, and for other members about the replication.
+func (x *exchange) times() (out bson.D) {
+	if x.row != nil && x.answered == nil {
+		out = x.replData()
 	}
+	if !x.view.hasClock() || x.noTimes {
+		return out
+	}
+	now := x.conn.server.now()
+	return append(out,
+		bson.E{Key: "$clusterTime", Value: bson.D{
+			{Key: "clusterTime", Value: x.conn.server.clusterTime(bson.Timestamp{})},
+			{Key: "signature", Value: bson.D{
+				{Key: "hash", Value: bson.Binary{Data: make([]byte, 20)}},
+				{Key: "keyId", Value: int64(0)},
+			}},
+		}},
+		bson.E{Key: "operationTime", Value: now})
 }

@@ -37,12 +37,13 @@ func (x *exchange) hello() (bson.D, error) {
 		await.wait(x)
 	}
 	if x.request.ExhaustAllowed && await != nil { // each following reply waits for a change since the previous one
-		x.request.Stream = func() (bson.D, error) {
+		x.response.Stream = func() (commands.Response, error) {
 			await.wait(x)
-			if k.server.draining.Load() {
-				x.request.Stream = nil
+			next := commands.Response{Fields: x.description(nil)}
+			if !k.server.draining.Load() {
+				next.Stream = x.response.Stream
 			}
-			return x.description(nil), nil
+			return next, nil
 		}
 	}
 	return x.description(speculative), nil

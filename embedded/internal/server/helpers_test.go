@@ -35,71 +35,78 @@ type stub struct {
 }
 
 func (s *stub) Rows() []commands.Row {
-	fine := func(r *commands.Request) (bson.D, error) {
-		r.TriedToWrite = true
-		return bson.D{{Key: "n", Value: int32(1)}}, nil
+	runs := func(run func(*commands.Request) (commands.Response, error)) parser {
+		return func(r *commands.Request) (func() (commands.Response, error), error) {
+			return func() (commands.Response, error) { return run(r) }, nil
+		}
 	}
-	fails := func(err error) func(*commands.Request) (bson.D, error) {
-		return func(*commands.Request) (bson.D, error) { return nil, err }
+	fine := runs(func(*commands.Request) (commands.Response, error) { return succeeds(), nil })
+	fails := func(err error) parser {
+		return runs(func(*commands.Request) (commands.Response, error) { return commands.Response{}, err })
 	}
-	asked := func(r *commands.Request) (bson.D, error) {
-		return nil, fault.Errorf(r.Body.Index(0).Value().Int32(), "as requested")
-	}
+	asked := runs(func(r *commands.Request) (commands.Response, error) {
+		return commands.Response{}, fault.Errorf(r.Body.Index(0).Value().Int32(), "as requested")
+	})
 	return []commands.Row{
-		{Name: "find", Run: fine, Transactional: true, ReadConcern: commands.ReadConcernLevels, API: "1"},
+		{Name: "find", Parse: fine, Transactional: true, ReadConcern: commands.ReadConcernLevels, API: "1"},
 		{Name: "getMore", OnSecondary: true, ReadConcern: commands.ReadConcernLevels, NoAfterClusterTime: true,
-			Run: func(r *commands.Request) (bson.D, error) {
+			Parse: runs(func(r *commands.Request) (commands.Response, error) {
 				// of a change stream, if it fails
 				if code, ok := r.Body.Lookup("fails").AsInt64OK(); ok {
-					r.IsChangeStream = true
-					return nil, fault.Errorf(int32(code), "as requested")
+					return commands.Response{IsChangeStream: true}, fault.Errorf(int32(code), "as requested")
 				}
-				return fine(r)
-			}},
-		{Name: "aggregate", Run: fine, WriteConcern: true, ReadConcern: commands.ReadConcernLevels, API: "1"},
-		{Name: "insert", Run: fine, Write: true, Retryable: true, Transactional: true, Statements: "documents", API: "1"},
-		{Name: "fails", Write: true, Retryable: true, Run: asked},
-		{Name: "ends", Write: true, Transactional: true, EndsTransaction: true, Run: asked},
-		{Name: "searches", Run: fine, Write: true, NoWriteConcern: true},
-		{Name: "commitTransaction", Run: fine, Retryable: true, Transactional: true, AdminOnly: true, WriteConcern: true,
+				return succeeds(), nil
+			})},
+		{Name: "aggregate", Parse: fine, WriteConcern: true, ReadConcern: commands.ReadConcernLevels, API: "1"},
+		{Name: "insert", Parse: fine, Write: true, Retryable: true, Transactional: true, Statements: "documents", API: "1"},
+		{Name: "fails", Write: true, Retryable: true, Parse: asked},
+		{Name: "ends", Write: true, Transactional: true, EndsTransaction: true, Parse: asked},
+		{Name: "searches", Parse: fine, Write: true, NoWriteConcern: true},
+		{Name: "commitTransaction", Parse: fine, Retryable: true, Transactional: true, AdminOnly: true, WriteConcern: true,
 			EndsTransaction: true, StartTransactionError: "Cannot start a transaction with a commit", API: "1"},
-		{Name: "bulkWrite", Run: fine, Write: true, AdminOnly: true, Since: "8.0"},
-		{Name: "panics", OnSecondary: true, Run: func(*commands.Request) (bson.D, error) { panic("ouch") }},
-		{Name: "breaks", OnSecondary: true, Run: fails(errors.New("broken"))},
-		{Name: "closes", OnSecondary: true, Run: fails(commands.ErrClose)},
-		{Name: "closesAfter", OnSecondary: true, Run: func(r *commands.Request) (bson.D, error) {
+		{Name: "bulkWrite", Parse: fine, Write: true, AdminOnly: true, Since: "8.0"},
+		{Name: "panics", OnSecondary: true, Parse: runs(func(*commands.Request) (commands.Response, error) { panic("ouch") })},
+		{Name: "breaks", OnSecondary: true, Parse: fails(errors.New("broken"))},
+		{Name: "closes", OnSecondary: true, Parse: fails(commands.ErrClose)},
+		{Name: "closesAfter", OnSecondary: true, Parse: runs(func(r *commands.Request) (commands.Response, error) {
 			r.HangUp()
-			return nil, nil
-		}},
-		{Name: "waits", OnSecondary: true, Run: func(r *commands.Request) (bson.D, error) {
+			return commands.Response{}, nil
+		})},
+		{Name: "waits", OnSecondary: true, Parse: runs(func(r *commands.Request) (commands.Response, error) {
 			<-r.Context.Done()
 			s.ended.Add(1)
-			return nil, r.Context.Err()
-		}},
-		{Name: "counts", OnSecondary: true, Run: counting},
-		{Name: "stopsTheClock", OnSecondary: true, Run: func(r *commands.Request) (bson.D, error) {
+			return commands.Response{}, r.Context.Err()
+		})},
+		{Name: "counts", OnSecondary: true, Parse: runs(counting)},
+		{Name: "stopsTheClock", OnSecondary: true, Parse: runs(func(*commands.Request) (commands.Response, error) {
 			s.stopped.Store(true)
-			return fine(r)
-		}},
-		{Name: "ended", OnSecondary: true, Run: func(*commands.Request) (bson.D, error) {
-			return bson.D{{Key: "n", Value: s.ended.Load()}}, nil
-		}},
+			return succeeds(), nil
+		})},
+		{Name: "ended", OnSecondary: true, Parse: runs(func(*commands.Request) (commands.Response, error) {
+			return commands.Response{Fields: bson.D{{Key: "n", Value: s.ended.Load()}}}, nil
+		})},
 	}
 }
 
 // counting streams 1, 2 and 3 if the client allows exhaust.
-func counting(r *commands.Request) (bson.D, error) {
+func counting(r *commands.Request) (commands.Response, error) {
 	n := int32(0)
-	var next func() (bson.D, error)
-	next = func() (bson.D, error) {
-		if n++; r.ExhaustAllowed && n < 3 {
-			r.Stream = next
-		} else {
-			r.Stream = nil
+	var next func() (commands.Response, error)
+	next = func() (commands.Response, error) {
+		n++
+		out := commands.Response{Fields: bson.D{{Key: "n", Value: n}}}
+		if r.ExhaustAllowed && n < 3 {
+			out.Stream = next
 		}
-		return bson.D{{Key: "n", Value: n}}, nil
+		return out, nil
 	}
 	return next()
+}
+
+type parser = func(*commands.Request) (func() (commands.Response, error), error)
+
+func succeeds() commands.Response {
+	return commands.Response{Fields: bson.D{{Key: "n", Value: int32(1)}}, TriedToWrite: true}
 }
 
 func (s *stub) OperationTime() bson.Timestamp {

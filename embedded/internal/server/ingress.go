@@ -55,12 +55,12 @@ func (x *exchange) admit() error {
 	if err := i.requests.acquire(k.ctx); !errors.Is(err, errRejected) {
 		return err
 	}
-	x.labels = []string{"SystemOverloadedError"}
+	x.out.Labels = []string{"SystemOverloadedError"}
 	if !x.view.Has.LimiterLabels || i.params.isTrue(requestRetries) {
-		x.labels = append(x.labels, "RetryableError")
+		x.out.Labels = append(x.out.Labels, "RetryableError")
 	}
 	if x.view.Has.LimiterLabels {
-		x.labels = append(x.labels, "NoWritesPerformed")
+		x.out.Labels = append(x.out.Labels, "NoWritesPerformed")
 	}
 	what := "rate"
 	if i.params.number(requestQueue) > 0 {

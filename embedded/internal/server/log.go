@@ -98,12 +98,12 @@ func (x *exchange) logEnd(failure *fault.Error, closed bool) {
 		if !credentials[x.request.Name] {
 			message = ": " + oneLine(failure.Message)
 		}
-	case x.writeConcernError != nil:
-		code := x.concern
+	case x.out.Concern != nil:
+		code := x.out.ConcernCode
 		how = fmt.Sprintf("ok, with a write concern error %d %s", code, fault.NameIn(code, x.view.Wire))
 	}
-	if len(x.labels) > 0 {
-		how += " {" + strings.Join(x.labels, ", ") + "}"
+	if len(x.out.Labels) > 0 {
+		how += " {" + strings.Join(x.out.Labels, ", ") + "}"
 	}
 	took := time.Since(x.start).Round(10 * time.Microsecond)
 	x.conn.logEvent(fmt.Sprintf("%s %s (%s)%s", x.request.Name+" "+x.namespace(), how, took, message))

@@ -129,7 +129,7 @@ func (o *operation) document(host string) bson.Raw {
 		bson.E{Key: "microsecs_running", Value: lasts.Microseconds()},
 		bson.E{Key: "op", Value: cmp.Or(kinds[name], "command")}, bson.E{Key: "ns", Value: o.namespace()})
 	doc = value.AddIf(doc, !credentials[name], "command", o.body)
-	return marshal(append(doc, bson.E{Key: "numYields", Value: int32(0)}, bson.E{Key: "locks", Value: bson.D{}},
+	return value.Encode(append(doc, bson.E{Key: "numYields", Value: int32(0)}, bson.E{Key: "locks", Value: bson.D{}},
 		bson.E{Key: "waitingForLock", Value: false},
 		bson.E{Key: "lockStats", Value: bson.D{}}, bson.E{Key: "waitingForFlowControl", Value: false},
 		bson.E{Key: "flowControlStats", Value: bson.D{}}))

@@ -52,11 +52,11 @@ func parameterTable(v *version.Version) map[string]*parameter {
 		"authenticationMechanisms": {value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"},
 			startup: true},
 		"enableLocalhostAuthBypass": {value: true, startup: true},
-		"featureCompatibilityVersion": {value: marshal(bson.D{{Key: "version", Value: v.Name}}),
+		"featureCompatibilityVersion": {value: value.Encode(bson.D{{Key: "version", Value: v.Name}}),
 			mongod: true, startup: true},
 		"internalQueryMaxBlockingSortMemoryUsageBytes": {value: int32(100 << 20), minimum: 1},
 		"localLogicalSessionTimeoutMinutes":            {value: int32(logicalSessionTimeout), startup: true},
-		"logComponentVerbosity":                        {value: marshal(verbosity(components))},
+		"logComponentVerbosity":                        {value: value.Encode(verbosity(components))},
 		"maxTransactionLockRequestTimeoutMillis":       {value: int32(5), minimum: -1, mongod: true},
 		"logLevel":                                     {value: int32(0)},
 		"notablescan":                                  {value: false},
@@ -72,7 +72,7 @@ func parameterTable(v *version.Version) map[string]*parameter {
 		connectionQueue: {value: int32(0), since: "7.0"},
 		connectionRate: {value: int32(math.MaxInt32), minimum: 1,
 			since: "7.0"},
-		requestAppExemptions: {value: marshal(bson.D{{Key: "appNames", Value: bson.A{}}}),
+		requestAppExemptions: {value: value.Encode(bson.D{{Key: "appNames", Value: bson.A{}}}),
 			since: "8.2"},
 		requestBurst: {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64,
 			since: "8.2"},
@@ -194,7 +194,7 @@ func Parameters(v *version.Version, start Process) (bson.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	return marshal(all.selected(func(string) bool { return true })), nil
+	return value.Encode(all.selected(func(string) bool { return true })), nil
 }
 
 // selected returns the parameters whose names are selected, in order.

@@ -90,19 +90,23 @@ func (x *exchange) note(fields bson.D, failure *fault.Error, size int) {
 		bson.E{Key: "ts", Value: bson.NewDateTimeFromTime(time.Now())},
 		bson.E{Key: "client", Value: x.conn.socket.RemoteAddr().String()})
 	doc = value.AddIf(doc, x.conn.appName != "", "appName", x.conn.appName)
-	s.internally(db, bson.D{{Key: "create", Value: profileCollection}, {Key: "capped", Value: true},
+	_, _ = s.internally(db, bson.D{{Key: "create", Value: profileCollection}, {Key: "capped", Value: true},
 		{Key: "size", Value: int32(1 << 20)}})
-	s.internally(db, bson.D{{Key: "insert", Value: profileCollection}, {Key: "documents", Value: bson.A{doc}}})
+	_, _ = s.internally(db, bson.D{{Key: "insert", Value: profileCollection}, {Key: "documents", Value: bson.A{doc}}})
 }
 
 const profileCollection = "system.profile"
 
-// internally runs a command of the backend for the server itself. The command may fail.
-func (s *Server) internally(db string, command bson.D) {
-	x := (&conn{server: s, ctx: s.cluster.ctx,
-		client: s.cluster.ctx}).begin(marshal(append(command, bson.E{Key: "$db", Value: db})), false)
+// internally runs a command of the backend for the server itself.
+func (s *Server) internally(db string, command bson.D) (bson.D, error) {
+	k := &conn{server: s, ctx: s.cluster.ctx, client: s.cluster.ctx}
+	x := k.begin(value.Encode(append(command, bson.E{Key: "$db", Value: db})), false)
 	x.request.DB = db
-	if x.lookUp() == nil {
-		_, _ = x.execute()
+	if err := x.lookUp(); err != nil {
+		return nil, err
 	}
+	if err := x.parse(); err != nil {
+		return nil, err
+	}
+	return x.execute()
 }

@@ -12,7 +12,7 @@ import (
 
 // awaitReplication waits until enough members acknowledge what the command has written, or until wtimeout. All members
 // share their data, and acknowledge at once unless the fail point stopReplProducer stops one.
-func (x *exchange) awaitReplication(fields bson.D, failure *fault.Error) {
+func (x *exchange) awaitReplication() {
 	concern, _ := x.request.Body.Lookup("writeConcern").DocumentOK()
 	if concern == nil || !x.view.isMember() || x.request.InTransaction && !x.row.EndsTransaction {
 		return
@@ -23,7 +23,7 @@ func (x *exchange) awaitReplication(fields bson.D, failure *fault.Error) {
 	}
 	for {
 		missing, changed := x.missing(concern.Lookup("w"))
-		if missing <= 0 || !x.triedToWrite(fields, failure) {
+		if missing <= 0 || !x.triedToWrite() {
 			return
 		}
 		select {

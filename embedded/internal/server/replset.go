@@ -146,7 +146,7 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 	}
 	config, ok := x.request.Body.Index(0).Value().DocumentOK()
 	if !ok || len(config) <= emptyDocument {
-		config = marshal(bson.D{
+		config = value.Encode(bson.D{
 			{Key: "_id", Value: c.SetName},
 			{Key: "version", Value: int32(1)},
 			{Key: "members", Value: bson.A{bson.D{{Key: "_id", Value: int32(0)}, {Key: "host", Value: x.view.Address}}}},

@@ -1,44 +1,23 @@
 package server
 
 import (
-	"fmt"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/internal/commands"
-	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
 // The shards of a cluster are the documents of config.shards, which clients may read and change, as on the server.
 
-// internal runs a command of the backend.
-func (x *exchange) internal(db string, body bson.D) (bson.Raw, error) {
-	raw := marshal(append(body, bson.E{Key: "$db", Value: db}))
-	name := firstKey(raw)
-	row := x.conn.server.cluster.find(name, x.view.Role)
-	if row == nil {
-		return nil, fmt.Errorf("unknown command %s", name)
-	}
-	r := commands.Request{
-		Context: x.conn.ctx, Row: &row.Row, Name: name, DB: db, Body: raw, Server: &x.view.Server,
-		FailPoint: func(string) (failpoint.Failure, bool) { return failpoint.Failure{}, false },
-	}
-	reply, err := row.Run(&r)
-	if err != nil {
-		return nil, err
-	}
-	return bson.Marshal(reply)
-}
-
 func (x *exchange) listShards() (bson.D, error) {
-	reply, err := x.internal("config", bson.D{
+	reply, err := x.conn.server.internally("config", bson.D{
 		{Key: "find", Value: "shards"}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "singleBatch",
 			Value: true}})
 	if err != nil {
 		return nil, err
 	}
-	return bson.D{{Key: "shards", Value: reply.Lookup("cursor", "firstBatch")}}, nil
+	return bson.D{{Key: "shards", Value: value.Encode(reply).Lookup("cursor", "firstBatch")}}, nil
 }
 
 // addShard records a shard, or updates its record. It never receives data.
@@ -52,6 +31,6 @@ func (x *exchange) addShard() (bson.D, error) {
 		{Key: "topologyTime", Value: x.conn.server.now()}}
 	update := bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: name}}}, {Key: "u", Value: shard},
 		{Key: "upsert", Value: true}}
-	_, err := x.internal("config", bson.D{{Key: "update", Value: "shards"}, {Key: "updates", Value: bson.A{update}}})
+	_, err := x.conn.server.internally("config", bson.D{{Key: "update", Value: "shards"}, {Key: "updates", Value: bson.A{update}}})
 	return bson.D{{Key: "shardAdded", Value: name}}, err
 }

@@ -1,0 +1,110 @@
+package compose
+
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/embedded/internal/version"
+)
+
+// Labels.
+const (
+	systemOverloaded = "SystemOverloadedError"
+	transient        = "TransientTransactionError"
+	retryableWrite   = "RetryableWriteError"
+)
+
+// Facts are what the labels of a reply depend on, beside its errors.
+type Facts struct {
+	Wire   int // maxWireVersion of the server
+	Mongos bool
+	// HasTxnNumber is set for retryable writes and in transactions.
+	HasTxnNumber, InTransaction, EndsTransaction bool
+	ChangeStream                                 bool
+	NoWrites                                     bool // the connection has written before, and nothing with this command
+}
+
+// Read reads what a command shows.
+func (f *Facts) Read(command bson.Raw) {
+	_, noNumber := command.LookupErr("txnNumber")
+	_, noAuto := command.LookupErr("autocommit")
+	stage, _ := command.Lookup("pipeline", "0").DocumentOK()
+	_, noStream := stage.LookupErr("$changeStream")
+	f.HasTxnNumber, f.InTransaction, f.ChangeStream = noNumber == nil, noAuto == nil, f.ChangeStream || noStream == nil
+}
+
+// SetLabels sets the labels that follow from the codes of the errors and those of the command's own error, unless a fail
+// point has set labels. Labels of a fail point are also in a reply without an error, as after one that only blocks.
+func (r *Reply) SetLabels() {
+	if r.Labels != nil || r.Failure == nil && r.Concern == nil {
+		return
+	}
+	r.Labels = r.labels()
+	if r.Failure != nil {
+		r.Labels = append(r.Labels, r.Failure.Labels...)
+	}
+}
+
+// labels returns the labels that a server adds, because of the codes.
+//
+// Retryable Writes, "RetryableWriteError Labels"; Transactions, "Error Labels"; Change Streams, "Resumable Error";
+// Client Backpressure, "Retryable Overload Error".
+func (r *Reply) labels() (labels []string) {
+	has, failed, concern := version.Of(r.Wire), r.failureIs, r.concernIs
+	retriable := failed(fault.Retriable) || concern(fault.Retriable)
+	// A transaction that may be rolled back is not repeated.
+	unknown := r.EndsTransaction && r.code() == fault.NoSuchTransaction && r.Concern != nil
+	if r.InTransaction && (failed(fault.Transient) && !unknown || !r.EndsTransaction && failed(fault.Retriable)) {
+		labels = append(labels, transient)
+	}
+	if !has.ErrorLabels {
+		return labels
+	}
+	// A mongos does not add the label: the shard does.
+	if !r.Mongos && r.HasTxnNumber && (!r.InTransaction || r.EndsTransaction) && retriable {
+		labels = append(labels, retryableWrite)
+		if has.NoWritesPerformed && r.NoWrites {
+			labels = append(labels, "NoWritesPerformed")
+		}
+	}
+	switch {
+	case r.ChangeStream && (failed(fault.Resumable) || failed(fault.Retriable)):
+		labels = append(labels, "ResumableChangeStreamError")
+	case failed(fault.NonResumable):
+		labels = append(labels, "NonResumableChangeStreamError")
+	}
+	if has.Overload && (failed(fault.SystemOverloaded) || concern(fault.SystemOverloaded)) {
+		labels = append(labels, systemOverloaded)
+		if retriable {
+			labels = append(labels, "RetryableError")
+		}
+	}
+	return labels
+}
+
+func (r *Reply) failureIs(c fault.Category) bool { return c.In(r.code(), r.Wire) }
+func (r *Reply) concernIs(c fault.Category) bool { return c.In(r.ConcernCode, r.Wire) }
+
+// code returns the code of the error, 0 without one.
+func (r *Reply) code() int32 {
+	if r.Failure == nil {
+		return 0
+	}
+	return r.Failure.Code
+}
+
+// labelFields returns the labels, and the base backoff of an overload error (Client Backpressure, "Overload retry
+// policy").
+func labelFields(r *Reply) (out bson.D) {
+	if len(r.Labels) == 0 {
+		return nil
+	}
+	base := int64(0)
+	if slices.Contains(r.Labels, systemOverloaded) {
+		base = r.Backoff()
+	}
+	return value.AddIf(bson.D{{Key: "errorLabels", Value: r.Labels}}, base > 0, "baseBackoffMS", base)
+}
