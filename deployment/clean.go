@@ -39,7 +39,7 @@ func Clean(ctx context.Context, connectionString, serverAPI string, done func(st
 	case holder != nil:
 		return fmt.Errorf("it is in use by %s", holder)
 	}
-	d, err := u.greet(ctx, lookTimeout)
+	d, err := u.discover(ctx, lookTimeout)
 	if err != nil {
 		return err
 	}

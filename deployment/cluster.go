@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded/proxy"
 	"github.com/unified-test-runner/utr/internal/process/ledger"
-	"github.com/unified-test-runner/utr/internal/text/secret"
 )
 
 // ClusterOptions describes a running deployment.
@@ -174,157 +172,4 @@ func (c *cluster) DirectURI(address string) string {
 		return u.at(address).String()
 	}
 	return u.direct(address).String()
-}
-
-// openCluster connects to a deployment. It changes nothing before it holds the lock.
-func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) {
-	c := new(cluster)
-	o.Note = orIgnore(o.Note)
-	seeds, err := parseURI(o.URI)
-	if err != nil {
-		return nil, err
-	}
-	u, err := seeds.reached(ctx)
-	failed := func(err error) error { return fmt.Errorf("cannot use the deployment at %s: %w", u.names(), err) }
-	if err != nil {
-		return nil, failed(err)
-	}
-	u.api = o.ServerAPI
-	limit := lookTimeout
-	if ms, err := strconv.ParseUint(u.get("serverSelectionTimeoutMS"), 10, 31); err == nil && ms > 0 {
-		limit = time.Duration(ms) * time.Millisecond
-	}
-	d := &c.description
-	*d, err = u.greet(ctx, limit)
-	if err != nil && o.Lock != nil {
-		off, blocked := u.unblock(ctx)
-		if held := new(lock.HeldError); errors.As(blocked, &held) {
-			return nil, blocked
-		}
-		if report(o.Note, leftOver, off); len(off) > 0 {
-			*d, err = u.greet(ctx, limit)
-		}
-	}
-	if err != nil {
-		return nil, failed(err)
-	}
-	all := u
-	if d.Topology == Sharded && len(u.hosts) > 1 {
-		var left map[string]error
-		if u, left, err = u.answering(ctx); err != nil {
-			return nil, failed(err)
-		}
-		for _, host := range all.hosts {
-			if left[host] != nil {
-				o.Note(left[host].Error())
-			}
-		}
-		d.Hosts = u.hosts
-		c.repair = c.routes(all.withAll(o.URIOptions), o.Note)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.cleanUp.run(context.WithoutCancel(ctx)))
-		}
-	}()
-	c.record(o)
-	if o.Lock != nil {
-		if err := c.hold(ctx, u, o); err != nil {
-			return nil, err
-		}
-		off, errs := clearFailPoints(ctx, u, *d, o.FailPoints)
-		report(o.Note, leftOver, off)
-		for _, err := range errs {
-			o.Note(err.Error())
-		}
-		if c.lock != nil && len(errs) == 0 {
-			o.forgetLocks(slices.Concat(HostsOf(o.URI), HostsOf(u.String()), d.Hosts))
-		}
-	}
-	if err := u.look(ctx, limit, func(ctx context.Context,
-		run runFunc) error {
-		return describe(ctx, run, u, d)
-	}); err != nil {
-		return nil, failed(err)
-	}
-	proxied, err := o.FailPointMode.needsProxy(ctx, u, *d)
-	if err != nil {
-		return nil, failed(err)
-	}
-	every, single := o.URI, o.URI
-	if len(u.hosts) < len(all.hosts) {
-		every = u.String()
-	}
-	switch {
-	case d.Topology == LoadBalanced && o.SingleURI == "":
-		return nil, errors.New("the deployment is load balanced: also name the load balancer for a single mongos (--single-uri)")
-	case d.Topology == LoadBalanced:
-		single = o.SingleURI
-	case d.Topology == Sharded && len(d.Hosts) > 0:
-		single = u.at(d.Hosts[0]).String()
-	}
-	err = c.reach(ctx, every, single, o.URIOptions, proxied)
-	c.uri = u.withAll(o.URIOptions)
-	return c, err
-}
-
-const leftOver = "left over from an earlier run, and turned off: "
-
-// report passes on which fail points were on.
-func report(note func(string), prefix string, off []leftFailPoint) {
-	for _, left := range off {
-		note(prefix + left.String())
-	}
-}
-
-// record keeps an entry in the ledger until the lock is removed. If that fails, the run continues, since a lock
-// expires.
-func (c *cluster) record(o ClusterOptions) {
-	forget, err := o.Ledger.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.RedactURL(o.URI),
-		Name: lock.Database + "." + lock.Collection})
-	if err != nil {
-		o.Note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
-		forget = func() error { return nil }
-	}
-	c.cleanUp = append(c.cleanUp, func(context.Context) error {
-		if c.lock != nil {
-			if err := c.lock.Release(); err != nil {
-				return err
-			}
-		}
-		return forget()
-	})
-}
-
-// forgetLocks removes the ledger's entries of ended runs for a deployment with these hosts: their lock was taken over,
-// and their fail points are off.
-func (o ClusterOptions) forgetLocks(hosts []string) {
-	dead, _, _ := o.Ledger.Leftovers() // utr clean reports the error
-	for _, l := range dead {
-		of := HostsOf(l.Entry.URI)
-		if l.Entry.Kind == ledger.Lock &&
-			slices.ContainsFunc(of, func(host string) bool { return slices.Contains(hosts, host) }) {
-			_ = l.Forget() // utr clean tries again
-		}
-	}
-}
-
-// hold acquires the lock. If the user may not write the lock document, the run continues without a lock.
-func (c *cluster) hold(ctx context.Context, u uri, o ClusterOptions) (err error) {
-	lo := *o.Lock
-	lo.Note = o.Note
-	store, err := lock.Open(u.client("utr lock"))
-	if err == nil {
-		c.lock, err = lock.Acquire(ctx, store, u.hosts, lo)
-	}
-	held := new(lock.HeldError)
-	switch {
-	case err == nil || errors.As(err, &held):
-		return err
-	case isUnauthorized(err) && u.authenticates():
-		o.Note(fmt.Sprintf("the deployment at %s is not locked against other runs: the user of the connection string may not write %s.%s",
-			u.names(), lock.Database, lock.Collection))
-		return nil
-	}
-	return fmt.Errorf("cannot use the deployment at %s: %w", u.names(), u.plain(ctx, err))
 }

@@ -49,7 +49,7 @@ func probe(ctx context.Context, text string) (d Description, err error) {
 		return d, err
 	}
 	err = u.look(ctx, lookTimeout, func(ctx context.Context, run runFunc) error {
-		if d, err = greet(ctx, run, u); err != nil {
+		if d, err = discover(ctx, run, u); err != nil {
 			return err
 		}
 		return describe(ctx, run, u, &d)
@@ -57,15 +57,15 @@ func probe(ctx context.Context, text string) (d Description, err error) {
 	return d, err
 }
 
-// greet connects to a deployment and determines its topology and hosts.
-func (u uri) greet(ctx context.Context, limit time.Duration) (d Description, err error) {
-	err = u.look(ctx, limit, func(ctx context.Context, run runFunc) error { d, err = greet(ctx, run, u); return err })
+// discover connects to a deployment and determines its topology and hosts.
+func (u uri) discover(ctx context.Context, limit time.Duration) (d Description, err error) {
+	err = u.look(ctx, limit, func(ctx context.Context, run runFunc) error { d, err = discover(ctx, run, u); return err })
 	return d, err
 }
 
-// greet determines topology and hosts. Only members of a replica set report hosts; a mongos does not even report its
+// discover determines topology and hosts. Only members of a replica set report hosts; a mongos does not even report its
 // own address.
-func greet(ctx context.Context, run runFunc, u uri) (d Description, err error) {
+func discover(ctx context.Context, run runFunc, u uri) (d Description, err error) {
 	hello, err := direct.ReadHello(run.ask(ctx, "isMaster", 1))
 	if err != nil {
 		return d, err

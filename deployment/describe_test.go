@@ -33,7 +33,7 @@ func TestLacks(t *testing.T) {
 			}
 			return testkit.Extended[bson.Raw](t, text), nil
 		}
-		d, err := greet(t.Context(), run, uri{hosts: []string{"h:1"}})
+		d, err := discover(t.Context(), run, uri{hosts: []string{"h:1"}})
 		testkit.Check(t, err)
 		testkit.Check(t, describe(t.Context(), run, uri{}, &d))
 		testkit.Equal(t, row.reason, fmt.Sprint(d.Lacks), row.want)

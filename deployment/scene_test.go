@@ -113,7 +113,7 @@ func newScene(t testing.TB, words string) *scene {
 		},
 		"sweep": func(want string) {
 			u := s.named(s.o.URI)
-			d, err := u.greet(testkit.Context(t), lookTimeout)
+			d, err := u.discover(testkit.Context(t), lookTimeout)
 			testkit.Check(t, err)
 			off, failed := clearFailPoints(testkit.Context(t), u, d, []string{"someOther"})
 			testkit.Equal(t, "fail points, and members that could not be checked", []int{len(off), len(failed)}, "["+want+"]")

@@ -157,3 +157,49 @@ func ended(ctx context.Context, path string, at source.Position, waitingFor stri
 	}
 	return &fault{interrupted: true}
 }
+
+// add records a fault. It keeps all mismatches; without any, a broken fault replaces another one.
+func (t *testRun) add(f *fault) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case f == nil:
+	case t.fault == nil:
+		t.fault = f
+	case len(t.fault.mismatches) > 0 && len(f.mismatches) > 0:
+		t.fault.mismatches = append(t.fault.mismatches, f.mismatches...)
+		t.fault.value = t.fault.value && f.value
+	case f.broken != nil && len(t.fault.mismatches) == 0:
+		t.fault = f
+	default:
+		t.fault.value = false
+	}
+}
+
+// found returns a copy of the fault so far, zero without one.
+func (t *testRun) found() fault {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fault != nil {
+		return *t.fault
+	}
+	return fault{}
+}
+
+// hasFault reports whether a fault stops the test.
+func (t *testRun) hasFault() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fault != nil && !t.fault.value
+}
+
+// stopAtFault stops the test if it has any fault, including one about a value:
+// after a skipped operation, events and outcome cannot be as expected.
+func (t *testRun) stopAtFault() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fault != nil {
+		t.fault.value = false
+	}
+	return t.fault != nil
+}

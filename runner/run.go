@@ -155,71 +155,88 @@ func (r *run) take(ctx context.Context, jobs []job, order []int) (job, bool) {
 
 // do runs a job on a deployment that it acquires.
 func (r *run) do(ctx context.Context, j job) *result.Verdict {
-	v := &result.Verdict{Test: j.id, Position: j.test.Position}
-	skipped := func(why *Skip) *result.Verdict {
-		v.Status, v.SkipKind, v.Reason = result.Skipped, why.Kind, why.Reason
-		return v
-	}
 	if j.skip != nil {
-		return skipped(j.skip)
+		return j.skipped(j.skip)
 	}
 	if j.fails != nil {
-		v.Status, v.Mismatches = result.Failed, []result.Mismatch{*j.fails}
+		v := j.verdict(result.Failed, "")
+		v.Mismatches = []result.Mismatch{*j.fails}
 		r.expectFailure(v, subject(j.suite, j.test))
 		return v
 	}
 	began := r.cfg.Now()
-	others := false // of the servers answer
 	d, err := r.cfg.Source.Acquire(ctx, j.offer)
-	if err == nil {
-		reusable := false
-		defer func() { r.cfg.Source.Release(d, !reusable) }()
-		var s *site
-		if s, err = r.siteOf(d); err == nil {
-			watched, unwatch := s.watch(ctx)
-			defer unwatch()
-			err = r.open(watched, s, began)
-			ctx = watched
-		}
-		others = err != nil && s != nil && s.othersAnswer(ctx)
-		if err == nil {
-			if why := r.stopped(); why != nil { // while waiting for the deployment
-				reusable = true
-				return skipped(why)
-			}
-			if why := lacksMongoses(j.test, s.about); why != "" {
-				reusable = true
-				return skipped(&Skip{result.SkipRequirement, why})
-			}
-			r.notify(result.TestStarted{Test: j.id})
-			var lost error
-			if v, lost, reusable = r.runTest(ctx, s, j); lost != nil {
-				r.abandon(d, s.about.Name, lost)
-			}
-			if !reusable {
-				r.discard(s)
-			}
-			return v
-		}
+	if err != nil {
+		return r.unavailable(ctx, j, nil, err)
 	}
+	var v *result.Verdict
+	reusable := false
+	defer func() { r.cfg.Source.Release(d, !reusable) }()
+	v, reusable = r.on(ctx, d, j, began)
+	return v
+}
+
+// on runs a job on a deployment, and reports whether another job may use the deployment. The wait for it began at a
+// time.
+func (r *run) on(ctx context.Context, d deployment.Deployment, j job, began time.Time) (*result.Verdict, bool) {
+	s, err := r.siteOf(d)
+	if err != nil {
+		return r.unavailable(ctx, j, d, err), false
+	}
+	ctx, unwatch := s.watch(ctx)
+	defer unwatch()
+	if err := r.open(ctx, s, began); err != nil {
+		if s.othersAnswer(ctx) {
+			d = nil
+		}
+		return r.unavailable(ctx, j, d, err), false
+	}
+	if why := r.stopped(); why != nil { // while waiting for the deployment
+		return j.skipped(why), true
+	}
+	if why := lacksMongoses(j.test, s.about); why != "" {
+		return j.skipped(&Skip{result.SkipRequirement, why}), true
+	}
+	r.notify(result.TestStarted{Test: j.id})
+	v, lost, reusable := r.runTest(ctx, s, j)
+	if lost != nil {
+		r.abandon(d, s.about.Name, lost)
+	}
+	if !reusable {
+		r.discard(s)
+	}
+	return v, reusable
+}
+
+// unavailable returns the verdict of a job that got no usable deployment. It abandons d if that is not nil.
+func (r *run) unavailable(ctx context.Context, j job, d deployment.Deployment, err error) *result.Verdict {
 	switch {
 	case errors.Is(err, errNoTestCommands):
 		r.mu.Lock()
 		r.err = err
 		r.mu.Unlock()
 		r.halt(err.Error())
-		v.Status, v.Reason = result.Broken, err.Error()
+		return j.verdict(result.Broken, err.Error())
 	case ctx.Err() != nil && lostDuring(ctx) == nil:
 		r.mu.Lock()
-		why := r.interrupted(ctx)
-		r.mu.Unlock()
-		return skipped(why)
-	default:
-		if d != nil && !others {
-			r.abandon(d, r.offers[j.offer].Name, err)
-		}
-		v.Status, v.Reason = result.Broken, fmt.Sprintf("no deployment for the test (%s): %s", r.offers[j.offer].Name, err)
+		defer r.mu.Unlock()
+		return j.skipped(r.interrupted(ctx))
 	}
+	name := r.offers[j.offer].Name
+	if d != nil {
+		r.abandon(d, name, err)
+	}
+	return j.verdict(result.Broken, fmt.Sprintf("no deployment for the test (%s): %s", name, err))
+}
+
+// verdict returns a verdict without a run.
+func (j *job) verdict(status result.Status, reason string) *result.Verdict {
+	return &result.Verdict{Test: j.id, Position: j.test.Position, Status: status, Reason: reason}
+}
+
+func (j *job) skipped(why *Skip) *result.Verdict {
+	v := j.verdict(result.Skipped, why.Reason)
+	v.SkipKind = why.Kind
 	return v
 }
 

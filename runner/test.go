@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
-	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -104,35 +102,6 @@ func withoutDeadline(ctx context.Context) context.Context {
 	return out
 }
 
-const cleanupLimit = 15 * time.Second
-
-// InterruptedCleanUp is the time limit of a clean-up after an interruption. A
-// responding deployment needs a fraction of it.
-const InterruptedCleanUp = 3 * time.Second
-
-// lostCleanUp is the time limit of a clean-up of a deployment that is lost.
-const lostCleanUp = time.Second
-
-// InterruptedEnd bounds the end of Run after an interruption, if the engine returns when it is canceled.
-const InterruptedEnd = InterruptedCleanUp + closeLimit
-
-// cleanupContext returns the context of a clean-up. It outlives ctx and ends after
-// a time limit, which is shorter once the run is interrupted or the deployment lost.
-func cleanupContext(ctx context.Context, limit, interrupted time.Duration) (context.Context, context.CancelFunc) {
-	cleaning, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	endAfter := func(d time.Duration, what string) *time.Timer {
-		return time.AfterFunc(d, func() { end(&limitError{what, d}) })
-	}
-	timer := endAfter(limit, "the limit of the clean-up")
-	stop := context.AfterFunc(ctx, func() {
-		if lostDuring(ctx) != nil {
-			interrupted = lostCleanUp
-		}
-		endAfter(interrupted, "the limit of the clean-up after an interruption")
-	})
-	return cleaning, func() { stop(); timer.Stop(); end(context.Canceled) }
-}
-
 // protect converts a panic of the runner or a matcher to a fault of the test.
 func protect(during string, do func() *fault) (f *fault) {
 	defer func() {
@@ -176,13 +145,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 	if t.run.cfg.RequireFailPoints {
 		t.add(failed(t.unfired))
 	}
-	for i, want := range t.test.ExpectEvents {
-		path, events := fmt.Sprintf("expectEvents[%d]", i), observed[want.Get("client").Text()]
-		t.add(failed(t.matcher(ctx).Events(path, want, events)))
-	}
-	t.add(t.judgeLogs(ctx))
-	t.add(t.judgeSpans(ctx))
-	return t.judgeOutcome(ctx)
+	return t.judge(ctx, observed)
 }
 
 func (t *testRun) setUp(ctx context.Context) *fault {
@@ -257,148 +220,6 @@ func (t *testRun) join(ctx context.Context, path string, at source.Position, id,
 	defer cancel()
 	t.whileWaiting(func() { _ = thread.Wait(ctx) })
 	return ended(ctx, path, at, "the operations of "+id)
-}
-
-func (t *testRun) judgeLogs(ctx context.Context) *fault {
-	for i, want := range t.test.ExpectLogMessages {
-		path, client := fmt.Sprintf("expectLogMessages[%d]", i), want.Get("client").Text()
-		messages, err := guarded(ctx, "reading the log messages of "+client,
-			func(ctx context.Context) ([]result.LogMessage, error) {
-				return t.engine.Logs(ctx, client)
-			})
-		if err != nil {
-			return breakf("%s: %w", path, err)
-		}
-		t.add(failed(t.matcher(ctx).LogMessages(path, want, messages)))
-	}
-	return nil
-}
-
-func (t *testRun) judgeSpans(ctx context.Context) *fault {
-	for i, want := range t.test.ExpectTracing {
-		path, client := fmt.Sprintf("expectTracingMessages[%d]", i), want.Get("client").Text()
-		spans, err := guarded(ctx, "reading the spans of "+client, func(ctx context.Context) ([]result.Span, error) {
-			return t.engine.Spans(ctx, client)
-		})
-		if err != nil {
-			return breakf("%s: %w", path, err)
-		}
-		t.add(failed(t.matcher(ctx).Spans(path, want, spans)))
-	}
-	return nil
-}
-
-func (t *testRun) judgeOutcome(ctx context.Context) *fault {
-	for i, d := range t.test.Outcome {
-		path := fmt.Sprintf("outcome[%d]", i)
-		documents, err := retried(ctx, func() ([]bson.Raw, error) {
-			return t.site.documents(ctx, d.DatabaseName, d.CollectionName)
-		})
-		namespace := d.DatabaseName + "." + d.CollectionName
-		if err != nil {
-			return failure(ctx, path, d.Position, "the contents of "+namespace,
-				fmt.Errorf("%s: reading %s: %w", path, namespace, err))
-		}
-		t.add(failed(t.matcher(ctx).Collection(path+".documents", d.Position, d.Documents, documents)))
-	}
-	return nil
-}
-
-// endless begins the error of an engine that could not end a test.
-const endless = "the engine could not end the test: "
-
-// cleanUp restores the state of deployment and engine after every test. It
-// continues after errors, which it returns as a fault.
-func (t *testRun) cleanUp(ctx context.Context) *fault {
-	effect := operations.Anything // also after a panic
-	defer func() { t.site.record(effect) }()
-	_, err := t.failPointsOff(ctx)
-	failures := []error{err}
-	for _, id := range t.entities.Of(entities.Thread) {
-		thread, _ := entities.Value[*entities.Queue](&t.entities, id, entities.Thread)
-		thread.Stop()
-	}
-	if t.engine != nil {
-		for _, client := range t.entities.Of(entities.Client) {
-			_, _ = t.log(ctx, client) // for the report
-		}
-		_, err := guarded(ctx, "the end of a test",
-			func(ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.End(ctx) })
-		if err != nil {
-			failures = append(failures, fmt.Errorf("%s%w", endless, err))
-		}
-	}
-	for _, id := range t.entities.Of(entities.Thread) {
-		thread, _ := entities.Value[*entities.Queue](&t.entities, id, entities.Thread)
-		if err := thread.Wait(ctx); err != nil {
-			failures = append(failures, fmt.Errorf("%s is still busy: %w", id, err))
-		}
-	}
-	t.mu.Lock()
-	clean, transactions := t.fault == nil, t.transactions
-	t.mu.Unlock()
-	if !clean || transactions {
-		if err := t.site.killAllSessions(ctx); err != nil {
-			failures = append(failures, fmt.Errorf("open transactions could not be terminated: %w", err))
-		}
-	}
-	if !clean {
-		t.settle(ctx) // so that late writes do not affect the next test
-	}
-	err = errors.Join(failures...)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return breakf("%w: %w", context.Cause(ctx), err)
-	case err == nil && clean:
-		effect = effectOf(t.test)
-	}
-	return broken(err)
-}
-
-// add records a fault. It keeps all mismatches; without any, a broken fault replaces another one.
-func (t *testRun) add(f *fault) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case f == nil:
-	case t.fault == nil:
-		t.fault = f
-	case len(t.fault.mismatches) > 0 && len(f.mismatches) > 0:
-		t.fault.mismatches = append(t.fault.mismatches, f.mismatches...)
-		t.fault.value = t.fault.value && f.value
-	case f.broken != nil && len(t.fault.mismatches) == 0:
-		t.fault = f
-	default:
-		t.fault.value = false
-	}
-}
-
-// found returns a copy of the fault so far, zero without one.
-func (t *testRun) found() fault {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.fault != nil {
-		return *t.fault
-	}
-	return fault{}
-}
-
-// hasFault reports whether a fault stops the test.
-func (t *testRun) hasFault() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.fault != nil && !t.fault.value
-}
-
-// stopAtFault stops the test if it has any fault, including one about a value:
-// after a skipped operation, events and outcome cannot be as expected.
-func (t *testRun) stopAtFault() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.fault != nil {
-		t.fault.value = false
-	}
-	return t.fault != nil
 }
 
 func (t *testRun) since(began time.Time) result.Duration {
