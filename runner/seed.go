@@ -72,24 +72,34 @@ func (s *site) seed(ctx context.Context, suite *specs.Suite, t *specs.Test, mode
 		if was == nil && c.absent && s.deployment.Owned() { // it is new
 			was = c
 		}
-		same := func(a, b bson.Raw) bool { return bytes.Equal(a, b) }
 		again := c.options != nil || mode == ReseedAlways && !c.absent
-		if !again && was != nil && was.changed == operations.Reads && was.absent == c.absent &&
-			slices.EqualFunc(was.documents, c.documents, same) {
+		if !again && c.intact(was) {
 			s.seeded[c.namespace()] = was
 			continue
 		}
 		delete(s.seeded, c.namespace())
-		if again || was == nil || was.changed == operations.Anything || c.absent || was.absent || s.refill(ctx, c) != nil {
-			_, err := retriedAfter(ctx, passingForSeed, func() (any, error) { return nil, s.create(ctx, c) })
-			if err != nil {
-				return fmt.Errorf("initial data of %s: %w", c.namespace(), err)
-			}
+		if err := s.fill(ctx, c, was, again); err != nil {
+			return fmt.Errorf("initial data of %s: %w", c.namespace(), err)
 		}
 		if again {
 			c.changed = operations.Anything
 		}
 		s.seeded[c.namespace()] = c
+	}
+	return nil
+}
+
+// intact reports whether an earlier test left a collection as this one requires it.
+func (c *collection) intact(was *collection) bool {
+	return was != nil && was.changed == operations.Reads && was.absent == c.absent &&
+		slices.EqualFunc(was.documents, c.documents, func(a, b bson.Raw) bool { return bytes.Equal(a, b) })
+}
+
+// fill replaces the documents of a collection if that is enough, or else creates it again.
+func (s *site) fill(ctx context.Context, c, was *collection, again bool) error {
+	if again || was == nil || was.changed == operations.Anything || c.absent || was.absent || s.refill(ctx, c) != nil {
+		_, err := retriedAfter(ctx, passingForSeed, func() (any, error) { return nil, s.create(ctx, c) })
+		return err
 	}
 	return nil
 }

@@ -16,7 +16,26 @@ import (
 func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v := &result.Verdict{Test: t.id, Position: t.test.Position, Status: result.Passed}
+	v := t.job.verdict(result.Passed, "")
+	t.decide(v, cleanup, lost, died)
+	logs := t.clientLogs()
+	if v.Status == result.Failed && v.Reason == "" {
+		v.Reason = elections(logs)
+	}
+	t.run.expectFailure(v, subject(t.suite, t.test))
+	v.Timings = t.divided(logs)
+	t.explain(v, logs)
+	if !t.run.cfg.Untrimmed {
+		v.Trim(result.DefaultLimits())
+	}
+	if t.run.cfg.Rerun != nil {
+		v.Rerun = t.run.cfg.Rerun(v.Test)
+	}
+	return v
+}
+
+// decide sets status and reason by the fault of the test, and then by what failed besides.
+func (t *testRun) decide(v *result.Verdict, cleanup *fault, lost, died error) {
 	switch f := t.fault; {
 	case f == nil:
 	case f.broken != nil:
@@ -42,13 +61,11 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 			v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+also, "; ")
 		}
 	}
-	logs := t.clientLogs()
-	if v.Status == result.Failed && v.Reason == "" {
-		v.Reason = elections(logs)
-	}
-	t.run.expectFailure(v, subject(t.suite, t.test))
+}
 
-	v.Timings = t.divided(logs)
+// explain adds what people need to see why: the events and operations, warnings, the place in the suite, and the log
+// of the servers.
+func (t *testRun) explain(v *result.Verdict, logs []result.ClientLog) {
 	if v.Status != result.Passed && v.Status != result.Skipped || t.run.cfg.KeepEvents {
 		v.Clients, v.Operations = logs, t.operations
 	}
@@ -57,19 +74,13 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 			v.Warnings = append(v.Warnings, m.Position.String()+": "+m.Message)
 		}
 	}
-	if v.Status.FailsRun() {
-		v.Warnings, v.Excerpt = warnings(t.suite, t.test, v.Mismatches), excerpt(t.suite, v)
-		for _, l := range t.site.deployment.Log(t.window[0], t.window[1]) {
-			v.ServerLog = append(v.ServerLog, result.LogLine(l))
-		}
+	if !v.Status.FailsRun() {
+		return
 	}
-	if !t.run.cfg.Untrimmed {
-		v.Trim(result.DefaultLimits())
+	v.Warnings, v.Excerpt = warnings(t.suite, t.test, v.Mismatches), excerpt(t.suite, v)
+	for _, l := range t.site.deployment.Log(t.window[0], t.window[1]) {
+		v.ServerLog = append(v.ServerLog, result.LogLine(l))
 	}
-	if t.run.cfg.Rerun != nil {
-		v.Rerun = t.run.cfg.Rerun(v.Test)
-	}
-	return v
 }
 
 // stillOn names a fail point that may still be on: it can be why the servers do not answer, and affects other programs.

@@ -60,8 +60,31 @@ func (c failPointCheck) point(f place) {
 		c.refused(f, "a fail point must be a document whose first key is configureFailPoint, with the name of a fail point")
 		return
 	}
-	name := f.get(configureFailPoint)
-	known, isKnown := failpoints.PointNamed(name.String)
+	known, isKnown := c.name(f.get(configureFailPoint))
+	c.mode(f)
+	if m := f.get("mode"); m.exists() && isKnown && known.Since == "" && m.Kind == source.Document {
+		c.refused(m, "the mode of %s must be \"off\" or \"alwaysOn\", not %s", known.Name, m.JSON())
+	}
+	c.keys(f, known)
+	on := isKnown && !isOff(f) // servers ignore the data of one that is off
+	switch data := f.get("data"); {
+	case !data.exists():
+		if on {
+			c.effect(f, known)
+		}
+	case data.ExtendedScalar() || data.Kind != source.Document && data.Kind != source.Array:
+		c.refused(data, "data must be a document, not %s", data.JSON())
+	case data.Kind == source.Array:
+		c.ignored(data, "data must be a document: servers ignore an array")
+	case on:
+		c.fields(data, known.Fields)
+		c.effect(data, known)
+	}
+}
+
+// name checks the name of a fail point, and returns what is known of it.
+func (c failPointCheck) name(name place) (known failpoints.Point, isKnown bool) {
+	known, isKnown = failpoints.PointNamed(name.String)
 	likely := suggest.Word(name.String, failpoints.PointNames())
 	switch hint := suggest.Hint(name.String, failpoints.PointNames()); {
 	case isKnown:
@@ -71,25 +94,7 @@ func (c failPointCheck) point(f place) {
 	case !c.allows:
 		c.ignored(name, "utr does not know the fail point %s, and a server without it refuses to set it%s", name.String, hint)
 	}
-	c.mode(f)
-	if m := f.get("mode"); m.exists() && isKnown && known.Since == "" && m.Kind == source.Document {
-		c.refused(m, "the mode of %s must be \"off\" or \"alwaysOn\", not %s", known.Name, m.JSON())
-	}
-	c.keys(f, known)
-	data := f.get("data")
-	switch {
-	case !data.exists():
-		if isKnown && !isOff(f) {
-			c.effect(f, known)
-		}
-	case data.ExtendedScalar() || data.Kind != source.Document && data.Kind != source.Array:
-		c.refused(data, "data must be a document, not %s", data.JSON())
-	case data.Kind == source.Array:
-		c.ignored(data, "data must be a document: servers ignore an array")
-	case isKnown && !isOff(f): // servers ignore the data of one that is off
-		c.fields(data, known.Fields)
-		c.effect(data, known)
-	}
+	return known, isKnown
 }
 
 func abs(n int) int { return max(n, -n) }

@@ -74,18 +74,7 @@ func (i *inspection) checkArguments(s step, sc scope) {
 	}
 	for _, a := range s.Row.Arguments {
 		v := arguments.get(a.Name)
-		switch {
-		case !v.exists():
-			if a.Required {
-				i.report("missing-argument", s.place, "operation %s requires argument %s", s.Name, a.Name)
-			}
-		case a.Type == operations.Count:
-			if n, whole := v.Integer(); !whole || n < 0 {
-				i.report("argument-value", v, "argument %s must be a non-negative integer, not %s", a.Name, v.JSON())
-			}
-		case a.Type != "" && v.Kind.String() != string(a.Type):
-			i.report("argument-value", v, "argument %s must be of type %s, not %s", a.Name, a.Type, v.Kind)
-		}
+		i.checkArgument(s, a, v)
 		if a.Entity != "" {
 			i.refer(v, sc, string(a.Entity))
 		}
@@ -101,6 +90,21 @@ func (i *inspection) checkArguments(s step, sc scope) {
 		if v := bytes.Value.Get("$$hexBytes"); v == nil || len(bytes.Fields) != 1 || !isHexBytes(v) {
 			i.report("argument-value", bytes, "source must be {$$hexBytes: an even number of hexadecimal digits}")
 		}
+	}
+}
+
+func (i *inspection) checkArgument(s step, a operations.Argument, v place) {
+	switch {
+	case !v.exists():
+		if a.Required {
+			i.report("missing-argument", s.place, "operation %s requires argument %s", s.Name, a.Name)
+		}
+	case a.Type == operations.Count:
+		if n, whole := v.Integer(); !whole || n < 0 {
+			i.report("argument-value", v, "argument %s must be a non-negative integer, not %s", a.Name, v.JSON())
+		}
+	case a.Type != "" && v.Kind.String() != string(a.Type):
+		i.report("argument-value", v, "argument %s must be of type %s, not %s", a.Name, a.Type, v.Kind)
 	}
 }
 

@@ -85,25 +85,7 @@ func (o object) schema(d *derivation) any {
 	if o.deep {
 		return members{"type": "object"}
 	}
-	properties, patterns := members{}, members{}
-	var required []string
-	for _, f := range o.fields {
-		if f.from > d.minor {
-			continue
-		}
-		s := f.shape.schema(d)
-		if f.deprecated > 0 && f.deprecated <= d.minor {
-			s.(members)["deprecated"] = true
-		}
-		if f.labelled > 0 && f.labelled <= d.minor {
-			patterns["^"+regexp.QuoteMeta(f.name)+"("+label+")?$"] = s
-		} else {
-			properties[f.name] = s
-		}
-		if f.mandatory {
-			required = append(required, f.name)
-		}
-	}
+	properties, patterns, required := o.shapes(d)
 	m := members{"type": "object"}
 	if o.depending != nil && !o.depending.deep {
 		o.depend(m, properties, d)
@@ -138,6 +120,29 @@ func (o object) schema(d *derivation) any {
 		m["allOf"] = exclusions
 	}
 	return m
+}
+
+// shapes returns the shapes of the keys by name and by pattern, and the required keys.
+func (o object) shapes(d *derivation) (properties, patterns members, required []string) {
+	properties, patterns = members{}, members{}
+	for _, f := range o.fields {
+		if f.from > d.minor {
+			continue
+		}
+		s := f.shape.schema(d)
+		if f.deprecated > 0 && f.deprecated <= d.minor {
+			s.(members)["deprecated"] = true
+		}
+		if f.labelled > 0 && f.labelled <= d.minor {
+			patterns["^"+regexp.QuoteMeta(f.name)+"("+label+")?$"] = s
+		} else {
+			properties[f.name] = s
+		}
+		if f.mandatory {
+			required = append(required, f.name)
+		}
+	}
+	return properties, patterns, required
 }
 
 // depend adds the shapes that the sibling's value selects, or the shape for an absent sibling if the

@@ -36,17 +36,9 @@ scan:
 		case c == 0, c == ':' && follows(), c == '#' && isBlank(p.char(-1)), inFlow && isFlow(c):
 			break scan
 		case c == '\n':
-			at, line := p.at, p.line
-			for c := p.char(0); c != 0 && isBlank(c); c = p.char(0) {
-				if p.at++; c == '\n' {
-					p.line = p.at
-				}
-			}
-			if p.ends() || p.indent() < indent || p.char(0) == '#' {
-				p.at, p.line = at, line
+			if !p.continues(indent) {
 				break scan
 			}
-			p.at-- // the loop moves on
 		case c != ' ' && c != '\t':
 			end = p.at + 1
 		}
@@ -55,6 +47,23 @@ scan:
 		n.value = fold(p.text[start:end])
 		p.printable(start, end)
 	}
+}
+
+// continues moves to the last blank before the next line of a plain scalar. If the scalar has no more lines, it moves
+// nothing and returns false.
+func (p *parser) continues(indent int) bool {
+	at, line := p.at, p.line
+	for c := p.char(0); c != 0 && isBlank(c); c = p.char(0) {
+		if p.at++; c == '\n' {
+			p.line = p.at
+		}
+	}
+	if p.ends() || p.indent() < indent || p.char(0) == '#' {
+		p.at, p.line = at, line
+		return false
+	}
+	p.at--
+	return true
 }
 
 // fold joins the lines of a scalar: one line break is a space, each other one a line feed (6.5).

@@ -142,20 +142,8 @@ func parseStep(v *source.Value) (s Step, err error) {
 				return s, errorAt(f.Value, "after is not a duration such as 200ms")
 			}
 		case AnswerReply, AnswerHalf, AnswerHangUp, AnswerStall:
-			if s.Answer != "" {
-				return s, errorAt(f.Value, "%s and %s are mutually exclusive", s.Answer, answer)
-			}
-			s.Answer = answer
-			document := answer == AnswerReply || answer == AnswerHalf
-			switch {
-			case document && f.Value.Kind != source.Document:
-				return s, errorAt(f.Value, "%s is not a document", answer)
-			case !document && !f.Value.IsTrue():
-				return s, errorAt(f.Value, "%s is not true", answer)
-			case document:
-				if s.Reply, err = f.Value.Raw(); err != nil {
-					return s, err
-				}
+			if err := s.answer(answer, f.Value); err != nil {
+				return s, err
 			}
 		default:
 			return s, noKey(f, "a step", "expect", "after", string(AnswerReply), string(AnswerHalf), string(AnswerHangUp),
@@ -169,4 +157,21 @@ func parseStep(v *source.Value) (s Step, err error) {
 		return s, errorAt(v, "the step requires reply, half, hangUp or stall")
 	}
 	return s, nil
+}
+
+// answer reads how the server answers the command of a step.
+func (s *Step) answer(answer Answer, v *source.Value) (err error) {
+	document := answer == AnswerReply || answer == AnswerHalf
+	switch {
+	case s.Answer != "":
+		return errorAt(v, "%s and %s are mutually exclusive", s.Answer, answer)
+	case document && v.Kind != source.Document:
+		return errorAt(v, "%s is not a document", answer)
+	case !document && !v.IsTrue():
+		return errorAt(v, "%s is not true", answer)
+	case document:
+		s.Reply, err = v.Raw()
+	}
+	s.Answer = answer
+	return err
 }
