@@ -1,5 +1,5 @@
-// Package adapters contains the adapters: programs in other languages through which utr tests the drivers of those
-// languages.
+// Package adapters is for utr only. It contains the adapters: programs in other languages through which utr tests the
+// drivers of those languages.
 package adapters
 
 import "embed"

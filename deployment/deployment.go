@@ -11,7 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/deployment/local"
+	"github.com/unified-test-runner/utr/deployment/internal/local"
 )
 
 // Topology is a topology in runOnRequirements.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/unified-test-runner/utr/deployment/local"
+	"github.com/unified-test-runner/utr/deployment/internal/local"
 )
 
 // LocalOptions describes the clusters of binaries on this machine that a source starts.

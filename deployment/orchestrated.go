@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment/local"
+	"github.com/unified-test-runner/utr/deployment/internal/local"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/net/certificate"

@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/unified-test-runner/utr/deployment/direct"
-	"github.com/unified-test-runner/utr/deployment/local"
+	"github.com/unified-test-runner/utr/deployment/internal/local"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 

@@ -1,4 +1,4 @@
-// Package lock keeps other runs away from a deployment that this run has not started.
+// Package lock is for utr only. It keeps other runs away from a deployment that this run has not started.
 package lock
 
 import (

@@ -1,5 +1,5 @@
-// Package orchestration is a client of mongo-orchestration, a service that starts and stops MongoDB servers, replica
-// sets and sharded clusters on its machine (REST API, version 1), and reads the configurations for it.
+// Package orchestration is for utr only. It is a client of mongo-orchestration, a service that starts and stops MongoDB
+// servers, replica sets and sharded clusters on its machine (REST API, version 1), and reads the configurations for it.
 package orchestration
 
 import (

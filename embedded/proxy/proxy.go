@@ -1,6 +1,6 @@
-// Package proxy gives any MongoDB-compatible deployment the fail points of a test build: it stands in front of each
-// server on a loopback address, answers configureFailPoint itself, and fails commands as the server would. The servers
-// never learn of a fail point, so nothing is left behind.
+// Package proxy is for utr only. It gives any MongoDB-compatible deployment the fail points of a test build: it stands
+// in front of each server on a loopback address, answers configureFailPoint itself, and fails commands as the server
+// would. The servers never receive a fail point, so nothing is left behind.
 //
 // Replies to hello name the proxy's addresses instead of the servers', so that drivers follow it to all members.
 // Messages that no fail point affects are passed on unchanged. Compression is not offered. Clients connect without

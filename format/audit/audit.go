@@ -1,5 +1,5 @@
-// Package audit creates mutants: suites with a wrong expectation. Tests and utr audit expect every mutant to fail,
-// because a runner that passes one does not check that expectation.
+// Package audit is for utr only. It creates mutants: suites with a wrong expectation. Tests and utr audit expect every
+// mutant to fail, because a runner that passes one does not check that expectation.
 package audit
 
 import (

@@ -3,7 +3,7 @@ package local_test
 import (
 	"fmt"
 
-	"github.com/unified-test-runner/utr/deployment/local"
+	"github.com/unified-test-runner/utr/deployment/internal/local"
 )
 
 // A plan has the processes of a cluster; Start starts them.
