@@ -165,7 +165,7 @@ func (c *cluster) Log(from, to time.Time) []LogLine {
 	return lines
 }
 
-// DirectURI returns the connection string of one host. That of a load balancer cannot have directConnection.
+// DirectURI returns the connection string of one host. The string of a load balancer cannot have directConnection.
 func (c *cluster) DirectURI(address string) string {
 	u := c.seen(c.uri)
 	if c.description.Topology == LoadBalanced && slices.Contains(u.hosts, address) {

@@ -126,7 +126,7 @@ func (c *cluster) front(ctx context.Context) (err error) {
 	return nil
 }
 
-// questions are those of the proxy to servers with access control, asked as the user of the connection string. Clients
+// questions are the proxy's to servers with access control, asked as the user of the connection string. Clients
 // are kept, since a new one would delay the reply that waits for the answer.
 type questions struct {
 	at func(host string) uri

@@ -29,7 +29,7 @@ func TestFronted(t *testing.T) {
 		o       embedded.Options
 		mode    FailPointMode
 		proxied bool
-		uri     string // "": the deployment's; HOST and PORT are those of the first server
+		uri     string // "": the deployment's; HOST and PORT belong to the first server
 		txt     string // record of the SRV name
 	}{
 		{"test commands", embedded.Options{}, FailPointsAuto, false, "", ""},

@@ -97,7 +97,7 @@ func runOn(t testing.TB, u uri, database string, command bson.D) bson.Raw {
 	return reply
 }
 
-// usable checks that a server is reachable with each connection string of a deployment, except with those of single
+// usable checks that a server is reachable with each connection string of a deployment, except with the strings of single
 // hosts behind a load balancer.
 func usable(t testing.TB, api string, d Deployment) {
 	t.Helper()

@@ -85,7 +85,7 @@ func TestURIOptions(t *testing.T) {
 			testkit.Check(t, CheckURI(text))
 			testkit.Equal(t, "its own option", strings.Contains(text, "w=1"), false)
 		}
-		testkit.Equal(t, "the connection string of one mongos is that of all", d.SingleURI() == d.URI(), false)
+		testkit.Equal(t, "one mongos has the connection string of all", d.SingleURI() == d.URI(), false)
 	}
 	testkit.Check(t, theirs.Close())
 	s.play("return a; lend a; close")

@@ -79,7 +79,7 @@ func (m *Matcher) Value(path string, expected *source.Value, actual bson.RawValu
 	return m.found(path, "", func() { m.match(expected, actual, shape) })
 }
 
-// Outcome matches the outcome of an operation. path is that of the operation, for example "operations[3]".
+// Outcome matches the outcome of an operation. path is the operation's, for example "operations[3]".
 func (m *Matcher) Outcome(path string, expected Expectation, actual result.Outcome) []result.Mismatch {
 	return m.found(path, "", func() {
 		switch {
@@ -160,7 +160,7 @@ func (m *Matcher) LogMessages(path string, expected *source.Value, actual []resu
 	})
 }
 
-// Collection matches the documents of a collection, sorted by _id, against those of an outcome. path is for example
+// Collection matches the documents of a collection, sorted by _id, against the documents of an outcome. path is for example
 // "outcome[0].documents", at the position of the collectionData. Documents must be equal, with equal BSON types,
 // except for the order of keys. Special operators are not evaluated.
 func (m *Matcher) Collection(path string, at source.Position, expected []*source.Value,

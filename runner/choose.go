@@ -202,7 +202,7 @@ func joinReasons(all []lack) string {
 	return strings.Join(reasons, "; ")
 }
 
-// groups returns the indexes of all offers, or of those of each topology. A test
+// groups returns the indexes of all offers, or of the offers of each topology. A test
 // runs on the first suitable offer of a group.
 func groups(offers []deployment.Description, byTopology bool) [][]int {
 	var out [][]int

@@ -103,7 +103,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A test runs on the first suitable version. The reason for a skip is that of the
+// A test runs on the first suitable version. The reason for a skip is the reason of the
 // closest offers.
 func TestChooseAmongVersions(t *testing.T) {
 	var offers []deployment.Description

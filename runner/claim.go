@@ -30,7 +30,7 @@ func (e *ForeignError) Error() string {
 }
 
 // Claim records that a run of the suites uses the collections that they name, on each existing deployment of the
-// source. The error names a missing right, as that of CheckRights, or is a *ForeignError if one of the collections
+// source. The error names a missing right, as CheckRights does, or is a *ForeignError if one of the collections
 // contains documents and no earlier run used it, unless overwrite is set; nothing is changed then.
 func Claim(ctx context.Context, suites []*specs.Suite, cfg Config, overwrite bool) error {
 	all := Namespaces(suites)

@@ -134,7 +134,7 @@ func noReturn(ctx context.Context, during string) string {
 	return fmt.Sprintf("%s did not return within %s after it was canceled", during, grace)
 }
 
-// failure returns the fault of an error during a wait, nil without one: that of the context if it has ended.
+// failure returns the fault of an error during a wait, nil without one: the context's fault if it has ended.
 func failure(ctx context.Context, path string, at source.Position, waitingFor string, err error) *fault {
 	if f := ended(ctx, path, at, waitingFor); err != nil && f != nil {
 		return f

@@ -108,7 +108,7 @@ func Unite(list, other []KnownFailure) ([]KnownFailure, error) {
 		case i < 0:
 			united = append(united, k)
 		case list[i].Reason != k.Reason:
-			return nil, fmt.Errorf("%s: the entry contradicts that of %s, whose pattern is the same", k.Position,
+			return nil, fmt.Errorf("%s: the entry contradicts the entry of %s, whose pattern is the same", k.Position,
 				list[i].Position)
 		}
 	}
@@ -162,7 +162,7 @@ func parseKnown(line string) (k KnownFailure, wrong string, err error) {
 
 func isVersion(text string) bool { return semver.IsValid("v" + text) }
 
-// Holds reports whether a version of the engine is between Since and Before. One that is not a number, such as that of
+// Holds reports whether a version of the engine is between Since and Before. One that is not a number, such as the version of
 // a build from source, counts as newer than all.
 func (k *KnownFailure) Holds(version string) bool {
 	if !isVersion(version) {

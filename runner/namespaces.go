@@ -30,7 +30,7 @@ func Namespaces(suites []*specs.Suite) []string {
 	return n.sorted()
 }
 
-// unfilled returns the sorted collections that a test names, without those of initialData and of the server's own
+// unfilled returns the sorted collections that a test names, without the collections of initialData and the server's own
 // databases.
 func unfilled(t *specs.Test, initial []specs.CollectionData) (all []*collection) {
 	n := named{}

@@ -13,7 +13,7 @@ import (
 // Recording holds the responses of an engine and a deployment to tests, so that suites with changed expectations can
 // be judged without them. Its methods may be called concurrently.
 type Recording struct {
-	// Passed and Racing hold the positions of tests that passed. Those of Racing
+	// Passed and Racing hold the positions of tests that passed. The tests of Racing
 	// cannot be judged: their threads sent equal requests concurrently.
 	Passed, Racing map[result.TestID]source.Position
 

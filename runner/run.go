@@ -327,7 +327,7 @@ func (r *run) halt(why string) {
 	r.mu.Unlock()
 }
 
-// finish counts the verdict of a job. It reports it after those of all earlier jobs, so that the order of reports does
+// finish counts the verdict of a job. It reports it after the verdicts of all earlier jobs, so that the order of reports does
 // not depend on Config.Jobs.
 func (r *run) finish(index int, v *result.Verdict) {
 	r.mu.Lock()

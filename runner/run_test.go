@@ -127,7 +127,7 @@ func TestVerdictIsBounded(t *testing.T) {
 			t.Errorf("kept %d events, omitted %+v", len(c.Events), c.Omitted)
 		}
 		if len(m) == 0 || !strings.HasSuffix(m[0].Message, "got 2100") || v["passes"].Clients != nil {
-			t.Errorf("not all events were compared, or those of a passed test were kept: %+v, %+v", m, v["passes"].Clients)
+			t.Errorf("not all events were compared, or the events of a passed test were kept: %+v, %+v", m, v["passes"].Clients)
 		}
 		v, _ = evidence(t, Config{KeepEvents: true, Untrimmed: true}, 2100)
 		for _, name := range []string{"passes", "fails"} {

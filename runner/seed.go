@@ -177,7 +177,7 @@ func (s *site) insert(ctx context.Context, c *collection) error {
 }
 
 // write runs a write command with majority write concern. The driver returns write
-// errors and write concern errors, except those of bulkWrite.
+// errors and write concern errors. It excludes the errors of bulkWrite.
 func (s *site) write(ctx context.Context, database string, command bson.D) error {
 	reply, err := s.run(ctx, defaultServer, database, append(command, majority))
 	if err != nil {

@@ -85,7 +85,7 @@ func (s *site) documents(ctx context.Context, database, collection string) ([]bs
 			Value: bson.D{{Key: "level", Value: "local"}}}})
 }
 
-// gossip advances the cluster time to that of a reply.
+// gossip advances the cluster time to a reply's.
 func (s *site) gossip(reply bson.Raw) {
 	t, ok := reply.Lookup("$clusterTime").DocumentOK()
 	if !ok {

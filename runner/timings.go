@@ -76,7 +76,7 @@ func (t *testRun) blocked(e result.Event) (longest result.Duration) {
 	return longest
 }
 
-// checkOuts returns how long check-outs of connections took. Those of a server that overlap are interchangeable.
+// checkOuts returns how long check-outs of connections took. Check-outs of a server that overlap are interchangeable.
 func checkOuts(log []result.Event) (sum result.Duration) {
 	open := make(map[string][]time.Time)
 	for _, e := range log {

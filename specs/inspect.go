@@ -150,7 +150,7 @@ func (i *inspection) inspect() {
 	i.suite.addFlaws(i.problems)
 }
 
-// addFlaws adds to each test the problems that make it fail: its own, and those of the file's entities,
+// addFlaws adds to each test the problems that make it fail: its own, and the problems of the file's entities,
 // which are created for each test.
 func (s *Suite) addFlaws(problems []Problem) {
 	for k, t := range s.Tests {

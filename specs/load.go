@@ -128,7 +128,7 @@ type File struct {
 }
 
 // Read finds files as Load does, and parses them without their twins. It omits files that must be
-// rejected and cannot be parsed. Errors are those of Load. Read still returns the other files.
+// rejected and cannot be parsed. It returns the errors of Load. Read still returns the other files.
 func Read(paths []string, options Options) (files []File, err error) {
 	d := discover(paths, options)
 	failed, opened := d.errors, make([]*File, len(d.found))

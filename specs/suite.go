@@ -79,7 +79,7 @@ type Test struct {
 	Requirements []Requirement
 	SkipReason   *string
 	Operations   []Operation
-	// Steps are the operations in order. Those of a thread or callback follow the one that contains them.
+	// Steps are the operations in order. The steps of a thread or callback follow the one that contains them.
 	Steps             []Step
 	Entities          []Entity // of the file, then those that operations create
 	ExpectEvents      []*source.Value

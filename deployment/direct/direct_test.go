@@ -82,7 +82,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// An answer is told from a network error, also if it has no code, as those of other vendors' servers.
+// An answer differs from a network error even without a code, such as an answer of another vendor's server.
 func TestAnswers(t *testing.T) {
 	answer := func(code int32, message string) error {
 		return refusal(testkit.Raw(t, bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: code},

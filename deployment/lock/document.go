@@ -98,7 +98,7 @@ func (m minority) Unwrap() error { return m.cause }
 var majority = bson.E{Key: "writeConcern",
 	Value: bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: (lockTry / 2).Milliseconds()}}}
 
-// now returns the server's time. It is earlier than that of a command that is sent afterward.
+// now returns the server's time. It is earlier than the time of a command that is sent afterward.
 func (d *Document) now(ctx context.Context) (time.Time, error) {
 	clock := cmp.Or(d.Clock, "isMaster")
 	reply, err := d.run(ctx, "admin", bson.D{{Key: clock, Value: 1}})

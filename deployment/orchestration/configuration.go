@@ -182,7 +182,7 @@ func (c Configuration) doc() map[string]any {
 // Settings complete a configuration.
 type Settings struct {
 	Files   string // replaces FilesToken, unless it is ""
-	Version string // a release of the service, or "" for that of the configuration
+	Version string // a release of the service, or "" for the configuration's
 }
 
 // With applies settings, and generates passwords where the configuration has empty ones.
@@ -204,7 +204,7 @@ func (c Configuration) With(s Settings) Configuration {
 	return c
 }
 
-// partMark separates the id of a cluster from that of a part.
+// partMark separates the id of a cluster from the id of a part.
 const partMark = "-part-"
 
 var notInIDs = regexp.MustCompile(`[^A-Za-z0-9]+`)
@@ -323,7 +323,7 @@ func SetBalancerPorts(body map[string]any, next func() (int, error)) ([]int, err
 
 // node is an object that describes a server, or a replica set in a sharded cluster.
 type node struct {
-	key, id string         // the key of its id, and the part of its id after that of the cluster
+	key, id string         // the key of its id, and the part of its id after the cluster's
 	doc     map[string]any // the object with the id
 	options map[string]any // of its process or processes
 	release string         // requested for it, or ""

@@ -20,7 +20,7 @@ var (
 	writeConcern = key("writeConcern", documentOf("writeConcern", keys("journal", "w", "wtimeoutMS")...))
 )
 
-// sessionOptions are those of Causal Consistency, Snapshot Reads, Transactions and Client Side Operations Timeout.
+// sessionOptions are the options of Causal Consistency, Snapshot Reads, Transactions and Client Side Operations Timeout.
 var sessionOptions = documentOf("sessionOptions", append(
 	keys("causalConsistency", "defaultTimeoutMS", "snapshot", "snapshotTime"),
 	key("defaultTransactionOptions", documentOf("defaultTransactionOptions", append(
@@ -28,7 +28,7 @@ var sessionOptions = documentOf("sessionOptions", append(
 	)),
 )...)
 
-// bucketOptions are those of GridFS, "Configurable GridFSBucket class".
+// bucketOptions are the options of GridFS, "Configurable GridFSBucket class".
 var bucketOptions = documentOf("bucketOptions", append(
 	keys("bucketName", "chunkSizeBytes", "disableMD5", "timeoutMS"), readConcern, readPreference, writeConcern)...,
 )

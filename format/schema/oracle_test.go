@@ -120,7 +120,7 @@ func readYAML(data []byte) (any, error) {
 	return normalise(value), nil
 }
 
-// normalise converts the types of package yaml to those of encoding/json.
+// normalise converts the types of package yaml to the types of encoding/json.
 func normalise(value any) any {
 	switch value := value.(type) {
 	case nil, bool, string:

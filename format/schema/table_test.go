@@ -191,7 +191,7 @@ func (tb *table) file(version string, e entry, place, object string) (text, path
 }
 
 // add adds a row: an object at a place, a version, and the message about the path below the object, ""
-// if the file is valid. The position is that of the key, if given, or of the path.
+// if the file is valid. The position is the key's, if given, or of the path.
 func (tb *table) add(e entry, place, reason string, minor int, object, below, key, message string) {
 	tb.t.Helper()
 	version := versionString(minor)

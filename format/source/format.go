@@ -85,7 +85,7 @@ func lineEnd(n *node) int {
 
 func isLines(n *node) bool { return n.style == '|' || n.style == '>' }
 
-// items returns those of a collection that is written as a block.
+// items returns the items of a collection that is written as a block.
 func (w *printer) items(n *node, indent int) (all []item) {
 	step := 1
 	if n.kind == mappingNode {

@@ -132,7 +132,7 @@ func (p *parser) quoted(n *node, indent int) {
 	}
 }
 
-// escapes are the characters after a backslash (YAML 1.2.2, 5.7). They include those of JSON.
+// escapes are the characters after a backslash (YAML 1.2.2, 5.7). They include the escapes of JSON.
 var escapes = map[byte]string{'0': "\x00", 'a': "\a", 'b': "\b", 't': "\t", '\t': "\t", 'n': "\n", 'v': "\v",
 	'f': "\f", 'r': "\r",
 	'e': "\x1b", ' ': " ", '"': `"`, '/': "/", '\\': `\`, 'N': "\u0085", '_': "\u00a0", 'L': "\u2028", 'P': "\u2029"}

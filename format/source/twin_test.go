@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Wanted values are those of JSON.stringify(value, null, 2) in Node.
+// Wanted values are what JSON.stringify(value, null, 2) returns in Node.
 func TestTwin(t *testing.T) {
 	for _, row := range []struct{ reason, yaml, want string }{
 		{"nesting is indented", "a: [1, {b: x}]", "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x\"\n    }\n  ]\n}\n"},

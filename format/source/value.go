@@ -40,7 +40,7 @@ func (p Position) String() string {
 // Kind is the kind of a Value and selects the field that holds it.
 type Kind uint8
 
-// The kinds of a Value: those of JSON, with integers and floating-point numbers kept apart as Extended JSON does.
+// The kinds of a Value: the kinds of JSON, with integers and floating-point numbers kept apart as Extended JSON does.
 const (
 	Null Kind = iota
 	Bool

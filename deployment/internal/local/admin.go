@@ -82,7 +82,7 @@ func (s *server) verify(ctx context.Context) error {
 	return nil
 }
 
-// differs reports whether arguments are those of another server.
+// differs reports whether arguments belong to another server.
 func differs(theirs, ours []string) bool {
 	id := identity(theirs)
 	return id != "" && id != identity(ours)
@@ -222,7 +222,7 @@ func (s *server) createUser(ctx context.Context, user *options.Credential, w any
 	return s.ensure(ctx, "the user "+user.Username+" to be created on "+s.Name, command, codeUserExists)
 }
 
-// ensure runs a command until it succeeds or fails with a permanent error. Other errors may be those of a slow machine,
+// ensure runs a command until it succeeds or fails with a permanent error. Other errors may come from a slow machine,
 // such as an unreachable member. The code done means that an earlier attempt succeeded, whose reply was lost.
 func (s *server) ensure(ctx context.Context, what string, command bson.D, done int32) error {
 	return await(ctx, what, func(ctx context.Context) error {

@@ -393,7 +393,7 @@ func (c *Cluster) Password() string {
 	return c.user.Password
 }
 
-// URIs returns the connection string with all seeds, and that of one mongos, or of the load balancer for one; without
+// URIs returns the connection string with all seeds, and the string of one mongos, or of the load balancer for one; without
 // mongoses both are equal. They contain the password.
 func (c *Cluster) URIs() (all, single string) {
 	hosts := c.Hosts()
