@@ -74,7 +74,7 @@ class Conversation:
                 self.workers[id] = Canceled
 
     def answer(self, worker, message):
-        thread.server, thread.hidden = None, False  # those of an earlier request
+        thread.server, thread.hidden = None, False  # set by an earlier request
         id, test = message["id"], self.test
         call = {
             "hello": lambda protocol, runner: {"protocol": 1, **DESCRIPTION},

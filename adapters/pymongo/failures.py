@@ -1,4 +1,4 @@
-"""Converts errors and results of PyMongo to those of the protocol."""
+"""Converts errors and results of PyMongo to errors and results of the protocol."""
 
 import contextlib
 import json

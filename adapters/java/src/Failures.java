@@ -23,7 +23,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import org.bson.BsonDocument;
 
-/** Converts errors of the driver to those of the protocol. */
+/** Converts errors of the driver to errors of the protocol. */
 final class Failures {
     /** The first matching class determines the kind. */
     private static final Map<Class<?>, String> KINDS = new LinkedHashMap<>();

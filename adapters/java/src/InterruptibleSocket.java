@@ -15,8 +15,8 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * A socket whose reads and writes end when their thread is interrupted, like those of a channel. With plain sockets the
- * driver handles an interrupt only after the server has replied.
+ * A socket whose reads and writes end when their thread is interrupted, like reads and writes of a channel. With plain
+ * sockets the driver handles an interrupt only after the server has replied.
  */
 final class InterruptibleSocket extends SocketImpl {
     private static final Map<Integer, SocketOption<?>> OPTIONS = Map.of(

@@ -23,7 +23,7 @@ import org.bson.BsonString;
 import org.bson.BsonValue;
 import org.bson.types.ObjectId;
 
-/** Converts results of the driver to those of the format. */
+/** Converts results of the driver to results of the format. */
 final class Results {
     private Results() {
     }

@@ -14,7 +14,7 @@ pub fn read<T: DeserializeOwned>(value: impl Into<Bson>) -> Result<T, Failure> {
     T::deserialize(Argument(value.into()))
 }
 
-/// Whether a name of the format is that of a field, in which the driver omits the unit, or adds a prefix.
+/// Whether a name of the format is the name of a field, in which the driver omits the unit, or adds a prefix.
 fn same(name: &str, field: &str) -> bool {
     let plain = |s: &str| s.replace('_', "").trim_end_matches("MS").to_lowercase();
     let (name, field) = (plain(name), plain(field));

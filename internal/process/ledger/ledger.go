@@ -228,7 +228,7 @@ func (k Kind) rank() int { return slices.Index(kinds, k) }
 type Entry struct {
 	Kind Kind `json:"kind"`
 
-	// URL is that of an orchestration service, with the version of its API but without credentials. Resource is
+	// URL is the URL of an orchestration service, with the version of its API but without credentials. Resource is
 	// servers, replica_sets or sharded_clusters, and ID the cluster's id.
 	URL      string `json:"url,omitempty"`
 	Resource string `json:"resource,omitempty"`

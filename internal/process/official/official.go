@@ -26,8 +26,8 @@ const EnvDir = "UTR_SPECIFICATIONS"
 // source is the folder of the suites in a checkout.
 const source = "source"
 
-// Dir returns the folder of the suites: $UTR_SPECIFICATIONS, or that of the checkout in the cache folder. It may not
-// exist.
+// Dir returns the folder of the suites: $UTR_SPECIFICATIONS, or the folder of the checkout in the cache folder. It may
+// not exist.
 func Dir(getenv func(string) string) (string, error) {
 	if dir := getenv(EnvDir); dir != "" {
 		return filepath.Abs(dir)
@@ -36,7 +36,7 @@ func Dir(getenv func(string) string) (string, error) {
 	return filepath.Join(dir, "specifications", source), err
 }
 
-// marker is the setting of git with which Fetch marks its checkouts. It does not change those of others.
+// marker is the setting of git with which Fetch marks its checkouts. It does not change the checkouts of others.
 const marker = "utr.fetched"
 
 // Fetch brings the suites of a revision, a commit or the name of a branch or tag, into their folder, and returns the

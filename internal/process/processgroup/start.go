@@ -21,7 +21,7 @@ func Start(c *exec.Cmd, attend func(err error)) {
 }
 
 // Run starts a command in a group of its own, and waits for it as exec.Cmd.Run does. When it or ctx ends, so do all
-// processes of its group. The error is that of the command, or the cause of ctx.
+// processes of its group. The error is the command's, or the cause of ctx.
 func Run(ctx context.Context, cmd *exec.Cmd) (err error) {
 	started, ended := make(chan struct{}), make(chan struct{})
 	Start(cmd, func(failed error) {

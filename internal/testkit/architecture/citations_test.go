@@ -241,7 +241,7 @@ func TestCitations(t *testing.T) {
 		n, faults := l.prose(text)
 		seen += n
 		report(file, faults)
-		if filepath.Ext(file) == ".md" && filepath.Dir(file) != "docs/seeds" { // whose sections are those of former texts
+		if filepath.Ext(file) == ".md" && filepath.Dir(file) != "docs/seeds" { // which cites sections of former texts
 			for _, c := range column(text, "section") {
 				cells++
 				report(file, l.cell(c))

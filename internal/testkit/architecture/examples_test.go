@@ -59,7 +59,7 @@ func objects(value any, visit func(map[string]any)) {
 	}
 }
 
-// Workflows pass inputs that the action and the reusable workflow declare. actionlint does not know those of other
+// Workflows pass inputs that the action and the reusable workflow declare. actionlint does not know the inputs of other
 // repositories.
 func TestInputsOfOurActions(t *testing.T) {
 	var action, workflow struct {

@@ -149,7 +149,7 @@ func budget(rooms []room, count map[string]lines) (wrong []string) {
 	for _, r := range rooms {
 		n := count[r.name]
 		for _, c := range []struct {
-			kind         string
+			kind          string
 			count, budget int
 		}{
 			{"shipped", n.shipped, r.lines.shipped},

@@ -1,5 +1,5 @@
-// Package fakeorchestration emulates mongo-orchestration in tests: the same paths, answers and errors, with embedded deployments
-// as clusters. It can be made to misbehave.
+// Package fakeorchestration emulates mongo-orchestration in tests: the same paths, answers and errors, with embedded
+// deployments as clusters. It can be made to misbehave.
 package fakeorchestration
 
 import (
@@ -81,7 +81,7 @@ func (c *cluster) stop() {
 	}
 }
 
-// Fault may answer a request in place of the twin: then it returns true. method and path are those of the request,
+// Fault may answer a request in place of the twin: then it returns true. method and path belong to the request,
 // without the API version.
 type Fault func(method, path string, w http.ResponseWriter, r *http.Request) bool
 
@@ -191,14 +191,15 @@ func (s *Service) Forget() {
 	clear(s.clusters)
 }
 
-// Hosts returns the hosts of a cluster. Names are those of Clusters.
+// Hosts returns the hosts of a cluster. Clusters returns its name.
 func (s *Service) Hosts(name string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clusters[name].Deployment.Hosts()
 }
 
-// Kill stops the servers of some clusters, or of all, which the service does not notice. Names are those of Clusters.
+// Kill stops the servers of some clusters, or of all, and the service continues to list them. Clusters returns their
+// names.
 func (s *Service) Kill(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

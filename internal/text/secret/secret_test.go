@@ -85,7 +85,7 @@ func TestWriter(t *testing.T) {
 	n, err := k.Writer(&out).Write([]byte("sesame12!"))
 	testkit.Check(t, err)
 	testkit.Equal(t, "what is written", out.String(), "***!")
-	testkit.Equal(t, "its length is that of the message", n, len("sesame12!"))
+	testkit.Equal(t, "it has the length of the message", n, len("sesame12!"))
 	n, err = k.Writer(failingWriter{}).Write([]byte("sesame12!"))
 	testkit.Equal(t, "nothing is written", n, 0)
 	testkit.Equal(t, "the error", err, io.ErrShortWrite)

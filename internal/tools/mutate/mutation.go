@@ -20,7 +20,7 @@ type Mutation struct {
 	Old   string // occurs in the file exactly once
 	New   string
 	Run   string   // the test that must fail, with its subtests after slashes; by default any test
-	Tests []string // packages of which one must have a failing test; by default that of the file
+	Tests []string // packages of which one must have a failing test; by default the package of the file
 
 	found bool // by [mutationsIn]
 }

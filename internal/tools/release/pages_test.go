@@ -27,10 +27,10 @@ var (
 	omitted     = regexp.MustCompile(`(^|\n)?…(\n|$)?`)
 )
 
-// The commands of README and the starting pages work: those of the first two in a fresh clone of this checkout, and the
-// others in an empty folder with nothing but utr and, where a page needs them, Python with PyMongo and Node.js with its
-// driver. Each prints what the page shows, where … stands for anything. A page's blocks of shell code, which install
-// something, are not executed. UTR_UPDATE=1 rewrites an output without ….
+// The commands of README and the starting pages work: the commands of the first two in a fresh clone of this checkout,
+// and the others in an empty folder with nothing but utr and, where a page needs them, Python with PyMongo and Node.js
+// with its driver. Each prints what the page shows, where … stands for anything. A page's blocks of shell code, which
+// install something, are not executed. UTR_UPDATE=1 rewrites an output without ….
 func TestStartingPages(t *testing.T) {
 	for _, row := range []struct {
 		page         string
@@ -144,8 +144,8 @@ func TestStartingPages(t *testing.T) {
 	}
 }
 
-// clone clones this checkout with its uncommitted changes, compiles utr there, and returns the folder and the environment
-// in which go finds that again.
+// clone clones this checkout with its uncommitted changes, compiles utr there, and returns the folder and the
+// environment in which go finds that again.
 func clone(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	root, dir := testkit.Root(t), filepath.Join(t.TempDir(), "utr")

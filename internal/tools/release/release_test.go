@@ -109,7 +109,7 @@ type machine struct {
 	dir string
 }
 
-// newMachine returns a machine with the program of the archive, or without one, with that of this checkout.
+// newMachine returns a machine with the program of the archive, or without one, with the program of this checkout.
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	bin, home := t.TempDir(), t.TempDir()

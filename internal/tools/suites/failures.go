@@ -54,7 +54,7 @@ var closes = doc("closeConnection", true)
 // errorCode is the data of failCommand for a server error.
 func errorCode(c code) value { return doc("errorCode", c.Number) }
 
-// errorWithLabels is the data of failCommand for a server error with exactly these labels. They replace those of
+// errorWithLabels is the data of failCommand for a server error with exactly these labels. They replace the labels of
 // the server (since 4.4).
 func errorWithLabels(c code, names ...string) value {
 	return doc("errorCode", c.Number, "errorLabels", list(names...))

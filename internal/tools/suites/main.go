@@ -38,8 +38,8 @@ func (s specification) folder() string {
 	return s.Name
 }
 
-// title is the prefix of the descriptions of files. That of an earlier policy is its name, from which utr run knows
-// the policy that a suite is for.
+// title is the prefix of the descriptions of files. The prefix of an earlier policy is its name, from which utr run
+// knows the policy that a suite is for.
 func (s specification) title() string {
 	return cmp.Or(s.Policy, strings.ReplaceAll(s.Name, "-", " "))
 }
@@ -55,7 +55,7 @@ func all() []specification {
 
 const usage = `usage: generate FOLDER
 
-Writes the suites below a folder, each specification into its own folder, and those of earlier policies below dated.
+Writes the suites below a folder, each specification into its own folder, and suites of earlier policies below dated.
 It writes nothing outside FOLDER. "go generate ./specs" runs it for the folder specs.
 `
 

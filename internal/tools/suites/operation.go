@@ -61,7 +61,7 @@ type row struct {
 }
 
 // table reads a table of operations on a database, and sets defaults: the object is the collection, the
-// command has the name of the operation and its arguments, and its database is that of the object.
+// command has the name of the operation and its arguments, and its database is the database of the object.
 func table(name, database string) (list []operation) {
 	var tables map[string][]row
 	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(operationTables, "DATABASE", database)), &tables); err != nil {

@@ -21,7 +21,7 @@ func (p policy) client(id string, options value) client { return observed(id, me
 // off is the option that forbids retries.
 func (p policy) off() value { return doc(p.Option, false) }
 
-// labels are those of a retryable error.
+// labels are the labels of a retryable error.
 func (p policy) labels() labels {
 	if p.Label == "" {
 		return nil
@@ -240,8 +240,8 @@ func (f *file) addRounds(rounds []operation, s story, before ...value) {
 // onMongoses is an operation of OtherMongos.
 type onMongoses struct {
 	operation
-	Each []value   // arguments of each round; nil for those of the operation
-	Left []outcome // outcome of all rounds; nil for that of the operation
+	Each []value   // arguments of each round; nil for the arguments of the operation
+	Left []outcome // outcome of all rounds; nil for the outcome of the operation
 }
 
 // timeoutStories are the stories of Timeouts.

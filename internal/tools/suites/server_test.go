@@ -184,7 +184,7 @@ var bsonTypes = map[string]any{"int": int32(0), "long": int64(0), "double": 0.0,
 	"objectId":  bson.ObjectID{}, "array": bson.A{}, "object": bson.D{}, "binData": bson.Binary{}}
 
 // shows reports whether a recorded value has what a field of that name is expected to have. Our documents and names are
-// not those of the recordings: of data only whether there are any is compared.
+// not the values of the recordings: of data only whether there are any is compared.
 func shows(name string, want value, got any) bool {
 	switch {
 	case want.Kind == yaml.MappingNode && len(want.Content) == 2 && strings.HasPrefix(want.Content[0].Value, "$"):
@@ -264,7 +264,7 @@ func (x test) steps() []step {
 	return out
 }
 
-// signature is that of the command.
+// signature is the signature of the command.
 func (s step) signature() string {
 	names := map[string]bool{}
 	var walk func(value)
@@ -332,7 +332,7 @@ func TestServersAnsweredSo(t *testing.T) {
 	}
 }
 
-// like returns the recorded commands like that of a step, or all with its name.
+// like returns the recorded commands like the command of a step, or all with its name.
 func (all recordings) like(byName bool, s step, topology topologies, versions []string) (out []*recorded) {
 	for _, version := range versions {
 		if !byName {

@@ -22,8 +22,8 @@ type story struct {
 
 	Attempts  int       // commands sent: all fail, or all except the last if Raises is nil; 0 for as many as Each says
 	Replied   bool      // the replies with errors have ok: 1, and count as successes
-	Carries   value     // fields of each attempt; nil for those of the operation
-	Seen      []value   // command events before those of the attempts
+	Carries   value     // fields of each attempt; nil for the fields of the operation
+	Seen      []value   // command events before the events of the attempts
 	Then      []value   // command events after them
 	Extra     bool      // ignoreExtraEvents for command events
 	Pool      []value   // CMAP events
@@ -95,7 +95,7 @@ func (s story) withoutConnection(point value, database string) story {
 	return s
 }
 
-// withCheckOuts expects the check-out of stale and those of the attempts, the first of which fail.
+// withCheckOuts expects the check-out of stale and the check-outs of the attempts, the first of which fail.
 func (s story) withCheckOuts(failing int) story {
 	s.Pool = append([]value{checkOutStarted}, slices.Repeat([]value{checkOutStarted, checkOutFailed}, failing)...)
 	if s.Raises == nil {

@@ -47,7 +47,7 @@ func (o operation) namespaced() (attributes value, name string) {
 	return merge(attributes, doc("db.collection.name", collection)), name + "." + collection
 }
 
-// span returns the span of an operation with those of its attempts.
+// span returns the span of an operation with the spans of its attempts.
 func (o operation) span(tries ...try) value {
 	name := o.Command
 	if o.Name == "runCommand" {
@@ -207,7 +207,7 @@ func cursorSpans() *file {
 		scene{says: "has no id of a cursor after an error (R11)", fails: errorCode(shutdownInProgress),
 			tries: []try{{code: shutdownInProgress.Number, more: doc("db.mongodb.cursor_id", absent)}, opened}})
 	for i := range f.Tests {
-		f.Tests[i].ExtraSpans = true // where drivers put those of getMore is not specified
+		f.Tests[i].ExtraSpans = true // where drivers put the spans of getMore is not specified
 	}
 	return f
 }

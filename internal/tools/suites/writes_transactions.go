@@ -283,7 +283,7 @@ func (p policy) bulks(f *file, order string) {
 				Require: onlySets, Points: []value{setFailPoint(transactionalWrite, mode.mode,
 					nil)}, Then: events, Outcome: after[3]})
 	}
-	// A command beside that of the updateMany or the deleteMany.
+	// A command beside the command of the updateMany or the deleteMany.
 	number, neighbors, then := func(n int) int { return n }, "but its neighbors do", ""
 	if p.Whole {
 		number, neighbors, then = func(int) int { return 0 }, "nor do its neighbors", "commands count one by one"

@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Reads go to the members that tags, latency and visibility allow, by the current rules and by those of 2014.
+// Reads go to the members that tags, latency and visibility allow, by the current rules and by the rules of 2014.
 func TestMembersThatRead(t *testing.T) {
 	parse := func(text string) embedded.Member {
 		m, err := embedded.ParseMember(text)

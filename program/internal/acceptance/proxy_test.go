@@ -24,7 +24,7 @@ func TestProxiedFailPoints(t *testing.T) {
 		suitetest.CheckVerdicts(t, verdicts[i], result.SkipRequirement)
 	}
 	testkit.Equal(t, "verdicts", len(verdicts[1]), len(verdicts[0]))
-	open := map[source.Position]bool{} // tests that leave their events open, such as those of timeouts
+	open := map[source.Position]bool{} // tests that leave their events open, such as tests of timeouts
 	for _, s := range suites {
 		for _, test := range s.Tests {
 			open[test.Position] = len(test.ExpectEvents) == 0

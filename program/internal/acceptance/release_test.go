@@ -15,7 +15,7 @@ import (
 // deviations, and official ones if they are at hand.
 func TestOlderRelease(t *testing.T) {
 	t.Parallel()
-	const release = "4.15.5" // that of .ci/run
+	const release = "4.15.5" // the release of .ci/run
 	wheels := testkit.Wheels(t)
 	report := filepath.Join(t.TempDir(), "report.json")
 	place := utrtest.NewPlace(t, "UTR_PYTHON="+testkit.Python(t, "pip"), "UTR_CACHE_DIR="+t.TempDir(),

@@ -37,7 +37,7 @@ func tally(t *testing.T, name string) map[string]string {
 }
 
 // The merged shards of a run have the same verdict of each test as the whole run, once.
-// Tests are distributed by name, by the durations of the whole run, and by those of a
+// Tests are distributed by name, by the durations of the whole run, and by the durations of a
 // run with other tests.
 func TestShardsAreOneRun(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -88,7 +88,8 @@ func vendors() map[string]vendor {
 	}
 }
 
-// Suites run on servers of other vendors, with their known failures. All engines have the same, and those of their own.
+// Suites run on servers of other vendors, with their known failures. All engines have the same, and failures of their
+// own.
 func TestOtherVendors(t *testing.T) {
 	for name, v := range vendors() {
 		for _, row := range v.rows {

@@ -52,7 +52,7 @@ console.log(valid, twins);
 
 // BenchmarkAuthors measures whole processes, from start to exit: the commands for
 // authors of suites, and Node.js with js-yaml and ajv, which has neither positions nor
-// semantic checks. Both validate the same folder with its twins; the files that they convert are those of
+// semantic checks. Both validate the same folder with its twins; the files that they convert are the files of
 // BenchmarkLoad.
 func BenchmarkAuthors(b *testing.B) {
 	dir := corpus(b)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // BenchmarkProcess calls the Go driver, in this process and behind an adapter. For an operation that sends no command,
-// the difference is the cost of the protocol; for a find, also that of a server in another process.
+// the difference is the cost of the protocol; for a find, also the cost of a server in another process.
 func BenchmarkProcess(b *testing.B) {
 	self, err := os.Executable()
 	testkit.Check(b, err)

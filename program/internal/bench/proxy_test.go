@@ -38,8 +38,8 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// BenchmarkProxyRun runs the official suites of retryable reads with the fail points of the servers, and with those of
-// the proxy.
+// BenchmarkProxyRun runs the official suites of retryable reads with the fail points of the servers, and with the fail
+// points of the proxy.
 func BenchmarkProxyRun(b *testing.B) {
 	suites := suitetest.Load(b, testkit.Official(b, "retryable-reads"))
 	for _, mode := range []deployment.FailPointMode{deployment.FailPointsServer, deployment.FailPointsProxy} {

@@ -49,7 +49,7 @@ func Of(suites []*specs.Suite) Count {
 }
 
 // Rules counts the tests of a run in which each rule applied, and reports whether there were any decisions: a
-// run records those of passed tests only on request.
+// run records the events of passed tests only on request.
 func (c Count) Rules(verdicts []*result.Verdict) bool {
 	c[rules] = map[string]int{}
 	for _, v := range verdicts {
@@ -132,7 +132,7 @@ func naturally(a, b string) int {
 }
 
 // known returns the names of each subject in the format and the retry core, with a text about them. Rules and
-// codes are those of the current policy.
+// codes are the codes of the current policy.
 func known() map[string]map[string]string {
 	all := map[string]map[string]string{ops: {}, rules: {}, codes: {}, labels: {}, failing: {}, events: {}, operator: {},
 		spans: {"transaction": ""}}

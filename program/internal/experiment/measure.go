@@ -66,7 +66,7 @@ const (
 const recovered = 0.95
 
 // Overload runs the experiment with each policy in turn. progress, which may be nil, receives the policy and the
-// completed fraction of its run, 0 to 1. The error is that of the configuration or ctx.
+// completed fraction of its run, 0 to 1. The error is about the configuration, or from ctx.
 func Overload(ctx context.Context, c Config, progress func(policy string, part float64)) (*Report, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func Questions() []Question {
 					func(*retry.Overload) {}),
 					variant("zero", "the first backoff is up to 100 ms", func(o *retry.Overload) { o.Exponent = -1 })}
 			}},
-		{"base", "should backoffs double, or grow by half as those of withTransaction do?", func(c *Config) {
+		{"base", "should backoffs double, or grow by half as the backoffs of withTransaction do?", func(c *Config) {
 			c.Policies = []Policy{variant("double", "five retries, each backoff up to twice as long as the one before",
 				retries(5)),
 				variant("half", "five retries, each backoff up to one and a half times as long",

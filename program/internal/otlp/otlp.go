@@ -35,7 +35,7 @@ const tracesPath = "/v1/traces"
 // sendLimit bounds one request to the collector.
 const sendLimit = 10 * time.Second
 
-// Parse checks the address of a collector, an HTTP URL. Without a path, it gets that of traces.
+// Parse checks the address of a collector, an HTTP URL. Without a path, it gets the path of traces.
 func Parse(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -47,7 +47,7 @@ func Parse(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// Open returns an exporter to a collector. It connects when there are spans to send. The version is that of utr.
+// Open returns an exporter to a collector. It connects when there are spans to send. The version is utr's.
 func Open(ctx context.Context, to *url.URL, version string) (*Exporter, error) {
 	client, err := otlptrace.New(ctx, otlptracehttp.NewClient(otlptracehttp.WithEndpointURL(to.String()),
 		otlptracehttp.WithTimeout(sendLimit), otlptracehttp.WithRetry(otlptracehttp.RetryConfig{})))

@@ -39,7 +39,7 @@ type Needs struct {
 	Version [2]int
 }
 
-// Deployment is the deployment of a test. The methods are those of deployment.Deployment.
+// Deployment is the deployment of a test. The methods are methods of deployment.Deployment.
 type Deployment interface {
 	URI() string
 	SingleURI() string

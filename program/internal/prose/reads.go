@@ -173,7 +173,7 @@ func (k *stage) backedOffOnce(c *client, command string) {
 	backoffs := k.setting.Constants.Backoffs
 	k.require(wait(0) >= backoffs[0], "the second attempt came %v after the overload error, not %v or more", wait(0),
 		backoffs[0])
-	for i := 1; i+1 < n; i++ { // a backoff here would be that of this attempt
+	for i := 1; i+1 < n; i++ { // a backoff here would belong to this attempt
 		k.require(wait(i) < backoffs[i], "attempt %d came %v after an error without the label", i+2, wait(i))
 	}
 }

@@ -203,7 +203,7 @@ func fails(command string, code int, labels ...string) string {
 		strings.Join(labels, `", "`))
 }
 
-// events returns the client's events of some types. Command events are only those of a command.
+// events returns the client's events of some types. Of command events, it returns only the events of a command.
 func (c *client) events(command string, types ...result.EventType) []result.Event {
 	all, err := c.test.Events(c.stage.ctx, "client", 0, 0)
 	c.stage.check(err)

@@ -55,8 +55,8 @@ func valueOf(d bson.D, name string) any {
 	return nil
 }
 
-// bySuite reports whether a test has sent a command: it has a session, unlike those of handshakes and monitoring, and
-// hello is sent to the suites' database, unlike that of the runner.
+// bySuite reports whether a test has sent a command: it has a session, unlike commands of handshakes and monitoring,
+// and hello is sent to the suites' database, unlike the hello of the runner.
 func bySuite(request bson.D) bool {
 	greets := len(request) > 0 && (request[0].Key == "hello" || request[0].Key == "isMaster")
 	return has(request, "lsid") && (!greets || valueOf(request, "$db") == "utr-server")

@@ -1,6 +1,6 @@
 // Package counter measures how accurately application strategies count when the network or the server fails: clients
 // increment a counter through the Go driver over real sockets, and a proxy causes a fault just before or after a
-// write. The strategies are those of "How to Write Resilient MongoDB Applications" (2016) and their successors.
+// write. The strategies come from "How to Write Resilient MongoDB Applications" (2016) and their successors.
 package counter
 
 import (
