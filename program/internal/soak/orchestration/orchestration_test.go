@@ -2,7 +2,7 @@
 
 // Package orchestration runs utr on every kind of cluster that a real
 // mongo-orchestration creates with our own mongod and mongos, and ends runs in different
-// ways. cmd/utr has one test of each.
+// ways. program/internal/acceptance/command has one test of each.
 package orchestration
 
 import (

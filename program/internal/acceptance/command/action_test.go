@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package command
 
 import (
 	"archive/tar"
@@ -49,9 +49,7 @@ func newRunner(t *testing.T, bin string, env ...string) *runnerOf {
 
 // step returns the command of a step.
 func (r *runnerOf) step(name string, env ...string) *exec.Cmd {
-	script, err := filepath.Abs(filepath.Join("..", "..", ".ci", "action"))
-	testkit.Check(r.t, err)
-	c := exec.Command(script, name)
+	c := exec.Command(filepath.Join(testkit.Root(r.t), ".ci", "action"), name)
 	c.Dir, c.Env = r.dir, slices.Concat(r.env, env)
 	return c
 }
@@ -314,7 +312,7 @@ func TestActionDeclaresItsInputs(t *testing.T) {
 			}
 		}
 	}
-	root := filepath.Join("..", "..")
+	root := testkit.Root(t)
 	text := testkit.Read(t, filepath.Join(root, "action.yml"))
 	testkit.Check(t, yaml.Unmarshal([]byte(text), &action))
 	passed := map[string]string{}

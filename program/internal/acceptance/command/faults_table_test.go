@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package command
 
 import (
 	"cmp"
@@ -602,7 +602,7 @@ func TestFaults(t *testing.T) {
 			s.end()
 		})
 	}
-	testkit.Check(t, keepTable(filepath.Join("..", "..", "docs", "faults.md")))
+	testkit.Check(t, keepTable(filepath.Join("..", "..", "..", "..", "docs", "faults.md")))
 }
 
 // check checks the verdicts and the reason in a report.
@@ -703,5 +703,5 @@ func keepTable(page string) error {
 	case os.Getenv("UTR_UPDATE") == "1":
 		return os.WriteFile(page, []byte(fresh), 0o644)
 	}
-	return errors.New(page + " is stale: UTR_UPDATE=1 go test ./cmd/utr -run ^TestFaults$ writes it")
+	return errors.New(page + " is stale: UTR_UPDATE=1 go test ./program/internal/acceptance/command -run ^TestFaults$ writes it")
 }

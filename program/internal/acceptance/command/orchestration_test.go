@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package command
 
 import (
 	"fmt"
@@ -106,7 +106,7 @@ func TestMongoOrchestration(t *testing.T) {
 func TestOrchestratedNight(t *testing.T) {
 	t.Parallel()
 	o := utrtest.Orchestrate(t)
-	text := testkit.Read(t, filepath.Join("..", "..", "docs", "examples", "orchestration.yml"))
+	text := testkit.Read(t, filepath.Join(testkit.Root(t), "docs", "examples", "orchestration.yml"))
 	failing := suiteFile(t, misread)
 	night := func(name string, suites string) (report string, end utrtest.Result) {
 		dir := t.TempDir()
