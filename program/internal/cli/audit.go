@@ -80,13 +80,15 @@ func (a *auditing) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.run.withDeployment(ctx, c, suites, a.auditSuites)
+	p := a.run.plan(c, suites)
+	return p.open(ctx, func(ctx context.Context) error { return a.auditSuites(ctx, p) })
 }
 
 // auditSuites records a run of the suites, and judges or writes their mutants.
-func (a *auditing) auditSuites(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
+func (a *auditing) auditSuites(ctx context.Context, p *runPlan) error {
+	c := p.call
 	stopAnnouncing := c.announceInterruption(ctx)
-	rec, summary, err := runner.Record(ctx, suites, cfg)
+	rec, summary, err := runner.Record(ctx, p.suites, p.config)
 	stopAnnouncing()
 	switch {
 	case err != nil:
@@ -96,7 +98,7 @@ func (a *auditing) auditSuites(ctx context.Context, c *call, suites []*specs.Sui
 	case len(summary.Problems) > 0:
 		return errors.New(strings.Join(summary.Problems, "; "))
 	}
-	all, unchanged := a.mutants(suites, rec)
+	all, unchanged := a.mutants(p.suites, rec)
 	switch {
 	case len(all) == 0:
 		return usage("nothing to change: no test with expectations passed")

@@ -104,10 +104,6 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	dead, elsewhere, err := book.Leftovers()
-	if err != nil {
-		x.failed("read an entry of the ledger", err)
-	}
 	defer func() {
 		for _, s := range x.services {
 			if s.Client != nil {
@@ -115,6 +111,29 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 			}
 		}
 	}()
+	if err := x.all(ctx, book); err != nil {
+		return err
+	}
+	switch {
+	case x.dryRun:
+		x.println("left %d", x.left)
+	case x.removed+x.left == 0:
+		x.println("nothing was left")
+	default:
+		x.println("removed %d, left %d", x.removed, x.left)
+	}
+	if x.printErr == nil && x.left > 0 && !x.dryRun {
+		return exit(ExitBroken)
+	}
+	return x.printErr
+}
+
+// all removes what the flags name.
+func (x *cleaner) all(ctx context.Context, book *ledger.Ledger) error {
+	dead, elsewhere, err := book.Leftovers()
+	if err != nil {
+		x.failed("read an entry of the ledger", err)
+	}
 	for _, l := range dead {
 		x.entry(ctx, l)
 		if err := ctx.Err(); err != nil {
@@ -132,18 +151,7 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 			x.failed("clean the deployment at "+secret.RedactURL(x.fullURI), err)
 		}
 	}
-	switch {
-	case x.dryRun:
-		x.println("left %d", x.left)
-	case x.removed+x.left == 0:
-		x.println("nothing was left")
-	default:
-		x.println("removed %d, left %d", x.removed, x.left)
-	}
-	if x.printErr == nil && x.left > 0 && !x.dryRun {
-		return exit(ExitBroken)
-	}
-	return x.printErr
+	return nil
 }
 
 func (x *cleaner) println(format string, args ...any) {

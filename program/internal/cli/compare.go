@@ -107,63 +107,39 @@ utr compare --engine driver --engine driver --fail-points server --fail-points p
 	})
 }
 
-func (r *compareFlags) act(ctx context.Context, c *call) error {
-	generated := r.generate > 0
-	switch {
-	case generated && len(c.paths) > 0:
-		return usage("--generate cannot be used with suites")
-	case !generated && len(c.paths) == 0:
-		return usage("requires suites, or --generate N")
-	}
+// complete checks the flags and fills in what both engines share.
+func (r *compareFlags) complete(paths []string) error {
+	isReference := func(name string) bool { return strings.HasPrefix(name+":", referenceEngine+":") }
 	if len(r.engines) == 0 {
 		r.engines = []string{referenceEngine, "driver"}
-	} else if len(r.engines) != 2 {
-		return usage("requires two engines, not %d", len(r.engines))
 	}
-	if n := len(r.failPoints); n > 2 {
-		return usage("--fail-points: one for both engines or one for each, not %d", n)
-	} else if n < 2 {
+	switch {
+	case r.generate > 0 && len(paths) > 0:
+		return usage("--generate cannot be used with suites")
+	case r.generate == 0 && len(paths) == 0:
+		return usage("requires suites, or --generate N")
+	case len(r.engines) != 2:
+		return usage("requires two engines, not %d", len(r.engines))
+	case len(r.failPoints) > 2:
+		return usage("--fail-points: one for both engines or one for each, not %d", len(r.failPoints))
+	case len(r.failPoints) < 2:
 		r.failPoints = slices.Repeat(append(r.failPoints, deployment.FailPointsAuto)[:1], 2)
 	}
-	isReference := func(name string) bool { return strings.HasPrefix(name+":", referenceEngine+":") }
 	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, isReference) {
 		return usage("--backoff none is for the engine %s, which is not one of the two", referenceEngine)
+	}
+	return nil
+}
+
+func (r *compareFlags) act(ctx context.Context, c *call) error {
+	if err := r.complete(c.paths); err != nil {
+		return err
 	}
 	suites, err := c.loadFiltered(ctx, r.run.config.Filter)
 	if err != nil {
 		return err
 	}
-	claimed := filterSuites(suites, r.run.config.Filter)
-	if generated {
-		example, err := compare.Example()
-		if err != nil {
-			return err
-		}
-		claimed = []*specs.Suite{example}
-	}
-	var left, right *runFlags
-	if left, err = r.side(c, 0, nil); err == nil {
-		right, err = r.side(c, 1, r.known)
-	}
-	if err != nil {
-		return err
-	}
-	if r.run.usesExistingCluster() {
-		right.lock = nil // the left side has it
-	}
-	err = left.withDeployment(ctx, c, claimed,
-		func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-			r.sides[0].Config = cfg
-			return right.withDeployment(ctx, c, claimed,
-				func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-					r.sides[1].Config = cfg
-					if generated {
-						return r.schedules(ctx, c)
-					}
-					return r.suites(ctx, suites)
-				})
-		})
-	if err != nil {
+	if err := r.onBothSides(ctx, c, suites); err != nil {
 		return cmp.Or(ctx.Err(), err)
 	}
 	if err := writeFile(r.json, writeText(c.secrets.Redact(jsonLines(r.records)))); err != nil {
@@ -177,8 +153,41 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	return err
 }
 
-// side names one of the sides and returns its flags.
-func (r *compareFlags) side(c *call, i int, known []string) (flags *runFlags, err error) {
+// onBothSides opens both engines, each with its deployments, and compares them.
+func (r *compareFlags) onBothSides(ctx context.Context, c *call, suites []*specs.Suite) error {
+	claimed := filterSuites(suites, r.run.config.Filter)
+	if r.generate > 0 {
+		example, err := compare.Example()
+		if err != nil {
+			return err
+		}
+		claimed = []*specs.Suite{example}
+	}
+	left, err := r.side(c, 0, nil, claimed)
+	if err != nil {
+		return err
+	}
+	right, err := r.side(c, 1, r.known, claimed)
+	if err != nil {
+		return err
+	}
+	if r.run.usesExistingCluster() {
+		right.run.lock = nil // the left side has it
+	}
+	return left.open(ctx, func(ctx context.Context) error {
+		r.sides[0].Config = left.config
+		return right.open(ctx, func(ctx context.Context) error {
+			r.sides[1].Config = right.config
+			if r.generate > 0 {
+				return r.schedules(ctx, c)
+			}
+			return r.suites(ctx, suites)
+		})
+	})
+}
+
+// side names one of the sides and returns its plan.
+func (r *compareFlags) side(c *call, i int, known []string, suites []*specs.Suite) (_ *runPlan, err error) {
 	name := r.engines[i]
 	base, policy := name, ""
 	if !strings.HasPrefix(name, engineCommand) && !strings.HasPrefix(name, engineAddress) {
@@ -191,23 +200,23 @@ func (r *compareFlags) side(c *call, i int, known []string) (flags *runFlags, er
 	if side.named, err = c.engineNamed(base); err != nil {
 		return nil, err
 	}
-	side.sharers = len(r.engines)
-	side.config.Jobs = cmp.Or(side.config.Jobs, max(1, side.jobs(c.program.Machine())/2))
-	side.engine = reference.Options{Policy: policy}
+	side.sharers, side.failPoints = len(r.engines), r.failPoints[i]
+	p := side.plan(c, suites)
+	p.config.Jobs = cmp.Or(p.config.Jobs, max(1, side.jobs(c.program.Machine())/2))
+	p.engine = reference.Options{Policy: policy}
 	if base == referenceEngine {
-		side.engine.Backoff = r.backoff
+		p.engine.Backoff = r.backoff
 	}
-	side.failPoints = r.failPoints[i]
 	if r.failPoints[0] != r.failPoints[1] {
 		name += " (fail points: " + string(side.failPoints) + ")"
 	}
 	r.sides[i] = compare.Side{Name: name, Shared: r.run.usesExistingCluster()}
 	if r.generate > 0 {
-		side.config.AllTopologies = false // schedules name their topology
-	} else if side.config.KnownFailing, err = side.named.knownFailing(known); err != nil {
+		p.config.AllTopologies = false // schedules name their topology
+	} else if p.config.KnownFailing, err = side.named.knownFailing(known); err != nil {
 		return nil, err
 	}
-	return &side, nil
+	return p, nil
 }
 
 func (r *compareFlags) schedules(ctx context.Context, c *call) error {

@@ -12,7 +12,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/runner"
-	"github.com/unified-test-runner/utr/specs"
 )
 
 func doctorCommand(c *call) *cobra.Command {
@@ -78,10 +77,12 @@ func (d *doctor) act(ctx context.Context, c *call) error {
 		return err
 	}
 	d.run.lock = nil // another run may continue
-	return d.run.withDeployment(ctx, c, suites, d.examine)
+	p := d.run.plan(c, suites)
+	return p.open(ctx, func(ctx context.Context) error { return d.examine(ctx, p) })
 }
 
-func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
+func (d *doctor) examine(ctx context.Context, p *runPlan) error {
+	c, cfg, suites := p.call, p.config, p.suites
 	about, err := cfg.Engine.Describe(ctx)
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 	cfg = runner.Config{Engine: cfg.Engine, Source: cfg.Source, AllTopologies: cfg.AllTopologies}
 	skips, unusable := runner.Plan(ctx, suites, cfg)
 	if unusable == nil && d.run.usesExistingCluster() {
-		cfg.ServerAPI = d.run.config.ServerAPI
+		cfg.ServerAPI = p.config.ServerAPI
 		unusable = overwritable(runner.CheckRights(ctx, suites, cfg, d.run.overwrite))
 	}
 	found.count(skips)

@@ -79,54 +79,69 @@ utr explain --list`,
 	}, func(f *flags) action {
 		e := &explainFlags{flags: f, operation: "find", topology: "replicaset", left: time.Minute, jitter: 0.5,
 			tokens: math.Inf(1), wire: 25}
-		f.policy(&e.policy, "policy", "retry policy (default the current one)")
-		f.toggle(&e.list, "list", "list the policies")
-		f.policy(&e.other, "diff", "list the rules and constants that differ in another policy")
-		set(f, &e.operation, "operation", "NAME", "operation to simulate, by the name of its command or its name in suites",
-			operationName, operationNames()...)
-		choice(f, &e.topology, "topology", "NAME", "topology to simulate", "replicaset", "sharded")
-		f.toggle(&e.noRetry, "no-retry", "the client sets retryReads and retryWrites to false")
-		f.toggle(&e.retryWrites, "retry-writes",
-			"the client sets retryWrites to true, which is not the default of the first revision")
-		f.toggle(&e.settings.InTransaction, "transaction", "the session is in a transaction")
-		f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set")
-		f.duration(&e.left, "left", "time until the deadline of timeoutMS, at the end of each attempt")
-		numberUpTo(f, &e.jitter, "jitter", "NUMBER", 1,
-			"jitter of backoffs, from 0 to 1; under a policy of read preferences, which of the near members is chosen")
-		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1),
-			"tokens in the client's bucket (default a full bucket)").DefValue = ""
-		f.within(&e.wire, "wire", "VERSION", 0, math.MaxInt32, "maxWireVersion of the servers")
-		list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult,
-			append(slices.Sorted(maps.Keys(attemptKinds)), "ok")...)
-		f.file(&e.topologyFile, "select", "explain server selection in the topology that this file describes")
-		set(f, &e.preference, "read-preference", "PREFERENCE",
-			"read preference of the selection: a mode, or a document with mode, tag_sets, maxStalenessSeconds",
-			preference, modes...)
-		f.texts(&e.deprioritized, "deprioritized", "ADDRESS", "deprioritized server")
-		var run []*regexp.Regexp
-		f.patterns(&run, "run", "with suites: only tests that match")
-		html := ""
-		f.file(&html, "html", "with suites: write a page", ".yml", ".yaml")
-		f.toggle(&e.out.asJSON, "json",
-			"print a JSON line for each policy, rule, decision or step; with suites, for each test")
-		return func(ctx context.Context, c *call) error {
-			switch {
-			case e.topologyFile != "":
-				return e.selectServer(c)
-			case slices.ContainsFunc(c.paths, isSuite):
-				args := append([]string{"run", "--events", "--backoff", "none"}, f.args("policy", "topology", "run", "html")...)
-				if e.out.asJSON {
-					args = append(args, "--json", reportToOutput)
-				} else {
-					args = append(args, "--verbose")
-				}
-				return exit(c.program.Main(ctx, append(args, c.paths...)))
-			case f.Changed("run") || f.Changed("html"):
-				return usage("--run and --html require suites")
-			}
-			return e.act(c)
-		}
+		e.declare(f)
+		return e.act
 	})
+}
+
+func (e *explainFlags) declare(f *flags) {
+	f.policy(&e.policy, "policy", "retry policy (default the current one)")
+	f.toggle(&e.list, "list", "list the policies")
+	f.policy(&e.other, "diff", "list the rules and constants that differ in another policy")
+	set(f, &e.operation, "operation", "NAME", "operation to simulate, by the name of its command or its name in suites",
+		operationName, operationNames()...)
+	choice(f, &e.topology, "topology", "NAME", "topology to simulate", "replicaset", "sharded")
+	f.toggle(&e.noRetry, "no-retry", "the client sets retryReads and retryWrites to false")
+	f.toggle(&e.retryWrites, "retry-writes",
+		"the client sets retryWrites to true, which is not the default of the first revision")
+	f.toggle(&e.settings.InTransaction, "transaction", "the session is in a transaction")
+	f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set")
+	f.duration(&e.left, "left", "time until the deadline of timeoutMS, at the end of each attempt")
+	numberUpTo(f, &e.jitter, "jitter", "NUMBER", 1,
+		"jitter of backoffs, from 0 to 1; under a policy of read preferences, which of the near members is chosen")
+	numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1),
+		"tokens in the client's bucket (default a full bucket)").DefValue = ""
+	f.within(&e.wire, "wire", "VERSION", 0, math.MaxInt32, "maxWireVersion of the servers")
+	list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult,
+		append(slices.Sorted(maps.Keys(attemptKinds)), "ok")...)
+	f.file(&e.topologyFile, "select", "explain server selection in the topology that this file describes")
+	set(f, &e.preference, "read-preference", "PREFERENCE",
+		"read preference of the selection: a mode, or a document with mode, tag_sets, maxStalenessSeconds",
+		preference, modes...)
+	f.texts(&e.deprioritized, "deprioritized", "ADDRESS", "deprioritized server")
+	var run []*regexp.Regexp
+	f.patterns(&run, "run", "with suites: only tests that match")
+	html := ""
+	f.file(&html, "html", "with suites: write a page", ".yml", ".yaml")
+	f.toggle(&e.out.asJSON, "json",
+		"print a JSON line for each policy, rule, decision or step; with suites, for each test")
+}
+
+func (e *explainFlags) act(ctx context.Context, c *call) error {
+	switch {
+	case e.topologyFile != "":
+		return e.selectServer(c)
+	case slices.ContainsFunc(c.paths, isSuite):
+		return e.run(ctx, c)
+	case e.flags.Changed("run") || e.flags.Changed("html"):
+		return usage("--run and --html require suites")
+	}
+	return e.explain(c)
+}
+
+// run runs suites with a line, and with the events, for each test.
+func (e *explainFlags) run(ctx context.Context, c *call) error {
+	args := append([]string{"--events", "--backoff", "none"}, e.flags.args("policy", "topology", "run", "html")...)
+	if e.out.asJSON {
+		args = append(args, "--json", reportToOutput)
+	} else {
+		args = append(args, "--verbose")
+	}
+	r, err := c.parseRun(args)
+	if err != nil {
+		return err
+	}
+	return r.act(ctx, c)
 }
 
 // isSuite reports whether an argument names suites and not a rule.
@@ -224,7 +239,7 @@ func (e *explainFlags) readsAs(p *retry.Policy) error {
 	return nil
 }
 
-func (e *explainFlags) act(c *call) error {
+func (e *explainFlags) explain(c *call) error {
 	out := &e.out
 	if e.list {
 		for _, p := range retry.Policies() {
@@ -435,28 +450,18 @@ func address(deprioritized []string) string {
 	return string(name)
 }
 
-// selectServer prints the servers left after each step. Without an operation, the file decides between read and write.
-func (e *explainFlags) selectServer(c *call) error {
-	if len(c.paths) > 0 {
-		return usage("--select cannot be used with rules")
-	}
+// selection reads the topology file, with the flags that change its case. Without an operation, the file decides between
+// read and write.
+func (e *explainFlags) selection() (one selection.Case, err error) {
 	text, err := os.ReadFile(e.topologyFile)
+	if err == nil {
+		err = checkTopologyFile(e.topologyFile, text)
+	}
 	if err != nil {
-		return invalid(err)
+		return one, invalid(err)
 	}
-	if err := checkTopologyFile(e.topologyFile, text); err != nil {
-		return invalid(err)
-	}
-	one, err := selection.ParseCase(text)
-	if err != nil {
-		return invalid(fmt.Errorf("%s: %w", e.topologyFile, err))
-	}
-	policy, err := retry.Named(e.policy)
-	if err != nil {
-		return usage("%w", err)
-	}
-	if err := e.readsAs(policy); err != nil {
-		return err
+	if one, err = selection.ParseCase(text); err != nil {
+		return one, invalid(fmt.Errorf("%s: %w", e.topologyFile, err))
 	}
 	if e.flags.Changed("read-preference") {
 		one.Preference = e.preference
@@ -466,13 +471,32 @@ func (e *explainFlags) selectServer(c *call) error {
 	}
 	for _, address := range one.Deprioritized {
 		if !slices.ContainsFunc(one.Topology.Servers, func(v selection.Server) bool { return v.Address == address }) {
-			return usage("%s has no server %q", e.topologyFile, address)
+			return one, usage("%s has no server %q", e.topologyFile, address)
 		}
 	}
-	simulated := operationNamed(e.operation)
-	if e.flags.Changed("operation") {
-		one.Options.Write = simulated.Class == retry.Write && !ignores(simulated)
+	if o := operationNamed(e.operation); e.flags.Changed("operation") {
+		one.Options.Write = o.Class == retry.Write && !ignores(o)
 	}
+	return one, nil
+}
+
+// selectServer explains the selection of a server, or of the members for a read.
+func (e *explainFlags) selectServer(c *call) error {
+	if len(c.paths) > 0 {
+		return usage("--select cannot be used with rules")
+	}
+	policy, err := retry.Named(e.policy)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if err := e.readsAs(policy); err != nil {
+		return err
+	}
+	one, err := e.selection()
+	if err != nil {
+		return err
+	}
+	simulated := operationNamed(e.operation)
 	members := one.Topology.Type == selection.ReplicaSetWithPrimary || one.Topology.Type == selection.ReplicaSetNoPrimary
 	if members && !one.Options.Write && len(one.Deprioritized) == 0 && e.pins(policy, simulated) {
 		return e.simulateRead(c, policy.Pinning, simulated, one)
@@ -487,8 +511,14 @@ func (e *explainFlags) selectServer(c *call) error {
 	if err != nil {
 		return invalid(err)
 	}
-	e.out.add(nil, "%s\n", one.Topology.Type)
-	for _, v := range one.Topology.Servers {
+	e.addSteps(one.Topology, steps)
+	return c.print(e.out.String())
+}
+
+// addSteps adds the servers of a topology, and those left after each step.
+func (e *explainFlags) addSteps(of selection.Topology, steps []selection.Step) {
+	e.out.add(nil, "%s\n", of.Type)
+	for _, v := range of.Servers {
 		tags := ""
 		for _, name := range slices.Sorted(maps.Keys(v.Tags)) {
 			tags += ", " + name + ": " + v.Tags[name]
@@ -508,5 +538,4 @@ func (e *explainFlags) selectServer(c *call) error {
 	default:
 		e.out.add(nil, "selected: two of these are drawn at random, and the less busy one wins\n")
 	}
-	return c.print(e.out.String())
 }

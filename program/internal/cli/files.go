@@ -100,12 +100,12 @@ func (r *runFlags) openFiles(suites []*specs.Suite, offers []deployment.Descript
 }
 
 // limitFiles compares what the run needs with what this process may open.
-func (r *runFlags) limitFiles(c *call, suites []*specs.Suite, offers []deployment.Description) error {
-	jobs := &r.config.Jobs
+func (p *runPlan) limitFiles(offers []deployment.Description) error {
+	r, jobs := p.run, &p.config.Jobs
 	if one := 1; r.flags.target() == onURI { // one test at a time
 		jobs = &one
 	}
-	return c.limitFiles(r.openFiles(suites, offers), jobs, r.flags.Changed("jobs"), max(1, r.sharers))
+	return p.call.limitFiles(r.openFiles(p.suites, offers), jobs, r.flags.Changed("jobs"), max(1, r.sharers))
 }
 
 // limitFiles reduces concurrent tests that were not chosen to what this process may open, and refuses those that do not

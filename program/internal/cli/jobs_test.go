@@ -13,6 +13,7 @@ func TestJobs(t *testing.T) {
 		uri     string
 		local   string
 		engine  string
+		on      string
 		want    int
 	}{
 		{why: "tests on embedded deployments mostly wait", machine: Machine{Cores: 2}, want: 16},
@@ -26,6 +27,8 @@ func TestJobs(t *testing.T) {
 		{why: "a single test needs less than the limit", machine: Machine{Cores: 16, Memory: 1 << 30}, local: "bin", want: 1},
 		{why: "the memory of other systems is not known", machine: Machine{Cores: 16}, local: "bin", want: 1},
 		{why: "open files are limited", machine: Machine{Cores: 2, Files: 1024}, want: 7},
+		{why: "the deployment has more hosts than was assumed before it opened", machine: Machine{Cores: 2, Files: 400},
+			on: "single", want: 6},
 		{why: "their number is enough", machine: Machine{Cores: 2, Files: 1936}, want: 16},
 		{why: "one existing deployment needs few of them", machine: Machine{Files: 64}, uri: "mongodb://localhost",
 			want: 1},
@@ -39,6 +42,9 @@ func TestJobs(t *testing.T) {
 		}
 		if test.local != "" {
 			args = append(args, "--local", test.local)
+		}
+		if test.on != "" {
+			args = append(args, "--topology", test.on)
 		}
 		if test.engine != "" {
 			args = append(args, "--engine", test.engine)

@@ -186,16 +186,12 @@ func (c *call) checkCellValue(flag, value string) (err error) {
 
 func (r *cellRun) check(c *call) (err error) {
 	r.call = c.forCell(r.Paths)
-	f := newFlags(r.call, &cobra.Command{Use: "run"})
-	r.flags = declareRun(f)
+	if r.flags, err = r.call.parseRun(r.Flags); err != nil {
+		return err
+	}
 	r.flags.config.Cell = r.Name
-	if err := f.Parse(joinSeeds(r.Flags)); err != nil {
-		return err
-	}
-	if err := f.check(); err != nil {
-		return err
-	}
-	if err := r.flags.check(r.call); err != nil {
+	r.plan = r.flags.plan(r.call, nil)
+	if err := r.plan.complete(); err != nil {
 		return err
 	}
 	if slices.Contains(r.Paths, specs.Stdin) {

@@ -26,6 +26,7 @@ type cellRun struct {
 	matrix.Cell
 	call     *call // as in its process
 	flags    *runFlags
+	plan     *runPlan
 	identity string
 	done     bool
 	log      cellLog
@@ -174,7 +175,7 @@ func (m *matrixRun) unchanged(ctx context.Context, c *cellRun, found map[string]
 func (c *cellRun) servers(ctx context.Context) ([]string, error) {
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	source, err := c.flags.source(ctx, c.call, lose, nil)
+	source, err := c.plan.source(ctx, lose)
 	if err != nil {
 		return nil, err
 	}
@@ -397,7 +398,7 @@ func (m *matrixRun) addNotRun(ctx context.Context, c *cellRun, past *report.Save
 			reported[of(v.Test)] = true
 		}
 	}
-	cfg := c.flags.config
+	cfg := c.plan.config
 	cfg.Shard = m.shard
 	for _, v := range runner.NotRun(loaded.Suites, cfg, c.end.Broken) {
 		if !reported[of(v.Test)] {
@@ -429,28 +430,9 @@ func (m *matrixRun) report(ctx context.Context, out *outputs) error {
 	}
 	complete := 0
 	for _, c := range m.cells {
-		past, _ := m.folder.earlier(c.Name) // the cell broke with its error
-		if past == nil || !c.done {
-			past = &report.SavedRun{}
-		}
-		for _, v := range slices.Concat(past.Verdicts, c.notRun) {
-			all.Add(v)
-			v.Test.Cell = c.Name
-			if v.Status == result.KnownFailing { // the report of the cell has the details
-				v.Clients, v.Operations, v.Attempts = nil, nil, nil
-			}
-			out.notify(result.TestFinished{Verdict: v})
-		}
-		out.notify(c.end)
-		for _, p := range c.end.Summary.Problems {
-			all.Problems = append(all.Problems, "cell "+c.Name+": "+p)
-		}
-		ended := c.done && !c.end.Summary.Interrupted
-		if ended {
+		m.reportCell(c, out, &all)
+		if c.done && !c.end.Summary.Interrupted {
 			complete++
-		}
-		if c.end.Broken != "" {
-			all.Breaks = append(all.Breaks, result.Break{Cell: c.Name, Reason: c.end.Broken})
 		}
 	}
 	if m.shard.Count == 0 { // utr merge judges shards
@@ -468,6 +450,29 @@ func (m *matrixRun) report(ctx context.Context, out *outputs) error {
 			complete, plural.Of(len(m.cells), "cell")))
 	}
 	return exit(all.ExitCode())
+}
+
+// reportCell reports a cell, and adds its verdicts, problems and breaks to the summary of all.
+func (m *matrixRun) reportCell(c *cellRun, out *outputs, all *result.Summary) {
+	past, _ := m.folder.earlier(c.Name) // the cell broke with its error
+	if past == nil || !c.done {
+		past = &report.SavedRun{}
+	}
+	for _, v := range slices.Concat(past.Verdicts, c.notRun) {
+		all.Add(v)
+		v.Test.Cell = c.Name
+		if v.Status == result.KnownFailing { // the report of the cell has the details
+			v.Clients, v.Operations, v.Attempts = nil, nil, nil
+		}
+		out.notify(result.TestFinished{Verdict: v})
+	}
+	out.notify(c.end)
+	for _, p := range c.end.Summary.Problems {
+		all.Problems = append(all.Problems, "cell "+c.Name+": "+p)
+	}
+	if c.end.Broken != "" {
+		all.Breaks = append(all.Breaks, result.Break{Cell: c.Name, Reason: c.end.Broken})
+	}
 }
 
 // start returns the first note of the report.

@@ -16,7 +16,6 @@ import (
 	"github.com/unified-test-runner/utr/program/internal/prose"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -115,11 +114,12 @@ func (p *proseFlags) act(ctx context.Context, c *call) error {
 		return usage("%w", err)
 	}
 	p.tests = tests
-	return p.run.withDeployment(ctx, c, nil, p.runAll)
+	plan := p.run.plan(c, nil)
+	return plan.open(ctx, func(ctx context.Context) error { return p.runAll(ctx, plan) })
 }
 
-func (p *proseFlags) runAll(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-	p.shared = cfg.Engine
+func (p *proseFlags) runAll(ctx context.Context, plan *runPlan) error {
+	p.shared = plan.config.Engine
 	defer func() {
 		for _, e := range p.engines {
 			_ = e.Close()
@@ -128,16 +128,16 @@ func (p *proseFlags) runAll(ctx context.Context, c *call, _ []*specs.Suite, cfg 
 	if p.run.usesExistingCluster() {
 		uses := &specs.Suite{InitialData: []specs.CollectionData{{DatabaseName: prose.DatabaseName,
 			CollectionName: prose.CollectionName}}}
-		if err := p.run.claim(ctx, c, []*specs.Suite{uses}, cfg); err != nil {
+		if err := plan.claim(ctx, []*specs.Suite{uses}); err != nil {
 			return err
 		}
 	}
 	for _, t := range p.tests {
-		if err := p.runTest(ctx, c, cfg.Source, t); err != nil {
+		if err := p.runTest(ctx, plan.call, plan.config.Source, t); err != nil {
 			return err
 		}
 	}
-	return p.conclude(c)
+	return p.conclude(plan.call)
 }
 
 func (p *proseFlags) runTest(ctx context.Context, c *call, source deployment.Source, t prose.Test) (err error) {

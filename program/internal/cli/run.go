@@ -109,6 +109,16 @@ func newRun(f *flags) *runFlags {
 	return &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1}, lock: &lock.Options{}}
 }
 
+// parseRun returns the flags of utr run for the arguments of another command.
+func (c *call) parseRun(args []string) (*runFlags, error) {
+	f := newFlags(c, &cobra.Command{Use: "run"})
+	r := declareRun(f)
+	if err := f.Parse(joinSeeds(args)); err != nil {
+		return nil, err
+	}
+	return r, f.check()
+}
+
 func declareRun(f *flags) *runFlags {
 	r := newRun(f)
 	r.declareWhere(f)
@@ -233,12 +243,26 @@ func (f *flags) shard(shard *runner.Shard, durations *string, summary string) {
 	f.file(durations, "durations", "with --shard: JSON report used to balance the shards, the same for all of them")
 }
 
-// check checks and completes the flags. It reads files but connects to nothing.
-func (r *runFlags) check(c *call) (err error) {
+// runPlan is what a command does with an engine and a deployment: its flags, and the configuration of the runner, which
+// is built once and completed as they open.
+type runPlan struct {
+	run    *runFlags
+	call   *call
+	config runner.Config
+	engine reference.Options
+	suites []*specs.Suite // those with tests that may run
+}
+
+func (r *runFlags) plan(c *call, suites []*specs.Suite) *runPlan {
+	return &runPlan{r, c, r.config, r.engine, suites}
+}
+
+// complete checks the flags of utr run and completes the plan. It reads files but connects to nothing.
+func (p *runPlan) complete() (err error) {
+	r, c, cfg := p.run, p.call, &p.config
 	if len(c.paths) == 0 {
 		return usage("requires a suite, a folder, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
 	}
-	cfg := &r.config
 	if cfg.KnownFailing, err = r.named.knownFailing(r.knownFailing); err != nil {
 		return err
 	}
@@ -263,36 +287,30 @@ func (r *runFlags) check(c *call) (err error) {
 }
 
 func (r *runFlags) act(ctx context.Context, c *call) (err error) {
-	if err := r.check(c); err != nil {
+	p := r.plan(c, nil)
+	if err := p.complete(); err != nil {
 		return err
 	}
-	cfg := r.config
 	c.verbose = r.reports.Verbose
 	loading := context.WithoutCancel(ctx) // so that an interruption is in the reports
 	if slices.Contains(c.paths, specs.Stdin) {
 		loading = ctx // it may never end
 	}
-	suites, err := c.loadFiltered(loading, cfg.Filter)
+	suites, err := c.loadFiltered(loading, p.config.Filter)
 	if err != nil {
 		return err
 	}
-	needed := filterSuites(suites, cfg.Filter)
+	p.suites = filterSuites(suites, p.config.Filter)
 	if r.dryRun {
-		if err := c.print(plan(needed, cfg.Filter)); err != nil {
-			return err
-		}
-		if unused := runner.Unused(suites, cfg, time.Now()); len(unused) > 0 {
-			return &exitError{code: ExitFailed, err: errors.New(strings.Join(unused, "\n"))}
-		}
-		return nil
+		return p.print(suites)
 	}
 	if r.otlp != nil {
 		spans, failed := otlp.Open(ctx, r.otlp, c.program.Version)
 		if failed != nil {
 			return failed
 		}
-		r.engine.Tracing = reference.Tracing{Provider: spans.Provider(), Enabled: true}
-		r.config.Around = spans.Around
+		p.engine.Tracing = reference.Tracing{Provider: spans.Provider(), Enabled: true}
+		p.config.Around = spans.Around
 		defer func() { err = c.flush(ctx, spans, err) }()
 	}
 	// Reports are opened before the deployment, which may take long.
@@ -300,76 +318,80 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if !out.ended {
-			summary, why := result.Summary{}, reason(err)
-			if ctx.Err() != nil {
-				why = runner.Interruption(ctx)
-				summary.Interrupt(why)
-			} else {
-				summary.Breaks = []result.Break{{Reason: why}}
-			}
-			about := result.RunStarted{Files: len(suites), Jobs: cfg.Jobs, Seed: cfg.Shuffle, Shard: cfg.Shard.String(),
-				Cell: cfg.Cell}
-			out.broke(summary, about, runner.NotRun(suites, cfg, why))
-			out.ended = true
-		}
-		err = out.close(err)
-	}()
+	defer func() { err = p.closeReports(ctx, out, suites, err) }()
 	if r.deadline > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, r.deadline,
 			fmt.Errorf("the run took longer than --deadline %s", r.deadline))
 		defer stop()
 	}
-	return r.withDeployment(ctx, c, needed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-		hint := policyHint{r.engine.Policy, map[string]int{}}
-		err := c.run(ctx, out, suites, cfg, hint.notify)
-		hint.print(c)
-		code := codeOf(err)
-		if ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
-			cfg.Source.KeepLogs()
-		}
-		return err
-	})
+	return p.open(ctx, func(ctx context.Context) error { return p.perform(ctx, out, suites) })
 }
 
-// withDeployment opens the engine and the deployment, calls act with both, and closes them.
-func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.Suite,
-	act func(context.Context, *call, []*specs.Suite, runner.Config) error) (err error) {
-	if err := r.limitFiles(c, suites, nil); err != nil {
+// print prints what would run, and fails if a pattern matches no test of all suites.
+func (p *runPlan) print(all []*specs.Suite) error {
+	if err := p.call.print(wouldRun(p.suites, p.config.Filter)); err != nil {
 		return err
 	}
-	cfg := r.config
-	if cfg.Engine, err = r.named.open(r.engine); err != nil {
+	if unused := runner.Unused(all, p.config, time.Now()); len(unused) > 0 {
+		return &exitError{code: ExitFailed, err: errors.New(strings.Join(unused, "\n"))}
+	}
+	return nil
+}
+
+// closeReports closes the reports of a run that ended with err, perhaps before its first test.
+func (p *runPlan) closeReports(ctx context.Context, out *outputs, suites []*specs.Suite, err error) error {
+	if !out.ended {
+		cfg, summary, why := p.config, result.Summary{}, reason(err)
+		if ctx.Err() != nil {
+			why = runner.Interruption(ctx)
+			summary.Interrupt(why)
+		} else {
+			summary.Breaks = []result.Break{{Reason: why}}
+		}
+		about := result.RunStarted{Files: len(suites), Jobs: cfg.Jobs, Seed: cfg.Shuffle, Shard: cfg.Shard.String(),
+			Cell: cfg.Cell}
+		out.broke(summary, about, runner.NotRun(suites, cfg, why))
+		out.ended = true
+	}
+	return out.close(err)
+}
+
+// open opens the engine and the deployment, calls act, and closes them.
+func (p *runPlan) open(ctx context.Context, act func(context.Context) error) (err error) {
+	if err := p.limitFiles(nil); err != nil {
+		return err
+	}
+	cfg := &p.config
+	if cfg.Engine, err = p.run.named.open(p.engine); err != nil {
 		return usage("%w", err)
 	}
 	defer func() { _ = cfg.Engine.Close() }()
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	if cfg.Source, err = r.source(ctx, c, lose, suites); err != nil {
+	if cfg.Source, err = p.source(ctx, lose); err != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
-	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
-	if err := r.limitFiles(c, suites, cfg.Source.Offers()); err != nil {
+	defer func() { err = p.call.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
+	if err := p.limitFiles(cfg.Source.Offers()); err != nil {
 		return err
 	}
-	if r.usesExistingCluster() && r.lock != nil {
-		if err := r.claim(ctx, c, suites, cfg); err != nil {
+	if p.run.usesExistingCluster() && p.run.lock != nil {
+		if err := p.claim(ctx, p.suites); err != nil {
 			return err
 		}
 	}
-	return act(ctx, c, suites, cfg)
+	return act(ctx)
 }
 
 // claim prints the collections that suites name, and refuses those with documents that no run wrote.
-func (r *runFlags) claim(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
+func (p *runPlan) claim(ctx context.Context, suites []*specs.Suite) error {
 	if all := runner.Namespaces(suites); len(all) > 0 {
-		hosts := slices.Concat(mapSlice(cfg.Source.Offers(), func(o deployment.Description) []string { return o.Servers })...)
-		_, _ = fmt.Fprintf(c.errors, "utr will drop or change these collections on %s: %s\n",
+		hosts := slices.Concat(mapSlice(p.config.Source.Offers(), func(o deployment.Description) []string { return o.Servers })...)
+		_, _ = fmt.Fprintf(p.call.errors, "utr will drop or change these collections on %s: %s\n",
 			strings.Join(hosts, ","), strings.Join(all, ", "))
 	}
-	return overwritable(c.program.Claim(ctx, suites, cfg, r.overwrite))
+	return overwritable(p.call.program.Claim(ctx, suites, p.config, p.run.overwrite))
 }
 
 // overwritable adds to an error how to allow what Claim refuses.
@@ -408,25 +430,30 @@ func (c *call) stop(source deployment.Source, err error) error {
 	return err
 }
 
-// run runs the suites, writes the reports and passes the notes on. It interrupts the run if standard output fails.
-func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config,
-	also func(result.Note)) error {
+// perform runs the suites and writes the reports. It interrupts the run if standard output fails, and keeps the logs of
+// servers if a test did.
+func (p *runPlan) perform(ctx context.Context, out *outputs, suites []*specs.Suite) error {
+	hint := policyHint{p.engine.Policy, map[string]int{}}
 	reading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cfg.Notify = func(n result.Note) {
+	p.config.Notify = func(n result.Note) {
 		out.notify(n)
-		also(n)
+		hint.notify(n)
 		if err := out.err(); err != nil {
 			cancel(err)
 		}
 	}
-	stopAnnouncing := c.announceInterruption(ctx)
-	summary, err := c.program.Run(reading, suites, cfg)
+	stopAnnouncing := p.call.announceInterruption(ctx)
+	summary, err := p.call.program.Run(reading, suites, p.config)
 	stopAnnouncing()
-	if err != nil {
-		return err
+	if err == nil {
+		err = cmp.Or(out.err(), exit(summary.ExitCode()))
 	}
-	return cmp.Or(out.err(), exit(summary.ExitCode()))
+	hint.print(p.call)
+	if code := codeOf(err); ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
+		p.config.Source.KeepLogs()
+	}
+	return err
 }
 
 // announceInterruption prints an interruption at once, since cleaning up may take long, until stop is called.

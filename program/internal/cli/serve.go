@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,10 +16,8 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/internal/process/processgroup"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/internal/text/secret"
-	"github.com/unified-test-runner/utr/runner/blackpipe"
 )
 
 // Server is an embedded deployment for other programs.
@@ -86,7 +83,8 @@ utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 	})
 }
 
-func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
+// complete returns the options of the deployment.
+func (s *serveFlags) complete(c *call) (embedded.Options, error) {
 	o, d := s.options, &s.deployment
 	shape := map[deployment.Topology]struct {
 		topology embedded.Topology
@@ -101,17 +99,25 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 	if s.user != "" {
 		password := c.env(envPassword)
 		if password == "" {
-			return usage("--user requires a password in $%s", envPassword)
+			return o, usage("--user requires a password in $%s", envPassword)
 		}
 		o.Users = []embedded.User{{Name: s.user, Password: password}}
 	}
 	if s.port > 0 {
 		if s.port+shape.ports-1 > maxPort {
-			return usage("--port %d: %s required, but the highest port is %d", s.port, plural.Of(shape.ports, "port"), maxPort)
+			return o, usage("--port %d: %s required, but the highest port is %d", s.port, plural.Of(shape.ports, "port"), maxPort)
 		}
 		for i := range shape.ports {
 			o.Ports = append(o.Ports, s.port+i)
 		}
+	}
+	return o, nil
+}
+
+func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
+	o, err := s.complete(c)
+	if err != nil {
+		return err
 	}
 	start := time.Now()
 	server, err := c.program.Serve(ctx, o)
@@ -126,38 +132,47 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 			err = fmt.Errorf("stopping the deployment: %w", closing)
 		}
 	}()
+	text, err := s.write(server)
+	if err != nil {
+		return err
+	}
+	if err := c.print(text); err != nil {
+		return err
+	}
+	if o.TLS && s.certificate == "" {
+		_, _ = io.WriteString(c.errors, "clients must trust the certificate: --ca-file FILE writes it\n")
+	}
+	_, _ = fmt.Fprintf(c.errors, "ready after %s; interrupt to stop\n", time.Since(start).Round(time.Millisecond))
+	<-ctx.Done()
+	return nil
+}
+
+// write writes the files for clients, and returns the connection strings, which name the certificate, without secrets.
+func (s *serveFlags) write(server Server) (text string, err error) {
 	caFile := s.certificate
 	if caFile != "" {
 		if caFile, err = filepath.Abs(caFile); err != nil {
-			return fmt.Errorf("cannot resolve the path of the certificate: %w", err)
+			return "", fmt.Errorf("cannot resolve the path of the certificate: %w", err)
 		}
 	}
 	uri, single := trusting(server.URI(), caFile), trusting(server.SingleURI(), caFile)
 	for _, file := range []struct {
 		name string
 		text []byte
-	}{{caFile, server.CA()}, {s.uriFile, []byte(uri + "\n")}} { // the connection string names the certificate
+	}{{caFile, server.CA()}, {s.uriFile, []byte(uri + "\n")}} {
 		if file.name == "" {
 			continue
 		}
 		if err := writeForClients(file.name, file.text); err != nil {
-			return fmt.Errorf("cannot write a file for clients: %w", err)
+			return "", fmt.Errorf("cannot write a file for clients: %w", err)
 		}
 	}
 	secrets := secret.NewKeeper(uri, single)
-	text := secrets.Redact(uri) + "\n"
+	text = secrets.Redact(uri) + "\n"
 	if single != uri {
 		text += "single " + secrets.Redact(single) + "\n"
 	}
-	if err := c.print(text); err != nil {
-		return err
-	}
-	if o.TLS && caFile == "" {
-		_, _ = io.WriteString(c.errors, "clients must trust the certificate: --ca-file FILE writes it\n")
-	}
-	_, _ = fmt.Fprintf(c.errors, "ready after %s; interrupt to stop\n", time.Since(start).Round(time.Millisecond))
-	<-ctx.Done()
-	return nil
+	return text, nil
 }
 
 // writeForClients writes a file that only its owner can read. Programs wait for it, so it appears with its text.
@@ -184,94 +199,4 @@ func trusting(uri, caFile string) string {
 	}
 	// A slash needs no escaping; some drivers do not decode a plus as a space.
 	return uri + separator + "tlsCAFile=" + strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(caFile))
-}
-
-type pipe struct {
-	timeout time.Duration
-	quiet   bool
-}
-
-func pipeCommand(c *call) *cobra.Command {
-	return c.command(&cobra.Command{
-		Use:   "pipe SCRIPT [-- COMMAND [ARGUMENT...]]",
-		Short: "Test an application on a scripted server",
-		Long: `Starts a MongoDB server that follows a script: it expects messages, and replies, hangs
-up, stalls or sends half a message. Then runs COMMAND with the server's connection string
-in $MONGODB_URI. Without COMMAND, prints the connection string, and waits until the script
-ends. docs/application/black-pipe.md describes scripts.
-
-Exit codes: 0 the server received the messages of the script, and COMMAND succeeded,
-1 it did not, or COMMAND failed, 2 bad usage or invalid script, 3 broken or interrupted.`,
-		Example: `# what does the application do when a reply is lost?
-utr pipe lost-reply.yml -- python app.py
-# with the application in a debugger
-utr pipe --timeout 1h lost-reply.yml`,
-		Args: arguments(1, unlimited, "a script"),
-	}, func(f *flags) action {
-		p := &pipe{timeout: time.Minute}
-		f.duration(&p.timeout, "timeout", "time limit for the script and COMMAND")
-		f.toggle(&p.quiet, "quiet", "do not print the messages received")
-		return p.act
-	})
-}
-
-func (p *pipe) act(ctx context.Context, c *call) (err error) {
-	text, err := os.ReadFile(c.paths[0])
-	if err != nil {
-		return invalid(err)
-	}
-	script, err := blackpipe.ParseScript(c.paths[0], text)
-	if err != nil {
-		return invalid(err)
-	}
-	server, err := blackpipe.Listen(script.Options)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = server.Close() }()
-	limited, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
-	play := script.Play(server, func(line string) {
-		if !p.quiet {
-			_, _ = fmt.Fprintln(c.errors, line)
-		}
-	})
-	failed := p.runApplication(limited, c, server.URI(), play)
-	unexpected := play.End()
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case unexpected != nil:
-		return &exitError{code: ExitFailed, err: errors.Join(unexpected, failed)}
-	}
-	return failed
-}
-
-// runApplication runs the command, or waits for another application.
-func (p *pipe) runApplication(ctx context.Context, c *call, uri string, play *blackpipe.Play) error {
-	if len(c.paths) == 1 {
-		if err := c.print(uri + "\n"); err != nil {
-			return err
-		}
-		select {
-		case <-play.Done():
-		case <-ctx.Done():
-		}
-		return nil
-	}
-	command := exec.Command(c.paths[1], c.paths[2:]...) // killed with its group, below
-	command.Env = append(os.Environ(), "MONGODB_URI="+uri)
-	command.Stdin, command.Stdout, command.Stderr = c.program.Stdin, c.program.Stdout, c.errors
-	command.WaitDelay = time.Second // for children that keep its output open
-	err := processgroup.Run(ctx, command)
-	failed := (*exec.ExitError)(nil)
-	switch {
-	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-		return &exitError{code: ExitFailed, err: fmt.Errorf("%s did not end within %s", c.paths[1], p.timeout)}
-	case errors.As(err, &failed):
-		return &exitError{code: ExitFailed, err: fmt.Errorf("%s: %w", c.paths[1], err)}
-	case errors.Is(err, exec.ErrWaitDelay): // the command succeeded
-		return nil
-	}
-	return err
 }

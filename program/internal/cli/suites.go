@@ -104,7 +104,8 @@ func filterSuites(suites []*specs.Suite, f runner.Filter) []*specs.Suite {
 	})
 }
 
-func plan(suites []*specs.Suite, f runner.Filter) string {
+// wouldRun describes a run that does not take place.
+func wouldRun(suites []*specs.Suite, f runner.Filter) string {
 	var b strings.Builder
 	tests := 0
 	for _, s := range suites {

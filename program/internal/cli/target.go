@@ -118,8 +118,8 @@ func (r *runFlags) checkTarget() error {
 }
 
 // source opens the deployment. lost is called if its lock is lost.
-func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCauseFunc,
-	suites []*specs.Suite) (deployment.Source, error) {
+func (p *runPlan) source(ctx context.Context, lost context.CancelCauseFunc) (deployment.Source, error) {
+	r, c := p.run, p.call
 	if r.lock != nil {
 		r.lock.Lost = lost
 	}
@@ -136,14 +136,14 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 	switch target {
 	case onURI:
 		return c.program.Open(ctx, deployment.ClusterOptions{URI: r.uri, SingleURI: r.single,
-			FailPoints: runner.FailPoints(suites),
-			ServerAPI:  r.config.ServerAPI, URIOptions: r.uriOptions, Lock: r.lock, Ledger: book, Note: c.note, FailPointMode: r.failPoints})
+			FailPoints: runner.FailPoints(p.suites),
+			ServerAPI:  p.config.ServerAPI, URIOptions: r.uriOptions, Lock: r.lock, Ledger: book, Note: c.note, FailPointMode: r.failPoints})
 	case onLocal:
 		o := r.local
 		o.EmbeddedOptions = r.deployment.options()
 		o.Version = "" // the binaries decide
 		o.FailPointMode = r.failPoints
-		o.URIOptions, o.Jobs, o.Parameters = r.uriOptions, r.config.Jobs, needsParameters(suites)
+		o.URIOptions, o.Jobs, o.Parameters = r.uriOptions, p.config.Jobs, needsParameters(p.suites)
 		o.Ledger, o.Note, o.Secret = book, c.note, c.secrets.Learn
 		return c.program.Open(ctx, o)
 	case onOrchestration:
@@ -155,7 +155,7 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 			}
 			o.Clusters = append(o.Clusters, cluster)
 		}
-		o.Topology, o.URIOptions, o.ServerAPI, o.Lock = topologyOf(r.deployment.topology), r.uriOptions, r.config.ServerAPI, r.lock
+		o.Topology, o.URIOptions, o.ServerAPI, o.Lock = topologyOf(r.deployment.topology), r.uriOptions, p.config.ServerAPI, r.lock
 		o.Ledger, o.Note, o.Secret, o.FailPointMode = book, c.note, c.secrets.Learn, r.failPoints
 		return c.program.Open(ctx, o)
 	default:

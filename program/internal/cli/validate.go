@@ -114,36 +114,14 @@ func (v *validation) act(ctx context.Context, c *call) error {
 	if loaded == nil {
 		loaded = &specs.Loaded{}
 	}
-	cannotPass := 0
 	for _, s := range loaded.Suites {
 		problems = append(problems, s.Warnings...)
-		cannotPass += s.CannotPass
 	}
 	problems = v.applyFlags(problems)
-	faults, invalid := 0, map[string]bool{}
-	for _, p := range problems {
-		if p.Severity == specs.Error {
-			faults++
-			if p.Position.File != "" {
-				invalid[p.Position.File] = true
-			}
-		}
-	}
+	faults := slices.DeleteFunc(slices.Clone(problems), func(p specs.Problem) bool { return p.Severity != specs.Error })
 	out := findings(v.format, inOrder(append(slices.Clone(problems), stale...)), c.program.Version)
 	if v.format == formatText {
-		out = strings.Join(append(changed, out), "\n")
-		left := loaded.Summary(false)
-		if left != "" {
-			left = "; " + left
-		}
-		if cannotPass > 0 {
-			left = "; " + plural.Of(cannotPass, "test") + " cannot pass" + left
-		}
-		valid := slices.DeleteFunc(slices.Clone(loaded.Suites), func(s *specs.Suite) bool { return invalid[s.File] })
-		if len(valid)+len(invalid) > 0 || left != "" {
-			out += fmt.Sprintf("%d valid, %d invalid: %s, %s%s\n", len(valid), len(invalid),
-				plural.Of(faults+len(stale), "error"), plural.Of(len(problems)-faults, "warning"), left)
-		}
+		out = strings.Join(append(changed, out), "\n") + counts(loaded, faults, len(problems)-len(faults), len(stale))
 		if len(stale) > 0 && !v.fix {
 			out += fmt.Sprintf("to correct %d of them: %s\n", len(stale), report.Quote(slices.Concat(
 				[]string{"utr", "check", "--fix"}, v.flags.args("disable"), c.paths)))
@@ -153,12 +131,39 @@ func (v *validation) act(ctx context.Context, c *call) error {
 		return err
 	}
 	switch {
-	case faults > 0:
+	case len(faults) > 0:
 		return exit(ExitUsage)
 	case len(stale) > 0:
 		return exit(ExitFailed)
 	}
 	return nil
+}
+
+// counts returns the last line of a validation: valid and invalid suites, errors, warnings, and what else there was.
+func counts(loaded *specs.Loaded, faults []specs.Problem, warnings, stale int) string {
+	invalid, cannotPass, left := map[string]bool{}, 0, loaded.Summary(false)
+	for _, p := range faults {
+		invalid[p.Position.File] = true
+	}
+	delete(invalid, "")
+	valid := 0
+	for _, s := range loaded.Suites {
+		cannotPass += s.CannotPass
+		if !invalid[s.File] {
+			valid++
+		}
+	}
+	if left != "" {
+		left = "; " + left
+	}
+	if cannotPass > 0 {
+		left = "; " + plural.Of(cannotPass, "test") + " cannot pass" + left
+	}
+	if valid+len(invalid) == 0 && left == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d valid, %d invalid: %s, %s%s\n", valid, len(invalid), plural.Of(len(faults)+stale, "error"),
+		plural.Of(warnings, "warning"), left)
 }
 
 // applyFlags removes disabled warnings, and with --strict changes warnings to errors.
