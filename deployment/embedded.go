@@ -61,7 +61,7 @@ func OpenEmbedded(o EmbeddedOptions) (Source, error) {
 	kinds := map[Topology]embedded.Topology{
 		Single: embedded.Standalone, ReplicaSet: embedded.ReplicaSet, Sharded: embedded.Sharded, LoadBalanced: embedded.LoadBalanced}
 	p := newPool(nil)
-	p.patience = 0 // a start can be interrupted and leaves nothing
+	p.makingLimit = 0 // a start can be interrupted and leaves nothing
 	for _, version := range versions {
 		servers, err := embedded.Options{Version: version}.About()
 		if err != nil {

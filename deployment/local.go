@@ -55,7 +55,7 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 		o.Note(why.Error() + "; tests that need one are skipped")
 	}
 	s := &localSource{pool: newPool(o.Note), options: o, release: release}
-	s.patience = 0 // a start can be interrupted and leaves nothing
+	s.makingLimit = 0 // a start can be interrupted and leaves nothing
 	s.cleanUp = cleanUps{s.finish}
 	offers, err := localOffers(release, o)
 	if err != nil {

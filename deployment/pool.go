@@ -66,11 +66,11 @@ type poolOffer struct {
 // pool is a source of expensive clusters. Each is used by one worker at a time, created on demand, and repaired or
 // replaced when a test broke it.
 type pool struct {
-	note     func(string)
-	patience time.Duration // bounds the wait of Close for clusters being created
-	repairs  bool          // see Repairs
-	about    []Description
-	cleanUp  cleanUps // runs after all clusters are removed
+	note        func(string)
+	makingLimit time.Duration // bounds the wait of Close for clusters being created
+	repairs     bool          // see Repairs
+	about       []Description
+	cleanUp     cleanUps // runs after all clusters are removed
 
 	making context.Context // bounds creating clusters
 	cancel context.CancelFunc
@@ -94,15 +94,15 @@ func (p *pool) KeepLogs() {}
 
 // CloseLimit bounds Source.Close, whatever a service does: the wait for clusters being created, and the removal of all.
 // What is left is named in the error and recorded in the ledger. A process that kills a run must wait longer.
-const CloseLimit = makingPatience + orchestration.DeleteLimit
+const CloseLimit = makingLimit + orchestration.DeleteLimit
 
 const (
-	makingPatience = 30 * time.Second
-	repairLimit    = 2 * time.Minute // of one cluster
+	makingLimit = 30 * time.Second
+	repairLimit = 2 * time.Minute // of one cluster
 )
 
 func newPool(note func(string)) *pool {
-	p := &pool{note: orIgnore(note), patience: makingPatience, changed: make(chan struct{})}
+	p := &pool{note: orIgnore(note), makingLimit: makingLimit, changed: make(chan struct{})}
 	p.making, p.cancel = context.WithCancel(context.Background())
 	p.open, p.close = context.WithCancel(context.Background())
 	p.ending, p.end = context.WithCancelCause(context.Background())
@@ -311,17 +311,17 @@ func (p *pool) Close() error {
 	p.close()
 	p.change()
 	p.mu.Unlock()
-	if busy && p.patience > 0 {
-		p.note(fmt.Sprintf("waiting up to %s for clusters that are being created or repaired, to remove them", p.patience))
+	if busy && p.makingLimit > 0 {
+		p.note(fmt.Sprintf("waiting up to %s for clusters that are being created or repaired, to remove them", p.makingLimit))
 	}
 	limit := time.AfterFunc(CloseLimit, func() { p.end(fmt.Errorf("not removed within %s", CloseLimit)) })
 	defer limit.Stop()
-	patience := time.AfterFunc(p.patience, p.cancel)
+	giveUp := time.AfterFunc(p.makingLimit, p.cancel)
 	var closing sync.WaitGroup
 	errs := make([]error, len(p.slots))
 	p.remove(&closing, errs)
 	p.work.Wait()
-	patience.Stop()
+	giveUp.Stop()
 	p.cancel()
 	p.remove(&closing, errs)
 	closing.Wait()

@@ -70,8 +70,8 @@ func (c call) equal(argument, got, what string) *fault {
 	return f
 }
 
-// patience is the time limit that the format sets for waitForEvent, waitForThread and waitForPrimaryChange.
-const patience = 10 * time.Second
+// waitLimit is the time limit that the format sets for waitForEvent, waitForThread and waitForPrimaryChange.
+const waitLimit = 10 * time.Second
 
 // specials returns the special test operations ("Special Test Operations").
 // Package operations defines their arguments.

@@ -16,9 +16,9 @@ import (
 // waitForEvent waits for matching events, including earlier ones ("waitForEvent").
 func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 	client, want := c.text("client"), c.number("count")
-	ctx, cancel := limited(ctx, patience, "the limit for waitForEvent")
+	ctx, cancel := limited(ctx, waitLimit, "the limit for waitForEvent")
 	defer cancel()
-	for after, wait := int64(0), time.Duration(0); ; wait = patience {
+	for after, wait := int64(0), time.Duration(0); ; wait = waitLimit {
 		var log []result.Event
 		var err error
 		t.whileWaiting(func() { log, err = t.logWaiting(ctx, client, after, wait) })

@@ -121,7 +121,7 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 	if err != nil {
 		return c.failf("%s", err)
 	}
-	limit := patience
+	limit := waitLimit
 	if c.value("timeoutMS") != nil {
 		limit = c.milliseconds("timeoutMS")
 	}

@@ -216,7 +216,7 @@ func (t *testRun) join(ctx context.Context, path string, at source.Position, id,
 		return broken(err)
 	}
 	thread.Stop()
-	ctx, cancel := limited(ctx, patience, limit)
+	ctx, cancel := limited(ctx, waitLimit, limit)
 	defer cancel()
 	t.whileWaiting(func() { _ = thread.Wait(ctx) })
 	return ended(ctx, path, at, "the operations of "+id)

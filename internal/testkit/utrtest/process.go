@@ -108,9 +108,9 @@ func (u *Process) Line(parts ...string) string {
 	return lines[len(lines)-1]
 }
 
-// until reads lines of standard output until one matches or the process ends. patience is for each line: all lines may
+// until reads lines of standard output until one matches or the process ends. limit is for each line: all lines may
 // take minutes on a busy machine.
-func (u *Process) until(patience time.Duration, matches func(line string) bool) (lines []string, found bool) {
+func (u *Process) until(limit time.Duration, matches func(line string) bool) (lines []string, found bool) {
 	u.t.Helper()
 	for {
 		select {
@@ -121,8 +121,8 @@ func (u *Process) until(patience time.Duration, matches func(line string) bool) 
 			if lines = append(lines, line); matches(line) {
 				return lines, true
 			}
-		case <-time.After(patience):
-			u.t.Fatalf("utr printed nothing for %s: %q\n%s", patience, lines, u.Errors())
+		case <-time.After(limit):
+			u.t.Fatalf("utr printed nothing for %s: %q\n%s", limit, lines, u.Errors())
 		}
 	}
 }
