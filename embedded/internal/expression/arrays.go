@@ -9,28 +9,29 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-func size(e *Env, v []any) any {
-	list, ok := v[0].(bson.A)
-	if !ok {
-		return e.fail(17124, "The argument to $size must be an array, but was of type: %s", value.TypeName(v[0]))
-	}
-	return int32(len(list))
+func size(_ *Env, list bson.A) any  { return int32(len(list)) }
+func first(_ *Env, list bson.A) any { return elementAt(list, 0) }
+func last(_ *Env, list bson.A) any  { return elementAt(list, -1) }
+
+func anyElementTrue(_ *Env, list bson.A) any { return slices.ContainsFunc(list, value.Truthy) }
+
+func allElementsTrue(_ *Env, list bson.A) any {
+	return !slices.ContainsFunc(list, func(x any) bool { return !value.Truthy(x) })
 }
+
+func bsonSize(_ *Env, d bson.D) any { return int32(len(value.Encode(d))) }
 
 func arrayElemAt(e *Env, v []any) any {
 	list, ok := v[0].(bson.A)
-	n, exact := value.Int64(v[1])
 	switch {
 	case anyNull(v):
 		return nil
 	case !ok:
 		return e.fail(28689, "$arrayElemAt's first argument must be an array, but is %s", value.TypeName(v[0]))
-	case !value.IsNumber(v[1]):
-		return e.fail(28690, "$arrayElemAt's second argument must be a numeric value, but is %s", value.TypeName(v[1]))
-	case !exact:
-		return e.fail(28691, "$arrayElemAt's second argument must be representable as a 32-bit integer: %s", value.Text(v[1]))
 	}
-	return elementAt(list, n)
+	n := e.whole(v[1:], 28690, "$arrayElemAt's %s argument must be a numeric value, but is %s",
+		"$arrayElemAt's %s argument must be representable as a 32-bit integer: %s", "second")
+	return elementAt(list, n[0])
 }
 
 // elementAt returns an element of an array, from the end if the position is negative.
@@ -42,17 +43,6 @@ func elementAt(list bson.A, n int64) any {
 		return value.Missing{}
 	}
 	return list[n]
-}
-
-func element(e *Env, name string, v any, n int64) any {
-	list, ok := v.(bson.A)
-	switch {
-	case value.IsNull(v):
-		return nil
-	case !ok:
-		return e.fail(28689, "%s's argument must be an array, but is %s", name, value.TypeName(v))
-	}
-	return elementAt(list, n)
 }
 
 func concatArrays(e *Env, v []any) any {
@@ -121,14 +111,7 @@ func (e *Env) bounds(name string, v []any, n int) (from, to int, ok bool) {
 	return from, to, true
 }
 
-func reverseArray(e *Env, v []any) any {
-	list, ok := v[0].(bson.A)
-	switch {
-	case value.IsNull(v[0]):
-		return nil
-	case !ok:
-		return e.fail(34435, "The argument to $reverseArray must be an array, but was of type: %s", value.TypeName(v[0]))
-	}
+func reverseArray(_ *Env, list bson.A) any {
 	list = slices.Clone(list)
 	slices.Reverse(list)
 	return list
@@ -142,24 +125,30 @@ func slice(e *Env, v []any) any {
 	if !ok {
 		return e.fail(28724, "First argument to $slice must be an array, but is of type: %s", value.TypeName(v[0]))
 	}
-	var n [2]int64
-	for i, x := range v[1:] {
-		var exact bool
-		if n[i], exact = value.Int64(x); !value.IsNumber(x) {
-			return e.fail(28725+2*int32(i), "%s argument to $slice must be numeric, but is of type: %s",
-				[]string{"Second", "Third"}[i], value.TypeName(x))
-		} else if !exact {
-			return e.fail(28726+2*int32(i), "%s argument to $slice can't be represented as a 32-bit integer: %s",
-				[]string{"Second", "Third"}[i], value.Text(x))
-		}
-	}
-	if len(v) == 3 && n[1] <= 0 {
-		return e.fail(28729, "Third argument to $slice must be positive: %s", value.Text(v[2]))
-	}
-	if len(v) == 2 {
+	n := e.whole(v[1:], 28725, "%s argument to $slice must be numeric, but is of type: %s",
+		"%s argument to $slice can't be represented as a 32-bit integer: %s", "Second", "Third")
+	if len(n) == 1 {
 		return Slice(list, n[0], nil)
 	}
+	if n[1] <= 0 {
+		return e.fail(28729, "Third argument to $slice must be positive: %s", value.Text(v[2]))
+	}
 	return Slice(list, n[0], &n[1])
+}
+
+// whole returns numbers that must be integers. For each, the next code is that of the error for another type, and the
+// one after it for a fraction. The formats have the name of the argument and the type or the number.
+func (e *Env) whole(v []any, code int32, notNumber, notWhole string, names ...string) []int64 {
+	out := make([]int64, len(v))
+	for i, x := range v {
+		n, exact := value.Int64(x)
+		if out[i] = n; !value.IsNumber(x) {
+			e.fail(code+2*int32(i), notNumber, names[i], value.TypeName(x))
+		} else if !exact {
+			e.fail(code+2*int32(i)+1, notWhole, names[i], value.Text(x))
+		}
+	}
+	return out
 }
 
 // Slice returns up to count elements from a position, which counts from the end if it is negative. Without count, n is
@@ -178,20 +167,10 @@ func Slice(list bson.A, n int64, count *int64) bson.A {
 	return list[n : n+min(*count, size-n)]
 }
 
-// integers is $range.
-func integers(e *Env, v []any) any {
-	n := [3]int64{0, 0, 1}
-	for i, x := range v {
-		var exact bool
-		if n[i], exact = value.Int64(x); !value.IsNumber(x) {
-			return e.fail(34443+2*int32(i), "$range requires a numeric %s value, found value of type: %s",
-				[]string{"starting", "ending", "step"}[i], value.TypeName(x))
-		} else if !exact {
-			return e.fail(34444+2*int32(i),
-				"$range requires a %s value that can be represented as a 32-bit integer, found value: %s",
-				[]string{"starting", "ending", "step"}[i], value.Text(x))
-		}
-	}
+func sequence(e *Env, v []any) any {
+	n := append(e.whole(v, 34443, "$range requires a numeric %s value, found value of type: %s",
+		"$range requires a %s value that can be represented as a 32-bit integer, found value: %s",
+		"starting", "ending", "step"), 1)
 	if n[2] == 0 {
 		return e.fail(34449, "$range requires a non-zero step value")
 	}
@@ -204,14 +183,7 @@ func integers(e *Env, v []any) any {
 	return e.count(out)
 }
 
-func arrayToObject(e *Env, v []any) any {
-	list, ok := v[0].(bson.A)
-	switch {
-	case value.IsNull(v[0]):
-		return nil
-	case !ok:
-		return e.fail(40386, "$arrayToObject requires an array input, found: %s", value.TypeName(v[0]))
-	}
+func arrayToObject(e *Env, list bson.A) any {
 	out := bson.D{}
 	for _, item := range list {
 		var key, x any
@@ -242,22 +214,13 @@ func arrayToObject(e *Env, v []any) any {
 	return e.count(out)
 }
 
-func objectToArray(e *Env, v []any) any {
-	d, ok := v[0].(bson.D)
-	switch {
-	case value.IsNull(v[0]):
-		return nil
-	case !ok:
-		return e.fail(40390, "$objectToArray requires a document input, found: %s", value.TypeName(v[0]))
-	}
+func objectToArray(e *Env, d bson.D) any {
 	out := bson.A{}
 	for _, f := range d {
 		out = append(out, bson.D{{Key: "k", Value: f.Key}, {Key: "v", Value: f.Value}})
 	}
 	return e.count(out)
 }
-
-func mergeObjects(e *Env, v []any) any { return MergeObjects(e, operands(v)) }
 
 // MergeObjects merges documents.
 func MergeObjects(e *Env, values []any) any {
@@ -275,26 +238,32 @@ func MergeObjects(e *Env, values []any) any {
 	return e.count(out)
 }
 
-// sets returns the arguments of an operator on sets, without duplicates and in order. null is set if one is null.
-func (e *Env) sets(name string, code int32, v []any) (out []bson.A, null bool) {
-	for i, x := range v {
-		list, ok := x.(bson.A)
-		switch {
-		case value.IsNull(x):
-			return nil, true
-		case !ok && len(v) == 2 && code == 17048:
-			e.fail(code+int32(i), "both operands of %s must be arrays. %s argument is of type: %s", name,
-				[]string{"First", "Second"}[i], value.TypeName(x))
-			return nil, true
-		case !ok:
-			e.fail(code, "All operands of %s must be arrays. One argument is of type: %s", name, value.TypeName(x))
-			return nil, true
+// sets is an operator on arrays as sets, without duplicates and in order; f also gets the arrays as they are. The error
+// for an argument that is not an array has one code, or one for each of two.
+func sets(name string, nullable bool, f func(e *Env, sets []bson.A, v []any) any, codes ...int32) evaluator {
+	return of(func(e *Env, v []any) any {
+		out := make([]bson.A, len(v))
+		for i, x := range v {
+			list, ok := x.(bson.A)
+			switch {
+			case nullable && value.IsNull(x):
+				return nil
+			case !ok && len(codes) == 2:
+				return e.fail(codes[i], "both operands of %s must be arrays. %s argument is of type: %s", name,
+					[]string{"First", "Second"}[i], value.TypeName(x))
+			case !ok:
+				return e.fail(codes[0], "All operands of %s must be arrays. One argument is of type: %s", name, value.TypeName(x))
+			}
+			out[i] = e.set(slices.Clone(list))
 		}
-		list = slices.Clone(list)
-		slices.SortStableFunc(list, e.Collation.Compare)
-		out = append(out, slices.CompactFunc(list, e.equal))
-	}
-	return out, false
+		return f(e, out, v)
+	})
+}
+
+// set sorts an array in place and removes duplicates.
+func (e *Env) set(list bson.A) bson.A {
+	slices.SortStableFunc(list, e.Collation.Compare)
+	return slices.CompactFunc(list, e.equal)
 }
 
 func (e *Env) contains(list bson.A, v any) bool {
@@ -304,43 +273,22 @@ func (e *Env) contains(list bson.A, v any) bool {
 
 func (e *Env) equal(a, b any) bool { return e.Collation.Compare(a, b) == 0 }
 
-func setUnion(e *Env, v []any) any {
-	sets, null := e.sets("$setUnion", 17043, v)
-	if null {
-		return nil
-	}
-	all := bson.A{}
-	for _, s := range sets {
-		all = append(all, s...)
-	}
-	slices.SortStableFunc(all, e.Collation.Compare)
-	return e.count(slices.CompactFunc(all, e.equal))
+func setUnion(e *Env, sets []bson.A, _ []any) any {
+	return e.count(e.set(slices.Concat(append(sets, bson.A{})...)))
 }
 
-func setIntersection(e *Env, v []any) any {
-	sets, null := e.sets("$setIntersection", 17047, v)
-	if null {
-		return nil
-	}
-	out := bson.A{}
+func setIntersection(e *Env, sets []bson.A, _ []any) any {
 	if len(sets) == 0 {
-		return out
+		return bson.A{}
 	}
-	for _, x := range sets[0] {
-		if !slices.ContainsFunc(sets[1:], func(s bson.A) bool { return !e.contains(s, x) }) {
-			out = append(out, x)
-		}
-	}
-	return out
+	return slices.DeleteFunc(sets[0], func(x any) bool {
+		return slices.ContainsFunc(sets[1:], func(s bson.A) bool { return !e.contains(s, x) })
+	})
 }
 
-func setDifference(e *Env, v []any) any {
-	sets, null := e.sets("$setDifference", 17048, v)
-	if null {
-		return nil
-	}
-	out, list := bson.A{}, v[0].(bson.A) // in the order of the array
-	for _, x := range list {
+func setDifference(e *Env, sets []bson.A, v []any) any {
+	out := bson.A{}
+	for _, x := range v[0].(bson.A) { // in the order of the array
 		if !e.contains(sets[1], x) && !slices.ContainsFunc(out, func(y any) bool { return e.equal(x, y) }) {
 			out = append(out, x)
 		}
@@ -348,88 +296,47 @@ func setDifference(e *Env, v []any) any {
 	return out
 }
 
-func setEquals(e *Env, v []any) any {
-	sets, null := e.sets("$setEquals", 17044, v)
-	if null {
-		if e.err == nil {
-			return e.fail(17044, "All operands of $setEquals must be arrays. One argument is of type: null")
-		}
-		return nil
-	}
+func setEquals(e *Env, sets []bson.A, _ []any) any {
 	return !slices.ContainsFunc(sets[1:], func(s bson.A) bool { return !e.equal(s, sets[0]) })
 }
 
-func setIsSubset(e *Env, v []any) any {
-	for i, x := range v {
-		if _, ok := x.(bson.A); !ok {
-			return e.fail(17046-int32(i)*4, "both operands of $setIsSubset must be arrays. %s argument is of type: %s",
-				[]string{"First", "Second"}[i], value.TypeName(x))
-		}
-	}
-	sets, _ := e.sets("$setIsSubset", 17046, v)
+func setIsSubset(e *Env, sets []bson.A, _ []any) any {
 	return !slices.ContainsFunc(sets[0], func(x any) bool { return !e.contains(sets[1], x) })
 }
 
-func anyElementTrue(e *Env, v []any) any {
-	list, ok := v[0].(bson.A)
-	if !ok {
-		return e.fail(17041, "$anyElementTrue's argument must be an array, but is %s", value.TypeName(v[0]))
-	}
-	return slices.ContainsFunc(list, value.Truthy)
-}
-
-func allElementsTrue(e *Env, v []any) any {
-	list, ok := v[0].(bson.A)
-	if !ok {
-		return e.fail(17040, "$allElementsTrue's argument must be an array, but is %s", value.TypeName(v[0]))
-	}
-	return !slices.ContainsFunc(list, func(x any) bool { return !value.Truthy(x) })
-}
-
-// alias returns the name of the variable of $map or $filter.
-func alias(args map[string]any) string {
-	if name, ok := args["as"].(string); ok {
-		return name
-	}
-	return "this"
-}
-
-func (p *parser) mapArray(arg any) Expr {
-	args := p.named("$map", arg, 16878, 16879, 16880, "input", "as?", "in")
-	input, name := p.parse(args["input"]), alias(args)
-	in := p.scope(args["in"], name)
-	return func(e *Env) any {
-		list, null := e.array(input, 16883, "input to $map must be an array not %s")
-		if null {
-			return nil
+// over is $map or $filter, whose argument in is evaluated for each element of an array.
+func over(op string, notDocument, notArray int32, in string,
+	add func(out bson.A, item, result any) bson.A) func(*parser, any) Expr {
+	return func(p *parser, arg any) Expr {
+		args := p.named(op, arg, notDocument, notDocument+1, notDocument+2, "input", "as?", in)
+		input, name := p.parse(args["input"]), "this"
+		if as, ok := args["as"].(string); ok {
+			name = as
 		}
-		out := make(bson.A, 0, len(list))
-		for _, item := range list {
-			if out = append(out, value.OrNull(e.with(in, bson.E{Key: name, Value: item}))); e.err != nil {
+		x := p.scope(args[in], name)
+		return func(e *Env) any {
+			list, null := e.array(input, notArray, "input to "+op+" must be an array not %s")
+			if null {
 				return nil
 			}
+			out := bson.A{}
+			for _, item := range list {
+				if out = add(out, item, e.with(x, bson.E{Key: name, Value: item})); e.err != nil {
+					return nil
+				}
+			}
+			return e.count(out)
 		}
-		return e.count(out)
 	}
 }
 
-func (p *parser) filter(arg any) Expr {
-	args := p.named("$filter", arg, 28646, 28647, 28648, "input", "as?", "cond")
-	input, name := p.parse(args["input"]), alias(args)
-	in := p.scope(args["cond"], name)
-	return func(e *Env) any {
-		list, null := e.array(input, 28651, "input to $filter must be an array not %s")
-		if null {
-			return nil
-		}
-		out := bson.A{}
-		for _, item := range list {
-			if value.Truthy(e.with(in, bson.E{Key: name, Value: item})) {
-				out = append(out, item)
-			}
-		}
-		return e.count(out)
+func mapped(out bson.A, _, result any) bson.A { return append(out, value.OrNull(result)) }
+
+func filtered(out bson.A, item, result any) bson.A {
+	if value.Truthy(result) {
+		out = append(out, item)
 	}
+	return out
 }
 
 func (p *parser) reduce(arg any) Expr {
@@ -567,15 +474,4 @@ func (p *parser) getField(arg any) Expr {
 		}
 		return value.Lookup(d, key)
 	}
-}
-
-func bsonSize(e *Env, v []any) any {
-	d, ok := v[0].(bson.D)
-	switch {
-	case value.IsNull(v[0]):
-		return nil
-	case !ok:
-		return e.fail(31393, "$bsonSize requires a document input, found: %s", value.TypeName(v[0]))
-	}
-	return int32(len(value.Encode(d)))
 }

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"math"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -93,34 +94,48 @@ func squareRoot(e *Env, v any) any {
 	return math.Sqrt(value.Float(v))
 }
 
-func naturalLog(e *Env, v any) any {
-	if f := value.Float(v); f <= 0 {
-		return e.fail(28766, "$ln's argument must be a positive number, but is %s", value.Text(v))
+// positive is a function of positive numbers.
+func positive(code int32, format string, f func(float64) float64) func(*Env, any) any {
+	return func(e *Env, v any) any {
+		if value.Float(v) <= 0 {
+			return e.fail(code, format, value.Text(v))
+		}
+		return f(value.Float(v))
 	}
-	return math.Log(value.Float(v))
 }
 
-func log10(e *Env, v any) any {
-	if f := value.Float(v); f <= 0 {
-		return e.fail(28761, "$log10's argument must be a positive number, but is %s", value.Text(v))
-	}
-	return math.Log10(value.Float(v))
+// binary is an operator on two numbers. The formats of the errors for other types have the names of both types.
+func binary(name string, code int32, format string, code2 int32, format2 string,
+	f func(e *Env, a, b any) any) operator {
+	return operator{2, 2, of(func(e *Env, v []any) any {
+		switch {
+		case anyNull(v):
+			return nil
+		case !value.IsNumber(v[0]):
+			return e.fail(code, format, value.TypeName(v[0]), value.TypeName(v[1]))
+		case !value.IsNumber(v[1]):
+			return e.fail(code2, format2, value.TypeName(v[0]), value.TypeName(v[1]))
+		case isDecimal(v[0]) || isDecimal(v[1]):
+			return e.decimal(name)
+		}
+		return f(e, v[0], v[1])
+	})}
 }
 
-func logarithm(e *Env, v []any) any {
-	switch {
-	case anyNull(v):
-		return nil
-	case !value.IsNumber(v[0]):
-		return e.fail(28756, "$log's argument must be numeric, not %s", value.TypeName(v[0]))
-	case !value.IsNumber(v[1]):
-		return e.fail(28757, "$log's base must be numeric, not %s", value.TypeName(v[1]))
-	case value.Float(v[0]) <= 0:
-		return e.fail(28758, "$log's argument must be a positive number, but is %s", value.Text(v[0]))
-	case value.Float(v[1]) <= 0 || value.Float(v[1]) == 1:
-		return e.fail(28759, "$log's base must be a positive number not equal to 1, but is %s", value.Text(v[1]))
+func logarithm(e *Env, v, base any) any {
+	if value.Float(v) <= 0 {
+		return e.fail(28758, "$log's argument must be a positive number, but is %s", value.Text(v))
 	}
-	return math.Log(value.Float(v[0])) / math.Log(value.Float(v[1]))
+	if value.Float(base) <= 0 || value.Float(base) == 1 {
+		return e.fail(28759, "$log's base must be a positive number not equal to 1, but is %s", value.Text(base))
+	}
+	return math.Log(value.Float(v)) / math.Log(value.Float(base))
+}
+
+// integers reports whether both of two numbers are integers, and whether one of them is a long.
+func integers(a, b any) (both, long bool) {
+	types := value.TypeName(a) + value.TypeName(b)
+	return !strings.Contains(types, "double"), strings.Contains(types, "long")
 }
 
 func subtract(e *Env, v []any) any {
@@ -144,65 +159,38 @@ func subtract(e *Env, v []any) any {
 	return e.decimal("$subtract")
 }
 
-func divide(e *Env, v []any) any {
-	switch {
-	case anyNull(v):
-		return nil
-	case !value.IsNumber(v[0]) || !value.IsNumber(v[1]):
-		return e.fail(fault.TypeMismatch, "$divide only supports numeric types, not %s and %s", value.TypeName(v[0]),
-			value.TypeName(v[1]))
-	case value.Float(v[1]) == 0:
+func divide(e *Env, a, b any) any {
+	if value.Float(b) == 0 {
 		return e.fail(fault.BadValue, "can't $divide by zero")
-	case isDecimal(v[0]) || isDecimal(v[1]):
-		return e.decimal("$divide")
 	}
-	return value.Float(v[0]) / value.Float(v[1])
+	return value.Float(a) / value.Float(b)
 }
 
-func mod(e *Env, v []any) any {
+func mod(e *Env, a, b any) any {
+	both, long := integers(a, b)
+	n, _ := value.Int64(a)
+	by, _ := value.Int64(b)
 	switch {
-	case anyNull(v):
-		return nil
-	case !value.IsNumber(v[0]) || !value.IsNumber(v[1]):
-		return e.fail(16611, "$mod only supports numeric types, not %s and %s", value.TypeName(v[0]), value.TypeName(v[1]))
-	case value.Float(v[1]) == 0:
+	case value.Float(b) == 0:
 		return e.fail(16610, "can't $mod by zero")
-	case isDecimal(v[0]) || isDecimal(v[1]):
-		return e.decimal("$mod")
+	case !both:
+		return math.Mod(value.Float(a), value.Float(b))
+	case long:
+		return n % by
 	}
-	_, aDouble := v[0].(float64)
-	_, bDouble := v[1].(float64)
-	a, _ := value.Int64(v[0])
-	b, _ := value.Int64(v[1])
-	switch {
-	case aDouble || bDouble:
-		return math.Mod(value.Float(v[0]), value.Float(v[1]))
-	case value.TypeName(v[0]) == "long" || value.TypeName(v[1]) == "long":
-		return a % b
-	}
-	return int32(a % b)
+	return int32(n % by)
 }
 
-func pow(e *Env, v []any) any {
-	switch {
-	case anyNull(v):
-		return nil
-	case !value.IsNumber(v[0]):
-		return e.fail(28762, "$pow's base must be numeric, not %s", value.TypeName(v[0]))
-	case !value.IsNumber(v[1]):
-		return e.fail(28763, "$pow's exponent must be numeric, not %s", value.TypeName(v[1]))
-	case value.Float(v[0]) == 0 && value.Float(v[1]) < 0:
+func pow(e *Env, base, exponent any) any {
+	if value.Float(base) == 0 && value.Float(exponent) < 0 {
 		return e.fail(28764, "$pow cannot take a base of 0 and a negative exponent")
-	case isDecimal(v[0]) || isDecimal(v[1]):
-		return e.decimal("$pow")
 	}
-	r := math.Pow(value.Float(v[0]), value.Float(v[1]))
-	_, aDouble := v[0].(float64)
-	_, bDouble := v[1].(float64)
-	if aDouble || bDouble || value.Float(v[1]) < 0 || math.Abs(r) >= 1<<53 {
+	r := math.Pow(value.Float(base), value.Float(exponent))
+	both, long := integers(base, exponent)
+	switch {
+	case !both || value.Float(exponent) < 0 || math.Abs(r) >= 1<<53:
 		return r
-	}
-	if value.TypeName(v[0]) == "long" || value.TypeName(v[1]) == "long" {
+	case long:
 		return int64(r)
 	}
 	return value.Int(int64(r))

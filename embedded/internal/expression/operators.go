@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"unicode/utf8"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -41,57 +41,58 @@ var operators = map[string]operator{
 	"$add":      {0, -1, arithmetic("$add", 0, value.Add)},
 	"$multiply": {0, -1, arithmetic("$multiply", 1, value.Multiply)},
 	"$subtract": {2, 2, of(subtract)},
-	"$divide":   {2, 2, of(divide)},
-	"$mod":      {2, 2, of(mod)},
-	"$pow":      {2, 2, of(pow)},
-	"$log":      {2, 2, of(logarithm)},
-	"$round":    {1, 2, of(rounding("$round", math.RoundToEven))},
-	"$trunc":    {1, 2, of(rounding("$trunc", math.Trunc))},
-	"$abs":      numeric("$abs", abs),
-	"$ceil":     numeric("$ceil", wholeOr(math.Ceil)),
-	"$floor":    numeric("$floor", wholeOr(math.Floor)),
-	"$sqrt":     numeric("$sqrt", squareRoot),
-	"$exp":      numeric("$exp", func(_ *Env, v any) any { return math.Exp(value.Float(v)) }),
-	"$ln":       numeric("$ln", naturalLog),
-	"$log10":    numeric("$log10", log10),
-	"$rand":     {0, 1, func(*Env, []Expr) any { return rand.Float64() }},
+	"$divide": binary("$divide", fault.TypeMismatch, "$divide only supports numeric types, not %[1]s and %[2]s",
+		fault.TypeMismatch, "$divide only supports numeric types, not %[1]s and %[2]s", divide),
+	"$mod": binary("$mod", 16611, "$mod only supports numeric types, not %[1]s and %[2]s",
+		16611, "$mod only supports numeric types, not %[1]s and %[2]s", mod),
+	"$pow": binary("$pow", 28762, "$pow's base must be numeric, not %[1]s",
+		28763, "$pow's exponent must be numeric, not %[2]s", pow),
+	"$log": binary("$log", 28756, "$log's argument must be numeric, not %[1]s",
+		28757, "$log's base must be numeric, not %[2]s", logarithm),
+	"$round": {1, 2, of(rounding("$round", math.RoundToEven))},
+	"$trunc": {1, 2, of(rounding("$trunc", math.Trunc))},
+	"$abs":   numeric("$abs", abs),
+	"$ceil":  numeric("$ceil", wholeOr(math.Ceil)),
+	"$floor": numeric("$floor", wholeOr(math.Floor)),
+	"$sqrt":  numeric("$sqrt", squareRoot),
+	"$exp":   numeric("$exp", func(_ *Env, v any) any { return math.Exp(value.Float(v)) }),
+	"$ln":    numeric("$ln", positive(28766, "$ln's argument must be a positive number, but is %s", math.Log)),
+	"$log10": numeric("$log10", positive(28761, "$log10's argument must be a positive number, but is %s", math.Log10)),
+	"$rand":  {0, 1, func(*Env, []Expr) any { return rand.Float64() }},
 
 	"$sum": {0, -1, of(func(e *Env, v []any) any { return Sum(e, operands(v)) })},
 	"$avg": {0, -1, of(func(e *Env, v []any) any { return Average(e, operands(v)) })},
 	"$max": {0, -1, of(func(e *Env, v []any) any { return Extreme(e, operands(v), 1) })},
 	"$min": {0, -1, of(func(e *Env, v []any) any { return Extreme(e, operands(v), -1) })},
 
-	"$size":            {1, 1, of(size)},
+	"$size":            on(false, 17124, "The argument to $size must be an array, but was of type: %s", size),
 	"$isArray":         {1, 1, of(func(_ *Env, v []any) any { _, ok := v[0].(bson.A); return ok })},
 	"$arrayElemAt":     {2, 2, of(arrayElemAt)},
-	"$first":           {1, 1, of(func(e *Env, v []any) any { return element(e, "$first", v[0], 0) })},
-	"$last":            {1, 1, of(func(e *Env, v []any) any { return element(e, "$last", v[0], -1) })},
+	"$first":           on(true, 28689, "$first's argument must be an array, but is %s", first),
+	"$last":            on(true, 28689, "$last's argument must be an array, but is %s", last),
 	"$concatArrays":    {0, -1, of(concatArrays)},
 	"$in":              {2, 2, of(in)},
 	"$indexOfArray":    {2, 4, of(indexOfArray)},
-	"$reverseArray":    {1, 1, of(reverseArray)},
+	"$reverseArray":    on(true, 34435, "The argument to $reverseArray must be an array, but was of type: %s", reverseArray),
 	"$slice":           {2, 3, of(slice)},
-	"$range":           {2, 3, of(integers)},
-	"$arrayToObject":   {1, 1, of(arrayToObject)},
-	"$objectToArray":   {1, 1, of(objectToArray)},
-	"$mergeObjects":    {0, -1, of(mergeObjects)},
-	"$setUnion":        {0, -1, of(setUnion)},
-	"$setIntersection": {0, -1, of(setIntersection)},
-	"$setDifference":   {2, 2, of(setDifference)},
-	"$setEquals":       {2, -1, of(setEquals)},
-	"$setIsSubset":     {2, 2, of(setIsSubset)},
-	"$anyElementTrue":  {1, 1, of(anyElementTrue)},
-	"$allElementsTrue": {1, 1, of(allElementsTrue)},
+	"$range":           {2, 3, of(sequence)},
+	"$arrayToObject":   on(true, 40386, "$arrayToObject requires an array input, found: %s", arrayToObject),
+	"$objectToArray":   on(true, 40390, "$objectToArray requires a document input, found: %s", objectToArray),
+	"$mergeObjects":    {0, -1, of(func(e *Env, v []any) any { return MergeObjects(e, operands(v)) })},
+	"$setUnion":        {0, -1, sets("$setUnion", true, setUnion, 17043)},
+	"$setIntersection": {0, -1, sets("$setIntersection", true, setIntersection, 17047)},
+	"$setDifference":   {2, 2, sets("$setDifference", true, setDifference, 17048, 17049)},
+	"$setEquals":       {2, -1, sets("$setEquals", false, setEquals, 17044)},
+	"$setIsSubset":     {2, 2, sets("$setIsSubset", false, setIsSubset, 17046, 17042)},
+	"$anyElementTrue":  on(false, 17041, "$anyElementTrue's argument must be an array, but is %s", anyElementTrue),
+	"$allElementsTrue": on(false, 17040, "$allElementsTrue's argument must be an array, but is %s", allElementsTrue),
 
-	"$concat":     {0, -1, of(concat)},
-	"$toLower":    {1, 1, of(func(e *Env, v []any) any { return lower(text(e, v[0])) })},
-	"$toUpper":    {1, 1, of(func(e *Env, v []any) any { return upper(text(e, v[0])) })},
-	"$strcasecmp": {2, 2, of(strcasecmp)},
-	"$strLenCP": {1, 1, of(func(e *Env,
-		v []any) any {
-		return length(e, "$strLenCP", 34471, v[0], utf8.RuneCountInString)
-	})},
-	"$strLenBytes":  {1, 1, of(func(e *Env, v []any) any { return length(e, "$strLenBytes", 34473, v[0], bytes) })},
+	"$concat":       {0, -1, of(concat)},
+	"$toLower":      {1, 1, of(func(e *Env, v []any) any { return lower(text(e, v[0])) })},
+	"$toUpper":      {1, 1, of(func(e *Env, v []any) any { return upper(text(e, v[0])) })},
+	"$strcasecmp":   {2, 2, of(strcasecmp)},
+	"$strLenCP":     on(false, 34471, "$strLenCP requires a string argument, found: %s", codePoints),
+	"$strLenBytes":  on(false, 34473, "$strLenBytes requires a string argument, found: %s", bytes),
 	"$split":        {2, 2, of(split)},
 	"$indexOfCP":    {2, 4, of(func(e *Env, v []any) any { return indexOf(e, "$indexOfCP", v, true) })},
 	"$indexOfBytes": {2, 4, of(func(e *Env, v []any) any { return indexOf(e, "$indexOfBytes", v, false) })},
@@ -101,7 +102,7 @@ var operators = map[string]operator{
 
 	"$type":       {1, 1, func(e *Env, args []Expr) any { return value.TypeName(args[0](e)) }},
 	"$isNumber":   {1, 1, of(func(_ *Env, v []any) any { return value.IsNumber(v[0]) })},
-	"$bsonSize":   {1, 1, of(bsonSize)},
+	"$bsonSize":   on(true, 31393, "$bsonSize requires a document input, found: %s", bsonSize),
 	"$toBool":     converter("bool"),
 	"$toDate":     converter("date"),
 	"$toDouble":   converter("double"),
@@ -121,12 +122,15 @@ func init() {
 		"$literal": func(_ *parser, arg any) Expr { return constant(arg) },
 		"$const":   func(_ *parser, arg any) Expr { return constant(arg) },
 		"$cond":    (*parser).cond, "$let": (*parser).let, "$switch": (*parser).switchCase,
-		"$map": (*parser).mapArray, "$filter": (*parser).filter, "$reduce": (*parser).reduce, "$zip": (*parser).zip,
+		"$map": over("$map", 16878, 16883, "in", mapped), "$filter": over("$filter", 28646, 28651, "cond", filtered),
+		"$reduce": (*parser).reduce, "$zip": (*parser).zip,
 		"$setField": (*parser).setField, "$getField": (*parser).getField, "$unsetField": (*parser).unsetField,
-		"$convert": (*parser).convert, "$trim": trimmer("$trim", true, true), "$ltrim": trimmer("$ltrim", true, false),
-		"$rtrim":      trimmer("$rtrim", false, true),
+		"$convert": (*parser).convert, "$trim": trimmer("$trim", strings.Trim), "$ltrim": trimmer("$ltrim", strings.TrimLeft),
+		"$rtrim":      trimmer("$rtrim", strings.TrimRight),
 		"$replaceOne": replacer("$replaceOne", 1), "$replaceAll": replacer("$replaceAll", -1),
-		"$regexMatch": regexes("$regexMatch"), "$regexFind": regexes("$regexFind"), "$regexFindAll": regexes("$regexFindAll"),
+		"$regexMatch":   regexes("$regexMatch", 1, func(found bson.A) any { return len(found) > 0 }),
+		"$regexFind":    regexes("$regexFind", 1, func(found bson.A) any { return value.OrNull(value.Element(found, 0)) }),
+		"$regexFindAll": regexes("$regexFindAll", -1, func(found bson.A) any { return found }),
 		"$dateToString": (*parser).dateToString, "$dateFromString": (*parser).dateFromString,
 		"$dateAdd": moved("$dateAdd", 1), "$dateSubtract": moved("$dateSubtract", -1),
 	}
@@ -173,6 +177,21 @@ func of(f func(e *Env, v []any) any) evaluator {
 		}
 		return f(e, values)
 	}
+}
+
+// on is an operator on a value of a type. The error for another type has the name of that type; a nullable operator
+// returns null for null.
+func on[T any](nullable bool, code int32, format string, f func(e *Env, v T) any) operator {
+	return operator{1, 1, of(func(e *Env, v []any) any {
+		x, ok := v[0].(T)
+		switch {
+		case ok:
+			return f(e, x)
+		case nullable && value.IsNull(v[0]):
+			return nil
+		}
+		return e.fail(code, format, value.TypeName(v[0]))
+	})}
 }
 
 func comparison(holds func(c int) bool) operator {

@@ -62,19 +62,14 @@ func numberText(v any) string {
 func dateText(d bson.DateTime) string { return d.Time().UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // lower and upper change only ASCII letters, as the server does.
-func lower(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, s)
-}
+func lower(s string) string { return letters(s, 'A', 'a') }
+func upper(s string) string { return letters(s, 'a', 'A') }
 
-func upper(s string) string {
+// letters replaces the 26 letters that begin with one by those that begin with another.
+func letters(s string, old, replacement rune) string {
 	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' {
-			return r + 'A' - 'a'
+		if r >= old && r < old+26 {
+			return r - old + replacement
 		}
 		return r
 	}, s)
@@ -84,15 +79,8 @@ func strcasecmp(e *Env, v []any) any {
 	return int32(strings.Compare(upper(text(e, v[0])), upper(text(e, v[1]))))
 }
 
-func bytes(s string) int { return len(s) }
-
-func length(e *Env, name string, code int32, v any, count func(string) int) any {
-	s, ok := v.(string)
-	if !ok {
-		return e.fail(code, "%s requires a string argument, found: %s", name, value.TypeName(v))
-	}
-	return int32(count(s))
-}
+func bytes(_ *Env, s string) any      { return int32(len(s)) }
+func codePoints(_ *Env, s string) any { return int32(utf8.RuneCountInString(s)) }
 
 func split(e *Env, v []any) any {
 	s, ok := v[0].(string)
@@ -131,50 +119,46 @@ func indexOf(e *Env, name string, v []any, points bool) any {
 	case !tokenOK:
 		return e.fail(code+1, "%s requires a string as the second argument, found: %s", name, value.TypeName(v[1]))
 	}
-	n := len(s)
-	if points {
-		n = utf8.RuneCountInString(s)
-	}
-	from, to, ok := e.bounds(name, v[2:], n)
+	list := runes(s, points)
+	from, to, ok := e.bounds(name, v[2:], len(list))
 	if !ok {
 		return nil
 	}
-	if from > to {
-		return int32(-1)
-	}
-	if points {
-		list := []rune(s)
-		at := strings.Index(string(list[from:to]), token)
-		if at < 0 {
-			return int32(-1)
+	if from <= to {
+		part := string(list[from:to])
+		if at := strings.Index(part, string(runes(token, points))); at >= 0 {
+			return int32(from + utf8.RuneCountInString(part[:at]))
 		}
-		return int32(from + utf8.RuneCountInString(string(list[from:to])[:at]))
 	}
-	at := strings.Index(s[from:to], token)
-	if at < 0 {
-		return int32(-1)
+	return int32(-1)
+}
+
+// runes returns the code points of a string, or its bytes.
+func runes(s string, points bool) (out []rune) {
+	if points {
+		return []rune(s)
 	}
-	return int32(from + at)
+	for _, b := range []byte(s) {
+		out = append(out, rune(b))
+	}
+	return out
 }
 
 func substring(e *Env, name string, v []any, points bool) any {
 	s := text(e, v[0])
-	from, fromOK := value.Int64(v[1])
-	count, countOK := value.Int64(v[2])
+	if points {
+		e.whole(v[1:], 34450, name+": %s must be a numeric type (is BSON type %s)",
+			name+": %s cannot be represented as a 32-bit integral value: %s", "starting index", "length")
+	}
+	from, _ := value.Int64(v[1])
+	count, _ := value.Int64(v[2])
 	switch {
-	case points && !value.IsNumber(v[1]):
-		return e.fail(34450, "%s: starting index must be a numeric type (is BSON type %s)", name, value.TypeName(v[1]))
-	case points && !value.IsNumber(v[2]):
-		return e.fail(34452, "%s: length must be a numeric type (is BSON type %s)", name, value.TypeName(v[2]))
+	case e.err != nil:
+		return nil
 	case !value.IsNumber(v[1]):
 		return e.fail(16034, "%s: starting index must be a numeric type (is BSON type %s)", name, value.TypeName(v[1]))
 	case !value.IsNumber(v[2]):
 		return e.fail(16035, "%s: length must be a numeric type (is BSON type %s)", name, value.TypeName(v[2]))
-	case points && !fromOK:
-		return e.fail(34451, "%s: starting index cannot be represented as a 32-bit integral value: %s", name,
-			value.Text(v[1]))
-	case points && !countOK:
-		return e.fail(34453, "%s: length cannot be represented as a 32-bit integral value: %s", name, value.Text(v[2]))
 	case points && count < 0:
 		return e.fail(34454, "%s: length must be a nonnegative integer.", name)
 	case points && from < 0:
@@ -209,7 +193,7 @@ func at(s string, i int64) byte {
 const whitespace = "\x00\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
 
 // trimmer is $trim, $ltrim or $rtrim.
-func trimmer(name string, left, right bool) func(p *parser, arg any) Expr {
+func trimmer(name string, trim func(s, cutset string) string) func(p *parser, arg any) Expr {
 	return func(p *parser, arg any) Expr {
 		args := p.named(name, arg, 50696, 50694, 50695, "input", "chars?")
 		input, chars := p.parse(args["input"]), p.optional(args, "chars")
@@ -230,13 +214,7 @@ func trimmer(name string, left, right bool) func(p *parser, arg any) Expr {
 				return e.fail(50700, "%s requires 'chars' to be a string, got %s (of type %s) instead.", name, value.Text(set),
 					value.TypeName(set))
 			}
-			if left {
-				s = strings.TrimLeft(s, cut)
-			}
-			if right {
-				s = strings.TrimRight(s, cut)
-			}
-			return s
+			return trim(s, cut)
 		}
 	}
 }
@@ -264,67 +242,58 @@ func replacer(name string, n int) func(p *parser, arg any) Expr {
 // bind fixes the arguments of an operator.
 func (f evaluator) bind(args []Expr) Expr { return func(e *Env) any { return f(e, args) } }
 
-// regexes is $regexMatch, $regexFind or $regexFindAll.
-func regexes(name string) func(p *parser, arg any) Expr {
+// regexes is $regexMatch, $regexFind or $regexFindAll: result returns the value of up to limit matches. Without a string
+// or a pattern, there are none.
+func regexes(name string, limit int, result func(found bson.A) any) func(p *parser, arg any) Expr {
 	return func(p *parser, arg any) Expr {
 		args := p.named(name, arg, 51103, 31024, 31022, "input", "regex", "options?")
 		input, regex, options := p.parse(args["input"]), p.parse(args["regex"]), p.optional(args, "options")
 		return func(e *Env) any {
 			in, re := input(e), regex(e)
-			flags, source := "", ""
+			flags := ""
 			if options != nil {
 				flags, _ = options(e).(string)
 			}
-			switch r := re.(type) {
-			case string:
-				source = r
-			case bson.Regex:
-				source, flags = r.Pattern, flags+r.Options
+			source, isText := re.(string)
+			if r, ok := re.(bson.Regex); ok {
+				source, flags, isText = r.Pattern, flags+r.Options, true
 			}
 			s, ok := in.(string)
 			switch {
 			case !ok && !value.IsNull(in):
 				return e.fail(51104, "%s needs 'input' to be of type string", name)
-			case source == "" && re != any("") && !value.IsNull(re):
+			case !isText && !value.IsNull(re):
 				return e.fail(51105, "%s needs 'regex' to be of type string or regex", name)
 			case value.IsNull(in) || value.IsNull(re):
-				return map[string]any{"$regexMatch": false, "$regexFind": nil, "$regexFindAll": bson.A{}}[name]
+				return result(bson.A{})
 			}
 			compiled, err := pattern.Compile(source, flags)
 			if err != nil {
 				return e.fail(51111, "Invalid Regex in %s: %v", name, err)
 			}
-			found := bson.A{}
-			limit := 1
-			if name == "$regexFindAll" {
-				limit = -1
-			}
 			matches, err := compiled.Find(s, limit)
 			if err != nil {
 				return e.fail(51156, "Error occurred while executing the regular expression in %s: %v", name, err)
 			}
-			for _, m := range matches {
-				captures := bson.A{}
-				for i := 2; i < len(m); i += 2 {
-					if m[i] < 0 {
-						captures = append(captures, nil)
-					} else {
-						captures = append(captures, s[m[i]:m[i+1]])
-					}
-				}
-				found = append(found, bson.D{{Key: "match", Value: s[m[0]:m[1]]},
-					{Key: "idx", Value: int32(utf8.RuneCountInString(s[:m[0]]))},
-					{Key: "captures", Value: captures}})
-			}
-			switch {
-			case name == "$regexMatch":
-				return len(found) > 0
-			case name == "$regexFindAll":
-				return e.count(found)
-			case len(found) == 0:
-				return nil
-			}
-			return found[0]
+			return e.count(result(described(s, matches)))
 		}
 	}
+}
+
+// described returns matches in a string as documents.
+func described(s string, matches [][]int) bson.A {
+	found := bson.A{}
+	for _, m := range matches {
+		captures := bson.A{}
+		for i := 2; i < len(m); i += 2 {
+			if m[i] < 0 {
+				captures = append(captures, nil)
+			} else {
+				captures = append(captures, s[m[i]:m[i+1]])
+			}
+		}
+		found = append(found, bson.D{{Key: "match", Value: s[m[0]:m[1]]},
+			{Key: "idx", Value: int32(utf8.RuneCountInString(s[:m[0]]))}, {Key: "captures", Value: captures}})
+	}
+	return found
 }

@@ -71,118 +71,90 @@ func failedConversion(format string, args ...any) error {
 }
 
 // convert converts a value to a type.
-func convert(v any, to string) (any, error) {
-	unsupported := func() error {
-		return failedConversion("Unsupported conversion from %s to %s", value.TypeName(v), to)
-	}
-	s, isText := v.(string)
+func convert(v any, to string) (r any, err error) {
 	switch to {
 	case value.TypeName(v):
 		return v, nil
 	case "bool":
 		return value.Truthy(v), nil
 	case "string":
-		return toString(v, unsupported)
+		r = toString(v)
 	case "int", "long", "double", "decimal":
-		return toNumber(v, to, unsupported)
-	case "objectId":
-		id, err := bson.ObjectIDFromHex(s)
-		switch {
-		case !isText:
-			return nil, unsupported()
-		case err != nil && len(s) != 24:
-			return nil, fault.Errorf(fault.ConversionFailure,
-				"Failed to parse objectId '%s' in $convert with no onError value: Invalid string length for parsing to OID, expected 24 but found %d", s, len(s))
-		case err != nil:
-			return nil, fault.Errorf(fault.ConversionFailure,
-				"Failed to parse objectId '%s' in $convert with no onError value: Invalid character found in hex string", s)
-		}
-		return id, nil
+		r, err = toNumber(v, to)
 	case "date":
-		return toDate(v, unsupported)
+		r, err = toDate(v)
+	case "objectId":
+		if s, ok := v.(string); ok {
+			r, err = toObjectID(s)
+		}
 	}
-	return nil, unsupported()
+	if r == nil && err == nil {
+		err = failedConversion("Unsupported conversion from %s to %s", value.TypeName(v), to)
+	}
+	return r, err
 }
 
-func toString(v any, unsupported func() error) (any, error) {
+func toObjectID(s string) (any, error) {
+	id, err := bson.ObjectIDFromHex(s)
+	if err != nil {
+		reason := "Invalid character found in hex string"
+		if len(s) != 24 {
+			reason = fmt.Sprintf("Invalid string length for parsing to OID, expected 24 but found %d", len(s))
+		}
+		return nil, unparsed("objectId", s, reason)
+	}
+	return id, nil
+}
+
+func unparsed(what, s, reason string) error {
+	return fault.Errorf(fault.ConversionFailure, "Failed to parse %s '%s' in $convert with no onError value: %s",
+		what, s, reason)
+}
+
+// toString returns nil for a value that has no text.
+func toString(v any) any {
 	switch v := v.(type) {
 	case bool:
-		return strconv.FormatBool(v), nil
+		return strconv.FormatBool(v)
 	case int32, int64, float64, bson.Decimal128:
-		return numberText(v), nil
+		return numberText(v)
 	case bson.ObjectID:
-		return v.Hex(), nil
+		return v.Hex()
 	case bson.DateTime:
-		return dateText(v), nil
+		return dateText(v)
 	}
-	return nil, unsupported()
+	return nil
 }
 
-func toNumber(v any, to string, unsupported func() error) (any, error) {
-	var f float64
-	var n int64
-	exact := false
+// toNumber returns nil for a value that cannot be a number.
+func toNumber(v any, to string) (any, error) {
 	switch x := v.(type) {
-	case bool:
-		if exact = true; x {
-			n = 1
-		}
-	case int32, int64:
-		n, _ = value.Int64(x)
-		exact = true
-	case float64:
-		f = x
-	case bson.Decimal128:
-		f = value.Float(x)
-	case bson.DateTime:
-		if to == "int" {
-			return nil, unsupported()
-		}
-		n, exact = int64(x), true
 	case string:
-		var err error
-		if to == "double" || to == "decimal" {
-			f, err = strconv.ParseFloat(x, 64)
-		} else {
-			n, err = strconv.ParseInt(x, 10, 64)
-			exact = true
+		return parseNumber(x, to)
+	case bool:
+		if v = int32(0); x {
+			v = int32(1)
 		}
-		if err != nil || strings.HasPrefix(x, " ") {
-			reason := "Did not consume whole string."
-			if len(x) == 0 {
-				reason = "Empty string"
-			} else if x[0] != '-' && x[0] != '+' && (x[0] < '0' || x[0] > '9') {
-				reason = "Did not consume any digits"
-			}
-			return nil, fault.Errorf(fault.ConversionFailure,
-				"Failed to parse number '%s' in $convert with no onError value: %s", x, reason)
+	case bson.DateTime:
+		if to != "int" {
+			v = int64(x)
 		}
-	default:
-		return nil, unsupported()
 	}
-	switch {
+	n, whole := value.Int64(v)
+	switch f := value.Float(v); {
+	case !value.IsNumber(v):
+		return nil, nil
 	case to == "decimal":
-		text := strconv.FormatFloat(f, 'g', -1, 64)
-		if exact {
-			text = strconv.FormatInt(n, 10)
-		} else if s, ok := v.(string); ok {
-			text = s
-		}
-		return bson.ParseDecimal128(text)
-	case to == "double" && exact:
-		return float64(n), nil
+		return bson.ParseDecimal128(numberText(v))
 	case to == "double":
 		return f, nil
-	}
-	if !exact {
-		switch {
-		case math.IsNaN(f):
-			return nil, failedConversion("Attempt to convert NaN value to integer type")
-		case math.IsInf(f, 0):
-			return nil, failedConversion("Attempt to convert infinity value to integer type")
-		case f < math.MinInt64 || f >= math.MaxInt64:
-			return nil, failedConversion("Conversion would overflow target type")
-		}
+	case math.IsNaN(f):
+		return nil, failedConversion("Attempt to convert NaN value to integer type")
+	case math.IsInf(f, 0):
+		return nil, failedConversion("Attempt to convert infinity value to integer type")
+	case !whole && (f < math.MinInt64 || f >= math.MaxInt64):
+		return nil, failedConversion("Conversion would overflow target type")
+	case !whole:
 		n = int64(f)
 	}
 	if to == "long" {
@@ -194,7 +166,29 @@ func toNumber(v any, to string, unsupported func() error) (any, error) {
 	return int32(n), nil
 }
 
-func toDate(v any, unsupported func() error) (any, error) {
+func parseNumber(s, to string) (any, error) {
+	var n any
+	var err error
+	if to == "double" || to == "decimal" {
+		n, err = strconv.ParseFloat(s, 64)
+	} else {
+		n, err = strconv.ParseInt(s, 10, 64)
+	}
+	switch {
+	case err == nil && to == "decimal":
+		return bson.ParseDecimal128(s)
+	case err == nil:
+		return toNumber(n, to)
+	case s == "":
+		return nil, unparsed("number", s, "Empty string")
+	case s[0] != '-' && s[0] != '+' && (s[0] < '0' || s[0] > '9'):
+		return nil, unparsed("number", s, "Did not consume any digits")
+	}
+	return nil, unparsed("number", s, "Did not consume whole string.")
+}
+
+// toDate returns nil for a value that cannot be a date.
+func toDate(v any) (any, error) {
 	switch v := v.(type) {
 	case string:
 		return parseDate(v)
@@ -207,7 +201,7 @@ func toDate(v any, unsupported func() error) (any, error) {
 	case float64, bson.Decimal128:
 		return bson.DateTime(int64(value.Float(v))), nil
 	}
-	return nil, unsupported()
+	return nil, nil
 }
 
 // dateLayouts are the forms of dates in strings.
