@@ -31,16 +31,22 @@ func (s *schema) failures(v any) (out bson.A) {
 	return out
 }
 
-// keyword parses the argument of a keyword in a schema.
+// keyword is a keyword of a schema with its argument.
 type keyword struct {
-	name  string
-	types []string // of the argument; nil: any
-	parse func(p *parser, of bson.D, name string, arg any) rule
+	name string
+	arg  any
+	of   bson.D // the schema
 }
 
-// keywords are the keywords in the order in which a server applies them. init fills the table, because some refer to
-// it.
-var keywords []keyword
+// keywordRow is a keyword with the types of its argument.
+type keywordRow struct {
+	name  string
+	types []string
+	parse func(p *parser, k keyword) rule
+}
+
+// keywords are in the order in which a server applies them. init fills the table, because some refer to it.
+var keywords []keywordRow
 
 // unsupported are keywords of JSON Schema that servers refuse.
 var unsupported = []string{"$ref", "$schema", "default", "definitions", "format", "id"}
@@ -48,7 +54,7 @@ var unsupported = []string{"$ref", "$schema", "default", "definitions", "format"
 func init() {
 	numbers := []string{"int", "long", "double", "decimal"}
 	object, array, flag, text := []string{"object"}, []string{"array"}, []string{"bool"}, []string{"string"}
-	keywords = []keyword{
+	keywords = []keywordRow{
 		{"title", text, nil}, {"description", text, nil}, {"exclusiveMaximum", flag, nil}, {"exclusiveMinimum", flag, nil},
 		{"allOf", array, (*parser).allOf}, {"anyOf", array, (*parser).anyOf}, {"oneOf", array, (*parser).oneOf},
 		{"not", object, (*parser).notSchema},
@@ -75,29 +81,24 @@ func init() {
 func (p *parser) schema(given any) *schema {
 	d, ok := given.(bson.D)
 	p.Refuse(!ok, fault.TypeMismatch, "$jsonSchema must be an object")
-	s := &schema{}
 	for _, e := range d {
 		p.Refuse(slices.Contains(unsupported, e.Key), fault.FailedToParse,
 			"$jsonSchema keyword '%s' is not currently supported", e.Key)
-		p.Refuse(!slices.ContainsFunc(keywords, func(k keyword) bool { return k.name == e.Key }), fault.FailedToParse,
+		p.Refuse(!slices.ContainsFunc(keywords, func(r keywordRow) bool { return r.name == e.Key }), fault.FailedToParse,
 			"Unknown $jsonSchema keyword: %s", e.Key)
 	}
+	s := &schema{}
 	for _, k := range keywords {
 		arg, has := value.Field(d, k.name)
-		if !has {
-			continue
-		}
-		wrong := k.types != nil && !slices.Contains(k.types, value.TypeName(arg))
-		p.Refuse(wrong, fault.TypeMismatch, "$jsonSchema keyword '%s' must be %s", k.name,
-			map[string]string{"object": "an object", "array": "an array",
+		p.Refuse(has && !slices.Contains(k.types, value.TypeName(arg)), fault.TypeMismatch,
+			"$jsonSchema keyword '%s' must be %s", k.name, map[string]string{"object": "an object", "array": "an array",
 				"bool": "a boolean", "string": "a string", "int": "a number"}[k.types[0]])
 		switch {
-		case p.Err != nil:
-			return s
+		case !has || p.Err != nil:
 		case k.parse != nil:
-			s.rules = append(s.rules, k.parse(p, d, k.name, arg))
+			s.rules = append(s.rules, k.parse(p, keyword{k.name, arg, d}))
 		case k.name == "title" || k.name == "description":
-			s.about = append(s.about, bson.E{Key: k.name, Value: arg})
+			s.about = append(s.about, field(k.name, arg))
 		}
 	}
 	return s
@@ -110,125 +111,144 @@ func (p *parser) schemas(list any) (out []*schema) {
 	return out
 }
 
+func field(key string, v any) bson.E { return bson.E{Key: key, Value: v} }
+
+func considered(v any) bson.E { return field("consideredValue", v) }
+
+// bound returns the keyword that excludes the bound of minimum or maximum.
+func (k keyword) bound() string {
+	return map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}[k.name]
+}
+
 // unmet returns why a value does not satisfy a keyword.
-func unmet(of bson.D, name, reason string, rest ...bson.E) bson.D {
-	specified := bson.D{{Key: name, Value: value.Get(of, name)}}
-	if exclusive := map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}[name]; value.Get(of,
-		exclusive) != nil {
-		specified = append(specified, bson.E{Key: exclusive, Value: value.Get(of, exclusive)})
+func (k keyword) unmet(reason string, rest ...bson.E) bson.D {
+	specified := bson.D{field(k.name, k.arg)}
+	if exclusive, given := value.Field(k.of, k.bound()); given {
+		specified = append(specified, field(k.bound(), exclusive))
 	}
-	out := bson.D{{Key: "operatorName", Value: name}, {Key: "specifiedAs", Value: specified}}
+	out := operator(k.name, field("specifiedAs", specified))
 	return append(value.AddIf(out, reason != "", "reason", reason), rest...)
 }
 
-func considered(v any) bson.E { return bson.E{Key: "consideredValue", Value: v} }
+// unless returns a rule that the values satisfy that meet a condition.
+func (k keyword) unless(met func(v any) bool, reason string) rule {
+	return func(v any) bson.D {
+		if met(v) {
+			return nil
+		}
+		return k.unmet(reason, considered(v))
+	}
+}
+
+// none returns a rule that the values satisfy for which failures finds nothing. name is the name of the failures in the
+// details.
+func (k keyword) none(name string, failures func(v any) bson.A) rule {
+	return func(v any) bson.D {
+		if failed := failures(v); failed != nil {
+			return operator(k.name, field(name, failed))
+		}
+		return nil
+	}
+}
 
 // operator returns the details of a keyword that contains schemas.
 func operator(name string, rest ...bson.E) bson.D {
-	return append(bson.D{{Key: "operatorName", Value: name}}, rest...)
+	return append(bson.D{field("operatorName", name)}, rest...)
+}
+
+// failed appends why a value does not satisfy a schema, after other fields, if it does not.
+func (s *schema) failed(out bson.A, v any, before ...bson.E) bson.A {
+	if why := s.failures(v); why != nil {
+		out = append(out, append(bson.D(before), field("details", why)))
+	}
+	return out
 }
 
 // unsatisfied returns the schemas of a list that a value does not satisfy, and the positions of the others.
 func unsatisfied(list []*schema, v any) (failed, matching bson.A) {
 	for i, s := range list {
-		if why := s.failures(v); why != nil {
-			failed = append(failed, append(append(bson.D{{Key: "index", Value: int32(i)}}, s.about...),
-				bson.E{Key: "details", Value: why}))
-		} else {
+		n := len(failed)
+		if failed = s.failed(failed, v, append(bson.D{field("index", int32(i))}, s.about...)...); len(failed) == n {
 			matching = append(matching, int32(i))
 		}
 	}
 	return failed, matching
 }
 
-func (p *parser) allOf(_ bson.D, name string, arg any) rule {
-	list := p.schemas(arg)
-	return func(v any) bson.D {
-		if failed, _ := unsatisfied(list, v); failed != nil {
-			return operator(name, bson.E{Key: "schemasNotSatisfied", Value: failed})
-		}
-		return nil
-	}
+func (p *parser) allOf(k keyword) rule {
+	list := p.schemas(k.arg)
+	return k.none("schemasNotSatisfied", func(v any) bson.A { failed, _ := unsatisfied(list, v); return failed })
 }
 
-func (p *parser) anyOf(_ bson.D, name string, arg any) rule {
-	list := p.schemas(arg)
-	return func(v any) bson.D {
-		if failed, matching := unsatisfied(list, v); matching == nil {
-			return operator(name, bson.E{Key: "schemasNotSatisfied", Value: failed})
+func (p *parser) anyOf(k keyword) rule {
+	list := p.schemas(k.arg)
+	return k.none("schemasNotSatisfied", func(v any) bson.A {
+		failed, matching := unsatisfied(list, v)
+		if matching != nil {
+			return nil
 		}
-		return nil
-	}
+		return failed
+	})
 }
 
-func (p *parser) oneOf(of bson.D, name string, arg any) rule {
-	list, none := p.schemas(arg), p.anyOf(of, name, arg)
+func (p *parser) oneOf(k keyword) rule {
+	list, none := p.schemas(k.arg), p.anyOf(k)
 	return func(v any) bson.D {
 		if _, matching := unsatisfied(list, v); len(matching) > 1 {
-			return operator(name, bson.E{Key: "reason", Value: "more than one subschema matched"},
-				bson.E{Key: "matchingSchemaIndexes", Value: matching})
+			return operator(k.name, field("reason", "more than one subschema matched"), field("matchingSchemaIndexes", matching))
 		}
 		return none(v)
 	}
 }
 
-func (p *parser) notSchema(_ bson.D, name string, arg any) rule {
-	s := p.schema(arg)
+func (p *parser) notSchema(k keyword) rule {
+	s := p.schema(k.arg)
 	return func(v any) bson.D {
 		if s.failures(v) != nil {
 			return nil
 		}
-		return operator(name, bson.E{Key: "reason", Value: "child expression matched"})
+		return operator(k.name, field("reason", "child expression matched"))
 	}
 }
 
-func (p *parser) enum(of bson.D, name string, arg any) rule {
-	list := arg.(bson.A)
+func (p *parser) enum(k keyword) rule {
+	list := k.arg.(bson.A)
 	p.Refuse(len(list) == 0, fault.FailedToParse, "$jsonSchema keyword 'enum' cannot be an empty array")
-	return func(v any) bson.D {
-		if slices.ContainsFunc(list, func(x any) bool { return value.Equal(v, x) }) {
-			return nil
-		}
-		return unmet(of, name, "value was not found in enum", considered(v))
-	}
+	return k.unless(func(v any) bool {
+		return slices.ContainsFunc(list, func(x any) bool { return value.Equal(v, x) })
+	}, "value was not found in enum")
 }
 
-func (p *parser) limit(of bson.D, name string, arg any) rule {
-	exclusive := value.Truthy(value.Get(of,
-		map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}[name]))
-	return func(v any) bson.D {
-		n := value.Compare(v, arg)
-		if name == "minimum" {
+func (p *parser) limit(k keyword) rule {
+	exclusive := value.Truthy(value.Get(k.of, k.bound()))
+	return k.unless(func(v any) bool {
+		n := value.Compare(v, k.arg)
+		if k.name == "minimum" {
 			n = -n
 		}
-		if !value.IsNumber(v) || n < 0 || n == 0 && !exclusive {
-			return nil
-		}
-		return unmet(of, name, "comparison failed", considered(v))
-	}
+		return !value.IsNumber(v) || n < 0 || n == 0 && !exclusive
+	}, "comparison failed")
 }
 
 // length is a bound of the length of a string, an array or a document.
-func (p *parser) length(of bson.D, name string, arg any) rule {
-	bound, whole := value.Int64(arg)
-	p.Refuse(!whole || bound < 0, fault.FailedToParse, "$jsonSchema keyword '%s' must be a non-negative integer", name)
+func (p *parser) length(k keyword) rule {
+	bound, whole := value.Int64(k.arg)
+	p.Refuse(!whole || bound < 0, fault.FailedToParse, "$jsonSchema keyword '%s' must be a non-negative integer", k.name)
 	return func(v any) bson.D {
-		n, reason, applies := 0, "specified string length was not satisfied", false
+		n, of, reason, found := 0, "", "", considered(v)
 		switch x := v.(type) {
 		case string:
-			n, applies = utf8.RuneCountInString(x), name[3:] == "Length"
+			n, of, reason = utf8.RuneCountInString(x), "Length", "specified string length was not satisfied"
 		case bson.A:
-			n, applies, reason = len(x), name[3:] == "Items", "array did not match specified length"
+			n, of, reason = len(x), "Items", "array did not match specified length"
 		case bson.D:
-			n, applies, reason = len(x), name[3:] == "Properties", "specified number of properties was not satisfied"
+			n, of, reason = len(x), "Properties", "specified number of properties was not satisfied"
+			found = field("numberOfProperties", int32(n))
 		}
-		switch {
-		case !applies, name[:3] == "max" && int64(n) <= bound, name[:3] == "min" && int64(n) >= bound:
+		if k.name[3:] != of || k.name[:3] == "max" && int64(n) <= bound || k.name[:3] == "min" && int64(n) >= bound {
 			return nil
-		case name[3:] == "Properties":
-			return unmet(of, name, reason, bson.E{Key: "numberOfProperties", Value: int32(n)})
 		}
-		return unmet(of, name, reason, considered(v))
+		return k.unmet(reason, found)
 	}
 }
 
@@ -238,118 +258,93 @@ func (p *parser) regular(source string) *pattern.Pattern {
 	return re
 }
 
-func (p *parser) pattern(of bson.D, name string, arg any) rule {
-	re := p.regular(arg.(string))
-	return func(v any) bson.D {
-		if text, ok := v.(string); !ok || re.Matches(text) {
-			return nil
-		}
-		return unmet(of, name, "regular expression did not match", considered(v))
-	}
+func (p *parser) pattern(k keyword) rule {
+	re := p.regular(k.arg.(string))
+	return k.unless(func(v any) bool { text, ok := v.(string); return !ok || re.Matches(text) },
+		"regular expression did not match")
 }
 
-func (p *parser) multipleOf(of bson.D, name string, arg any) rule {
-	divisor := value.Float(arg)
+func (p *parser) multipleOf(k keyword) rule {
+	divisor := value.Float(k.arg)
 	p.Refuse(divisor <= 0, fault.FailedToParse, "$jsonSchema keyword 'multipleOf' must have a positive value")
-	return func(v any) bson.D {
-		if !value.IsNumber(v) || math.Mod(value.Float(v), divisor) == 0 {
-			return nil
-		}
-		return unmet(of, name, "considered value is not a multiple of the specified value", considered(v))
-	}
+	return k.unless(func(v any) bool { return !value.IsNumber(v) || math.Mod(value.Float(v), divisor) == 0 },
+		"considered value is not a multiple of the specified value")
 }
 
-func (p *parser) uniqueItems(of bson.D, name string, arg any) rule {
+func (p *parser) uniqueItems(k keyword) rule {
 	return func(v any) bson.D {
 		seen := map[string]bool{}
 		list, _ := v.(bson.A)
 		for _, item := range list {
-			if key := value.Key(item); seen[key] && arg == true {
-				return unmet(of, name, "found a duplicate item", considered(v), bson.E{Key: "duplicatedValue", Value: item})
-			} else {
-				seen[key] = true
+			key := value.Key(item)
+			if seen[key] && k.arg == true {
+				return k.unmet("found a duplicate item", considered(v), field("duplicatedValue", item))
+			}
+			seen[key] = true
+		}
+		return nil
+	}
+}
+
+// each returns a rule for the items of an array, from one on.
+func (k keyword) each(s *schema, from int, reason string) rule {
+	return func(v any) bson.D {
+		list, _ := v.(bson.A)
+		for i := from; i < len(list); i++ {
+			if why := s.failures(list[i]); why != nil {
+				return operator(k.name, field("reason", reason), field("itemIndex", int32(i)), field("details", why))
 			}
 		}
 		return nil
 	}
 }
 
-// unfit returns the details of the first item, from one on, that does not satisfy a schema.
-func unfit(name, reason string, s *schema, v any, from int) bson.D {
-	list, _ := v.(bson.A)
-	for i := from; i < len(list); i++ {
-		if why := s.failures(list[i]); why != nil {
-			return operator(name, bson.E{Key: "reason", Value: reason}, bson.E{Key: "itemIndex", Value: int32(i)},
-				bson.E{Key: "details", Value: why})
-		}
+func (p *parser) items(k keyword) rule {
+	if _, isDocument := k.arg.(bson.D); isDocument {
+		return k.each(p.schema(k.arg), 0, "At least one item did not match the sub-schema")
 	}
-	return nil
-}
-
-func (p *parser) items(_ bson.D, name string, arg any) rule {
-	if _, isDocument := arg.(bson.D); isDocument {
-		s := p.schema(arg)
-		return func(v any) bson.D { return unfit(name, "At least one item did not match the sub-schema", s, v, 0) }
-	}
-	schemas := p.schemas(arg)
-	return func(v any) bson.D {
-		var details bson.A
+	schemas := p.schemas(k.arg)
+	return k.none("details", func(v any) (details bson.A) {
 		list, _ := v.(bson.A)
 		for i := range min(len(list), len(schemas)) {
-			if why := schemas[i].failures(list[i]); why != nil {
-				details = append(details, bson.D{{Key: "itemIndex", Value: int32(i)}, {Key: "details", Value: why}})
-			}
+			details = schemas[i].failed(details, list[i], field("itemIndex", int32(i)))
 		}
-		if details == nil {
-			return nil
-		}
-		return operator(name, bson.E{Key: "details", Value: details})
-	}
+		return details
+	})
 }
 
-func (p *parser) additionalItems(of bson.D, name string, arg any) rule {
-	tuple, isTuple := value.Get(of, "items").(bson.A)
-	if _, isDocument := arg.(bson.D); isDocument {
-		s := p.schema(arg)
-		return func(v any) bson.D {
-			if !isTuple {
-				return nil
-			}
-			return unfit(name, "At least one additional item did not match the sub-schema", s, v, len(tuple))
-		}
+func (p *parser) additionalItems(k keyword) rule {
+	tuple, isTuple := value.Get(k.of, "items").(bson.A)
+	_, isDocument := k.arg.(bson.D)
+	switch {
+	case isDocument && isTuple:
+		return k.each(p.schema(k.arg), len(tuple), "At least one additional item did not match the sub-schema")
+	case isDocument:
+		p.schema(k.arg) // finds its errors
 	}
 	return func(v any) bson.D {
-		if list, _ := v.(bson.A); isTuple && arg == false && len(list) > len(tuple) {
-			return unmet(of, name, "found additional items", bson.E{Key: "additionalItems", Value: list[len(tuple):]})
+		if list, _ := v.(bson.A); isTuple && k.arg == false && len(list) > len(tuple) {
+			return k.unmet("found additional items", field("additionalItems", list[len(tuple):]))
 		}
 		return nil
 	}
 }
 
-func (p *parser) properties(_ bson.D, name string, arg any) rule {
+func (p *parser) properties(k keyword) rule {
 	schemas := map[string]*schema{}
-	for _, e := range arg.(bson.D) {
+	for _, e := range k.arg.(bson.D) {
 		schemas[e.Key] = p.schema(e.Value)
 	}
-	return func(v any) bson.D {
-		var failed bson.A
+	return k.none("propertiesNotSatisfied", func(v any) (failed bson.A) {
 		doc, _ := v.(bson.D)
-		for _, e := range arg.(bson.D) {
-			given, has := value.Field(doc, e.Key)
-			if !has {
-				continue
-			}
-			s := schemas[e.Key]
-			if why := s.failures(given); why != nil {
-				one := append(bson.D{{Key: "propertyName", Value: e.Key}}, s.about...)
-				failed = append(failed, append(one, bson.E{Key: "details", Value: why}))
+		for _, e := range k.arg.(bson.D) {
+			if given, has := value.Field(doc, e.Key); has {
+				s := schemas[e.Key]
+				failed = s.failed(failed, given, append(bson.D{field("propertyName", e.Key)}, s.about...)...)
 			}
 		}
-		if failed == nil {
-			return nil
-		}
-		return operator(name, bson.E{Key: "propertiesNotSatisfied", Value: failed})
-	}
+		return failed
+	})
 }
 
 // byPattern are the patterns of patternProperties with their schemas.
@@ -367,34 +362,26 @@ func (p *parser) byPattern(arg any) (out []byPattern) {
 	return out
 }
 
-func (p *parser) patternProperties(_ bson.D, name string, arg any) rule {
-	patterns := p.byPattern(arg)
-	return func(v any) bson.D {
-		var failed bson.A
+func (p *parser) patternProperties(k keyword) rule {
+	patterns := p.byPattern(k.arg)
+	return k.none("details", func(v any) (failed bson.A) {
 		doc, _ := v.(bson.D)
 		for _, of := range patterns {
 			for _, e := range doc {
-				if !of.names.Matches(e.Key) {
-					continue
-				}
-				if why := of.schema.failures(e.Value); why != nil {
-					failed = append(failed, bson.D{{Key: "propertyName", Value: e.Key}, {Key: "regexMatched", Value: of.source},
-						{Key: "details", Value: why}})
+				if of.names.Matches(e.Key) {
+					failed = of.schema.failed(failed, e.Value, field("propertyName", e.Key), field("regexMatched", of.source))
 				}
 			}
 		}
-		if failed == nil {
-			return nil
-		}
-		return operator(name, bson.E{Key: "details", Value: failed})
-	}
+		return failed
+	})
 }
 
-func (p *parser) additionalProperties(of bson.D, name string, arg any) rule {
-	patterns, named := p.byPattern(value.Get(of, "patternProperties")), value.As[bson.D](of, "properties")
+func (p *parser) additionalProperties(k keyword) rule {
+	patterns, named := p.byPattern(value.Get(k.of, "patternProperties")), value.As[bson.D](k.of, "properties")
 	var s *schema
-	if _, isDocument := arg.(bson.D); isDocument {
-		s = p.schema(arg)
+	if _, isDocument := k.arg.(bson.D); isDocument {
+		s = p.schema(k.arg)
 	}
 	return func(v any) bson.D {
 		var extra bson.A
@@ -407,14 +394,14 @@ func (p *parser) additionalProperties(of bson.D, name string, arg any) rule {
 			if s == nil {
 				extra = append(extra, e.Key)
 			} else if why := s.failures(e.Value); why != nil {
-				return operator(name, bson.E{Key: "reason", Value: "at least one additional property did not match the subschema"},
-					bson.E{Key: "failingProperty", Value: e.Key}, bson.E{Key: "details", Value: why})
+				return operator(k.name, field("reason", "at least one additional property did not match the subschema"),
+					field("failingProperty", e.Key), field("details", why))
 			}
 		}
-		if extra == nil || arg != false {
+		if extra == nil || k.arg != false {
 			return nil
 		}
-		return unmet(of, name, "", bson.E{Key: "additionalProperties", Value: extra})
+		return k.unmet("", field("additionalProperties", extra))
 	}
 }
 
@@ -429,8 +416,8 @@ func absent(list bson.A, doc bson.D) (out bson.A) {
 	return out
 }
 
-func (p *parser) required(of bson.D, name string, arg any) rule {
-	list := arg.(bson.A)
+func (p *parser) required(k keyword) rule {
+	list := k.arg.(bson.A)
 	p.Refuse(len(list) == 0, fault.FailedToParse, "$jsonSchema keyword 'required' cannot be an empty array")
 	for _, item := range list {
 		_, isText := item.(string)
@@ -440,57 +427,48 @@ func (p *parser) required(of bson.D, name string, arg any) rule {
 	return func(v any) bson.D {
 		doc, isDocument := v.(bson.D)
 		if missing := absent(list, doc); isDocument && missing != nil {
-			return unmet(of, name, "", bson.E{Key: "missingProperties", Value: missing})
+			return k.unmet("", field("missingProperties", missing))
 		}
 		return nil
 	}
 }
 
 // dependencies requires further properties, or a schema, of documents with a property.
-func (p *parser) dependencies(_ bson.D, name string, arg any) rule {
+func (p *parser) dependencies(k keyword) rule {
 	schemas := map[string]*schema{}
-	for _, e := range arg.(bson.D) {
-		if _, isDocument := e.Value.(bson.D); isDocument {
+	for _, e := range k.arg.(bson.D) {
+		if schemas[e.Key] = new(schema); value.TypeName(e.Value) == "object" {
 			schemas[e.Key] = p.schema(e.Value)
 		}
 	}
-	return func(v any) bson.D {
-		var failed bson.A
+	return k.none("failingDependencies", func(v any) (failed bson.A) {
 		doc, _ := v.(bson.D)
-		for _, e := range arg.(bson.D) {
+		for _, e := range k.arg.(bson.D) {
 			if _, has := value.Field(doc, e.Key); !has {
 				continue
 			}
 			list, _ := e.Value.(bson.A)
 			if missing := absent(list, doc); missing != nil {
-				failed = append(failed, bson.D{{Key: "conditionalProperty", Value: e.Key},
-					{Key: "missingProperties", Value: missing}})
+				failed = append(failed, bson.D{field("conditionalProperty", e.Key), field("missingProperties", missing)})
 			}
-			if s := schemas[e.Key]; s != nil {
-				if why := s.failures(doc); why != nil {
-					failed = append(failed, bson.D{{Key: "conditionalProperty", Value: e.Key}, {Key: "details", Value: why}})
-				}
-			}
+			failed = schemas[e.Key].failed(failed, doc, field("conditionalProperty", e.Key))
 		}
-		if failed == nil {
-			return nil
-		}
-		return operator(name, bson.E{Key: "failingDependencies", Value: failed})
-	}
+		return failed
+	})
 }
 
 // bsonType is bsonType, or type with names of JSON.
-func (p *parser) bsonType(of bson.D, name string, arg any) rule {
-	names, isList := arg.(bson.A)
+func (p *parser) bsonType(k keyword) rule {
+	names, isList := k.arg.(bson.A)
 	if !isList {
-		names = bson.A{arg}
+		names = bson.A{k.arg}
 	}
 	names = slices.Clone(names)
 	for i, n := range names {
-		p.Refuse(name == "type" && n == "integer", fault.FailedToParse,
+		p.Refuse(k.name == "type" && n == "integer", fault.FailedToParse,
 			"$jsonSchema type 'integer' is not currently supported.")
-		p.Refuse(name == "type" && !slices.Contains(jsonTypes, n), fault.BadValue, "Unknown type name alias: %v", n)
-		if name == "type" && n == "boolean" {
+		p.Refuse(k.name == "type" && !slices.Contains(jsonTypes, n), fault.BadValue, "Unknown type name alias: %v", n)
+		if k.name == "type" && n == "boolean" {
 			names[i] = "bool"
 		}
 	}
@@ -499,7 +477,7 @@ func (p *parser) bsonType(of bson.D, name string, arg any) rule {
 		if matches(v) {
 			return nil
 		}
-		return unmet(of, name, "type did not match", considered(v), bson.E{Key: "consideredType", Value: value.TypeName(v)})
+		return k.unmet("type did not match", considered(v), field("consideredType", value.TypeName(v)))
 	}
 }
 
