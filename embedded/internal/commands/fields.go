@@ -329,8 +329,7 @@ func (c *checker) typed(kind, path string, e bson.E) {
 	types := fieldTypes[kind]
 	if kind == "collection" {
 		b, _ := e.Value.(bson.Binary)
-		_, isName := e.Value.(string)
-		c.Refuse(!isName && b.Subtype != bson.TypeBinaryUUID && c.has.IDL, fault.BadValue,
+		c.Refuse(!value.Is[string](e.Value) && b.Subtype != bson.TypeBinaryUUID && c.has.IDL, fault.BadValue,
 			"collection name has invalid type %s", value.TypeName(e.Value))
 		return
 	}

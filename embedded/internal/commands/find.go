@@ -38,8 +38,7 @@ func find(s *call, a *args) action {
 
 func newFind(s *call, a *args) *findCommand {
 	q := &findCommand{s: s, concern: a.readConcern(s), hint: a.any("hint")}
-	_, isUUID := a.doc[0].Value.(bson.Binary)
-	a.Refuse(isUUID, fault.NamespaceNotFound, "Unable to resolve UUID")
+	a.Refuse(value.Is[bson.Binary](a.doc[0].Value), fault.NamespaceNotFound, "Unable to resolve UUID")
 	if q.name = a.name(); q.name != "" && s.has.FindNames && namespace(s.req.DB, q.name) != nil {
 		a.Fail(fault.InvalidNamespace, "Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
 	}

@@ -378,8 +378,7 @@ func dropIndexes(s *call, a *args) action {
 	name := a.collection(s.req.DB)
 	names, ok := a.any("index").(bson.A)
 	for _, v := range names {
-		_, isName := v.(string)
-		a.Refuse(!isName, fault.TypeMismatch,
+		a.Refuse(!value.Is[string](v), fault.TypeMismatch,
 			"BSON field 'dropIndexes.index' is the wrong type 'array', expected types '[string]'")
 	}
 	if !ok {
@@ -434,7 +433,6 @@ func removeIndexes(tx *store.Tx, db, name string, which bson.A) (bson.D, error) 
 func indexNamed(c *store.Collection, which any) (*store.Index, error) {
 	x := c.Index(which)
 	name, isName := which.(string)
-	_, isKey := which.(bson.D)
 	switch {
 	case x == c.Indexes[0]:
 		return nil, fault.Errorf(fault.InvalidOptions, "cannot drop _id index")
@@ -442,7 +440,7 @@ func indexNamed(c *store.Collection, which any) (*store.Index, error) {
 		return x, nil
 	case isName:
 		return nil, fault.Errorf(fault.IndexNotFound, "index not found with name [%s]", name)
-	case isKey:
+	case value.Is[bson.D](which):
 		return nil, fault.Errorf(fault.IndexNotFound, "can't find index with key: %s", value.Text(which))
 	}
 	return nil, fault.Errorf(fault.TypeMismatch,

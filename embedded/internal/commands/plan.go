@@ -164,7 +164,6 @@ func (s *call) hinted(name string, hint any, q canonical) (c *store.Collection, 
 // hintedIndex returns the index that a hint names. It returns nil without a hint for an index, and an error if the
 // index does not exist.
 func hintedIndex(c *store.Collection, hint any, q canonical) (*store.Index, error) {
-	_, isName := hint.(string)
 	key, isKey := hint.(bson.D)
 	if c == nil || hint == nil || isKey && len(key) == 0 || natural(hint) != 0 {
 		return nil, nil
@@ -172,7 +171,7 @@ func hintedIndex(c *store.Collection, hint any, q canonical) (*store.Index, erro
 	if x := c.Index(hint); x != nil {
 		return x, nil
 	}
-	if !isName && !isKey {
+	if !value.Is[string](hint) && !isKey {
 		return nil, fault.Errorf(fault.FailedToParse, "Failed to parse: hint must be a string or an object")
 	}
 	q.ns = c.NS()

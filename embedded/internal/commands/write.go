@@ -271,9 +271,7 @@ func deleteCommand(s *call, a *args) action {
 const notUpdate = "Update argument must be either an object or an array"
 
 func isUpdate(v any) bool {
-	_, isDocument := v.(bson.D)
-	_, isPipeline := v.(bson.A)
-	return isDocument || isPipeline
+	return value.Is[bson.D](v) || value.Is[bson.A](v)
 }
 
 // tally returns the reply of insert, update or delete, with the fields in the server's order. times and retried are

@@ -144,8 +144,7 @@ func (p *parser) operator(name string, arg any) Expr {
 	if !fault.Exists("expression", name, p.wire) {
 		return p.fail(fault.InvalidPipelineOperator, "Unrecognized expression '%s'", name)
 	}
-	_, isArray := arg.(bson.A)
-	if parse := special[name]; parse != nil && !(name == "$cond" && isArray) {
+	if parse := special[name]; parse != nil && !(name == "$cond" && value.Is[bson.A](arg)) {
 		return parse(p, arg)
 	}
 	o := operators[name]

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -160,11 +161,16 @@ func sortByCount(p *parser, arg any) stage {
 		"the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
 	p.Refuse(isDocument && (len(d) == 0 || !strings.HasPrefix(d[0].Key, "$")), 40147,
 		"the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
-	groups := group(p, bson.D{{Key: "_id", Value: arg}, counted})
+	return p.sorted(group(p, bson.D{{Key: "_id", Value: arg}, counted}), bson.D{{Key: "count", Value: int32(-1)}})
+}
+
+// sorted returns a stage with its results in order.
+func (p *parser) sorted(s stage, by bson.D) stage {
+	order, err := query.CompileOrder(by, p.opts.Collation)
+	p.Note(err)
 	return func(h Host, docs []bson.D) ([]bson.D, error) {
-		out, err := groups(h, docs)
-		slices.SortStableFunc(out, func(a, b bson.D) int { return value.Compare(b[1].Value, a[1].Value) })
-		return out, err
+		out, err := s(h, docs)
+		return out, cmp.Or(err, query.Sort(out, order, func(d bson.D) bson.D { return d }))
 	}
 }
 
@@ -181,8 +187,7 @@ func bucket(p *parser, arg any) stage {
 		switch e.Key {
 		case "groupBy":
 			path, isText := e.Value.(string)
-			_, isDocument := e.Value.(bson.D)
-			p.Refuse(!isDocument && (!isText || !strings.HasPrefix(path, "$")), 40202,
+			p.Refuse(!value.Is[bson.D](e.Value) && (!isText || !strings.HasPrefix(path, "$")), 40202,
 				"The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, but found: groupBy: %s.",
 				value.Text(e.Value))
 		case "boundaries":
@@ -208,46 +213,16 @@ func bucket(p *parser, arg any) stage {
 			"The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order (%s is not less than %s).",
 			i, i+1, value.Text(list[i]), value.Text(list[i+1]))
 	}
-	x, o := p.expression(by), p.opts
-	g := grouping{opts: p.opts}
-	for _, e := range output {
-		g.fields = append(g.fields, p.accumulation(e))
+	// As on a server, the buckets are groups.
+	literal := func(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
+	var branches bson.A
+	for i := range max(len(list)-1, 0) {
+		in := bson.A{bson.D{{Key: "$gte", Value: bson.A{by, literal(list[i])}}},
+			bson.D{{Key: "$lt", Value: bson.A{by, literal(list[i+1])}}}}
+		branches = append(branches, bson.D{{Key: "case", Value: bson.D{{Key: "$and", Value: in}}},
+			{Key: "then", Value: literal(list[i])}})
 	}
-	return func(h Host, docs []bson.D) ([]bson.D, error) {
-		// The documents of each bucket are grouped by themselves.
-		buckets := map[int][]bson.D{}
-		for _, doc := range docs {
-			v, err := x.Eval(expression.NewEnv(doc, o.Let))
-			if err != nil {
-				return nil, err
-			}
-			i, exact := slices.BinarySearchFunc(list, value.OrNull(v), o.Collation.Compare)
-			if !exact {
-				i--
-			}
-			if outside := i < 0 || i >= len(list)-1; outside && !hasDefault {
-				return nil, fault.Errorf(40066,
-					"$switch could not find a matching branch for an input, and no default was specified.")
-			} else if outside {
-				i = -1
-			}
-			buckets[i] = append(buckets[i], doc)
-		}
-		var out []bson.D
-		for i, docs := range buckets {
-			id := otherwise
-			if i >= 0 {
-				id = list[i]
-			}
-			g := g
-			g.id = func(*expression.Env) any { return id }
-			one, err := g.run(h, docs)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, one...)
-		}
-		slices.SortFunc(out, func(a, b bson.D) int { return o.Collation.Compare(a[0].Value, b[0].Value) })
-		return out, nil
-	}
+	id := value.AddIf(bson.D{{Key: "branches", Value: branches}}, hasDefault, "default", literal(otherwise))
+	fields := append(bson.D{{Key: "_id", Value: bson.D{{Key: "$switch", Value: id}}}}, output...)
+	return p.sorted(group(p, fields), bson.D{{Key: "_id", Value: int32(1)}})
 }

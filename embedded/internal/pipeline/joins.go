@@ -261,8 +261,7 @@ func target(v any) (db, coll string, ok bool) {
 func out(p *parser, arg any) stage {
 	db, coll, ok := target(arg)
 	d, isDocument := arg.(bson.D)
-	_, isText := arg.(string)
-	p.Refuse(!isText && !isDocument, 16990, "$out only supports a string or object argument, but found %s",
+	p.Refuse(!value.Is[string](arg) && !isDocument, 16990, "$out only supports a string or object argument, but found %s",
 		value.TypeName(arg))
 	for _, e := range d {
 		p.Refuse(e.Key != "db" && e.Key != "coll", 16994,
@@ -287,9 +286,8 @@ type Merge struct {
 func merge(p *parser, arg any) stage {
 	m := Merge{Matched: "merge", NotMatched: "insert", On: []string{"_id"}, Options: p.opts}
 	into := arg
-	_, isText := arg.(string)
 	d, isDocument := arg.(bson.D)
-	p.Refuse(!isText && !isDocument, 51182, "$merge only supports a string or object argument, but found %s",
+	p.Refuse(!value.Is[string](arg) && !isDocument, 51182, "$merge only supports a string or object argument, but found %s",
 		value.TypeName(arg))
 	if isDocument {
 		into = value.Get(d, "into")

@@ -78,8 +78,7 @@ func equalities(filter bson.D) (out bson.D, never bool) {
 func equalTo(path string, condition any) (out bson.D, never bool) {
 	d, _ := condition.(bson.D)
 	if !IsOperators(d) {
-		_, isRegex := condition.(bson.Regex)
-		return value.AddIf(nil, !isRegex, path, condition), false
+		return value.AddIf(nil, !value.Is[bson.Regex](condition), path, condition), false
 	}
 	for _, op := range d {
 		list, _ := op.Value.(bson.A)
@@ -98,9 +97,8 @@ func equalTo(path string, condition any) (out bson.D, never bool) {
 			return nil, true
 		}
 		for _, v := range list {
-			_, isRegex := v.(bson.Regex)
 			inner, _ := v.(bson.D)
-			out = value.AddIf(out, op.Key == "$eq" || !isRegex && !IsOperators(inner), path, v)
+			out = value.AddIf(out, op.Key == "$eq" || !value.Is[bson.Regex](v) && !IsOperators(inner), path, v)
 		}
 	}
 	return out, false

@@ -52,9 +52,8 @@ func along(d bson.D, path []string, place string) (v any, rest []string, at stri
 	for {
 		v, at, rest = value.Lookup(d, path[0]), place+"."+path[0], path[1:]
 		inner, isDocument := v.(bson.D)
-		_, isArray := v.(bson.A)
 		switch {
-		case isArray || len(rest) == 0:
+		case value.Is[bson.A](v) || len(rest) == 0:
 			return v, rest, at
 		case !isDocument:
 			return value.Missing{}, nil, at
@@ -80,7 +79,6 @@ func (k *keyMaker) expand(d bson.D, place string, fields []keyField) {
 			k.Fail(16746, "Ambiguous field name found in array (do not use numeric field names in embedded elements in an "+
 				"array), field: '%s' for array: %s", f.rest[0], value.Text(asDocument(f.array)))
 		}
-		_, inner := f.element.(bson.A)
 		switch {
 		case named:
 			v, f.rest, at = along(d, f.rest, place)
@@ -95,7 +93,7 @@ func (k *keyMaker) expand(d bson.D, place string, fields []keyField) {
 		k.Refuse(in != nil && at != arrayAt, fault.CannotIndexParallelArrays, "cannot index parallel arrays [%s] [%s]",
 			lastPart(at), lastPart(arrayAt))
 		in, array, arrayAt = append(in, i), list, at
-		nested = nested || !named && inner
+		nested = nested || !named && value.Is[bson.A](f.element)
 	}
 	switch {
 	case k.Err != nil:

@@ -29,8 +29,7 @@ func init() {
 		"$in":  leaf((*parser).in),
 		"$nin": func(p *parser, parts []string, e bson.E) node { return not(at(parts, p.in(e))) },
 		"$ne": func(p *parser, parts []string, e bson.E) node {
-			_, isRegex := e.Value.(bson.Regex)
-			p.Refuse(isRegex, fault.BadValue, "Can't have regex as arg to $ne.")
+			p.Refuse(value.Is[bson.Regex](e.Value), fault.BadValue, "Can't have regex as arg to $ne.")
 			return not(at(parts, p.equal(e.Value)))
 		},
 		"$exists": func(_ *parser, parts []string, e bson.E) node {

@@ -124,7 +124,6 @@ func (p *projector) field(parts []string, v any) {
 			"FieldPath field names may not start with '$'. Consider using $getField or $setField.")
 	}
 	d, isDoc := v.(bson.D)
-	_, isBool := v.(bool)
 	if !(isDoc && len(d) > 0 && !IsOperators(d)) {
 		p.collide(path)
 	}
@@ -146,7 +145,7 @@ func (p *projector) field(parts []string, v any) {
 		p.compute(parts, v)
 	case isDoc && len(d) == 0:
 		p.Fail(51270, "An empty sub-projection is not a valid value. Found empty object at path")
-	case isBool || value.IsNumber(v):
+	case value.Is[bool](v) || value.IsNumber(v):
 		p.keep(parts, value.Truthy(v))
 	case isDoc && !fault.Exists("expression", d[0].Key, p.opts.Wire):
 		p.Fail(31325, "Unknown expression %s", d[0].Key)

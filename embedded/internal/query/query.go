@@ -213,7 +213,6 @@ func (p predicate) inArray(a bson.A, parts []string, whole bool) (position int, 
 	index, isIndex := value.Position(parts[0])
 	for i, item := range a {
 		_, isDocument := item.(bson.D)
-		_, isArray := item.(bson.A)
 		if isDocument {
 			if _, ok := p.find(item, parts, whole); ok {
 				return i, true
@@ -224,7 +223,7 @@ func (p predicate) inArray(a bson.A, parts []string, whole bool) (position int, 
 		case !isIndex || i != index:
 		case len(parts) == 1:
 			ok = p(item)
-		case isDocument || isArray:
+		case isDocument || value.Is[bson.A](item):
 			position, ok = p.find(item, parts[1:], whole)
 		}
 		if ok {
@@ -378,9 +377,8 @@ func (p *parser) compare(e bson.E) predicate {
 	holds := comparisons[e.Key]
 	collation, rank, nan := p.opts.Collation, value.Rank(e.Value), isNaN(e.Value)
 	x := collation.Fold(e.Value)
-	_, isRegex := x.(bson.Regex)
 	_, undefined := x.(bson.Undefined)
-	p.Refuse(isRegex, fault.BadValue, "Can't have RegEx as arg to predicate over field '%s'.", p.path)
+	p.Refuse(value.Is[bson.Regex](x), fault.BadValue, "Can't have RegEx as arg to predicate over field '%s'.", p.path)
 	p.Refuse(undefined, fault.BadValue, "cannot compare to undefined")
 	return func(v any) bool {
 		if x == nil {

@@ -420,8 +420,7 @@ func (p *parser) required(k keyword) rule {
 	list := k.arg.(bson.A)
 	p.Refuse(len(list) == 0, fault.FailedToParse, "$jsonSchema keyword 'required' cannot be an empty array")
 	for _, item := range list {
-		_, isText := item.(string)
-		p.Refuse(!isText, fault.TypeMismatch,
+		p.Refuse(!value.Is[string](item), fault.TypeMismatch,
 			"$jsonSchema keyword 'required' must be an array of strings, but found an element of type: %s", value.TypeName(item))
 	}
 	return func(v any) bson.D {

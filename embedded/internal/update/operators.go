@@ -230,8 +230,7 @@ func (p *parser) pushSort(v any) func(bson.A) {
 func pull(e *parser, f bson.E) modifier {
 	const element = "element"
 	condition, isDocument := f.Value.(bson.D)
-	_, isRegex := f.Value.(bson.Regex)
-	wrapped := isRegex || len(condition) > 0 && query.IsOperator(condition[0].Key)
+	wrapped := value.Is[bson.Regex](f.Value) || len(condition) > 0 && query.IsOperator(condition[0].Key)
 	if wrapped {
 		condition = bson.D{{Key: element, Value: f.Value}}
 	}
@@ -374,8 +373,7 @@ func bit(e *parser, f bson.E) modifier {
 		_, long := old.(int64)
 		for _, o := range d {
 			x, _ := value.Int64(o.Value)
-			_, isLong := o.Value.(int64)
-			n, long = bitOperations[o.Key](n, x), long || isLong
+			n, long = bitOperations[o.Key](n, x), long || value.Is[int64](o.Value)
 		}
 		if long {
 			return n, nil
@@ -420,9 +418,8 @@ func (u *Update) rename(out bson.D, s step) (bson.D, error) {
 	from := strings.Split(s.path, ".")
 	for i := 1; i < len(from); i++ {
 		parent := at(out, from[:i])
-		_, isDocument := parent.(bson.D)
 		_, isArray := parent.(bson.A)
-		if _, isIndex := value.Position(from[i]); !isDocument && !missing(parent) && !(isArray && isIndex) {
+		if _, isIndex := value.Position(from[i]); !value.Is[bson.D](parent) && !missing(parent) && !(isArray && isIndex) {
 			s.keepsShape = true
 			return nil, s.notViable(from[:i], from[i], from[i+1:], parent)
 		}

@@ -270,9 +270,8 @@ func (u *Update) Apply(doc bson.D, insert bool, match *query.Filter) (out bson.D
 func (u *Update) sameID(doc, out bson.D) (bson.D, error) {
 	id, had := value.Field(doc, "_id")
 	newID, has := value.Field(out, "_id")
-	_, isArray := newID.(bson.A)
 	switch {
-	case isArray && (u.replacement != nil || u.pipeline != nil && !value.Equal(doc, out)):
+	case value.Is[bson.A](newID) && (u.replacement != nil || u.pipeline != nil && !value.Equal(doc, out)):
 		return nil, fault.Errorf(fault.NotSingleValueField, "After applying the update to the document, the (immutable) "+
 			"field '_id' was found to be an array or array descendant.")
 	case !had, has && value.Key(id) == value.Key(newID):

@@ -302,9 +302,7 @@ func Multiply(a, b any) (any, bool) {
 }
 
 func arith(a, b any, ints func(x, y int64) (int64, bool), floats func(x, y float64) float64) (any, bool) {
-	_, da := a.(bson.Decimal128)
-	_, db := b.(bson.Decimal128)
-	if da || db {
+	if Is[bson.Decimal128](a) || Is[bson.Decimal128](b) {
 		return nil, false
 	}
 	x, xi := asInt(a)
@@ -316,9 +314,7 @@ func arith(a, b any, ints func(x, y int64) (int64, bool), floats func(x, y float
 	if !ok {
 		return floats(float64(x), float64(y)), false
 	}
-	_, la := a.(int64)
-	_, lb := b.(int64)
-	if la || lb || r < math.MinInt32 || r > math.MaxInt32 {
+	if Is[int64](a) || Is[int64](b) || r < math.MinInt32 || r > math.MaxInt32 {
 		return r, true
 	}
 	return int32(r), true

@@ -165,6 +165,9 @@ func As[T any](d bson.D, key string) T {
 	return v
 }
 
+// Is reports whether a value has a type.
+func Is[T any](v any) bool { _, ok := v.(T); return ok }
+
 // Set replaces a field in place, or appends it.
 func Set(d bson.D, key string, v any) bson.D {
 	if i := index(d, key); i >= 0 {
