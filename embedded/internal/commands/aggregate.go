@@ -243,26 +243,19 @@ func (g *aggregation) results(p *pipeline.Pipeline) ([]bson.Raw, error) {
 
 // input returns the documents of the collection, in the order of the index that a first $match would use.
 func (g *aggregation) input(p *pipeline.Pipeline) ([]bson.D, error) {
-	s := g.s
-	q := &findCommand{s: s, hint: g.args.any("hint"), collation: g.opts.Collation}
-	c, hinted, err := s.hinted(g.name, q.hint, canonical{})
-	q.hinted = hinted
-	if err != nil {
-		return nil, err
-	}
+	q := &findCommand{s: g.s, name: g.name, hint: g.args.any("hint"), collation: g.opts.Collation, match: p.Text,
+		concern: g.concern}
 	if len(g.list) > 0 {
 		if first := g.list[0].(bson.D)[0]; first.Key == "$match" {
 			q.filter, _ = first.Value.(bson.D)
 		}
 	}
-	if err := needsText(c, p.Text); err != nil {
+	if err := q.choosePlan(); err != nil {
 		return nil, err
 	}
-	records, err := s.recordsOf(s.req.DB, g.name, g.concern.at, 0)
-	docs := store.Documents(covered(q.hinted, records))
-	s.View(func(*store.Tx) { q.index = q.choose(c) })
+	records, err := q.records()
+	docs := store.Documents(records)
 	if order := q.scanOrder(); order != nil {
-		docs = slices.Clone(docs)
 		err = cmp.Or(err, query.Sort(docs, order, func(d bson.D) bson.D { return d }))
 	}
 	return docs, err

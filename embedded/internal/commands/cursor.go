@@ -295,7 +295,7 @@ func (c *scan) refresh() error {
 		return err
 	}
 	c.read = records
-	if c.planned, err = c.q.plan(records); c.last == nil {
+	if c.planned, err = c.q.hits(records); c.last == nil {
 		return err
 	}
 	after := func(r *store.Record) bool {

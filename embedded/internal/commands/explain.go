@@ -91,7 +91,6 @@ type explanation struct {
 	q       *findCommand
 	above   []string // stages of the command itself
 	rest    bson.A   // stages of a pipeline that the plan does not contain
-	c       *store.Collection
 
 	progress
 }
@@ -151,16 +150,12 @@ func newExplanation(s *call, a *args, command bson.D) *explanation {
 }
 
 func (x *explanation) run(verbosity string) (bson.D, error) {
-	c, hinted, err := x.s.hinted(x.q.name, x.q.hint, x.q.canonical)
-	if err != nil {
-		return nil, err
-	}
 	if x.q.match.Text() {
 		return nil, fault.Errorf(fault.NotImplemented, "explain of $text is not implemented by the embedded deployment")
 	}
-	x.c, x.q.hinted = c, hinted
-	x.s.View(func(tx *store.Tx) { x.q.index = x.q.choose(c) })
-	x.q.blocking = x.q.order != nil && !x.q.sortedBy(x.q.index) && natural(x.q.sort) == 0
+	if err := x.q.choosePlan(); err != nil {
+		return nil, err
+	}
 	if err := x.execute(); err != nil {
 		return nil, err
 	}
@@ -204,12 +199,12 @@ func (x *explanation) aggregates() bool { return x.command[0].Key == "aggregate"
 
 // execute computes what the execution reads and returns.
 func (x *explanation) execute() error {
-	records, err := x.q.records(x.c)
+	records, err := x.q.records()
 	x.works, x.ended, x.counted = 1, true, int64(len(records))
-	if err != nil || x.c == nil || x.counts() {
+	if err != nil || x.q.c == nil || x.counts() {
 		return err
 	}
-	hits, err := x.q.plan(records)
+	hits, err := x.q.hits(records)
 	x.returned, x.examined = int64(len(hits)), int64(len(records))
 	defer func() { x.works = x.examined + 1 }()
 	if x.q.limit > 0 {
@@ -303,9 +298,9 @@ func (x *explanation) access(executed bool, add func(string, ...bson.E)) {
 			counted = []bson.E{{Key: "nCounted", Value: value.Int(x.counted)}, {Key: "nSkipped", Value: value.Int(q.skip)}}
 		}
 		add("RECORD_STORE_FAST_COUNT", counted...)
-	case x.c == nil:
+	case x.q.c == nil:
 		add("EOF")
-	case byID && x.c.FindsByID():
+	case byID && x.q.c.FindsByID():
 		add("IDHACK")
 	case q.index != nil:
 		bounds := bson.D{}

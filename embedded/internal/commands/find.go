@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -24,17 +25,21 @@ type findCommand struct {
 	collation                                        value.Collation
 	concern                                          readConcern
 
-	match    *query.Filter
-	order    *query.Order // of the results
-	proj     *query.Projection
-	hinted   *store.Index // that the hint names, or nil
-	index    *store.Index // that a server would scan, or nil
-	blocking bool         // the sort has to read everything first
+	match *query.Filter
+	order *query.Order // of the results
+	proj  *query.Projection
+	plan
 }
 
-func find(s *call, a *args) action {
-	return newFind(s, a).run
+// plan is how a server would read the documents of a query.
+type plan struct {
+	c        *store.Collection // or view; nil if it does not exist
+	hinted   *store.Index      // that the hint names, or nil
+	index    *store.Index      // that a server would scan, or nil
+	blocking bool              // the sort has to read everything first
 }
+
+func find(s *call, a *args) action { return newFind(s, a).run }
 
 func newFind(s *call, a *args) *findCommand {
 	q := &findCommand{s: s, concern: a.readConcern(s), hint: a.any("hint")}
@@ -55,8 +60,7 @@ func newFind(s *call, a *args) *findCommand {
 	q.filter, q.sort = a.document("filter"), a.document("sort")
 	opts = opts.InSlots(q.filter, q.sort)
 	q.min, q.max = a.document("min"), a.document("max")
-	a.Refuse(len(q.min) > 0 && len(q.max) > 0 &&
-		!slices.EqualFunc(q.min, q.max, func(a, b bson.E) bool { return a.Key == b.Key }), 51176,
+	a.Refuse(len(q.min) > 0 && len(q.max) > 0 && !sameKeys(q.min, q.max), 51176,
 		"min and max must have the same field names")
 	projection := a.document("projection")
 	a.Refuse(q.await && !q.tailable, fault.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
@@ -81,71 +85,83 @@ func newFind(s *call, a *args) *findCommand {
 	return q
 }
 
+// choosePlan sets the plan.
+func (q *findCommand) choosePlan() (err error) {
+	q.s.View(func(tx *store.Tx) {
+		q.c = tx.Collection(q.s.req.DB, q.name)
+		if q.hinted, err = hintedIndex(q.c, q.hint, q.canonical); err == nil {
+			q.index = q.choose(q.c)
+		}
+	})
+	q.blocking = q.order != nil && !q.sortedBy(q.index) && natural(q.sort) == 0
+	return cmp.Or(err, needsText(q.c, q.match), q.bounded())
+}
+
 func (q *findCommand) run() (bson.D, error) {
 	now := q.s.d.Now()
-	c, hinted, err := q.s.hinted(q.name, q.hint, q.canonical)
-	q.hinted = hinted
-	switch inside := q.s.InTransaction() && q.s.has.TransactionErrors; {
-	case inside && q.tailable:
-		return nil, fault.Errorf(fault.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
-	case inside && q.name == "system.views":
-		return nil, fault.Errorf(51071, "Cannot query system.views within a transaction")
-	case err != nil:
-		return nil, err
-	case q.tailable && q.s.InTransaction():
-		return nil, fault.Errorf(fault.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
-	case q.tailable:
-		return q.runTailable(c)
-	case len(q.min)+len(q.max) > 0 && q.hint == nil:
-		return nil, fault.Errorf(51173, "When using min()/max() a hint of which index to use must be provided")
-	}
-	if err := needsText(c, q.match); err != nil {
+	if err := cmp.Or(q.allowed(), q.choosePlan()); err != nil {
 		return nil, err
 	}
-	if err := q.bounded(c); err != nil {
-		return nil, err
+	if q.tailable {
+		return q.runTailable()
 	}
 	_, byID := q.match.ID()
-	q.s.View(func(tx *store.Tx) { q.index = q.choose(c) })
-	q.blocking = q.order != nil && !q.sortedBy(q.index) && natural(q.sort) == 0
 	if q.order == nil && !byID {
 		q.order = q.scanOrder()
 	}
-	src := &scan{q: q, c: c, left: q.limit, at: q.concern.time(now)}
-	if c == nil && !mongos(q.s.req) { // a mongod does not take a snapshot of a missing collection
-		src.at = nil
-	}
-	records, err := q.records(c)
-	if err == nil {
-		src.planned, err = q.plan(records)
-	}
+	records, err := q.records()
 	if err != nil {
 		return nil, err
 	}
-	if c != nil && !c.IsView() && !q.s.InTransaction() && !q.concern.snapshot && natural(q.hint) >= 0 &&
-		natural(q.sort) >= 0 {
+	missing, onMongos := q.c == nil, mongos(q.s.req)
+	src := &scan{q: q, c: q.c, left: q.limit}
+	if !missing || onMongos { // a mongod does not take a snapshot of a missing collection
+		src.at = q.concern.time(now)
+	}
+	if src.planned, err = q.hits(records); err != nil {
+		return nil, err
+	}
+	if !missing && !q.c.IsView() && q.seesChanges() {
 		src.read = records
 	}
-	limited := q.limit > 0 && int64(len(src.planned)) >= q.limit
-	src.known = limited && !q.s.has.SlotEngine || byID || q.blocking || c == nil &&
-		!(mongos(q.s.req) && q.batchSize == 0)
+	limited := q.limit > 0 && int64(len(src.planned)) >= q.limit && !q.s.has.SlotEngine
+	src.known = limited || byID || q.blocking || missing && !(onMongos && q.batchSize == 0)
 	return q.s.open(q.canonical.ns, src,
-		cursorOptions{size: q.batchSize, single: q.single, idFirst: c == nil && !mongos(q.s.req)})
+		cursorOptions{size: q.batchSize, single: q.single, idFirst: missing && !onMongos})
+}
+
+// allowed returns an error if the query cannot run in its transaction.
+func (q *findCommand) allowed() error {
+	var p fault.First
+	inside := q.s.InTransaction()
+	p.Refuse(inside && q.tailable, fault.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
+	p.Refuse(inside && q.s.has.TransactionErrors && q.name == "system.views", 51071,
+		"Cannot query system.views within a transaction")
+	return p.Err
+}
+
+// seesChanges reports whether a getMore returns what has been written since the first batch.
+func (q *findCommand) seesChanges() bool {
+	return !q.s.InTransaction() && !q.concern.snapshot && natural(q.hint) >= 0 && natural(q.sort) >= 0
 }
 
 // bounded returns an error if min and max are not bounds of the index.
-func (q *findCommand) bounded(c *store.Collection) error {
+func (q *findCommand) bounded() error {
 	var p fault.First
+	p.Refuse(len(q.min)+len(q.max) > 0 && q.hint == nil, 51173,
+		"When using min()/max() a hint of which index to use must be provided")
 	for _, bound := range []bson.D{q.min, q.max} {
-		if len(bound) > 0 && c != nil {
-			x := q.hinted
-			p.Refuse(x == nil || !slices.EqualFunc(x.Key, bound, func(a, b bson.E) bool { return a.Key == b.Key }), 51174,
-				"The index chosen is not compatible with min/max")
-		}
+		p.Refuse(len(bound) > 0 && q.c != nil && (q.hinted == nil || !sameKeys(q.hinted.Key, bound)), 51174,
+			"The index chosen is not compatible with min/max")
 	}
 	p.Refuse(len(q.min) > 0 && len(q.max) > 0 && value.Compare(q.min, q.max) >= 0, 51175,
 		"The value provided for min() does not come before the value provided for max().")
 	return p.Err
+}
+
+// sameKeys reports whether two documents have the same names of fields.
+func sameKeys(a, b bson.D) bool {
+	return slices.EqualFunc(a, b, func(x, y bson.E) bool { return x.Key == y.Key })
 }
 
 // scanOrder returns the order in which a server finds the documents without a sort, nil if it is that of the records.
@@ -161,18 +177,18 @@ func (q *findCommand) scanOrder() *query.Order {
 }
 
 // records returns the records to search.
-func (q *findCommand) records(c *store.Collection) (out []*store.Record, err error) {
-	if id, ok := q.match.ID(); ok && c.FindsByID() && q.concern.at == nil && len(q.min)+len(q.max) == 0 {
+func (q *findCommand) records() (out []*store.Record, err error) {
+	if id, ok := q.match.ID(); ok && q.c.FindsByID() && q.concern.at == nil && len(q.min)+len(q.max) == 0 {
 		// Looking up one record needs only the read lock.
-		q.s.View(func(tx *store.Tx) { out = c.WithID(id) })
+		q.s.View(func(tx *store.Tx) { out = q.c.WithID(id) })
 		return out, nil
 	}
 	out, err = q.s.recordsOf(q.s.req.DB, q.name, q.concern.at, 0)
 	return covered(q.hinted, out), err
 }
 
-// plan returns the matching records in order, after skip.
-func (q *findCommand) plan(records []*store.Record) ([]*store.Record, error) {
+// hits returns the matching records in order, after skip.
+func (q *findCommand) hits(records []*store.Record) ([]*store.Record, error) {
 	stop := int64(0)
 	if len(q.min)+len(q.max) > 0 {
 		records = slices.DeleteFunc(slices.Clone(records), func(r *store.Record) bool {
@@ -225,7 +241,8 @@ func (q *findCommand) result(r *store.Record) (bson.Raw, error) {
 	return value.Encode(doc), err
 }
 
-func (q *findCommand) runTailable(c *store.Collection) (bson.D, error) {
+func (q *findCommand) runTailable() (bson.D, error) {
+	c := q.c
 	if c == nil {
 		return cursorReply(&cursor{ns: q.canonical.ns}, "firstBatch", nil, nil, !mongos(q.s.req)), nil
 	}
@@ -360,18 +377,15 @@ func (s *call) documentsOf(db, name string, at *bson.Timestamp, depth int) ([]bs
 	return store.Documents(records), err
 }
 
-// documents returns the documents of a collection or a view that match a filter, or all if it is nil.
+// documents returns the documents of a collection or a view that match a filter.
 func (s *call) documents(name string, hint any, at *bson.Timestamp, f *query.Filter) ([]bson.D, error) {
-	c, hinted, err := s.hinted(name, hint, canonical{})
-	if err == nil {
-		err = needsText(c, f)
+	q := &findCommand{s: s, name: name, hint: hint, match: f, concern: readConcern{at: at}}
+	if err := q.choosePlan(); err != nil {
+		return nil, err
 	}
+	records, err := q.records()
 	if err != nil {
 		return nil, err
 	}
-	records, err := s.recordsOf(s.req.DB, name, at, 0)
-	if err != nil {
-		return nil, err
-	}
-	return f.Select(store.Documents(covered(hinted, records)))
+	return f.Select(store.Documents(records))
 }

@@ -152,15 +152,6 @@ func tree(b *strings.Builder, filter bson.D) {
 	}
 }
 
-// hinted returns a collection or view, or nil, and the index that the hint names. The query is for the message.
-func (s *call) hinted(name string, hint any, q canonical) (c *store.Collection, x *store.Index, err error) {
-	s.View(func(tx *store.Tx) {
-		c = tx.Collection(s.req.DB, name)
-		x, err = hintedIndex(c, hint, q)
-	})
-	return c, x, err
-}
-
 // hintedIndex returns the index that a hint names. It returns nil without a hint for an index, and an error if the
 // index does not exist.
 func hintedIndex(c *store.Collection, hint any, q canonical) (*store.Index, error) {

@@ -81,7 +81,12 @@ func Fields(filter bson.D) (names []string) {
 }
 
 // ID returns the value that _id must equal for a document to match, and whether the filter requires one.
-func (f *Filter) ID() (any, bool) { return f.id, f.hasID }
+func (f *Filter) ID() (any, bool) {
+	if f == nil {
+		return nil, false
+	}
+	return f.id, f.hasID
+}
 
 // Text reports whether the filter contains $text.
 func (f *Filter) Text() bool { return f != nil && f.search != nil }
