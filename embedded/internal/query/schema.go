@@ -66,12 +66,10 @@ func init() {
 		{"maxItems", numbers, (*parser).length}, {"minItems", numbers, (*parser).length},
 		{"uniqueItems", flag, (*parser).uniqueItems},
 		{"items", []string{"object", "array"}, (*parser).items},
-		{"additionalItems", []string{"bool", "object"}, (*parser).additionalItems},
-		{"properties", object, (*parser).properties}, {"patternProperties", object, (*parser).patternProperties},
+		{"properties", object, (*parser).properties},
 		{"additionalProperties", []string{"bool", "object"}, (*parser).additionalProperties},
 		{"required", array, (*parser).required},
 		{"maxProperties", numbers, (*parser).length}, {"minProperties", numbers, (*parser).length},
-		{"dependencies", object, (*parser).dependencies},
 		{"type", []string{"string", "array"}, (*parser).bsonType},
 		{"bsonType", []string{"string", "array"}, (*parser).bsonType},
 	}
@@ -84,8 +82,8 @@ func (p *parser) schema(given any) *schema {
 	for _, e := range d {
 		p.Refuse(slices.Contains(unsupported, e.Key), fault.FailedToParse,
 			"$jsonSchema keyword '%s' is not currently supported", e.Key)
-		p.Refuse(!slices.ContainsFunc(keywords, func(r keywordRow) bool { return r.name == e.Key }), fault.FailedToParse,
-			"Unknown $jsonSchema keyword: %s", e.Key)
+		p.Note(fault.Refusal("schema", e.Key, p.opts.Wire))
+		p.Refuse(!fault.Exists("schema", e.Key, p.opts.Wire), fault.FailedToParse, "Unknown $jsonSchema keyword: %s", e.Key)
 	}
 	s := &schema{}
 	for _, k := range keywords {
@@ -252,14 +250,9 @@ func (p *parser) length(k keyword) rule {
 	}
 }
 
-func (p *parser) regular(source string) *pattern.Pattern {
-	re, err := pattern.Compile(source, "")
-	p.Refuse(err != nil, 51091, "Regular expression is invalid: %v", err)
-	return re
-}
-
 func (p *parser) pattern(k keyword) rule {
-	re := p.regular(k.arg.(string))
+	re, err := pattern.Compile(k.arg.(string), "")
+	p.Refuse(err != nil, 51091, "Regular expression is invalid: %v", err)
 	return k.unless(func(v any) bool { text, ok := v.(string); return !ok || re.Matches(text) },
 		"regular expression did not match")
 }
@@ -286,45 +279,17 @@ func (p *parser) uniqueItems(k keyword) rule {
 	}
 }
 
-// each returns a rule for the items of an array, from one on.
-func (k keyword) each(s *schema, from int, reason string) rule {
-	return func(v any) bson.D {
-		list, _ := v.(bson.A)
-		for i := from; i < len(list); i++ {
-			if why := s.failures(list[i]); why != nil {
-				return operator(k.name, field("reason", reason), field("itemIndex", int32(i)), field("details", why))
-			}
-		}
-		return nil
-	}
-}
-
 func (p *parser) items(k keyword) rule {
-	if _, isDocument := k.arg.(bson.D); isDocument {
-		return k.each(p.schema(k.arg), 0, "At least one item did not match the sub-schema")
-	}
-	schemas := p.schemas(k.arg)
-	return k.none("details", func(v any) (details bson.A) {
-		list, _ := v.(bson.A)
-		for i := range min(len(list), len(schemas)) {
-			details = schemas[i].failed(details, list[i], field("itemIndex", int32(i)))
-		}
-		return details
-	})
-}
-
-func (p *parser) additionalItems(k keyword) rule {
-	tuple, isTuple := value.Get(k.of, "items").(bson.A)
-	_, isDocument := k.arg.(bson.D)
-	switch {
-	case isDocument && isTuple:
-		return k.each(p.schema(k.arg), len(tuple), "At least one additional item did not match the sub-schema")
-	case isDocument:
-		p.schema(k.arg) // finds its errors
-	}
+	p.Refuse(!value.Is[bson.D](k.arg), fault.NotImplemented,
+		"$jsonSchema items with an array is not implemented by the embedded deployment")
+	s := p.schema(k.arg)
 	return func(v any) bson.D {
-		if list, _ := v.(bson.A); isTuple && k.arg == false && len(list) > len(tuple) {
-			return k.unmet("found additional items", field("additionalItems", list[len(tuple):]))
+		list, _ := v.(bson.A)
+		for i, item := range list {
+			if why := s.failures(item); why != nil {
+				return operator(k.name, field("reason", "At least one item did not match the sub-schema"),
+					field("itemIndex", int32(i)), field("details", why))
+			}
 		}
 		return nil
 	}
@@ -347,48 +312,17 @@ func (p *parser) properties(k keyword) rule {
 	})
 }
 
-// byPattern are the patterns of patternProperties with their schemas.
-type byPattern struct {
-	source string
-	names  *pattern.Pattern
-	schema *schema
-}
-
-func (p *parser) byPattern(arg any) (out []byPattern) {
-	patterns, _ := arg.(bson.D)
-	for _, e := range patterns {
-		out = append(out, byPattern{e.Key, p.regular(e.Key), p.schema(e.Value)})
-	}
-	return out
-}
-
-func (p *parser) patternProperties(k keyword) rule {
-	patterns := p.byPattern(k.arg)
-	return k.none("details", func(v any) (failed bson.A) {
-		doc, _ := v.(bson.D)
-		for _, of := range patterns {
-			for _, e := range doc {
-				if of.names.Matches(e.Key) {
-					failed = of.schema.failed(failed, e.Value, field("propertyName", e.Key), field("regexMatched", of.source))
-				}
-			}
-		}
-		return failed
-	})
-}
-
 func (p *parser) additionalProperties(k keyword) rule {
-	patterns, named := p.byPattern(value.Get(k.of, "patternProperties")), value.As[bson.D](k.of, "properties")
+	named := value.As[bson.D](k.of, "properties")
 	var s *schema
-	if _, isDocument := k.arg.(bson.D); isDocument {
+	if value.Is[bson.D](k.arg) {
 		s = p.schema(k.arg)
 	}
 	return func(v any) bson.D {
 		var extra bson.A
 		doc, _ := v.(bson.D)
 		for _, e := range doc {
-			_, isNamed := value.Field(named, e.Key)
-			if isNamed || slices.ContainsFunc(patterns, func(b byPattern) bool { return b.names.Matches(e.Key) }) {
+			if _, isNamed := value.Field(named, e.Key); isNamed {
 				continue
 			}
 			if s == nil {
@@ -405,17 +339,6 @@ func (p *parser) additionalProperties(k keyword) rule {
 	}
 }
 
-// absent returns the names of a list that a document lacks.
-func absent(list bson.A, doc bson.D) (out bson.A) {
-	for _, name := range list {
-		text, _ := name.(string)
-		if _, has := value.Field(doc, text); !has {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
 func (p *parser) required(k keyword) rule {
 	list := k.arg.(bson.A)
 	p.Refuse(len(list) == 0, fault.FailedToParse, "$jsonSchema keyword 'required' cannot be an empty array")
@@ -424,36 +347,18 @@ func (p *parser) required(k keyword) rule {
 			"$jsonSchema keyword 'required' must be an array of strings, but found an element of type: %s", value.TypeName(item))
 	}
 	return func(v any) bson.D {
+		var missing bson.A
 		doc, isDocument := v.(bson.D)
-		if missing := absent(list, doc); isDocument && missing != nil {
-			return k.unmet("", field("missingProperties", missing))
-		}
-		return nil
-	}
-}
-
-// dependencies requires further properties, or a schema, of documents with a property.
-func (p *parser) dependencies(k keyword) rule {
-	schemas := map[string]*schema{}
-	for _, e := range k.arg.(bson.D) {
-		if schemas[e.Key] = new(schema); value.TypeName(e.Value) == "object" {
-			schemas[e.Key] = p.schema(e.Value)
-		}
-	}
-	return k.none("failingDependencies", func(v any) (failed bson.A) {
-		doc, _ := v.(bson.D)
-		for _, e := range k.arg.(bson.D) {
-			if _, has := value.Field(doc, e.Key); !has {
-				continue
+		for _, name := range list {
+			if _, has := value.Field(doc, name.(string)); !has && isDocument {
+				missing = append(missing, name)
 			}
-			list, _ := e.Value.(bson.A)
-			if missing := absent(list, doc); missing != nil {
-				failed = append(failed, bson.D{field("conditionalProperty", e.Key), field("missingProperties", missing)})
-			}
-			failed = schemas[e.Key].failed(failed, doc, field("conditionalProperty", e.Key))
 		}
-		return failed
-	})
+		if missing == nil {
+			return nil
+		}
+		return k.unmet("", field("missingProperties", missing))
+	}
 }
 
 // bsonType is bsonType, or type with names of JSON.
