@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -240,8 +239,7 @@ func (s *call) onShardHost(c *cursor, err error) error {
 	if !ok || !mongos(s.req) || c.isStream() || e.Code == fault.CursorKilled {
 		return err
 	}
-	_, host, _ := strings.Cut(s.d.opts.ShardHost, "/")
-	return prefixed("Error on remote shard "+host, e)
+	return prefixed("Error on remote shard "+s.host(), e)
 }
 
 // scan is the source of a find: it reads the collection as it is at each batch.

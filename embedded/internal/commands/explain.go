@@ -4,7 +4,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -347,9 +346,8 @@ func (x *explanation) reply(planner, stats bson.D) bson.D {
 	out := value.AddIf(bson.D{}, s.has.ExplainVersion, "explainVersion", "1")
 	switch {
 	case mongos(s.req) && !x.aggregates():
-		_, host, _ := strings.Cut(s.d.opts.ShardHost, "/")
 		shard := append(bson.D{{Key: "shardName", Value: s.d.opts.ShardName},
-			{Key: "connectionString", Value: s.d.opts.ShardHost}, {Key: "serverInfo", Value: server(host)}}, planner...)
+			{Key: "connectionString", Value: s.d.opts.ShardHost}, {Key: "serverInfo", Value: server(s.host())}}, planner...)
 		out = bson.D{{Key: "queryPlanner", Value: bson.D{{Key: "mongosPlannerVersion", Value: int32(1)},
 			{Key: "winningPlan", Value: bson.D{{Key: "stage", Value: "SINGLE_SHARD"}, {Key: "shards", Value: bson.A{shard}}}}}}}
 		if stats != nil {

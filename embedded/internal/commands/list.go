@@ -161,12 +161,8 @@ func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 	}
 	c, records := s.Records(db, name)
 	out := bson.D{{Key: "ns", Value: db + "." + name}}
-	host := address(s.req)
-	if mongos(s.req) {
-		out = append(out, bson.E{Key: "shard", Value: s.d.opts.ShardName})
-		_, host, _ = strings.Cut(s.d.opts.ShardHost, "/")
-	}
-	out = append(out, bson.E{Key: "host", Value: host},
+	out = value.AddIf(out, mongos(s.req), "shard", s.d.opts.ShardName)
+	out = append(out, bson.E{Key: "host", Value: s.host()},
 		bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())})
 	for _, e := range doc {
 		switch {
@@ -195,12 +191,18 @@ func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 	return []bson.D{out}, nil
 }
 
+// host returns the address of the server with the data.
+func (s *call) host() string {
+	if mongos(s.req) {
+		_, host, _ := strings.Cut(s.d.opts.ShardHost, "/")
+		return host
+	}
+	return address(s.req)
+}
+
 // indexStats returns the output of $indexStats. Uses of indexes are not counted.
 func (s *call) indexStats(db, name string) (out []bson.D) {
-	host := address(s.req)
-	if mongos(s.req) {
-		_, host, _ = strings.Cut(s.d.opts.ShardHost, "/")
-	}
+	host := s.host()
 	s.View(func(tx *store.Tx) {
 		c := tx.Collection(db, name)
 		if c == nil {

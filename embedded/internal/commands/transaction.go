@@ -3,7 +3,6 @@ package commands
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -47,13 +46,12 @@ func (s *call) routed(reply bson.D, err error) (bson.D, error) {
 	if !ok || !mongos(req) || s.Unsent || e.Code == fault.NotImplemented {
 		return reply, err
 	}
-	_, host, _ := strings.Cut(s.d.opts.ShardHost, "/")
 	transient := req.InTransaction && (fault.Transient.Has(e.Code) || fault.Retriable.Has(e.Code))
 	switch {
 	case req.Row.Name == "find":
 		err = prefixed("Encountered non-retryable error during query", e)
 	case req.Row.Statements != "" && transient:
-		err = prefixed(fmt.Sprintf("Encountered error from %s during a transaction", host), e)
+		err = prefixed(fmt.Sprintf("Encountered error from %s during a transaction", s.host()), e)
 	case req.Row.Statements != "":
 		if req.InTransaction {
 			s.out.AfterTimes = s.recoveryToken()

@@ -285,23 +285,3 @@ func Extreme(e *Env, values []any, sign int) any {
 	}
 	return best
 }
-
-// Deviation returns the standard deviation of the numbers among values, of a population or of a sample.
-func Deviation(values []any, sample bool) any {
-	n, mean, squares := 0.0, 0.0, 0.0
-	for _, v := range values {
-		if value.IsNumber(v) {
-			n++
-			delta := value.Float(v) - mean
-			mean += delta / n
-			squares += delta * (value.Float(v) - mean)
-		}
-	}
-	switch {
-	case n == 0, sample && n == 1:
-		return nil
-	case sample:
-		n--
-	}
-	return math.Sqrt(squares / n)
-}

@@ -18,15 +18,13 @@ type accumulator func(e *expression.Env, values []any) any
 
 var accumulators = map[string]accumulator{
 	"$sum": expression.Sum, "$avg": expression.Average, "$mergeObjects": expression.MergeObjects,
-	"$max":        func(e *expression.Env, values []any) any { return expression.Extreme(e, values, 1) },
-	"$min":        func(e *expression.Env, values []any) any { return expression.Extreme(e, values, -1) },
-	"$first":      func(_ *expression.Env, values []any) any { return value.OrNull(values[0]) },
-	"$last":       func(_ *expression.Env, values []any) any { return value.OrNull(values[len(values)-1]) },
-	"$push":       func(_ *expression.Env, values []any) any { return present(values) },
-	"$addToSet":   func(e *expression.Env, values []any) any { return distinct(present(values), e.Collation) },
-	"$count":      func(_ *expression.Env, values []any) any { return value.Int(int64(len(values))) },
-	"$stdDevPop":  func(_ *expression.Env, values []any) any { return expression.Deviation(values, false) },
-	"$stdDevSamp": func(_ *expression.Env, values []any) any { return expression.Deviation(values, true) },
+	"$max":      func(e *expression.Env, values []any) any { return expression.Extreme(e, values, 1) },
+	"$min":      func(e *expression.Env, values []any) any { return expression.Extreme(e, values, -1) },
+	"$first":    func(_ *expression.Env, values []any) any { return value.OrNull(values[0]) },
+	"$last":     func(_ *expression.Env, values []any) any { return value.OrNull(values[len(values)-1]) },
+	"$push":     func(_ *expression.Env, values []any) any { return present(values) },
+	"$addToSet": func(e *expression.Env, values []any) any { return distinct(present(values), e.Collation) },
+	"$count":    func(_ *expression.Env, values []any) any { return value.Int(int64(len(values))) },
 }
 
 func present(values []any) bson.A {

@@ -184,7 +184,7 @@ func unwind(p *parser, arg any) stage {
 			return made.add(c)
 		}
 		for _, d := range docs {
-			v := at(d, parts)
+			v := value.At(d, parts)
 			items, isArray := v.(bson.A)
 			var err error
 			switch {
@@ -206,15 +206,6 @@ func unwind(p *parser, arg any) stage {
 		}
 		return out, nil
 	}
-}
-
-// at returns the value at a path through documents, or Missing.
-func at(v any, parts []string) any {
-	for _, part := range parts {
-		d, _ := v.(bson.D)
-		v = value.Lookup(d, part)
-	}
-	return v
 }
 
 func replaceRoot(p *parser, arg any) stage {

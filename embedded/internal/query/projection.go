@@ -262,13 +262,7 @@ func (p *Projection) ofFind(doc, out bson.D) (bson.D, error) {
 	}
 	if p.positional != nil {
 		at := p.opts.Match.Position(doc)
-		v, holder := any(out), p.positional
-		for len(holder) > 1 {
-			d, _ := v.(bson.D)
-			v, holder = value.Lookup(d, holder[0]), holder[1:]
-		}
-		d, _ := v.(bson.D)
-		list, isArray := value.Get(d, holder[0]).(bson.A)
+		list, isArray := value.At(out, p.positional).(bson.A)
 		switch {
 		case !isArray:
 		case at < 0 || at >= len(list):

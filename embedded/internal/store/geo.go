@@ -16,11 +16,7 @@ func (x *Index) Place(doc bson.D) error {
 		if k.Value != "2d" && k.Value != "hashed" {
 			continue
 		}
-		var at any = doc
-		for _, part := range strings.Split(k.Key, ".") {
-			d, _ := at.(bson.D)
-			at = value.Lookup(d, part)
-		}
+		at := value.At(doc, strings.Split(k.Key, "."))
 		if err := x.place(at); k.Value == "2d" && err != nil {
 			return err
 		}

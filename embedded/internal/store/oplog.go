@@ -68,39 +68,34 @@ func (e *Entry) bytes() int {
 
 // oplog is the log of changes, which change streams and snapshot reads use.
 type oplog struct {
-	entries []Entry
-	first   int64          // sequence number of entries[0]
-	from    bson.Timestamp // time of the last removed entry
-	bytes   int
-	shown   shown
+	History
+	bytes int
+	shown shown
 }
-
-// next returns the sequence number of the next entry.
-func (o *oplog) next() int64 { return o.first + int64(len(o.entries)) }
 
 // truncate removes the entries from a sequence number on.
 func (o *oplog) truncate(seq int64) {
-	keep := max(seq-o.first, 0)
-	for _, e := range o.entries[keep:] {
+	keep := max(seq-o.First, 0)
+	for _, e := range o.Entries[keep:] {
 		o.bytes -= e.bytes()
 	}
-	o.entries = o.entries[:keep]
+	o.Entries = o.Entries[:keep]
 	o.shown.forget(seq)
 }
 
 func (o *oplog) append(e Entry) {
-	o.entries = append(o.entries, e)
+	o.Entries = append(o.Entries, e)
 	o.bytes += e.bytes()
-	if len(o.entries) <= 2*MaxOplog && o.bytes <= 2*MaxOplogBytes {
+	if len(o.Entries) <= 2*MaxOplog && o.bytes <= 2*MaxOplogBytes {
 		return
 	}
 	old := 0
-	for ; len(o.entries)-old > MaxOplog || o.bytes > MaxOplogBytes; old++ {
-		o.bytes -= o.entries[old].bytes()
+	for ; len(o.Entries)-old > MaxOplog || o.bytes > MaxOplogBytes; old++ {
+		o.bytes -= o.Entries[old].bytes()
 	}
-	o.from = o.entries[old-1].TS
-	o.first += int64(old)
-	o.entries = slices.Clone(o.entries[old:])
+	o.From = o.Entries[old-1].TS
+	o.First += int64(old)
+	o.Entries = slices.Clone(o.Entries[old:])
 }
 
 // log appends a change. The caller has ticked.
@@ -130,7 +125,9 @@ type History struct {
 func (s *Store) History() History {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return History{Entries: slices.Clip(s.oplog.entries), First: s.oplog.first, From: s.oplog.from, Now: s.Now()}
+	h := s.oplog.History
+	h.Entries, h.Now = slices.Clip(h.Entries), s.Now()
+	return h
 }
 
 // Next returns the sequence number of the next entry.

@@ -27,11 +27,11 @@ func (o *oplog) collection() *Collection {
 	if len(s.uuid.Data) == 0 {
 		s.uuid = value.NewUUID()
 	}
-	s.records = s.records[min(max(o.first-s.first, 0), int64(len(s.records))):]
-	s.first = o.first
-	for i := len(s.records); i < len(o.entries); i++ {
-		e := &o.entries[i]
-		s.records = append(s.records, NewRecord(o.first+int64(i)+1, value.Encode(e.document())))
+	s.records = s.records[min(max(o.First-s.first, 0), int64(len(s.records))):]
+	s.first = o.First
+	for i := len(s.records); i < len(o.Entries); i++ {
+		e := &o.Entries[i]
+		s.records = append(s.records, NewRecord(o.First+int64(i)+1, value.Encode(e.document())))
 	}
 	n := len(s.records)
 	return &Collection{DB: "local", Name: "oplog.rs", UUID: s.uuid,

@@ -22,13 +22,13 @@ func TestOplogSizeIsLimited(t *testing.T) {
 			t.Fatalf("%d bytes after %d entries", o.bytes, i+1)
 		}
 	}
-	o.truncate(o.next() - 1)
+	o.truncate(o.Next() - 1)
 	sum := 0
-	for i := range o.entries {
-		sum += o.entries[i].bytes()
+	for i := range o.Entries {
+		sum += o.Entries[i].bytes()
 	}
-	if first := o.entries[0].TS; sum != o.bytes || o.next() != 999 || first.I != o.from.I+1 {
-		t.Errorf("%d bytes of %d, next is %d, the first is %v after %v", o.bytes, sum, o.next(), first, o.from)
+	if first := o.Entries[0].TS; sum != o.bytes || o.Next() != 999 || first.I != o.From.I+1 {
+		t.Errorf("%d bytes of %d, next is %d, the first is %v after %v", o.bytes, sum, o.Next(), first, o.From)
 	}
 }
 

@@ -98,7 +98,7 @@ func (tx *Tx) write(c *Collection, kind Kind, old, updated *Record) {
 		return
 	}
 	tx.wrote = true
-	position := tx.store.oplog.next()
+	position := tx.store.oplog.Next()
 	tx.undo = append(tx.undo, func() {
 		c.swap(updated, old)
 		tx.store.oplog.truncate(position)

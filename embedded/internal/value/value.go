@@ -145,6 +145,15 @@ func Lookup(d bson.D, key string) any {
 	return Missing{}
 }
 
+// At returns the value at a path through documents, or Missing.
+func At(v any, parts []string) any {
+	for _, part := range parts {
+		d, _ := v.(bson.D)
+		v = Lookup(d, part)
+	}
+	return v
+}
+
 // Element returns an element of an array, or Missing if the array is shorter.
 func Element(a bson.A, i int) any {
 	if i < len(a) {
@@ -319,44 +328,46 @@ func UUIDText(u []byte) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// types maps the BSON types to their names and their positions in the server's comparison order.
+// types are the BSON types with their names, positions in the server's comparison order, and numbers in $type.
 var types = map[reflect.Type]struct {
 	name string
 	rank int
+	code int64
 }{
-	reflect.TypeFor[bson.MinKey]():        {"minKey", 0},
-	reflect.TypeFor[Missing]():            {"missing", 1},
-	reflect.TypeFor[bson.Undefined]():     {"undefined", 1},
-	nil:                                   {"null", 2},
-	reflect.TypeFor[int32]():              {"int", number},
-	reflect.TypeFor[int64]():              {"long", number},
-	reflect.TypeFor[float64]():            {"double", number},
-	reflect.TypeFor[bson.Decimal128]():    {"decimal", number},
-	reflect.TypeFor[string]():             {"string", 4},
-	reflect.TypeFor[bson.Symbol]():        {"symbol", 4},
-	reflect.TypeFor[bson.D]():             {"object", 5},
-	reflect.TypeFor[byName]():             {"object", 5},
-	reflect.TypeFor[bson.A]():             {"array", 6},
-	reflect.TypeFor[bson.Binary]():        {"binData", 7},
-	reflect.TypeFor[bson.ObjectID]():      {"objectId", 8},
-	reflect.TypeFor[bool]():               {"bool", 9},
-	reflect.TypeFor[bson.DateTime]():      {"date", 10},
-	reflect.TypeFor[bson.Timestamp]():     {"timestamp", 11},
-	reflect.TypeFor[bson.Regex]():         {"regex", 12},
-	reflect.TypeFor[bson.DBPointer]():     {"dbPointer", 13},
-	reflect.TypeFor[bson.JavaScript]():    {"javascript", 14},
-	reflect.TypeFor[bson.CodeWithScope](): {"javascriptWithScope", 15},
-	reflect.TypeFor[bson.MaxKey]():        {"maxKey", 16},
+	reflect.TypeFor[bson.MinKey]():        {"minKey", 0, -1},
+	reflect.TypeFor[Missing]():            {"missing", 1, 0},
+	reflect.TypeFor[bson.Undefined]():     {"undefined", 1, 6},
+	nil:                                   {"null", 2, 10},
+	reflect.TypeFor[int32]():              {"int", number, 16},
+	reflect.TypeFor[int64]():              {"long", number, 18},
+	reflect.TypeFor[float64]():            {"double", number, 1},
+	reflect.TypeFor[bson.Decimal128]():    {"decimal", number, 19},
+	reflect.TypeFor[string]():             {"string", 4, 2},
+	reflect.TypeFor[bson.Symbol]():        {"symbol", 4, 14},
+	reflect.TypeFor[bson.D]():             {"object", 5, 3},
+	reflect.TypeFor[byName]():             {"object", 5, 3},
+	reflect.TypeFor[bson.A]():             {"array", 6, 4},
+	reflect.TypeFor[bson.Binary]():        {"binData", 7, 5},
+	reflect.TypeFor[bson.ObjectID]():      {"objectId", 8, 7},
+	reflect.TypeFor[bool]():               {"bool", 9, 8},
+	reflect.TypeFor[bson.DateTime]():      {"date", 10, 9},
+	reflect.TypeFor[bson.Timestamp]():     {"timestamp", 11, 17},
+	reflect.TypeFor[bson.Regex]():         {"regex", 12, 11},
+	reflect.TypeFor[bson.DBPointer]():     {"dbPointer", 13, 12},
+	reflect.TypeFor[bson.JavaScript]():    {"javascript", 14, 13},
+	reflect.TypeFor[bson.CodeWithScope](): {"javascriptWithScope", 15, 15},
+	reflect.TypeFor[bson.MaxKey]():        {"maxKey", 16, 127},
 }
 
 // TypeName returns the name of a value's BSON type as $type spells it; "missing" for Missing.
 func TypeName(v any) string { return types[reflect.TypeOf(v)].name }
 
-// typeCodes are the numbers of types in $type.
-var typeCodes = map[int64]string{1: "double", 2: "string", 3: "object", 4: "array", 5: "binData", 6: "undefined",
-	7: "objectId", 8: "bool",
-	9: "date", 10: "null", 11: "regex", 12: "dbPointer", 13: "javascript", 14: "symbol", 15: "javascriptWithScope", 16: "int", 17: "timestamp",
-	18: "long", 19: "decimal", -1: "minKey", 127: "maxKey"}
-
-// TypeNamed returns the name of the type with a number, or "".
-func TypeNamed(code int64) string { return typeCodes[code] }
+// TypeNamed returns the name of the type with a number that $type accepts, or "".
+func TypeNamed(code int64) string {
+	for _, t := range types {
+		if t.code == code && code != 0 {
+			return t.name
+		}
+	}
+	return ""
+}
