@@ -200,7 +200,7 @@ func (d *Deployment) next(ctx context.Context, c *cursor, size int64, wait time.
 func killCursors(s *call, a *args) action {
 	name, isName := a.doc[0].Value.(string)
 	a.Refuse(!isName, fault.BadValue, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
-	a.checkName(s.req.DB, name)
+	a.Refuse(name == "", fault.InvalidNamespace, "Invalid namespace specified '%s.'", s.req.DB)
 	ids, ns, all := a.array("cursors"), s.req.DB+"."+name, &s.d.cursors
 	a.Refuse(ids == nil, 10065, "invalid parameter: expected an object (cursors)") // null
 	return func() (bson.D, error) {
