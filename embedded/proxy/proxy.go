@@ -14,6 +14,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -110,7 +111,7 @@ func (p *Proxy) front(server string) (*front, error) {
 		return nil, fmt.Errorf("the proxy in front of %s: %w", server, err)
 	}
 	if p.ctx.Err() != nil {
-		return nil, fmt.Errorf("the proxy in front of %s: %w", server, l.Close())
+		return nil, errors.Join(fmt.Errorf("the proxy in front of %s: %w", server, net.ErrClosed), l.Close())
 	}
 	f := &front{proxy: p, server: server, address: l.Addr().String(), listener: l}
 	p.fronts[key] = f

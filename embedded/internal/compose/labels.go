@@ -10,12 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
-// Labels.
-const (
-	systemOverloaded = "SystemOverloadedError"
-	transient        = "TransientTransactionError"
-	retryableWrite   = "RetryableWriteError"
-)
+const systemOverloaded = "SystemOverloadedError"
 
 // Facts are what the labels of a reply depend on, beside its errors.
 type Facts struct {
@@ -55,34 +50,33 @@ func (r *Reply) SetLabels() {
 func (r *Reply) labels() (labels []string) {
 	has, failed, concern := version.Of(r.Wire), r.failureIs, r.concernIs
 	retriable := failed(fault.Retriable) || concern(fault.Retriable)
-	// A transaction that may be rolled back is not repeated.
-	unknown := r.EndsTransaction && r.code() == fault.NoSuchTransaction && r.Concern != nil
-	if r.InTransaction && (failed(fault.Transient) && !unknown || !r.EndsTransaction && failed(fault.Retriable)) {
-		labels = append(labels, transient)
-	}
-	if !has.ErrorLabels {
-		return labels
-	}
 	// A mongos does not add the label: the shard does.
-	if !r.Mongos && r.HasTxnNumber && (!r.InTransaction || r.EndsTransaction) && retriable {
-		labels = append(labels, retryableWrite)
-		if has.NoWritesPerformed && r.NoWrites {
-			labels = append(labels, "NoWritesPerformed")
-		}
-	}
-	switch {
-	case r.ChangeStream && (failed(fault.Resumable) || failed(fault.Retriable)):
-		labels = append(labels, "ResumableChangeStreamError")
-	case failed(fault.NonResumable):
-		labels = append(labels, "NonResumableChangeStreamError")
-	}
-	if has.Overload && (failed(fault.SystemOverloaded) || concern(fault.SystemOverloaded)) {
-		labels = append(labels, systemOverloaded)
-		if retriable {
-			labels = append(labels, "RetryableError")
+	write := retriable && has.ErrorLabels && !r.Mongos && r.HasTxnNumber && (!r.InTransaction || r.EndsTransaction)
+	resumable := has.ErrorLabels && r.ChangeStream && (failed(fault.Resumable) || failed(fault.Retriable))
+	overloaded := has.Overload && (failed(fault.SystemOverloaded) || concern(fault.SystemOverloaded))
+	for _, l := range []struct {
+		name  string
+		added bool
+	}{
+		{"TransientTransactionError", r.InTransaction && r.transient()},
+		{"RetryableWriteError", write},
+		{"NoWritesPerformed", write && r.NoWrites && has.NoWritesPerformed},
+		{"ResumableChangeStreamError", resumable},
+		{"NonResumableChangeStreamError", !resumable && has.ErrorLabels && failed(fault.NonResumable)},
+		{systemOverloaded, overloaded},
+		{"RetryableError", overloaded && retriable},
+	} {
+		if l.added {
+			labels = append(labels, l.name)
 		}
 	}
 	return labels
+}
+
+// transient reports whether the client may repeat a transaction: not if it may have been rolled back.
+func (r *Reply) transient() bool {
+	unknown := r.EndsTransaction && r.code() == fault.NoSuchTransaction && r.Concern != nil
+	return r.failureIs(fault.Transient) && !unknown || !r.EndsTransaction && r.failureIs(fault.Retriable)
 }
 
 func (r *Reply) failureIs(c fault.Category) bool { return c.In(r.code(), r.Wire) }

@@ -15,6 +15,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/fakemongod/cmdline"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
@@ -237,7 +238,7 @@ func (o TLSOptions) config() (*tls.Config, error) {
 // process returns the startup options of the server. shutdown ends the process.
 func (o *Options) process(shutdown func()) server.Process {
 	return server.Process{Parameters: parameters(o.Parameters), AnyParameter: true, AccessControl: o.AccessControl,
-		Arguments: o.Arguments, PID: o.PID, Shutdown: shutdown}
+		Arguments: o.Arguments, Settings: cmdline.Parsed(o.Arguments), PID: o.PID, Shutdown: shutdown}
 }
 
 // stateFile returns the path of the state file, "" without dbpath. While it exists, the process may restart.

@@ -20,6 +20,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/fakemongod/cmdline"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
@@ -137,7 +138,8 @@ func (s setup) start(t testing.TB, hosts ...string) *player {
 		testkit.Check(t, c.Configure(config))
 	}
 	for _, host := range hosts {
-		_, err := c.Join(host, server.Process{AccessControl: s.users != nil, Arguments: s.arguments})
+		_, err := c.Join(host, server.Process{AccessControl: s.users != nil, Arguments: s.arguments,
+			Settings: cmdline.Parsed(s.arguments)})
 		testkit.Check(t, err)
 	}
 	return &player{t: t, cluster: c, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{},

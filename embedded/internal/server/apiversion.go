@@ -14,9 +14,11 @@ import (
 // unstableStages are not in version 1 of the stable API.
 var unstableStages = []string{"$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats"}
 
+var apiFields = []string{"apiVersion", "apiStrict", "apiDeprecationErrors"}
+
 // apiParameters returns the parameters of the stable API in a command, for tests.
 func (x *exchange) apiParameters() (reply bson.D, _ error) {
-	for _, name := range []string{"apiVersion", "apiStrict", "apiDeprecationErrors"} {
+	for _, name := range apiFields {
 		given, err := x.request.Body.LookupErr(name)
 		reply = value.AddIf(reply, err == nil, name, given)
 	}
@@ -28,11 +30,9 @@ func (x *exchange) apiVersion() error {
 	if !x.view.Has.StableAPI {
 		return nil
 	}
-	body := x.request.Body
-	version, isText := body.Lookup("apiVersion").StringValueOK()
 	var params bson.D
-	for _, name := range []string{"apiVersion", "apiStrict", "apiDeprecationErrors"} {
-		given, err := body.LookupErr(name)
+	for _, name := range apiFields {
+		given, err := x.request.Body.LookupErr(name)
 		if err != nil {
 			continue
 		}
@@ -45,14 +45,13 @@ func (x *exchange) apiVersion() error {
 	if x.request.API = "{}"; len(params) > 0 {
 		x.request.API = value.Text(params)
 	}
-	strict, hasStrict := body.Lookup("apiStrict").BooleanOK()
-	errs, hasErrs := body.Lookup("apiDeprecationErrors").BooleanOK()
-	given, missing := body.LookupErr("apiVersion")
-	switch {
-	case missing != nil && (hasStrict || hasErrs):
+	given, missing := x.request.Body.LookupErr("apiVersion")
+	version, isText := given.StringValueOK()
+	switch server := x.conn.server.params; {
+	case missing != nil && len(params) > 0:
 		return fault.Errorf(fault.APIVersionMissing,
 			"Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
-	case missing != nil && x.conn.server.params.isTrue(requireAPI):
+	case missing != nil && server.isTrue(requireAPI):
 		return fault.Errorf(fault.APIVersionRequired,
 			"The apiVersion parameter is required, please configure your MongoClient's API version")
 	case missing != nil:
@@ -61,14 +60,23 @@ func (x *exchange) apiVersion() error {
 		return wrongType("APIParametersFromClient.apiVersion", given, "string")
 	case version != "1" && version != "2":
 		return fault.Errorf(fault.APIVersionError, "API version must be \"1\"")
-	case version != "1" && !(version == "2" && x.conn.server.params.isTrue(acceptAPI2)):
+	case version == "2" && !server.isTrue(acceptAPI2):
 		return fault.Errorf(fault.APIVersionError, "Cannot accept API version %s", version)
-	case errs && x.row.Deprecated == version:
+	}
+	return x.inAPI(version)
+}
+
+// inAPI returns an error if a version of the stable API does not contain the command.
+func (x *exchange) inAPI(version string) error {
+	body, row := x.request.Body, x.row
+	strict, _ := body.Lookup("apiStrict").BooleanOK()
+	errs, _ := body.Lookup("apiDeprecationErrors").BooleanOK()
+	switch {
+	case errs && row.Deprecated == version:
 		return fault.Errorf(fault.APIDeprecationError,
-			"Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s",
-			x.row.Name, version)
-	case strict && !strings.Contains(x.row.API, version): // 4.9 accepts count, too, although it joined the API later
-		message := fmt.Sprintf("Provided apiStrict:true, but the command %s is not in API Version %s", x.row.Name, version)
+			"Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s", row.Name, version)
+	case strict && !strings.Contains(row.API, version): // 4.9 accepts count, too, although it joined the API later
+		message := fmt.Sprintf("Provided apiStrict:true, but the command %s is not in API Version %s", row.Name, version)
 		if x.view.Has.APIAdvice {
 			message += ". Information on supported commands and migrations in API Version 1 can be found at " +
 				"https://dochub.mongodb.org/core/manual-versioned-api"
@@ -76,22 +84,19 @@ func (x *exchange) apiVersion() error {
 		return fault.Errorf(fault.APIStrictError, "%s", message)
 	case !strict:
 		return nil
-	case x.request.Name != x.row.Name:
+	case x.request.Name != row.Name:
 		return fault.Errorf(fault.APIStrictError,
-			"Command invocation with name '%s' is not allowed in 'apiStrict' mode, use '%s' instead",
-			x.request.Name, x.row.Name)
+			"Command invocation with name '%s' is not allowed in 'apiStrict' mode, use '%s' instead", x.request.Name, row.Name)
 	}
+	var p fault.First
 	for _, s := range value.Elements(body.Lookup("pipeline")) {
 		stage, _ := s.DocumentOK()
 		options, _ := stage.Lookup("$collStats").DocumentOK()
-		if elements, _ := options.Elements(); len(elements) > 1 || len(elements) == 1 && firstKey(options) != "count" {
-			return fault.Errorf(fault.APIStrictError, "only the 'count' option to $collStats is supported in API Version %s",
-				version)
-		}
-		if name := firstKey(stage); slices.Contains(unstableStages, name) {
-			return fault.Errorf(fault.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version %s",
-				name, version)
-		}
+		elements, _ := options.Elements()
+		p.Refuse(len(elements) > 1 || len(elements) == 1 && firstKey(options) != "count", fault.APIStrictError,
+			"only the 'count' option to $collStats is supported in API Version %s", version)
+		p.Refuse(slices.Contains(unstableStages, firstKey(stage)), fault.APIStrictError,
+			"stage %s is not allowed with 'apiStrict: true' in API Version %s", firstKey(stage), version)
 	}
-	return nil
+	return p.Err
 }

@@ -108,44 +108,24 @@ func unknownField(concern bson.Raw, known []string) string {
 
 const maxW = 50 // maximum number of members of a replica set
 
-// readWriteConcern checks readConcern and writeConcern, and whether the write concern can be satisfied.
-func (x *exchange) readWriteConcern() error {
-	if err := x.readConcern(); err != nil {
-		return err
-	}
+// writeConcern checks the write concern, and whether it can be satisfied.
+func (x *exchange) writeConcern() error {
 	given, err := x.request.Body.LookupErr("writeConcern")
 	if err != nil {
 		return nil
 	}
-	mongos := x.view.isMongos()
-	if _, err := x.document("writeConcern"); err != nil && mongos && !x.supportsConcern() {
-		return err // a mongos parses it first
-	}
 	if !x.supportsConcern() {
-		x.noTimes = mongos
-		refused := fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
-		if mongos && x.request.InTransaction && x.row.Parse != nil && x.view.Has.TransactionErrors {
-			// it begins the transaction first
-			x.request.Refused = refused
-			return nil
-		}
-		return refused
+		return x.noWriteConcern()
 	}
-	wrong := given.Type != bson.TypeEmbeddedDocument && x.view.Has.IDL
-	switch {
-	case wrong && mongos && x.row.Statements != "":
-		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object (writeConcern)")
-	case wrong && (x.row.Name == "aggregate" || x.row.Name == "findAndModify" && !mongos):
-		return wrongType(x.row.Name+".writeConcern", given, "object")
-	}
-	concern, err := x.document("writeConcern")
-	if err != nil {
+	if err := x.wrongConcern(given); err != nil {
 		return err
 	}
-	if x.row.Name != "aggregate" {
-		if err := commands.CheckDocument(&x.request, "writeConcern", value.Must(concern)); err != nil {
-			return err
-		}
+	concern, err := x.document("writeConcern")
+	if err == nil && x.row.Name != "aggregate" {
+		err = commands.CheckDocument(&x.request, "writeConcern", value.Must(concern))
+	}
+	if err != nil {
+		return err
 	}
 	if name := unknownField(concern, writeConcernFields); name != "" {
 		return fault.Errorf(fault.FailedToParse, "unrecognized write concern field: %s", name)
@@ -157,15 +137,47 @@ func (x *exchange) readWriteConcern() error {
 	if name, ok := w.StringValueOK(); ok {
 		return x.namedConcern(concern, name)
 	}
-	n, ok := w.AsInt64OK()
-	if _, tags := w.DocumentOK(); !ok && !x.view.Has.TagsAsW {
-		return fault.Errorf(fault.FailedToParse, "w has to be a number or a string")
-	} else if !ok && !tags {
-		return fault.Errorf(fault.FailedToParse, "w has to be a number, string, or object")
-	} else if tags {
+	return x.numberedConcern(concern, w)
+}
+
+// noWriteConcern refuses a write concern that the command does not accept. A mongos parses it first, and begins a
+// transaction before it refuses it.
+func (x *exchange) noWriteConcern() error {
+	mongos := x.view.isMongos()
+	if _, err := x.document("writeConcern"); err != nil && mongos {
+		return err
+	}
+	x.noTimes = mongos
+	refused := fault.Errorf(fault.InvalidOptions, "Command does not support writeConcern")
+	if mongos && x.request.InTransaction && x.row.Parse != nil && x.view.Has.TransactionErrors {
+		x.request.Refused = refused
 		return nil
 	}
+	return refused
+}
+
+// wrongConcern returns the errors of some commands about a write concern of another type.
+func (x *exchange) wrongConcern(given bson.RawValue) error {
+	name, mongos := x.row.Name, x.view.isMongos()
 	switch {
+	case given.Type == bson.TypeEmbeddedDocument || !x.view.Has.IDL:
+	case mongos && x.row.Statements != "":
+		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object (writeConcern)")
+	case name == "aggregate", name == "findAndModify" && !mongos:
+		return wrongType(name+".writeConcern", given, "object")
+	}
+	return nil
+}
+
+// numberedConcern checks a w that is not a name: a number of members, or tags.
+func (x *exchange) numberedConcern(concern bson.Raw, w bson.RawValue) error {
+	n, isNumber := w.AsInt64OK()
+	_, tags := w.DocumentOK()
+	switch {
+	case !isNumber && !x.view.Has.TagsAsW:
+		return fault.Errorf(fault.FailedToParse, "w has to be a number or a string")
+	case !isNumber && !tags:
+		return fault.Errorf(fault.FailedToParse, "w has to be a number, string, or object")
 	case n < 0 || n > maxW:
 		return fault.Errorf(fault.FailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
 	case n > 1 && x.view.Role == commands.Standalone:

@@ -96,11 +96,11 @@ func (x *exchange) serverStatus() (bson.D, error) {
 }
 
 func (x *exchange) getCmdLineOpts() (bson.D, error) {
-	arguments := x.conn.server.process.Arguments
-	if arguments == nil {
-		arguments = []string{x.view.process()}
+	p := x.conn.server.process
+	if p.Arguments == nil {
+		p.Arguments, p.Settings = []string{x.view.process()}, bson.D{}
 	}
-	return bson.D{{Key: "argv", Value: arguments}, {Key: "parsed", Value: parsed(arguments)}}, nil
+	return bson.D{{Key: "argv", Value: p.Arguments}, {Key: "parsed", Value: p.Settings}}, nil
 }
 
 func (s *Server) registry(name string) *failpoint.Registry {

@@ -110,7 +110,8 @@ var steps = []func(*exchange) error{
 	(*exchange).authorize,
 	(*exchange).role,
 	(*exchange).transaction,
-	(*exchange).readWriteConcern,
+	(*exchange).readConcern,
+	(*exchange).writeConcern,
 	(*exchange).deadline,
 	(*exchange).routing,
 	(*exchange).fields,
@@ -372,11 +373,6 @@ func (x *exchange) authorize() error {
 	return nil
 }
 
-// modes are the read preference modes, and whether they allow a secondary.
-var modes = map[string]bool{
-	"primary": false, "primaryPreferred": true, "secondary": true, "secondaryPreferred": true, "nearest": true,
-}
-
 // document returns an optional field of the command, which must be a document.
 func (x *exchange) document(name string) (bson.Raw, error) {
 	given, err := x.request.Body.LookupErr(name)
@@ -390,78 +386,6 @@ func (x *exchange) document(name string) (bson.Raw, error) {
 	}
 	return document, nil
 }
-
-// readPreference rejects unknown modes, tag sets that are not an array, and tags and staleness with mode primary. A
-// mongos selects members by the preference, and also rejects what else Server Selection, "Document structure",
-// excludes.
-func (x *exchange) readPreference() error {
-	preference, err := x.document("$readPreference")
-	if err != nil && x.view.Has.IDL {
-		return fault.Errorf(fault.TypeMismatch, "$readPreference has incorrect type: expected object but got %s",
-			value.RawTypeName(x.request.Body.Lookup("$readPreference")))
-	}
-	if preference == nil || err != nil {
-		return err
-	}
-	given, missing := preference.LookupErr("mode")
-	mode, isText := given.StringValueOK()
-	switch {
-	case missing != nil:
-		return fault.Errorf(fault.NoSuchKey, "Missing expected field \"mode\"")
-	case !isText:
-		return fault.Errorf(fault.TypeMismatch, "\"mode\" had the wrong type. Expected string, found %s", value.RawTypeName(given))
-	}
-	var known bool
-	if x.readsSecondary, known = modes[mode]; !known {
-		return fault.Errorf(fault.BadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
-			"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
-			":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
-	}
-	tags := preference.Lookup("tags")
-	if !tags.IsZero() && tags.Type != bson.TypeArray {
-		return fault.Errorf(fault.TypeMismatch, "\"tags\" had the wrong type. Expected array, found %s",
-			value.RawTypeName(tags))
-	}
-	sets, primary := value.Elements(tags), mode == "primary"
-	staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK()
-	hedged, _ := preference.Lookup("hedge", "enabled").BooleanOK()
-	notDocument := func(set bson.RawValue) bool { return set.Type != bson.TypeEmbeddedDocument }
-	switch {
-	case primary && (len(sets) > 1 || len(sets) == 1 && (notDocument(sets[0]) || len(sets[0].Value) > emptyDocument)):
-		return fault.Errorf(fault.BadValue, "Only empty tags are allowed with primary read preference")
-	case staleness < 0:
-		return fault.Errorf(fault.BadValue, "maxStalenessSeconds must be a non-negative integer")
-	case staleness > 0 && staleness < 90:
-		return fault.Errorf(codeStaleness, "maxStalenessSeconds value can not be less than 90")
-	case primary && hedged:
-		return fault.Errorf(fault.InvalidOptions, "cannot enable hedging for $readPreference mode \"primaryOnly\"")
-	case primary && staleness != 0:
-		return fault.Errorf(fault.BadValue, "maxStalenessSeconds can not be set for the primary mode")
-	case !x.view.isMongos():
-		return nil
-	case slices.ContainsFunc([]string{"mode", "tags"}, func(name string) bool { return repeats(preference, name) }):
-		return fault.Errorf(fault.IDLDuplicateField, "$readPreference has a duplicate field")
-	case !tags.IsZero() && len(sets) == 0:
-		return fault.Errorf(fault.BadValue, "\"tags\" must contain at least one document")
-	}
-	if i := slices.IndexFunc(sets, notDocument); i >= 0 {
-		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object (%d)", i)
-	}
-	return nil
-}
-
-// repeats reports whether a validated document has a field more than once.
-func repeats(document bson.Raw, name string) bool {
-	elements, _ := document.Elements()
-	is := func(e bson.RawElement) bool { return e.Key() == name }
-	first := slices.IndexFunc(elements, is)
-	return first >= 0 && slices.ContainsFunc(elements[first+1:], is)
-}
-
-const (
-	codeNotAnObject = 10065
-	codeStaleness   = 160
-)
 
 // role rejects writes on a secondary, and reads whose read preference requires the primary.
 func (x *exchange) role() error {

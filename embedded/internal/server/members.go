@@ -25,8 +25,9 @@ type Process struct {
 	AccessControl bool
 	// TLS of connections; nil means no TLS.
 	TLS *tls.Config
-	// Arguments are the command line for getCmdLineOpts.
+	// Arguments are the command line for getCmdLineOpts, and Settings its settings.
 	Arguments []string
+	Settings  bson.D
 	// PID is the process id for serverStatus; 0 means the id of this process.
 	PID int
 	// Shutdown is called for the command shutdown; nil rejects the command.

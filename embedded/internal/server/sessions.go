@@ -31,37 +31,39 @@ func (x *exchange) session() error {
 	}
 	r.LSID, _ = body.Lookup("lsid").DocumentOK()
 	number, hasNumber := body.Lookup("txnNumber").Int64OK()
-	auto, hasAuto := body.Lookup("autocommit").BooleanOK()
-	begin, hasBegin := body.Lookup("startTransaction").BooleanOK()
-	// Commands that need no user know no sessions. A transaction has autocommit: false and a number, and begins with
-	// startTransaction: true.
-	switch {
-	case x.row.BeforeAuth && hasAuto:
-		return fault.Errorf(fault.OperationNotSupportedInTransaction, "This command is not supported in transactions")
-	case x.row.BeforeAuth && hasNumber:
-		return fault.Errorf(50889, "It is illegal to provide a txnNumber for this command")
-	case hasAuto && !hasNumber:
-		return fault.Errorf(fault.InvalidOptions, "'autocommit' field requires a transaction number to also be specified")
-	case hasAuto && auto:
-		return fault.Errorf(fault.InvalidOptions, "Specifying autocommit=true is not allowed.")
-	case hasBegin && !hasAuto:
-		return fault.Errorf(fault.InvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
-	case hasBegin && !begin:
-		return fault.Errorf(fault.InvalidOptions, "Specifying startTransaction=false is not allowed.")
-	case !hasNumber:
-		return nil
-	case r.LSID == nil:
-		return fault.Errorf(fault.InvalidOptions, "Transaction number requires a session ID to also be specified")
-	case x.view.Role == commands.Standalone:
-		return fault.Errorf(fault.IllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
-	case number < 0:
-		return fault.Errorf(fault.InvalidOptions, "Transaction number cannot be negative")
+	if hasNumber {
+		r.TxnNumber = &number
 	}
-	r.TxnNumber, r.InTransaction, r.StartTransaction = &number, hasAuto, hasBegin
-	if hasBegin {
+	_, r.InTransaction = body.Lookup("autocommit").BooleanOK()
+	_, r.StartTransaction = body.Lookup("startTransaction").BooleanOK()
+	if r.StartTransaction {
 		r.TransactionLifetime = time.Duration(x.conn.server.params.number(transactionLifetime)) * time.Second
 	}
-	return nil
+	return x.transactionFields()
+}
+
+// transactionFields rejects fields of retryable writes and transactions that contradict each other. A transaction has
+// autocommit: false and a number, and begins with startTransaction: true. Commands that need no user know no sessions.
+func (x *exchange) transactionFields() error {
+	r, numbered := &x.request, x.request.TxnNumber != nil
+	auto, _ := r.Body.Lookup("autocommit").BooleanOK()
+	begin, _ := r.Body.Lookup("startTransaction").BooleanOK()
+	var p fault.First
+	p.Refuse(x.row.BeforeAuth && r.InTransaction, fault.OperationNotSupportedInTransaction,
+		"This command is not supported in transactions")
+	p.Refuse(x.row.BeforeAuth && numbered, 50889, "It is illegal to provide a txnNumber for this command")
+	p.Refuse(r.InTransaction && !numbered, fault.InvalidOptions,
+		"'autocommit' field requires a transaction number to also be specified")
+	p.Refuse(auto, fault.InvalidOptions, "Specifying autocommit=true is not allowed.")
+	p.Refuse(r.StartTransaction && !r.InTransaction, fault.InvalidOptions,
+		"'startTransaction' field requires 'autocommit' field to also be specified")
+	p.Refuse(r.StartTransaction && !begin, fault.InvalidOptions, "Specifying startTransaction=false is not allowed.")
+	p.Refuse(numbered && r.LSID == nil, fault.InvalidOptions,
+		"Transaction number requires a session ID to also be specified")
+	p.Refuse(numbered && x.view.Role == commands.Standalone, fault.IllegalOperation,
+		"Transaction numbers are only allowed on a replica set member or mongos")
+	p.Refuse(numbered && *r.TxnNumber < 0, fault.InvalidOptions, "Transaction number cannot be negative")
+	return p.Err
 }
 
 var sessionFields = []string{"lsid", "txnNumber", "autocommit", "startTransaction", "coordinator"}
@@ -74,39 +76,46 @@ func isLSID(lsid bson.Raw) bool {
 
 // transaction rejects what a transaction or a retryable write does not allow.
 func (x *exchange) transaction() error {
-	r, row, five := &x.request, x.row, x.view.Has.TransactionErrors
+	r, row, present := &x.request, x.row, x.view.Has.TransactionErrors
 	var p fault.First
-	refuse := func(when bool, format string, args ...any) {
-		p.Refuse(when, fault.OperationNotSupportedInTransaction, format, args...)
-	}
 	if !r.InTransaction {
-		p.Refuse(r.TxnNumber != nil && row.Name != "killSessions" && (!row.Retryable || five && row.EndsTransaction),
+		p.Refuse(r.TxnNumber != nil && row.Name != "killSessions" && (!row.Retryable || present && row.EndsTransaction),
 			fault.NotARetryableWriteCommand,
 			"txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", row.Name)
 		return p.Err
 	}
+	refuse := func(when bool, format string, args ...any) {
+		p.Refuse(when, fault.OperationNotSupportedInTransaction, format, args...)
+	}
 	refuse(row.Name == "count", "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
 	refuse(!row.Transactional, "Cannot run '%s' in a multi-document transaction.", r.Name)
-	refuse(r.DB == "config" && five, "Cannot run command against the config database in a transaction.")
-	refuse(r.DB == "config" || r.DB == "local" || r.DB == "admin" && !row.AdminOnly && !five,
+	refuse(r.DB == "config" && present, "Cannot run command against the config database in a transaction.")
+	refuse(r.DB == "config" || r.DB == "local" || r.DB == "admin" && !row.AdminOnly && !present,
 		"Cannot run command against the '%s' database in a transaction.", r.DB)
 	refuse(strings.HasSuffix(x.namespace(), ".system.profile"),
 		"Cannot run command against the '%s' collection in a transaction.", x.ns)
 	refuse(r.StartTransaction && row.StartTransactionError != "", "%s", row.StartTransactionError)
+	x.transactionConcerns(&p)
+	return p.Err
+}
+
+// transactionConcerns rejects what a transaction does not allow in readConcern and writeConcern.
+func (x *exchange) transactionConcerns(p *fault.First) {
+	r, mongos := &x.request, x.view.isMongos()
+	has := func(field string) bool {
+		doc, _ := r.Body.Lookup(field).DocumentOK()
+		return len(doc) > emptyDocument
+	}
 	level, _ := r.Body.Lookup("readConcern", "level").StringValueOK()
 	single := r.StartTransaction && (level == "linearizable" || level == "available")
-	concern, _ := r.Body.Lookup("readConcern").DocumentOK()
-	mongos := x.view.isMongos()
 	p.Refuse(mongos && single, fault.InvalidOptions,
 		"The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
 	p.Refuse(single, fault.InvalidOptions,
 		"The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
-	p.Refuse(!mongos && !r.StartTransaction && len(concern) > emptyDocument && row.Name != "getMore", fault.InvalidOptions,
+	p.Refuse(!mongos && !r.StartTransaction && has("readConcern") && x.row.Name != "getMore", fault.InvalidOptions,
 		"Only the first command in a transaction may specify a readConcern")
-	given, _ := r.Body.Lookup("writeConcern").DocumentOK()
-	p.Refuse(!mongos && len(given) > emptyDocument && !row.EndsTransaction && x.supportsConcern(), fault.InvalidOptions,
+	p.Refuse(!mongos && has("writeConcern") && !x.row.EndsTransaction && x.supportsConcern(), fault.InvalidOptions,
 		"writeConcern is not allowed within a multi-statement transaction")
-	return p.Err
 }
 
 func (x *exchange) endsTransaction() bool { return x.row != nil && x.row.EndsTransaction }

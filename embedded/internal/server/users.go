@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -16,28 +17,11 @@ import (
 
 // setUser creates a user, who can authenticate even without access control, or changes it.
 func (x *exchange) setUser() (bson.D, error) {
-	users, body, name := x.conn.server.cluster.Users, x.request.Body, x.userName()
-	password, given := body.Lookup("pwd").StringValueOK()
-	creates, roles := x.row.Name == "createUser", body.Lookup("roles")
-	old := users.find(x.request.DB, name)
+	users, name, creates := x.conn.server.cluster.Users, x.userName(), x.row.Name == "createUser"
+	password, given := x.request.Body.Lookup("pwd").StringValueOK()
+	roles, old := x.request.Body.Lookup("roles"), users.find(x.request.DB, name)
 	names, digested, err := x.mechanisms(old, given)
-	switch {
-	case creates && name == "":
-		return nil, fault.Errorf(fault.BadValue, "User document needs 'user' field to be non-empty")
-	case creates && !given && x.request.DB != "$external":
-		return nil, fault.Errorf(fault.BadValue,
-			"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
-	case given && password == "":
-		return nil, fault.Errorf(50687, "Password cannot be empty")
-	case !creates && !given && roles.IsZero() && body.Lookup("customData").IsZero() &&
-		body.Lookup("mechanisms").IsZero() &&
-		body.Lookup("authenticationRestrictions").IsZero():
-		return nil, fault.Errorf(fault.BadValue, "Must specify at least one field to update in updateUser")
-	case creates && old != nil:
-		return nil, fault.Errorf(fault.UserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
-	case !creates && old == nil:
-		return nil, fault.Errorf(fault.UserNotFound, "User '%s@%s' not found", name, x.request.DB)
-	case err != nil:
+	if err = cmp.Or(x.wrongUser(old), err); err != nil {
 		return nil, err
 	}
 	if given || creates {
@@ -57,6 +41,23 @@ func (x *exchange) setUser() (bson.D, error) {
 	}
 	users.users.Store(x.request.DB+"."+name, &changed)
 	return nil, nil
+}
+
+// wrongUser returns an error if the user cannot be created or changed as the command says.
+func (x *exchange) wrongUser(old *User) error {
+	name, db, creates := x.userName(), x.request.DB, x.row.Name == "createUser"
+	password, given := x.request.Body.Lookup("pwd").StringValueOK()
+	has := func(field string) bool { return !x.request.Body.Lookup(field).IsZero() }
+	changes := given || has("roles") || has("customData") || has("mechanisms") || has("authenticationRestrictions")
+	var p fault.First
+	p.Refuse(creates && name == "", fault.BadValue, "User document needs 'user' field to be non-empty")
+	p.Refuse(creates && !given && db != "$external", fault.BadValue,
+		"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
+	p.Refuse(given && password == "", 50687, "Password cannot be empty")
+	p.Refuse(!creates && !changes, fault.BadValue, "Must specify at least one field to update in updateUser")
+	p.Refuse(creates && old != nil, fault.UserAlreadyExists, "User \"%s@%s\" already exists", name, db)
+	p.Refuse(!creates && old == nil, fault.UserNotFound, "User '%s@%s' not found", name, db)
+	return p.Err
 }
 
 // mechanisms returns the mechanisms with which the user shall authenticate, and whether the password is digested.

@@ -1,4 +1,6 @@
-package server
+// Package cmdline reads command lines of mongod and mongos as getCmdLineOpts shows them, for tests with the fake mongod
+// and with recordings.
+package cmdline
 
 import (
 	"slices"
@@ -29,8 +31,8 @@ var settings = map[string]string{
 	"config": "config",
 }
 
-// parsed returns the field parsed of getCmdLineOpts: the settings of a command line, in order of their names.
-func parsed(arguments []string) bson.D {
+// Parsed returns the field parsed of getCmdLineOpts: the settings of a command line, in order of their names.
+func Parsed(arguments []string) bson.D {
 	out := bson.D{}
 	for i, word := range arguments {
 		name, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")

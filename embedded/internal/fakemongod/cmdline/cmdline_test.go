@@ -1,4 +1,4 @@
-package server
+package cmdline
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 
 func TestParsed(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/commandlines.txt", func(t *testing.T, in string) string {
-		text, err := bson.MarshalExtJSON(parsed(strings.Fields(in)), false, false)
+		text, err := bson.MarshalExtJSON(Parsed(strings.Fields(in)), false, false)
 		testkit.Check(t, err)
 		return string(text)
 	})
