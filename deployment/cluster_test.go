@@ -41,7 +41,7 @@ func TestCluster(t *testing.T) {
 			about := d.Description()
 			routers := about.Topology == Sharded || about.Topology == LoadBalanced
 			testkit.Equal(t, "topology, shards and hosts", []any{about.Topology, about.ReplicaSetShards, about.Hosts},
-				[]any{topology, routers, hosts})
+				[]any{Topology(topology), routers, hosts})
 			testkit.Equal(t, "access control, no scripts, and URI",
 				[]any{about.Auth, slices.Contains(about.Lacks, JavaScript), d.URI(), len(about.AuthMechanisms) > 0},
 				[]any{auth, strings.Contains(words, "noscripting"), s.o.URI, true})

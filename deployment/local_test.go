@@ -60,14 +60,14 @@ func TestLocalSource(t *testing.T) {
 			"keep":    func(string) { source.(*localSource).KeepLogs() },
 			"started": func(string) { testkit.Until(t, "a start", func() bool { return lines(where) > 0 }) },
 			"died": func(n string) {
-				testkit.Equal(t, "deaths", strings.Count(s.notes.String(), "mongod ended: signal: killed"), n)
+				testkit.Equal(t, "deaths", strconv.Itoa(strings.Count(s.notes.String(), "mongod ended: signal: killed")), n)
 			},
 			"told": func(n string) {
-				testkit.Equal(t, "logs", strings.Count(s.notes.String(), "the logs of the servers are in "+folder), n)
+				testkit.Equal(t, "logs", strconv.Itoa(strings.Count(s.notes.String(), "the logs of the servers are in "+folder)), n)
 			},
 			"left": func(n string) { // folders that contain only a log
 				for _, pattern := range []string{"*", "*/*", "*/mongod.log"} {
-					testkit.Equal(t, pattern, len(files(t, folder, pattern)), n)
+					testkit.Equal(t, pattern, strconv.Itoa(len(files(t, folder, pattern))), n)
 				}
 			},
 			"kill": func(name string) {

@@ -101,7 +101,7 @@ func newScene(t testing.TB, words string) *scene {
 		"clean": func(want string) {
 			h, removed, err := s.named(s.d.URI()).clearLock(testkit.Context(t))
 			testkit.Check(t, err)
-			testkit.Equal(t, "there was a lock, and it was removed", []bool{h != nil, removed}, "["+want+"]")
+			testkit.Equal(t, "there was a lock, and it was removed", fmt.Sprint(h != nil, removed), want)
 		},
 		"unblock": func(run string) {
 			off, err := s.named(s.o.URI).unblock(testkit.Context(t))
@@ -116,7 +116,7 @@ func newScene(t testing.TB, words string) *scene {
 			d, err := u.discover(testkit.Context(t), lookTimeout)
 			testkit.Check(t, err)
 			off, failed := clearFailPoints(testkit.Context(t), u, d, []string{"someOther"})
-			testkit.Equal(t, "fail points, and members that could not be checked", []int{len(off), len(failed)}, "["+want+"]")
+			testkit.Equal(t, "fail points, and members that could not be checked", fmt.Sprint(len(off), len(failed)), want)
 			for _, err := range failed {
 				s.notes.add(err.Error())
 			}
@@ -144,10 +144,10 @@ func newScene(t testing.TB, words string) *scene {
 					started.ReplaceAll([]byte(testkit.Read(t, name)), []byte(`"started": "long ago"`)), 0o600))
 			}
 		},
-		"remembers": func(entries string) { testkit.Equal(t, "entries", len(files(t, dir, "ledger/*")), entries) },
+		"remembers": func(entries string) { testkit.Equal(t, "entries", strconv.Itoa(len(files(t, dir, "ledger/*"))), entries) },
 		"on": func(about string) { // a host, and the number of its fail points
 			host, want, _ := strings.Cut(about, " ")
-			testkit.Equal(t, "fail points", left(t, s.d.DirectURI(s.host(host))), want)
+			testkit.Equal(t, "fail points", strconv.Itoa(left(t, s.d.DirectURI(s.host(host)))), want)
 		},
 		"shuts": func(string) { // no client can connect to check
 			on, err := failPointsOn(testkit.Context(t), parsed(t, s.d.URI()).bare(s.host("0")), "", suiteFailPoints)

@@ -112,7 +112,7 @@ func (s *script) play(steps string) {
 		case "has":
 			testkit.Equal(s, step, strings.Trim(fmt.Sprint(s.count()), "[]"), about)
 		case "took":
-			testkit.Equal(s, step, time.Since(s.began), about)
+			testkit.Equal(s, step, time.Since(s.began).String(), about)
 		case "notes":
 			testkit.Contains(s, s.notes.String(), about)
 		case "quiet":

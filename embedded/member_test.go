@@ -45,7 +45,7 @@ func TestMembers(t *testing.T) {
 		reason string
 		member int
 		key    string
-		want   any
+		want   string
 	}{
 		{"tags", 0, "tags", `{"dc": "east"}`}, {"primary", 0, "isWritablePrimary", "true"},
 		{"hidden member", 1, "hidden", "true"}, {"member of priority 0", 2, "passive", "true"},

@@ -141,7 +141,7 @@ func TestMaxTimeOfHello(t *testing.T) {
 					got = append(got, n)
 				}
 			}
-			testkit.Equal(t, "maxTimeMS of hello with "+options, got, want)
+			testkit.Equal(t, "maxTimeMS of hello with "+options, fmt.Sprint(got), want)
 		})
 	}
 }

@@ -29,7 +29,7 @@ func logsOf(t *testing.T, observed, options string, ops ...string) (messages []r
 		testkit.Check(t, err)
 	})
 	for i, m := range messages {
-		testkit.Equal(t, "the number of a message", m.Sequence, i+1)
+		testkit.Equal(t, "the number of a message", m.Sequence, int64(i+1))
 	}
 	return messages
 }

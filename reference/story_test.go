@@ -298,7 +298,7 @@ func play(t *testing.T, text string) (transcript string) {
 			line(fmt.Sprintf("about %d checks", len(s.first)/10*10)) // one may coincide with the end
 		}
 		for _, hello := range s.first {
-			testkit.Equal(t, "backpressure in a handshake", hello.Lookup("backpressure"),
+			testkit.Equal(t, "backpressure in a handshake", hello.Lookup("backpressure").String(),
 				map[string]string{"": `"2"`, "client-backpressure@2025-12": "true"}[set["policy"]])
 		}
 	})

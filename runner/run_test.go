@@ -199,7 +199,7 @@ func TestCleanupContext(t *testing.T) {
 			cleaning, done := cleanupContext(ctx, r.limit*time.Second, r.then*time.Second)
 			defer done()
 			<-cleaning.Done()
-			testkit.Equal(t, r.reason, context.Cause(cleaning), r.cause)
+			testkit.Equal(t, r.reason, context.Cause(cleaning).Error(), r.cause)
 			testkit.Equal(t, r.reason, time.Since(began), r.ends*time.Second)
 		})
 	}

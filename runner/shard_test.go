@@ -128,5 +128,5 @@ func TestParseShard(t *testing.T) {
 			t.Errorf("%q: %v %v", text, s, err)
 		}
 	}
-	testkit.Equal(t, "the whole run", Shard{}, "")
+	testkit.Equal(t, "the whole run", Shard{}.String(), "")
 }

@@ -65,7 +65,7 @@ func TestEvents(t *testing.T) {
 	for name, kind := range poolEvents() {
 		// ConnectionPoolReady is poolReadyEvent, and so on.
 		short := strings.Replace(name, "ConnectionPool", "Pool", 1)
-		testkit.Equal(t, name, kind, strings.ToLower(short[:1])+short[1:]+"Event")
+		testkit.Equal(t, name, string(kind), strings.ToLower(short[:1])+short[1:]+"Event")
 	}
 	m := reflect.ValueOf(*ServerMonitor(NewEventLog(noon)))
 	for i := range m.NumField() {

@@ -85,5 +85,5 @@ func TestEventLogLatest(t *testing.T) {
 	l.Reset()
 	l.Add(result.Event{})
 	got, _ := l.After(t.Context(), 0, 0)
-	testkit.Equal(t, "events after Reset, and the first sequence number", []any{len(got), got[0].Sequence}, []any{1, 1})
+	testkit.Equal(t, "events after Reset, and the first sequence number", []any{len(got), got[0].Sequence}, []any{1, int64(1)})
 }

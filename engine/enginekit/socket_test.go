@@ -179,7 +179,7 @@ func TestDeadlines(t *testing.T) {
 				took = append(took, time.Since(begun))
 			}
 		}
-		testkit.Equal(t, "time of a read and a write, for each kind of deadline", took, "[1s 1s 1s 1h0m0s 1h0m0s 1s]")
+		testkit.Equal(t, "time of a read and a write, for each kind of deadline", fmt.Sprint(took), "[1s 1s 1s 1h0m0s 1h0m0s 1s]")
 	})
 }
 

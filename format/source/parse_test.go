@@ -82,7 +82,7 @@ func TestPositions(t *testing.T) {
 			field = v.Field(k)
 			v = field.Value
 		}
-		testkit.Equal(t, tt.reason, []any{field.KeyPosition, field.Value.Position}, []string{"f:" + tt.key, "f:" + tt.value})
+		testkit.Equal(t, tt.reason, fmt.Sprint(field.KeyPosition, field.Value.Position), "f:"+tt.key+" f:"+tt.value)
 	}
 }
 

@@ -3,6 +3,7 @@ package testkit
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -28,12 +29,17 @@ func Read(t testing.TB, path string) string {
 	return string(text)
 }
 
-// Equal compares values as fmt.Sprint prints them.
-func Equal(t testing.TB, what string, got, want any) {
+// Equal compares values of one type.
+func Equal[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%s: %v, want %v", what, got, want)
+	if reflect.DeepEqual(got, want) {
+		return
 	}
+	format := "%s: %v, want %v"
+	if fmt.Sprint(got) == fmt.Sprint(want) { // only their types differ
+		format = "%s: %#v, want %#v"
+	}
+	t.Errorf(format, what, got, want)
 }
 
 // Same compares values with cmp.Diff.

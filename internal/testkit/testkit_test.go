@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,6 +49,8 @@ func TestHowTestsEnd(t *testing.T) {
 		{"an error", nil, func(f *fake) { Check(f, wrong) }, true, false},
 		{"equal lists", nil, func(f *fake) { Equal(f, "", []int{1}, []int{1}) }, false, false},
 		{"unequal lists", nil, func(f *fake) { Equal(f, "", []int{1}, []int{2}) }, true, false},
+		{"a number and its text", nil, func(f *fake) { Equal[any](f, "", 1, "1") }, true, false},
+		{"lists of a number and of its text", nil, func(f *fake) { Equal(f, "", []any{1}, []any{"1"}) }, true, false},
 		{"all parts", nil, func(f *fake) { ErrorContains(f, wrong, "disk", "full") }, false, false},
 		{"a part is missing", nil, func(f *fake) { ErrorContains(f, wrong, "disk", "empty") }, true, false},
 		{"no error", nil, func(f *fake) { ErrorContains(f, nil) }, true, false},
@@ -108,7 +111,7 @@ func TestCases(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cases.txt")
 	const text = "== a part\n# a reason\na -> b\nc\n\td -> e\n\n# another -> one\nf\n-> g h\n"
 	Check(t, os.WriteFile(file, []byte(text), 0o600))
-	Equal(t, "the cases", Cases(t, file),
+	Equal(t, "the cases", fmt.Sprint(Cases(t, file)),
 		"[{a reason a b == a part\n# a reason\na -> } {a reason c d e c\n\td -> } {another -> one f g h \n# another -> one\nf\n-> }]")
 	t.Setenv("UTR_UPDATE", "1")
 	PlayCases(t, file, func(_ *testing.T, in string) string { return strings.ToUpper(in) })

@@ -91,7 +91,7 @@ func play(t *testing.T, title, steps string) {
 			testkit.Check(t, err)
 			time.Sleep(pause)
 		},
-		"took":   func(at, rest string) { testkit.Equal(t, at, latest.took, rest) },
+		"took":   func(at, rest string) { testkit.Equal(t, at, latest.took.String(), rest) },
 		"cancel": func(string, string) { cancel() },
 		"strikes": func(_, rest string) {
 			code, _ := strconv.Atoi(rest)
@@ -103,7 +103,7 @@ func play(t *testing.T, title, steps string) {
 			b.strikes = func(name string) (failpoint.Failure, bool) { return failpoint.Failure{}, name == rest }
 		},
 		"kill":    func(string, string) { b.d.KillSessions(nil) },
-		"cursors": func(at, rest string) { testkit.Equal(t, at, openCursors(b.d), rest) },
+		"cursors": func(at, rest string) { testkit.Equal(t, at, strconv.Itoa(openCursors(b.d)), rest) },
 		"now": func(string, string) {
 			now := b.d.OperationTime()
 			words["TIME"] = fmt.Sprintf(`{"$timestamp":{"t":%d,"i":%d}}`, now.T, now.I)

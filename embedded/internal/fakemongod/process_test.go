@@ -203,7 +203,7 @@ func (s *story) step(line string) {
 		}
 	case "count":
 		n, err := c().CountDocuments(testkit.Context(t), bson.D{})
-		testkit.Equal(t, line, []any{n, err}, []any{words[2], nil})
+		testkit.Equal(t, line, fmt.Sprint(n, err), words[2]+" <nil>")
 	case "state":
 		state := strings.Join(words[3:], " ")
 		testkit.Until(t, line, func() bool {

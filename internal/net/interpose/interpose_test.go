@@ -79,7 +79,7 @@ func TestDeeds(t *testing.T) {
 			n, err := direct.CountDocuments(t.Context(), bson.D{})
 			testkit.Check(t, err)
 			testkit.Equal(t, "documents", n, r.executed)
-			testkit.Equal(t, "replies", replies.Load(), r.replied)
+			testkit.Equal(t, "replies", replies.Load(), int64(r.replied))
 		})
 	}
 }

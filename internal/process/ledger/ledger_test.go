@@ -70,7 +70,7 @@ func (l *Ledger) empty(t *testing.T) {
 	t.Helper()
 	files, err := os.ReadDir(l.dir)
 	testkit.Check(t, err)
-	testkit.Equal(t, "remaining files", files, "[]")
+	testkit.Equal(t, "remaining files", len(files), 0)
 }
 
 // ledgerOfEndedRun returns a ledger that adds entries of a run that has ended.
@@ -132,7 +132,7 @@ func TestMakeFolder(t *testing.T) {
 	testkit.Check(t, err)
 	about, err := os.Stat(folder.Path)
 	testkit.Check(t, err)
-	testkit.Equal(t, "its mode", about.Mode().Perm(), "-rwx------")
+	testkit.Equal(t, "its mode", about.Mode().Perm().String(), "-rwx------")
 	testkit.Equal(t, folder.Path+" has the prefix", strings.HasPrefix(folder.Path, filepath.Join(parent, "utr-data-")),
 		true)
 	testkit.Equal(t, "its entry", l.leftovers(t, "a folder", 1, 0)[0].Entry.Path, folder.Path)

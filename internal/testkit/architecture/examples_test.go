@@ -127,7 +127,7 @@ func TestEvergreenExample(t *testing.T) {
 	testkit.Same(t, "functions", slices.Sorted(maps.Keys(used)),
 		slices.Sorted(maps.Keys(project["functions"].(map[string]any))))
 	testkit.Equal(t, "commands", slices.Sorted(maps.Keys(commands)),
-		"[attach.xunit_results expansions.update git.get_project shell.exec subprocess.exec]")
+		[]string{"attach.xunit_results", "expansions.update", "git.get_project", "shell.exec", "subprocess.exec"})
 	names := func(of any) map[string]bool {
 		all := map[string]bool{}
 		for _, o := range of.([]any) {

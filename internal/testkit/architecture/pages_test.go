@@ -184,5 +184,5 @@ func missing(page string, file func(string) string) (rows int, faults []string) 
 func TestFaultsPage(t *testing.T) {
 	rows, faults := missing(read(t, "docs/faults.md"), func(name string) string { return read(t, name) })
 	testkit.Equal(t, "15 rows or more", rows >= 15, true)
-	testkit.Equal(t, "tests of docs/faults.md that do not exist", faults, "[]")
+	testkit.Equal(t, "tests of docs/faults.md that do not exist", fmt.Sprint(faults), "[]")
 }

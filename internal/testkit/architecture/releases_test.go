@@ -1,6 +1,7 @@
 package architecture
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -67,7 +68,7 @@ func TestNothingPromisesARelease(t *testing.T) {
 		}
 		seen++
 		pins += len(pin.FindAllString(read(t, name), -1))
-		testkit.Equal(t, name+" promises", unreleased(read(t, name), releases), "[]")
+		testkit.Equal(t, name+" promises", fmt.Sprint(unreleased(read(t, name), releases)), "[]")
 		return nil
 	}))
 	testkit.Equal(t, "60 files or more", seen >= 60, true)
@@ -96,8 +97,8 @@ func TestUnreleased(t *testing.T) {
 		{"in the section", "a\n## From the first release on\nbrew install x\n## More\nscoop install x", "[scoop install]", "[]"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
-			testkit.Equal(t, "without a release", unreleased(r.text, nil), r.none)
-			testkit.Equal(t, "with one", unreleased(r.text, []string{"1.2.3"}), r.some)
+			testkit.Equal(t, "without a release", fmt.Sprint(unreleased(r.text, nil)), r.none)
+			testkit.Equal(t, "with one", fmt.Sprint(unreleased(r.text, []string{"1.2.3"})), r.some)
 		})
 	}
 }

@@ -16,7 +16,7 @@ func TestHide(t *testing.T) {
 		k, err := NewKeeper(argument), errors.New(text)
 		hidden := k.Redact(text)
 		testkit.Equal(t, "the text contains a secret", k.Contains([]byte(text)), hidden != text)
-		testkit.Equal(t, "an error", k.Error(err), hidden)
+		testkit.Equal(t, "an error", k.Error(err).Error(), hidden)
 		testkit.Equal(t, "an error without a secret is unchanged", k.Error(err) == err, hidden == text)
 		return hidden
 	})

@@ -3,6 +3,7 @@ package cli
 import (
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func TestExperiment(t *testing.T) {
 		Runs   []struct{ Policy string }
 	}
 	testkit.Check(t, json.Unmarshal([]byte(testkit.Read(t, "json")), &record))
-	testkit.Equal(t, "the record", record, "{{50 25 50 0} [{none} {final}]}")
+	testkit.Equal(t, "the record", fmt.Sprint(record), "{{50 25 50 0} [{none} {final}]}")
 	b.Terminal = func() (int, bool) { return 80, true }
 	b.expect(t, "on a terminal", line, 0, "none 0%")
 	_, rest, _ := strings.Cut(b.out.String(), "\r\x1b[Koverload:")

@@ -251,7 +251,7 @@ suites: {name: s, paths: [suite.yml]}
 			"'tlsCertificateKeyFilePassword=***' … --orchestration 'http://***@h7'")
 	lacks(t, "the plan", b.out.String(), "geheim")
 	testkit.Equal(t, "the environment of a child", childEnvironment([]string{"A=1", envURI + "=2", "C=a=b"}),
-		"[A=1 C=a=b]")
+		[]string{"A=1", "C=a=b"})
 }
 
 // Cells on one existing cluster run one after another, others concurrently, as --jobs allows.

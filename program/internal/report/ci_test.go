@@ -54,7 +54,7 @@ func FuzzAnnotations(f *testing.F) {
 			commands = append(commands, workflowCommand.FindString(line))
 		}
 		commands = slices.DeleteFunc(commands, func(c string) bool { return c == "" })
-		testkit.Equal(t, "the commands in "+string(text), commands, "[::error ::error]")
+		testkit.Equal(t, "the commands in "+string(text), commands, []string{"::error", "::error"})
 	})
 }
 

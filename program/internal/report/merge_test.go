@@ -249,7 +249,7 @@ func TestCellsAreReadAgain(t *testing.T) {
 		return cells, problems
 	}
 	cells, problems := merged(past("a", result.Passed), past("b", result.Failed))
-	testkit.Equal(t, "problems of the run", problems, "[p]")
+	testkit.Equal(t, "problems of the run", problems, []string{"p"})
 	testkit.Same(t, "cells", cells, []result.CellFinished{
 		{Cell: "a", Engine: "e", Summary: result.Summary{Passed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
 		{Cell: "b", Engine: "e", Summary: result.Summary{Failed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},

@@ -141,7 +141,7 @@ func TestWriteError(t *testing.T) {
 		for _, n := range run() {
 			r.Note(n)
 		}
-		testkit.Equal(t, fmt.Sprintf("the error after %d writes", free), r.Err(), want)
+		testkit.Equal(t, fmt.Sprintf("the error after %d writes", free), fmt.Sprint(r.Err()), want)
 		testkit.Equal(t, "no write follows", want == "<nil>" || d.free == -1, true)
 	}
 }

@@ -240,7 +240,7 @@ func TestActionRuns(t *testing.T) {
 	for i, name := range names {
 		names[i] = filepath.Base(name)
 	}
-	testkit.Equal(t, "reports", names, "[utr.html utr.json utr.md utr.sarif utr.svg utr.xml]")
+	testkit.Equal(t, "reports", fmt.Sprint(names), "[utr.html utr.json utr.md utr.sarif utr.svg utr.xml]")
 	kept, err := filepath.Glob(filepath.Join(nights, "*.json"))
 	testkit.Check(t, err)
 	testkit.Equal(t, "kept reports", len(kept), 30)

@@ -160,7 +160,7 @@ func TestEnds(t *testing.T) {
 			s := fakeorchestration.Start(t)
 			return place{[]string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster",
 				"replicaset-auth"}, "",
-				func() { testkit.Equal(t, "remaining clusters", s.Clusters(), "[]") }}
+				func() { testkit.Equal(t, "remaining clusters", fmt.Sprint(s.Clusters()), "[]") }}
 		}, 0, "", nil},
 		{"killed, with servers of --local", syscall.SIGKILL, local, 1, "clean", nil},
 		{"killed, with certificates of an embedded deployment", syscall.SIGKILL, func(*testing.T, *utrtest.Place) place {
@@ -187,7 +187,7 @@ func TestEnds(t *testing.T) {
 			if on.uri != "" {
 				w := newWitness(t, on.uri)
 				w.sees(u)
-				testkit.Equal(t, "the process that has the lock", w.holder(), u.Process.Pid)
+				testkit.Equal(t, "the process that has the lock", w.holder(), int64(u.Process.Pid))
 				defer w.free()
 			}
 			u.Signal(r.signal)
@@ -234,7 +234,7 @@ func TestKilledAtAService(t *testing.T) {
 		fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), "3 2")
 	running.Signal(syscall.SIGINT)
 	running.Exit()
-	testkit.Equal(t, "remaining clusters", s.Clusters(), "[servers/existing]")
+	testkit.Equal(t, "remaining clusters", fmt.Sprint(s.Clusters()), "[servers/existing]")
 }
 
 // Errors name a port that is taken, and a host that accepts a connection but never answers.

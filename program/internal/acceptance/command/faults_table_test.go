@@ -454,7 +454,7 @@ var faults = []fault{
 				return true
 			})
 			s.start(quick, "--orchestration", service.URL, "--cluster", "single")
-			s.end = func() { testkit.Equal(s.T, "remaining clusters", service.Clusters(), "[]") }
+			s.end = func() { testkit.Equal(s.T, "remaining clusters", fmt.Sprint(service.Clusters()), "[]") }
 		}},
 	{"the orchestration service takes 2 s to answer", "nothing: the run waits for it", 60 * time.Second, 0,
 		"passed passed passed", "", func(s *faultScene) {
@@ -464,7 +464,7 @@ var faults = []fault{
 				return false
 			})
 			s.start(quick, "--orchestration", service.URL, "--cluster", "single")
-			s.end = func() { testkit.Equal(s.T, "remaining clusters", service.Clusters(), "[]") }
+			s.end = func() { testkit.Equal(s.T, "remaining clusters", fmt.Sprint(service.Clusters()), "[]") }
 		}},
 	{"the orchestration service does not delete a cluster", "the run names it, `utr clean` removes it later",
 		60 * time.Second, 3, "passed skipped skipped", "interrupted",
@@ -481,7 +481,7 @@ var faults = []fault{
 			s.end = func() {
 				service.Misbehave(nil)
 				s.Place.Run("clean").Want(0, "removed 1, left 0")
-				testkit.Equal(s.T, "remaining clusters", service.Clusters(), "[]")
+				testkit.Equal(s.T, "remaining clusters", fmt.Sprint(service.Clusters()), "[]")
 				s.Empty()
 			}
 		}},

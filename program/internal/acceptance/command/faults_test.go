@@ -57,7 +57,7 @@ func TestTwoRuns(t *testing.T) {
 	w := newWitness(t, p.Serve("--topology", "replicaset").URI)
 	first := p.Start("run", "--uri", w.uri, "--lock-name", "the first", suiteFile(t, armed))
 	w.sees(first)
-	testkit.Equal(t, "the process that has the lock", w.holder(), first.Process.Pid)
+	testkit.Equal(t, "the process that has the lock", w.holder(), int64(first.Process.Pid))
 	host, _ := os.Hostname()
 	user := fmt.Sprintf("is in use by a run on host %s, process %d", host, first.Process.Pid)
 	p.Run("run", "--uri", w.uri, suiteFile(t, reads)).Want(3, user, "(the first)", "--wait-for-lock", "utr clean --uri")

@@ -31,7 +31,7 @@ func TestOrchestrationEndToEnd(t *testing.T) {
 		"--html", page,
 		"--uri-option", "compressors=zlib", suiteFile(t, reads), failing).Want(1, failing+":11:",
 		"\n3 passed, 3 failed, 0 skipped")
-	testkit.Equal(t, "remaining clusters", s.Clusters(), "[]")
+	testkit.Equal(t, "remaining clusters", fmt.Sprint(s.Clusters()), "[]")
 	p.Empty()
 	secrets := []string{"p@ss/w:rd%", "p%40ss%2Fw%3Ard%25", "s3cretkey"}
 	for _, body := range s.Bodies() {

@@ -201,7 +201,7 @@ func TestStorm(t *testing.T) {
 		t.Errorf("%d attempts of %d operations, of which %d failed", attempts, len(outcomes), failed)
 	}
 	written := s.must("warden.coll", "countDocuments", `{"filter":{"i":{"$exists":true}}}`)
-	testkit.Equal(t, "documents", written.AsInt64(), succeeded)
+	testkit.Equal(t, "documents", written.AsInt64(), int64(succeeded))
 	if seen, rejected := limiter(); seen-base != int64(attempts) || rejected == 0 {
 		t.Errorf("the limiter saw %d requests of %d, and rejected %d", seen-base, attempts, rejected)
 	}
