@@ -12,9 +12,11 @@ import (
 func TestShipped(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "../../../cmd/utr").Output()
 	testkit.Check(t, err)
+	testkit.Contains(t, string(out), module+"/program\n")
 	for _, row := range []struct{ reason, unwanted string }{
 		{"tests start the fake mongod", module + "/embedded/internal/fakemongod"},
 		{"helpers for tests", module + "/internal/testkit"},
+		{"only contributors run them", module + "/internal/tools"},
 		{"packaging writes man pages", "github.com/spf13/cobra/doc"},
 		{"man pages are made of Markdown", "github.com/cpuguy83/go-md2man"},
 		{"man pages are made of Markdown", "github.com/russross/blackfriday"},
