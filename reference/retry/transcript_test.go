@@ -3,6 +3,7 @@ package retry
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -144,7 +145,8 @@ func play(text string, change func(*Policy)) (string, error) {
 				in.Tokens = b.Capacity
 			}
 			if has("tokens") {
-				in.Tokens = Tokens(number("tokens")) * Token
+				n, _ := strconv.ParseFloat(ev.args["tokens"], 64)
+				in.Tokens = Tokens(math.Round(n * float64(Token)))
 			}
 		case "selected":
 			in.Kind, in.Chosen = Selected, Chosen{Address: ev.words[0], Sharded: has("sharded"), Wire: 21,

@@ -146,6 +146,32 @@ a missing counter is 0  correct               correct
 `)
 }
 
+// Each step of the strategy "idempotent" has the same effect if it is executed twice.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	client, err := mongo.Connect(options.Client().ApplyURI(serve(t).URI))
+	testkit.Check(t, err)
+	defer func() { testkit.Check(t, client.Disconnect(context.Background())) }()
+	a := &application{counters: client.Database(database).Collection("steps"), id: "day"}
+	token := bson.E{Key: "pending", Value: "a"}
+	add, move := steps(token)
+	for _, r := range []struct {
+		reason         string
+		filter, update bson.D
+		want           map[string]any
+	}{
+		{"a token is added once", nil, add, map[string]any{"_id": "day", "pending": bson.A{"a"}}},
+		{"and counted once", bson.D{token}, move, map[string]any{"_id": "day", "pending": bson.A{}, "counter": int32(1)}},
+	} {
+		for range 2 {
+			testkit.Check(t, a.update(t.Context(), r.filter, r.update, r.filter == nil))
+			var got map[string]any
+			testkit.Check(t, a.counters.FindOne(t.Context(), bson.M{"_id": a.id}).Decode(&got))
+			testkit.Equal(t, r.reason, got, r.want)
+		}
+	}
+}
+
 // A check of the server beside an operation could clear the pool before a retry is sent.
 func TestChecks(t *testing.T) {
 	o := Config{URI: "mongodb://localhost"}.options("localhost", time.Second, true)

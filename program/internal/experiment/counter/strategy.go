@@ -102,10 +102,17 @@ func always(ctx context.Context, a *application) (err error) {
 
 func idempotent(ctx context.Context, a *application) error {
 	token := bson.E{Key: "pending", Value: bson.NewObjectID()}
-	if err := a.updateTwice(ctx, nil, bson.D{{Key: "$addToSet", Value: bson.D{token}}}, true); err != nil {
+	add, move := steps(token)
+	if err := a.updateTwice(ctx, nil, add, true); err != nil {
 		return err
 	}
-	return a.updateTwice(ctx, bson.D{token}, append(bson.D{{Key: "$pull", Value: bson.D{token}}}, increment()...), false)
+	return a.updateTwice(ctx, bson.D{token}, move, false)
+}
+
+// steps returns the updates that add a token, and that replace it by an increment.
+func steps(token bson.E) (add, move bson.D) {
+	pending := bson.D{token}
+	return bson.D{{Key: "$addToSet", Value: pending}}, append(bson.D{{Key: "$pull", Value: pending}}, increment()...)
 }
 
 func transaction(ctx context.Context, a *application) error {
