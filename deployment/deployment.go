@@ -12,17 +12,18 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/deployment/internal/local"
+	"github.com/unified-test-runner/utr/embedded"
 )
 
 // Topology is a topology in runOnRequirements.
-type Topology string
+type Topology = embedded.Topology
 
 // Any sharded cluster whose shards are replica sets satisfies ShardedReplicaSet.
 const (
-	Single            Topology = "single"
-	ReplicaSet        Topology = "replicaset"
-	Sharded           Topology = "sharded"
-	LoadBalanced      Topology = "load-balanced"
+	Single                     = embedded.Standalone
+	ReplicaSet                 = embedded.ReplicaSet
+	Sharded                    = embedded.Sharded
+	LoadBalanced               = embedded.LoadBalanced
 	ShardedReplicaSet Topology = "sharded-replicaset"
 )
 

@@ -58,8 +58,6 @@ const embeddedRoom = 100
 // idle ones for the next worker.
 func OpenEmbedded(o EmbeddedOptions) (Source, error) {
 	versions := o.versions()
-	kinds := map[Topology]embedded.Topology{
-		Single: embedded.Standalone, ReplicaSet: embedded.ReplicaSet, Sharded: embedded.Sharded, LoadBalanced: embedded.LoadBalanced}
 	p := newPool(nil)
 	p.makingLimit = 0 // a start can be interrupted and leaves nothing
 	for _, version := range versions {
@@ -71,7 +69,7 @@ func OpenEmbedded(o EmbeddedOptions) (Source, error) {
 		model.setParameters(servers.Parameters)
 		must := len(o.Topologies) > 0 && len(versions) == 1 // otherwise other versions may have it
 		offers, err := model.offers(o.Topologies, must, o.Auth, func(t Topology) error {
-			_, err := embedded.Options{Topology: kinds[t], Version: version}.About()
+			_, err := embedded.Options{Topology: t, Version: version}.About()
 			return err
 		})
 		if err != nil {
@@ -81,7 +79,7 @@ func OpenEmbedded(o EmbeddedOptions) (Source, error) {
 			if o.FailPointMode == FailPointsProxy {
 				about = about.proxied()
 			}
-			start := embedded.Options{Topology: kinds[about.Topology], Version: version,
+			start := embedded.Options{Topology: about.Topology, Version: version,
 				Members: o.Members, Mongoses: o.Mongoses, TLS: o.TLS}
 			if about.Auth {
 				start.Users = []embedded.User{{Name: "utr", Password: rand.Text()}}

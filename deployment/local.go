@@ -51,7 +51,7 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 		return nil, err
 	}
 	o.Note, o.Secret = orIgnore(o.Note), orIgnore(o.Secret)
-	if _, why := release.Plan(local.Shape{Topology: local.Sharded}); why != nil && len(o.Topologies) == 0 {
+	if _, why := release.Plan(local.Shape{Topology: Sharded}); why != nil && len(o.Topologies) == 0 {
 		o.Note(why.Error() + "; tests that need one are skipped")
 	}
 	s := &localSource{pool: newPool(o.Note), options: o, release: release}
@@ -87,9 +87,7 @@ func localOffers(r local.Release, o LocalOptions) ([]Description, error) {
 
 // shape returns what to start for an offer.
 func (o LocalOptions) shape(about Description) local.Shape {
-	kinds := map[Topology]local.Topology{
-		Single: local.Standalone, ReplicaSet: local.ReplicaSet, Sharded: local.Sharded, LoadBalanced: local.LoadBalanced}
-	return local.Shape{Topology: kinds[about.Topology], Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses,
+	return local.Shape{Topology: about.Topology, Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses,
 		TLS: o.TLS, Auth: about.Auth}
 }
 

@@ -22,27 +22,29 @@ import (
 	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
-// Topology is the shape of a deployment.
-type Topology uint8
+// Topology is the shape of a deployment, as runOnRequirements name it.
+type Topology string
 
 // The topologies.
 const (
-	Standalone Topology = iota
-	ReplicaSet
-	Sharded
-	LoadBalanced
+	Standalone   Topology = "single"
+	ReplicaSet   Topology = "replicaset"
+	Sharded      Topology = "sharded"
+	LoadBalanced Topology = "load-balanced"
 )
 
-var topologies = []struct {
+// shape is what a topology is for people and for the servers.
+type shape struct {
 	name string
 	kind server.Kind
-}{
-	{"standalone", server.Single}, {"replica set", server.ReplicaSet},
-	{"sharded", server.Sharded}, {"load balanced", server.Sharded},
 }
 
-// String returns a readable name.
-func (t Topology) String() string { return topologies[t].name }
+func (t Topology) shape() shape {
+	return map[Topology]shape{
+		Standalone: {"standalone", server.Single}, ReplicaSet: {"replica set", server.ReplicaSet},
+		Sharded: {"sharded", server.Sharded}, LoadBalanced: {"load balanced", server.Sharded},
+	}[t]
+}
 
 // DefaultSetName is the default of Options.SetName.
 const DefaultSetName = "rs0"
@@ -146,7 +148,7 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	}
 	d := &Deployment{options: options}
 	process := server.Process{Parameters: options.Parameters, AccessControl: len(options.Users) > 0}
-	kind := topologies[options.Topology].kind
+	kind := options.Topology.shape().kind
 	config := server.Config{Version: v, SetName: options.SetName, Kind: kind, Users: new(server.Users)}
 	config.Backend = commands.New(commands.Options{
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet,
@@ -170,14 +172,14 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	}
 	d.cluster = server.NewCluster(config)
 	if err := d.start(ctx, process, members); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a %s: %w", options.Topology, err), d.Close())
+		return nil, errors.Join(fmt.Errorf("start a %s: %w", options.Topology.shape().name, err), d.Close())
 	}
 	return d, nil
 }
 
 func (o *Options) complete() error {
-	if int(o.Topology) >= len(topologies) {
-		return fmt.Errorf("unknown topology %d", o.Topology)
+	if o.Topology = cmp.Or(o.Topology, Standalone); o.Topology.shape().name == "" {
+		return fmt.Errorf("unknown topology %q", o.Topology)
 	}
 	o.Members, o.Mongoses = cmp.Or(o.Members, 3), cmp.Or(o.Mongoses, 2)
 	o.SetName, o.Host = cmp.Or(o.SetName, DefaultSetName), cmp.Or(o.Host, "127.0.0.1")

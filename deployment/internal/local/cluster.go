@@ -28,6 +28,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/net/certificate"
 	"github.com/unified-test-runner/utr/internal/process/ledger"
 )
@@ -87,7 +88,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // Start starts a cluster and waits until it accepts commands. Close removes it. Canceling ctx interrupts only the
 // start, and everything is removed. All other errors are of type *StartError.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	what := fmt.Sprintf("%s of version %s", o.Shape.Topology, o.Release.Version)
+	what := fmt.Sprintf("%s of version %s", o.Shape.name(), o.Release.Version)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	plan, err := o.Release.Plan(o.Shape)
 	if err != nil {
@@ -285,7 +286,7 @@ func (c *Cluster) addUser(ctx context.Context) error {
 
 // balance starts a load balancer for all mongoses, and one for the first.
 func (c *Cluster) balance(ctx context.Context) (err error) {
-	if c.options.Shape.Topology != LoadBalanced {
+	if c.options.Shape.Topology != embedded.LoadBalanced {
 		return nil
 	}
 	var behind []string
@@ -379,7 +380,7 @@ func (c *Cluster) Log(from, to time.Time) []Line {
 
 // Hosts are the addresses that clients connect to: of the members, the mongoses, or the load balancer.
 func (c *Cluster) Hosts() []string {
-	if c.options.Shape.Topology == LoadBalanced {
+	if c.options.Shape.Topology == embedded.LoadBalanced {
 		return []string{c.balancers.All}
 	}
 	return addresses(c.entries())
@@ -393,15 +394,15 @@ func (c *Cluster) Password() string {
 	return c.user.Password
 }
 
-// URIs returns the connection string with all seeds, and the string of one mongos, or of the load balancer for one; without
-// mongoses both are equal. They contain the password.
+// URIs returns the connection string with all seeds, and the string of one mongos, or of the load balancer for one;
+// without mongoses both are equal. They contain the password.
 func (c *Cluster) URIs() (all, single string) {
 	hosts := c.Hosts()
 	all = c.uri(hosts...)
 	switch c.options.Shape.Topology {
-	case Sharded:
+	case embedded.Sharded:
 		return all, c.uri(hosts[0])
-	case LoadBalanced:
+	case embedded.LoadBalanced:
 		return all, c.uri(c.balancers.First)
 	}
 	return all, all
@@ -414,9 +415,9 @@ func (c *Cluster) uri(hosts ...string) string {
 	}
 	query := url.Values{}
 	switch c.options.Shape.Topology {
-	case ReplicaSet:
+	case embedded.ReplicaSet:
 		query.Set("replicaSet", memberSet)
-	case LoadBalanced:
+	case embedded.LoadBalanced:
 		query.Set("loadBalanced", "true")
 	}
 	if c.place.CA != "" {

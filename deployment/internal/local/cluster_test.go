@@ -18,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/process/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -33,10 +34,10 @@ func TestTopologies(t *testing.T) {
 	}{
 		{"a standalone", Shape{}, 1, 1, "mongodb://HOSTS/"},
 		{"a standalone with users", Shape{Auth: true}, 1, 1, "mongodb://utr:PASSWORD@HOSTS/"},
-		{"members with users", Shape{Topology: ReplicaSet, Auth: true}, 3, 3, "mongodb://utr:PASSWORD@HOSTS/?replicaSet=rs0"},
-		{"routers with users and TLS", Shape{Topology: Sharded, Auth: true, TLS: true}, 4, 2,
+		{"members with users", Shape{Topology: embedded.ReplicaSet, Auth: true}, 3, 3, "mongodb://utr:PASSWORD@HOSTS/?replicaSet=rs0"},
+		{"routers with users and TLS", Shape{Topology: embedded.Sharded, Auth: true, TLS: true}, 4, 2,
 			"mongodb://utr:PASSWORD@HOSTS/?tls=true&tlsCAFile="},
-		{"routers behind a load balancer", Shape{Topology: LoadBalanced, Mongoses: 1}, 3, 1,
+		{"routers behind a load balancer", Shape{Topology: embedded.LoadBalanced, Mongoses: 1}, 3, 1,
 			"mongodb://HOSTS/?loadBalanced=true"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
@@ -117,10 +118,10 @@ func TestInvalidOptions(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
 	for want, change := range map[string]func(*Options){
 		"cannot start":                func(o *Options) { o.Release.Mongod = nowhere },
-		"a sharded cluster requires ": func(o *Options) { o.Shape.Topology, o.Release.Mongos = Sharded, "" },
+		"a sharded cluster requires ": func(o *Options) { o.Shape.Topology, o.Release.Mongos = embedded.Sharded, "" },
 		"does not support load balancers, which require 5.": func(o *Options) {
 			o.Shape.Topology,
-				o.Release.Version = LoadBalanced, Version{5, 0, 6}
+				o.Release.Version = embedded.LoadBalanced, Version{5, 0, 6}
 		},
 		"a temporary folder": func(*Options) { t.Setenv("TMPDIR", nowhere) },
 	} {

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/unified-test-runner/utr/deployment/internal/local"
+	"github.com/unified-test-runner/utr/embedded"
 )
 
 // A plan has the processes of a cluster; Start starts them.
 func ExampleRelease_Plan() {
 	release := local.Release{Mongod: "mongod", Mongos: "mongos", Version: local.Version{8, 0, 12}}
-	plan, err := release.Plan(local.Shape{Topology: local.Sharded, Mongoses: 1})
+	plan, err := release.Plan(local.Shape{Topology: embedded.Sharded, Mongoses: 1})
 	if err != nil {
 		panic(err)
 	}

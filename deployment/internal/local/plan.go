@@ -4,25 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+
+	"github.com/unified-test-runner/utr/embedded"
 )
-
-// Topology is the shape of a cluster.
-type Topology uint8
-
-const (
-	Standalone Topology = iota
-	ReplicaSet
-	Sharded
-	LoadBalanced
-)
-
-var topologyNames = []string{"standalone", "replica set", "sharded cluster", "load balanced cluster"}
-
-func (t Topology) String() string { return topologyNames[t] }
 
 // Shape is the composition of a cluster. 0 means the default.
 type Shape struct {
-	Topology Topology
+	Topology embedded.Topology
 	Members  int // of a replica set: 3
 	Shards   int // of a sharded cluster, replica sets of one member: 1
 	Mongoses int // 2
@@ -30,6 +18,14 @@ type Shape struct {
 	Auth bool
 	// TLS requires TLS for all connections. The connection strings name the trusted certificate.
 	TLS bool
+}
+
+// name returns a readable name of the topology.
+func (s Shape) name() string {
+	return map[embedded.Topology]string{
+		"": "standalone", embedded.Standalone: "standalone", embedded.ReplicaSet: "replica set",
+		embedded.Sharded: "sharded cluster", embedded.LoadBalanced: "load balanced cluster",
+	}[s.Topology]
 }
 
 // Limits of a replica set.
@@ -77,30 +73,31 @@ type Plan struct {
 
 // Plan plans a cluster of the release.
 func (r Release) Plan(s Shape) (p Plan, err error) {
+	s.Topology = cmp.Or(s.Topology, embedded.Standalone)
 	s.Members, s.Shards, s.Mongoses = cmp.Or(s.Members, 3), cmp.Or(s.Shards, 1), cmp.Or(s.Mongoses, 2)
 	switch {
 	case s.Members < 1 || s.Members > maxMembers:
 		return p, fmt.Errorf("a replica set has 1 to %d members", maxMembers)
 	case s.Shards < 1 || s.Mongoses < 1:
 		return p, errors.New("a sharded cluster has at least one shard and one mongos")
-	case s.Topology == LoadBalanced && !r.Version.atLeast(balancedFrom):
+	case s.Topology == embedded.LoadBalanced && !r.Version.atLeast(balancedFrom):
 		return p, fmt.Errorf("version %s does not support load balancers, which require %s", r.Version, balancedFrom)
-	case r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced):
-		return p, fmt.Errorf("a %s requires %s, which does not exist", s.Topology, mongosFor(r.Mongod))
+	case r.Mongos == "" && (s.Topology == embedded.Sharded || s.Topology == embedded.LoadBalanced):
+		return p, fmt.Errorf("a %s requires %s, which does not exist", s.name(), mongosFor(r.Mongod))
 	}
 	switch s.Topology {
-	case Standalone:
+	case embedded.Standalone:
 		p.Mongods = []Process{{Name: "mongod", Role: RoleStandalone}}
-	case ReplicaSet:
+	case embedded.ReplicaSet:
 		p.add(memberSet, RoleMember, s.Members)
-	case Sharded, LoadBalanced:
+	case embedded.Sharded, embedded.LoadBalanced:
 		p.add(configSet, RoleConfig, 1)
 		for i := range s.Shards {
 			p.add(fmt.Sprintf("shard%d", i), RoleShard, 1)
 		}
 		for i := range s.Mongoses {
 			p.Mongoses = append(p.Mongoses,
-				Process{Name: fmt.Sprintf("mongos-%d", i), Role: RoleMongos, Balanced: s.Topology == LoadBalanced})
+				Process{Name: fmt.Sprintf("mongos-%d", i), Role: RoleMongos, Balanced: s.Topology == embedded.LoadBalanced})
 		}
 	}
 	return p, nil

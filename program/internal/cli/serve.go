@@ -86,16 +86,11 @@ utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 // complete returns the options of the deployment.
 func (s *serveFlags) complete(c *call) (embedded.Options, error) {
 	o, d := s.options, &s.deployment
-	shape := map[deployment.Topology]struct {
-		topology embedded.Topology
-		ports    int
-	}{
-		deployment.Single:       {embedded.Standalone, 1},
-		deployment.ReplicaSet:   {embedded.ReplicaSet, d.Members},
-		deployment.Sharded:      {embedded.Sharded, d.Mongoses},
-		deployment.LoadBalanced: {embedded.LoadBalanced, d.Mongoses + 2}, // with two load balancers
-	}[deployment.Topology(d.topology)]
-	o.Topology, o.Version, o.Members, o.Mongoses = shape.topology, d.Version, d.Members, d.Mongoses
+	o.Topology, o.Version, o.Members, o.Mongoses = embedded.Topology(d.topology), d.Version, d.Members, d.Mongoses
+	ports := map[embedded.Topology]int{
+		embedded.Standalone: 1, embedded.ReplicaSet: d.Members,
+		embedded.Sharded: d.Mongoses, embedded.LoadBalanced: d.Mongoses + 2, // with two load balancers
+	}[o.Topology]
 	if s.user != "" {
 		password := c.env(envPassword)
 		if password == "" {
@@ -104,10 +99,10 @@ func (s *serveFlags) complete(c *call) (embedded.Options, error) {
 		o.Users = []embedded.User{{Name: s.user, Password: password}}
 	}
 	if s.port > 0 {
-		if s.port+shape.ports-1 > maxPort {
-			return o, usage("--port %d: %s required, but the highest port is %d", s.port, plural.Of(shape.ports, "port"), maxPort)
+		if s.port+ports-1 > maxPort {
+			return o, usage("--port %d: %s required, but the highest port is %d", s.port, plural.Of(ports, "port"), maxPort)
 		}
-		for i := range shape.ports {
+		for i := range ports {
 			o.Ports = append(o.Ports, s.port+i)
 		}
 	}

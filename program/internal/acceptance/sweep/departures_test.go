@@ -213,7 +213,7 @@ func TestDeparturesOfServers(t *testing.T) {
 		some = append(some, departure{what: "none", on: on})
 	}
 	for _, d := range some {
-		t.Run(d.what+" on "+d.on.String(), func(t *testing.T) {
+		t.Run(d.what+" on "+string(d.on), func(t *testing.T) {
 			t.Parallel()
 			rules := strings.Fields(d.rules)
 			ruled := func(description string) int {
