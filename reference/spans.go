@@ -64,7 +64,7 @@ func (c *call) startSpan() {
 		ctx = s.span.context(ctx)
 	}
 	begin := func() *span {
-		return t.operation(ctx, operations.Command(name), c.db, cmp.Or(c.coll, c.Text("collection")))
+		return t.operation(ctx, operations.SpanName(name), c.db, cmp.Or(c.coll, c.Text("collection")))
 	}
 	if c.Kind == entities.Cursor {
 		c.trace.later = begin

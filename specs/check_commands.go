@@ -12,18 +12,11 @@ import (
 	"github.com/unified-test-runner/utr/internal/wire/failpoints"
 )
 
-// sent are the commands of operations that are not in operations.Commands.
-var sent = map[string]string{
-	"createCollection": "create", "download": "find", "downloadByName": "find", "dropCollection": "drop",
-	"endSession": "endSessions", "listSearchIndexes": "aggregate", "modifyCollection": "collMod", "remove": "delete",
-	"rename": "renameCollection", "watch": "aggregate",
-}
-
 // commandHint returns "; did you mean …?" with the command of an operation with this name, with the one that a
 // misspelled word most likely means, or with the command of the operation that it means.
 func commandHint(name string) string {
-	of := operations.Commands()
-	maps.Copy(of, sent)
+	of := operations.Sent()
+	of["remove"], of["watch"] = "delete", "aggregate" // methods of the shell
 	likely := cmp.Or(of[name], suggest.Word(name, failpoints.CommandNames()),
 		of[suggest.Word(name, slices.Sorted(maps.Keys(of)))])
 	if likely == "" {

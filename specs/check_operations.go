@@ -44,7 +44,7 @@ func likelyOperation(name string, kind entities.Kind) string {
 		switch {
 		case o.Kind != kind:
 			others = append(others, o.Name)
-		case operations.Command(o.Name) == name:
+		case operations.SpanName(o.Name) == name:
 			sending = append(sending, o.Name)
 			fallthrough
 		default:

@@ -13,13 +13,23 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/result"
 )
 
 // rows is the table of operations.
 func rows() []row {
-	return slices.Concat(clientRows(), databaseRows(), collectionRows(), indexRows(), cursorRows(), sessionRows(),
+	all := slices.Concat(clientRows(), databaseRows(), collectionRows(), indexRows(), cursorRows(), sessionRows(),
 		bucketRows())
+	for i, r := range all {
+		op, _ := operations.Lookup(r.kind, r.name)
+		for _, a := range op.Arguments {
+			if a.Required && a.Name != "callback" {
+				all[i].args += " " + a.Name
+			}
+		}
+	}
+	return all
 }
 
 // Arguments lists the arguments of an operation that the driver supports. It

@@ -95,7 +95,7 @@ func (c *client) Events() *enginekit.EventLog { return c.log }
 func clientRows() []row {
 	const on = entities.Client
 	return []row{
-		with(on, "createChangeStream", "pipeline", func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
+		with(on, "createChangeStream", "", func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
 			return c.result(c.client.Watch(c.ctx, c.any("pipeline"), o))
 		}),
 		with(on, "listDatabaseNames", "filter", func(c *call, o *filled[options.ListDatabasesOptions]) (any, error) {
@@ -104,8 +104,8 @@ func clientRows() []row {
 		with(on, "listDatabases", "filter", func(c *call, o *filled[options.ListDatabasesOptions]) (any, error) {
 			return c.result(c.client.ListDatabases(c.ctx, c.any("filter"), o))
 		}),
-		with(on, "clientBulkWrite", "models", clientBulkWrite),
-		silently(on, "appendMetadata", "driverInfoOptions", func(c *call) error {
+		with(on, "clientBulkWrite", "", clientBulkWrite),
+		silently(on, "appendMetadata", "", func(c *call) error {
 			info, err := enginekit.DriverInfo(c.Arg("driverInfoOptions"), lacking)
 			if err == nil {
 				c.client.AppendDriverInfo(info)
@@ -113,7 +113,7 @@ func clientRows() []row {
 			return err
 		}),
 		silently(on, "close", "", func(c *call) error { c.client.close(); return nil }),
-		silently(on, "dropDatabase", "database"+writeConcerns, func(c *call) error {
+		silently(on, "dropDatabase", writeConcerns, func(c *call) error {
 			return c.database(c.Text("database"), options.DatabaseOptions{}).Drop(c.ctx)
 		}),
 		plainly(on, "$topology", "", func(c *call) (any, error) {

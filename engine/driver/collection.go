@@ -14,69 +14,69 @@ import (
 func collectionRows() []row {
 	const on = entities.Collection
 	return []row{
-		with(on, "aggregate", "pipeline"+readConcerns+writeConcerns,
+		with(on, "aggregate", readConcerns+writeConcerns,
 			func(c *call, o *filled[options.AggregateOptions]) (any, error) {
 				return c.result(c.coll().Aggregate(c.ctx, c.any("pipeline"), o))
 			}),
-		with(on, "countDocuments", "filter"+readConcerns, func(c *call, o *filled[options.CountOptions]) (any, error) {
+		with(on, "countDocuments", readConcerns, func(c *call, o *filled[options.CountOptions]) (any, error) {
 			return c.result(c.coll().CountDocuments(c.ctx, c.any("filter"), o))
 		}),
-		with(on, "createChangeStream", "pipeline"+readConcerns,
+		with(on, "createChangeStream", readConcerns,
 			func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
 				return c.result(c.coll().Watch(c.ctx, c.any("pipeline"), o))
 			}),
-		with(on, "createFindCursor", "filter"+readConcerns, func(c *call, o *filled[options.FindOptions]) (any, error) {
+		with(on, "createFindCursor", readConcerns, func(c *call, o *filled[options.FindOptions]) (any, error) {
 			return c.result(c.coll().Find(c.ctx, c.any("filter"), o))
 		}),
-		with(on, "deleteMany", "filter"+writeConcerns, func(c *call, o *filled[options.DeleteManyOptions]) (any, error) {
+		with(on, "deleteMany", writeConcerns, func(c *call, o *filled[options.DeleteManyOptions]) (any, error) {
 			return c.result(c.coll().DeleteMany(c.ctx, c.any("filter"), o))
 		}),
-		with(on, "deleteOne", "filter"+writeConcerns, func(c *call, o *filled[options.DeleteOneOptions]) (any, error) {
+		with(on, "deleteOne", writeConcerns, func(c *call, o *filled[options.DeleteOneOptions]) (any, error) {
 			return c.result(c.coll().DeleteOne(c.ctx, c.any("filter"), o))
 		}),
-		with(on, "find", "filter"+readConcerns, func(c *call, o *filled[options.FindOptions]) (any, error) {
+		with(on, "find", readConcerns, func(c *call, o *filled[options.FindOptions]) (any, error) {
 			return c.result(c.coll().Find(c.ctx, c.any("filter"), o))
 		}),
 		with(on, "findOne", "filter"+readConcerns, func(c *call, o *filled[options.FindOneOptions]) (any, error) {
 			return c.result(c.coll().FindOne(c.ctx, c.any("filter"), o), nil)
 		}),
-		with(on, "findOneAndDelete", "filter"+writeConcerns,
+		with(on, "findOneAndDelete", writeConcerns,
 			func(c *call, o *filled[options.FindOneAndDeleteOptions]) (any, error) {
 				return c.result(c.coll().FindOneAndDelete(c.ctx, c.any("filter"), o), nil)
 			}),
-		with(on, "findOneAndReplace", "filter replacement"+writeConcerns,
+		with(on, "findOneAndReplace", writeConcerns,
 			func(c *call, o *filled[options.FindOneAndReplaceOptions]) (any, error) {
 				return c.result(c.coll().FindOneAndReplace(c.ctx, c.any("filter"), c.any("replacement"), o), nil)
 			}),
-		with(on, "findOneAndUpdate", "filter update"+writeConcerns,
+		with(on, "findOneAndUpdate", writeConcerns,
 			func(c *call, o *filled[options.FindOneAndUpdateOptions]) (any, error) {
 				return c.result(c.coll().FindOneAndUpdate(c.ctx, c.any("filter"), c.any("update"), o), nil)
 			}),
-		with(on, "insertMany", "documents"+writeConcerns, func(c *call, o *filled[options.InsertManyOptions]) (any, error) {
+		with(on, "insertMany", writeConcerns, func(c *call, o *filled[options.InsertManyOptions]) (any, error) {
 			return c.result(c.coll().InsertMany(c.ctx, c.any("documents"), o))
 		}),
-		with(on, "insertOne", "document"+writeConcerns, func(c *call, o *filled[options.InsertOneOptions]) (any, error) {
+		with(on, "insertOne", writeConcerns, func(c *call, o *filled[options.InsertOneOptions]) (any, error) {
 			return c.result(c.coll().InsertOne(c.ctx, c.any("document"), o))
 		}),
-		with(on, "replaceOne", "filter replacement"+writeConcerns,
+		with(on, "replaceOne", writeConcerns,
 			func(c *call, o *filled[options.ReplaceOptions]) (any, error) {
 				return c.result(c.coll().ReplaceOne(c.ctx, c.any("filter"), c.any("replacement"), o))
 			}),
-		with(on, "updateMany", "filter update"+writeConcerns,
+		with(on, "updateMany", writeConcerns,
 			func(c *call, o *filled[options.UpdateManyOptions]) (any, error) {
 				return c.result(c.coll().UpdateMany(c.ctx, c.any("filter"), c.any("update"), o))
 			}),
-		with(on, "updateOne", "filter update"+writeConcerns, func(c *call, o *filled[options.UpdateOneOptions]) (any, error) {
+		with(on, "updateOne", writeConcerns, func(c *call, o *filled[options.UpdateOneOptions]) (any, error) {
 			return c.result(c.coll().UpdateOne(c.ctx, c.any("filter"), c.any("update"), o))
 		}),
-		with(on, "distinct", "fieldName filter"+readConcerns, func(c *call, o *filled[options.DistinctOptions]) (any, error) {
+		with(on, "distinct", "filter"+readConcerns, func(c *call, o *filled[options.DistinctOptions]) (any, error) {
 			return c.coll().Distinct(c.ctx, c.Text("fieldName"), c.any("filter"), o).Raw()
 		}),
 		with(on, "estimatedDocumentCount", readConcerns,
 			func(c *call, o *filled[options.EstimatedDocumentCountOptions]) (any, error) {
 				return c.coll().EstimatedDocumentCount(c.ctx, o)
 			}),
-		with(on, "bulkWrite", "requests"+writeConcerns, func(c *call, o *filled[options.BulkWriteOptions]) (any, error) {
+		with(on, "bulkWrite", writeConcerns, func(c *call, o *filled[options.BulkWriteOptions]) (any, error) {
 			models, err := models(c, "requests", func(m enginekit.Model) (mongo.WriteModel, error) {
 				return modelOf(m.Kind, m.Args, map[string]mongo.WriteModel{
 					"insertOne": mongo.NewInsertOneModel(), "replaceOne": mongo.NewReplaceOneModel(),

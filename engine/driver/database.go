@@ -12,13 +12,13 @@ import (
 
 func databaseRows() []row {
 	const on = entities.Database
-	const cursorCommand = "command commandName batchSize comment maxTimeMS"
+	const cursorCommand = "commandName batchSize comment maxTimeMS"
 	return []row{
-		with(on, "aggregate", "pipeline"+readConcerns+writeConcerns,
+		with(on, "aggregate", readConcerns+writeConcerns,
 			func(c *call, o *filled[options.AggregateOptions]) (any, error) {
 				return c.result(c.db().Aggregate(c.ctx, c.any("pipeline"), o))
 			}),
-		with(on, "createChangeStream", "pipeline"+readConcerns,
+		with(on, "createChangeStream", readConcerns,
 			func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
 				return c.result(c.db().Watch(c.ctx, c.any("pipeline"), o))
 			}),
@@ -28,13 +28,13 @@ func databaseRows() []row {
 		with(on, "listCollections", "filter", func(c *call, o *filled[options.ListCollectionsOptions]) (any, error) {
 			return c.result(c.db().ListCollections(c.ctx, c.any("filter"), o))
 		}),
-		with(on, "runCommand", "command commandName", func(c *call, o *filled[options.RunCmdOptions]) (any, error) {
+		with(on, "runCommand", "commandName", func(c *call, o *filled[options.RunCmdOptions]) (any, error) {
 			return c.result(c.db().RunCommand(c.ctx, c.any("command"), o), nil)
 		}),
 		with(on, "runCursorCommand", cursorCommand, commandCursor),
 		with(on, "createCommandCursor", cursorCommand, commandCursor),
-		with(on, "createCollection", "collection viewOn pipeline timeseries"+writeConcerns, createCollection),
-		with(on, "dropCollection", "collection"+writeConcerns,
+		with(on, "createCollection", "viewOn pipeline timeseries"+writeConcerns, createCollection),
+		with(on, "dropCollection", writeConcerns,
 			func(c *call, o *filled[options.DropCollectionOptions]) (any, error) {
 				return enginekit.Nothing{}, c.db().Collection(c.Text("collection")).Drop(c.ctx, o)
 			}),

@@ -17,30 +17,30 @@ func bucketRows() []row {
 	type uploading = *filled[options.GridFSUploadOptions]
 	of := func(c *call) *bucket { return c.Entity.(*bucket) }
 	return []row{
-		with(on, "find", "filter", func(c *call, o *filled[options.GridFSFindOptions]) (any, error) {
+		with(on, "find", "", func(c *call, o *filled[options.GridFSFindOptions]) (any, error) {
 			return c.result(c.Entity.(*bucket).Find(c.ctx, c.any("filter"), o))
 		}),
-		silently(on, "delete", "id", func(c *call) error { return of(c).Delete(c.ctx, c.any("id")) }),
+		silently(on, "delete", "", func(c *call) error { return of(c).Delete(c.ctx, c.any("id")) }),
 		silently(on, "drop", "", func(c *call) error { return of(c).Drop(c.ctx) }),
-		silently(on, "rename", "id newFilename", func(c *call) error {
+		silently(on, "rename", "", func(c *call) error {
 			return of(c).Rename(c.ctx, c.any("id"), c.Text("newFilename"))
 		}),
-		plainly(on, "download", "id", func(c *call) (any, error) {
+		plainly(on, "download", "", func(c *call) (any, error) {
 			return downloaded(func(to io.Writer) (int64, error) { return of(c).DownloadToStream(c.ctx, c.any("id"), to) })
 		}),
-		with(on, "downloadByName", "filename", func(c *call, o *filled[options.GridFSNameOptions]) (any, error) {
+		with(on, "downloadByName", "", func(c *call, o *filled[options.GridFSNameOptions]) (any, error) {
 			return downloaded(func(to io.Writer) (int64, error) {
 				return of(c).DownloadToStreamByName(c.ctx, c.Text("filename"), to, o)
 			})
 		}),
-		with(on, "upload", "filename source", func(c *call, o uploading) (any, error) {
+		with(on, "upload", "", func(c *call, o uploading) (any, error) {
 			data, err := c.Source()
 			if err != nil {
 				return nil, err
 			}
 			return of(c).UploadFromStream(c.ctx, c.Text("filename"), bytes.NewReader(data), o)
 		}),
-		with(on, "uploadWithId", "id filename source", func(c *call, o uploading) (any, error) {
+		with(on, "uploadWithId", "", func(c *call, o uploading) (any, error) {
 			data, err := c.Source()
 			if err != nil {
 				return nil, err

@@ -18,7 +18,7 @@ func indexRows() []row {
 	type creating = *filled[options.CreateIndexesOptions]
 	type dropping = *filled[options.DropIndexesOptions]
 	return []row{
-		with(on, "createIndex", "keys "+indexArguments+writeConcerns, func(c *call, o creating) (any, error) {
+		with(on, "createIndex", indexArguments+writeConcerns, func(c *call, o creating) (any, error) {
 			index, err := setters[options.IndexOptions]("createIndex", only(c.Given, indexArguments))
 			if err != nil {
 				return nil, err
@@ -26,7 +26,7 @@ func indexRows() []row {
 			model := mongo.IndexModel{Keys: c.any("keys"), Options: &options.IndexOptionsBuilder{Opts: index}}
 			return c.coll().Indexes().CreateOne(c.ctx, model, o)
 		}),
-		with(on, "dropIndex", "name"+writeConcerns, func(c *call, o dropping) (any, error) {
+		with(on, "dropIndex", writeConcerns, func(c *call, o dropping) (any, error) {
 			return enginekit.Nothing{}, c.coll().Indexes().DropOne(c.ctx, c.Text("name"), o)
 		}),
 		with(on, "dropIndexes", writeConcerns, func(c *call, o dropping) (any, error) {
@@ -43,7 +43,7 @@ func indexRows() []row {
 			}
 			return c.result(names, err)
 		}),
-		plainly(on, "createSearchIndex", "model", func(c *call) (any, error) {
+		plainly(on, "createSearchIndex", "", func(c *call) (any, error) {
 			doc, _ := c.Arg("model").DocumentOK()
 			m, err := searchModel(doc)
 			if err != nil {
@@ -51,7 +51,7 @@ func indexRows() []row {
 			}
 			return c.coll().SearchIndexes().CreateOne(c.ctx, m)
 		}),
-		plainly(on, "createSearchIndexes", "models", func(c *call) (any, error) {
+		plainly(on, "createSearchIndexes", "", func(c *call) (any, error) {
 			docs, bad := c.Documents("models")
 			if bad != nil {
 				return nil, bad
@@ -62,7 +62,7 @@ func indexRows() []row {
 			}
 			return c.result(c.coll().SearchIndexes().CreateMany(c.ctx, models))
 		}),
-		silently(on, "dropSearchIndex", "name", func(c *call) error {
+		silently(on, "dropSearchIndex", "", func(c *call) error {
 			return c.coll().SearchIndexes().DropOne(c.ctx, c.Text("name"))
 		}),
 		plainly(on, "listSearchIndexes", "name aggregationOptions", func(c *call) (any, error) {
@@ -77,7 +77,7 @@ func indexRows() []row {
 			return c.result(c.coll().SearchIndexes().List(c.ctx, o,
 				given(options.ListSearchIndexesOptions{AggregateOptions: &aggregation})))
 		}),
-		silently(on, "updateSearchIndex", "name definition", func(c *call) error {
+		silently(on, "updateSearchIndex", "", func(c *call) error {
 			return c.coll().SearchIndexes().UpdateOne(c.ctx, c.Text("name"), c.any("definition"))
 		}),
 	}

@@ -13,7 +13,7 @@ import (
 type row struct {
 	kind entities.Kind
 	name string
-	// args are the arguments that run reads itself, separated by spaces.
+	// args are the arguments that run reads itself, separated by spaces. Those that the format requires are added.
 	args string
 	// options is the options struct of the operation, or nil. Arguments with a field in it are accepted.
 	options reflect.Type

@@ -19,6 +19,12 @@ const (
 	NewCollection              // creates a collection entity, if its result is saved
 )
 
+var shapes = [...]string{"nothing", "a value", "a root-level document", "root-level documents", "a cursor",
+	"a collection"}
+
+// String names a shape in the documentation.
+func (s Shape) String() string { return shapes[s] }
+
 // Makes returns the kind of entity that a saved result becomes.
 func (s Shape) Makes() entities.Kind {
 	switch s {
@@ -41,8 +47,10 @@ const (
 	Writes          // documents, or a plain collection that it creates implicitly
 )
 
+var effects = [...]string{"anything", "nothing", "documents"}
+
 // String returns what the operation can change.
-func (e Effect) String() string { return [...]string{"anything", "nothing", "documents"}[e] }
+func (e Effect) String() string { return effects[e] }
 
 // And returns the combined effect of two operations.
 func (e Effect) And(other Effect) Effect {
@@ -60,7 +68,43 @@ type Operation struct {
 	Effect    Effect
 	Result    Shape
 	Section   string // of the format or another specification that describes it
+
+	command, core string // "" for the name, and for the command
+	ownSpan       bool
 }
+
+// Command is a command that operations send, with a suffix if only some uses of it are retried.
+type Command struct {
+	Name    string
+	Class   Class
+	Retried Retried
+	Why     string // it is never retried
+}
+
+// Class determines which client option enables a retry after an overload error.
+type Class uint8
+
+// The classes. A Generic command is neither a read nor a write.
+const (
+	Generic Class = iota
+	Read
+	Write
+)
+
+var classes = [...]string{"command", "read", "write"}
+
+// Retried is when a command is retried after an error other than an overload error.
+type Retried uint8
+
+// A command is never retried, or if the option of its class is enabled ("Supported Read Operations", "Supported Write
+// Operations"), or regardless of options.
+const (
+	Never Retried = iota
+	IfEnabled
+	Always
+)
+
+var retried = [...]string{"never", "if enabled", "always"}
 
 // Argument is a parameter of an operation.
 type Argument struct {

@@ -104,10 +104,52 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// String names a shape in the documentation.
-func (s Shape) String() string {
-	return [...]string{"nothing", "a value", "a root-level document", "root-level documents", "a cursor",
-		"a collection"}[s]
+// A mistake in the list is an error with its line.
+func TestMistakes(t *testing.T) {
+	const head = "commands: { find: { class: read } }\nshared: { each: session }\noperations:\n  client:\n    find: "
+	for _, tt := range []struct{ reason, list, want string }{
+		{"no mistake", head + "{ command: find, span: own, section: x, arguments: +each filter! }", ""},
+		{"an unknown field", head + "{ argument: x }", "line 5: field argument not found"},
+		{"an unknown field of a command", "commands: { find: { clas: read } }", "line 1: field clas not found"},
+		{"an operation that occurs twice", head + "{ section: x }\n    find: { section: x }",
+			`line 6: mapping key "find" already defined at line 5`},
+		{"an argument that occurs twice", head + "{ section: x, arguments: a +each session! }",
+			"line 5: client.find: the argument session occurs twice"},
+		{"an unknown command", head + "{ section: x, command: fnid }", `line 5: client.find: unknown command "fnid"`},
+		{"an unknown row of the core", head + "{ section: x, core: fnid }", `line 5: client.find: unknown command "fnid"`},
+		{"unknown shared arguments", head + "{ section: x, arguments: +all }", `line 5: client.find: unknown shared arguments "all"`},
+		{"an unknown kind", "operations:\n  clients: {}", `line 2: unknown word "clients"`},
+		{"an unknown effect", head + "{ changes: all }", `line 5: unknown word "all"`},
+		{"an unknown shape", head + "{ returns: a list }", `line 5: unknown word "a list"`},
+		{"an unknown class", "commands: { find: { class: reads } }", `line 1: unknown word "reads"`},
+		{"unknown retries", "commands: { find: { class: read, retried: often } }", `line 1: unknown word "often"`},
+		{"no section", head + "{ arguments: a }", "line 5: client.find has no section"},
+		{"a span without a command", head + "{ section: x, span: own }", "line 5: client.find has no section, or a span"},
+	} {
+		_, err := parse([]byte(tt.list))
+		if tt.want == "" {
+			testkit.Check(t, err)
+		} else if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", tt.reason, err, tt.want)
+		}
+	}
+}
+
+// Names of what operations send: the row among the commands, the command, and the name of spans.
+func TestNames(t *testing.T) {
+	sent := Sent()
+	for _, tt := range []struct{ operation, core, command, span string }{
+		{"find", "find", "", "find"},
+		{"findOne", "find", "find", "find"},
+		{"deleteMany", "multi-document delete", "delete", "delete"},
+		{"createCollection", "create", "create", "createCollection"},
+		{"bulkWrite", "insert", "", "bulkWrite"},
+		{"runCursorCommand", "runCommand", "", "runCursorCommand"},
+		{"startTransaction", "startTransaction", "", "startTransaction"},
+	} {
+		testkit.Equal(t, tt.operation, [3]string{Core(tt.operation), sent[tt.operation], SpanName(tt.operation)},
+			[3]string{tt.core, tt.command, tt.span})
+	}
 }
 
 // markdown returns docs/suite/operations.md, with a section for each kind.

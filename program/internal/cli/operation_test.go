@@ -24,12 +24,4 @@ func TestOperationsOfSuites(t *testing.T) {
 			t.Errorf("%s.%s: %v, except because %q", o.Kind, o.Name, err, except[o.Name])
 		}
 	}
-	for name := range performs {
-		if operations.Command(name) == performs[name] {
-			t.Errorf("%s has its command in operations.Commands", name)
-		}
-		if _, err := operationName(name); err != nil || len(operations.KindsWith(name)) == 0 {
-			t.Errorf("%s is not an operation of suites and of the core: %v", name, err)
-		}
-	}
 }

@@ -138,6 +138,9 @@ func known() map[string]map[string]string {
 		spans: {"transaction": ""}}
 	for _, o := range operations.All() {
 		all[ops][string(o.Kind)+"."+o.Name] = ""
+		if command := operations.SpanName(o.Name); command != o.Name {
+			all[spans]["operation "+command] = ""
+		}
 	}
 	policy := retry.Policies()[0]
 	for _, r := range policy.RulesInForce() {
@@ -154,9 +157,6 @@ func known() map[string]map[string]string {
 		for _, t := range result.EventTypes(monitor) {
 			all[events][string(t)] = string(monitor)
 		}
-	}
-	for _, command := range operations.Commands() {
-		all[spans]["operation "+command] = ""
 	}
 	for _, name := range specs.Operators() {
 		all[operator][name] = ""
