@@ -56,9 +56,8 @@ func shardCollection(s *call, a *args) action {
 				return err
 			}
 			uuid = c.UUID
-			tx.Log(store.Entry{Kind: store.Shard, DB: db, Coll: name, UUID: uuid, Detail: bson.D{
-				{Key: "shardKey", Value: key}, {Key: "unique", Value: a.flag("unique")}, {Key: "numInitialChunks", Value: int64(1)},
-			}})
+			tx.Log(c.Logged(store.Shard, bson.D{{Key: "shardKey", Value: key}, {Key: "unique", Value: a.flag("unique")},
+				{Key: "numInitialChunks", Value: int64(1)}}))
 			return nil
 		})
 		return value.AddIf(bson.D{{Key: "collectionsharded", Value: ns}}, s.has.ShardedUUID, "collectionUUID", uuid), err
@@ -72,73 +71,17 @@ func checkMetadataConsistency(s *call, a *args) action {
 }
 
 func createCommand(s *call, a *args) action {
-	options := bson.D{} // as listCollections shows them
-	for _, e := range a.doc[1:] {
-		if doc, ok := e.Value.(bson.D); ok && len(doc) == 0 && (e.Key == "storageEngine" || e.Key == "indexOptionDefaults") {
-			continue
-		}
-		if n, whole := value.Int64(e.Value); whole && (e.Key == "max" || e.Key == "flags") { // stored as an int if it is one
-			e.Value = value.Int(n)
-		}
-		if !generic(e.Key) && e.Key != "idIndex" && e.Key != "autoIndexId" && e.Key != "clusteredIndex" {
-			options = append(options, e)
-		}
-	}
-	clustered := clusteredIndex(s.req, a)
-	options = value.AddIf(options, clustered != nil, "clusteredIndex", clustered)
-	c := store.NewCollection(s.req.DB, a.collection(s.req.DB), options)
-	if clustered != nil {
-		id := c.IDIndex()
-		id.Name, id.Clustered = value.As[string](clustered, "name"), true
-		id.Spec = append(slices.Clip(clustered), bson.E{Key: "clustered", Value: true})
-	}
-	c.ViewOn = a.str("viewOn")
-	c.Capped, c.MaxSize, c.MaxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
-	c.TimeSeries = len(a.document("timeseries")) > 0
-	a.Note(c.SetCollation(a.document("collation")))
-	opts := query.Options{Wire: wire(s.req), Collation: c.Collation}
-	a.Refuse(c.Capped && !a.has("size"), fault.InvalidOptions, "the 'size' field is required when 'capped' is true")
-	a.Refuse(!c.Capped && (a.has("size") || a.has("max")), fault.InvalidOptions,
-		"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+	c := a.newCollection(s)
+	a.capped(c)
 	a.Refuse(a.flag("temp"), fault.InvalidOptions, "the 'temp' field is an invalid option")
 	a.Refuse(a.has("viewOn") && c.ViewOn == "", fault.BadValue, "'viewOn' cannot be empty")
 	a.Refuse(c.ViewOn == "" && a.has("pipeline"), fault.InvalidOptions,
 		"'pipeline' requires 'viewOn' to also be specified")
 	a.timeSeries(s.req, c)
-	expires := a.has("expireAfterSeconds") && !c.TimeSeries && !c.Clustered()
-	a.Refuse(expires && s.has.Clustered, fault.InvalidOptions,
-		"'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
-	a.Refuse(expires, fault.InvalidOptions, "'expireAfterSeconds' is only supported on time-series collections")
-	a.Refuse(value.IsNumber(a.any("expireAfterSeconds")) && a.number("expireAfterSeconds", 0) < 0, fault.InvalidOptions,
-		"TTL index 'expireAfterSeconds' option cannot be less than 0")
-	if id := a.part("idIndex"); id.doc != nil {
-		p := &indexParser{args: id, server: s.req.Server.Version}
-		for _, e := range id.doc {
-			p.option(e)
-		}
-		p.refuse(!p.has("key"), fault.FailedToParse, "The 'key' field is a required property of an index specification")
-		key := id.document("key")
-		a.Refuse(c.IsView(), fault.InvalidOptions, "'idIndex' is not allowed with 'viewOn': %s", value.Text(id.doc))
-		a.Refuse(!value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}), fault.BadValue,
-			"The field 'key' for an _id index must be {_id: 1}, but got %s", value.Text(key))
-	}
-	if c.Capped {
-		c.MaxSize = (c.MaxSize + 255) / 256 * 256
-		c.Options = value.Set(c.Options, "size", value.Int(c.MaxSize))
-	}
-	if c.IsView() {
-		var err error
-		c.Pipeline, err = pipeline.Compile(a.array("pipeline"), opts)
-		a.Note(err)
-		a.Refuse(err == nil && c.Pipeline.Writes != "", fault.OptionNotSupportedOnView,
-			"%s cannot be used in a view definition", c.Pipeline.Writes)
-		a.Refuse(err == nil && c.Pipeline.Source == "$changeStream", fault.OptionNotSupportedOnView,
-			"$changeStream cannot be used in a view definition")
-		c.Indexes = nil
-		if a.any("pipeline") == nil {
-			c.Options = value.Set(c.Options, "pipeline", bson.A{})
-		}
-	}
+	a.expireAfter(s, c)
+	a.idIndex(s, c)
+	opts := query.Options{Wire: wire(s.req), Collation: c.Collation}
+	a.view(c, opts)
 	if a.has("validator") {
 		c.Validator = a.filter("validator", opts)
 	}
@@ -156,6 +99,87 @@ func createCommand(s *call, a *args) action {
 			return nil, err
 		}
 		return reply, nil
+	}
+}
+
+// newCollection returns the collection to create, with its options as listCollections shows them.
+func (a *args) newCollection(s *call) *store.Collection {
+	options := bson.D{}
+	for _, e := range a.doc[1:] {
+		if doc, ok := e.Value.(bson.D); ok && len(doc) == 0 && (e.Key == "storageEngine" || e.Key == "indexOptionDefaults") {
+			continue
+		}
+		if n, whole := value.Int64(e.Value); whole && (e.Key == "max" || e.Key == "flags") { // stored as an int if it is one
+			e.Value = value.Int(n)
+		}
+		apart := generic(e.Key) || e.Key == "idIndex" || e.Key == "autoIndexId" || e.Key == "clusteredIndex"
+		options = value.AddIf(options, !apart, e.Key, e.Value)
+	}
+	clustered := clusteredIndex(s.req, a)
+	options = value.AddIf(options, clustered != nil, "clusteredIndex", clustered)
+	c := store.NewCollection(s.req.DB, a.collection(s.req.DB), options)
+	if clustered != nil {
+		id := c.IDIndex()
+		id.Name, id.Clustered = value.As[string](clustered, "name"), true
+		id.Spec = append(slices.Clip(clustered), bson.E{Key: "clustered", Value: true})
+	}
+	c.ViewOn, c.TimeSeries = a.str("viewOn"), len(a.document("timeseries")) > 0
+	a.Note(c.SetCollation(a.document("collation")))
+	return c
+}
+
+// capped sets the options of a capped collection.
+func (a *args) capped(c *store.Collection) {
+	c.Capped, c.MaxSize, c.MaxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
+	a.Refuse(c.Capped && !a.has("size"), fault.InvalidOptions, "the 'size' field is required when 'capped' is true")
+	a.Refuse(!c.Capped && (a.has("size") || a.has("max")), fault.InvalidOptions,
+		"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+	if c.Capped {
+		c.MaxSize = (c.MaxSize + 255) / 256 * 256
+		c.Options = value.Set(c.Options, "size", value.Int(c.MaxSize))
+	}
+}
+
+func (a *args) expireAfter(s *call, c *store.Collection) {
+	expires := a.has("expireAfterSeconds") && !c.TimeSeries && !c.Clustered()
+	a.Refuse(expires && s.has.Clustered, fault.InvalidOptions,
+		"'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
+	a.Refuse(expires, fault.InvalidOptions, "'expireAfterSeconds' is only supported on time-series collections")
+	a.Refuse(value.IsNumber(a.any("expireAfterSeconds")) && a.number("expireAfterSeconds", 0) < 0, fault.InvalidOptions,
+		"TTL index 'expireAfterSeconds' option cannot be less than 0")
+}
+
+// idIndex checks the specification of the index on _id.
+func (a *args) idIndex(s *call, c *store.Collection) {
+	id := a.part("idIndex")
+	if id.doc == nil {
+		return
+	}
+	p := &indexParser{args: id, server: s.req.Server.Version}
+	for _, e := range id.doc {
+		p.option(e)
+	}
+	p.refuse(!p.has("key"), fault.FailedToParse, "The 'key' field is a required property of an index specification")
+	a.Refuse(c.IsView(), fault.InvalidOptions, "'idIndex' is not allowed with 'viewOn': %s", value.Text(id.doc))
+	a.Refuse(!value.Equal(id.document("key"), bson.D{{Key: "_id", Value: int32(1)}}), fault.BadValue,
+		"The field 'key' for an _id index must be {_id: 1}, but got %s", value.Text(id.document("key")))
+}
+
+// view sets the pipeline of a view.
+func (a *args) view(c *store.Collection, opts query.Options) {
+	if !c.IsView() {
+		return
+	}
+	var err error
+	c.Pipeline, err = pipeline.Compile(a.array("pipeline"), opts)
+	a.Note(err)
+	a.Refuse(err == nil && c.Pipeline.Writes != "", fault.OptionNotSupportedOnView,
+		"%s cannot be used in a view definition", c.Pipeline.Writes)
+	a.Refuse(err == nil && c.Pipeline.Source == "$changeStream", fault.OptionNotSupportedOnView,
+		"$changeStream cannot be used in a view definition")
+	c.Indexes = nil
+	if a.any("pipeline") == nil {
+		c.Options = value.Set(c.Options, "pipeline", bson.A{})
 	}
 }
 
@@ -190,10 +214,10 @@ const viewOverCollection = 17399
 
 // create creates a collection.
 func (s *call) create(tx *store.Tx, c *store.Collection) error {
-	old := tx.Collection(c.DB, c.Name)
 	if source := tx.Collection(c.DB, c.ViewOn); source != nil && source.IsView() && !source.Collation.Same(c.Collation) {
 		return fault.Errorf(fault.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", c.NS(), source.NS())
 	}
+	old := tx.Collection(c.DB, c.Name)
 	known := slices.ContainsFunc([]string{"system.js", "system.profile", "system.views", "system.users", "system.version",
 		"system.roles", "system.buckets."},
 		func(name string) bool { return strings.HasPrefix(c.Name, name) })
@@ -202,6 +226,13 @@ func (s *call) create(tx *store.Tx, c *store.Collection) error {
 		return fault.Errorf(fault.InvalidNamespace, "Invalid system namespace: %s", c.NS())
 	case old == nil:
 		return tx.Create(c)
+	}
+	return s.exists(old, c)
+}
+
+// exists returns the error for a collection that exists, nil if a mongos accepts it.
+func (s *call) exists(old, c *store.Collection) error {
+	switch {
 	case mongos(s.req) && value.Equal(old.Options, c.Options) && !s.InTransaction() &&
 		!(c.TimeSeries && s.has.FirstViews):
 		return nil // on a mongos, create is idempotent

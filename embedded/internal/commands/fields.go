@@ -264,19 +264,23 @@ func (c *checker) field(f field, of string, e bson.E) {
 	}
 	f.list = false
 	for i, v := range list {
-		_, isDocument := v.(bson.D)
 		e.Value = v
-		switch {
-		case isDocument && f.kind == "object", v == nil && f.plain:
-		case isDocument && shapes()[f.kind] != nil:
-			c.value(f, path, e)
-		case f.plain && shapes()[f.kind] != nil:
-			c.wrong(f.kind+"."+strconv.Itoa(i), e, "object")
-		case shapes()[f.kind] != nil:
-			c.wrong(path+"."+strconv.Itoa(i), e, "object")
-		default:
-			c.value(f, path+"."+strconv.Itoa(i), e)
-		}
+		c.item(f, path, "."+strconv.Itoa(i), e)
+	}
+}
+
+// item checks an element of an array.
+func (c *checker) item(f field, path, position string, e bson.E) {
+	switch isDocument := value.Is[bson.D](e.Value); {
+	case isDocument && f.kind == "object", e.Value == nil && f.plain:
+	case shapes()[f.kind] == nil:
+		c.value(f, path+position, e)
+	case isDocument:
+		c.value(f, path, e)
+	case f.plain:
+		c.wrong(f.kind+position, e, "object")
+	default:
+		c.wrong(path+position, e, "object")
 	}
 }
 

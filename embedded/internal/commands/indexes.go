@@ -270,34 +270,9 @@ func (s *call) buildIndexes(name string, specs []*store.Index, quorum any) (bson
 			return err
 		}
 		before := len(c.Indexes)
-		var added []*store.Index
-		var list bson.A
-		for _, x := range specs {
-			exists, err := hasIndex(c, x, s.has.IndexOptions)
-			if err != nil {
-				return err
-			}
-			for _, y := range added { // in the same command
-				if e, conflict := hasName(y, x).(*fault.Error); conflict {
-					return buildFailed(c, e)
-				}
-			}
-			if !exists {
-				x = x.Empty()
-				for _, r := range c.Current() {
-					if err := x.Place(r.Document()); err != nil {
-						return err
-					}
-				}
-				key, err := x.Fill(c.Current())
-				if e, ok := err.(*fault.Error); ok {
-					return buildFailed(c, e)
-				} else if key != nil {
-					return c.Duplicate(x, key)
-				}
-				added = append(added, x)
-				list = append(list, x.Spec)
-			}
+		added, err := s.newIndexes(c, specs)
+		if err != nil {
+			return err
 		}
 		if s.InTransaction() && len(added) > 0 && !tx.Created(c) {
 			return fault.Errorf(fault.OperationNotSupportedInTransaction,
@@ -322,12 +297,51 @@ func (s *call) buildIndexes(name string, specs []*store.Index, quorum any) (bson
 		}
 		reply = value.AddIf(reply, s.d.Logged() && (!s.InTransaction() || s.has.TransactionErrors), "commitQuorum", quorum)
 		if !s.InTransaction() {
-			tx.Log(store.Entry{Kind: store.CreateIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID,
-				Detail: bson.D{{Key: "indexes", Value: list}}})
+			tx.Log(c.Logged(store.CreateIndexes, bson.D{{Key: "indexes", Value: specsOf(added)}}))
 		}
 		return nil
 	})
 	return reply, err
+}
+
+// newIndexes fills the indexes that a collection lacks.
+func (s *call) newIndexes(c *store.Collection, specs []*store.Index) (added []*store.Index, _ error) {
+	for _, x := range specs {
+		exists, err := hasIndex(c, x, s.has.IndexOptions)
+		if err != nil {
+			return nil, err
+		}
+		for _, y := range added { // in the same command
+			if e, conflict := hasName(y, x).(*fault.Error); conflict {
+				return nil, buildFailed(c, e)
+			}
+		}
+		if exists {
+			continue
+		}
+		x = x.Empty()
+		for _, r := range c.Current() {
+			if err := x.Place(r.Document()); err != nil {
+				return nil, err
+			}
+		}
+		key, err := x.Fill(c.Current())
+		if e, ok := err.(*fault.Error); ok {
+			return nil, buildFailed(c, e)
+		} else if key != nil {
+			return nil, c.Duplicate(x, key)
+		}
+		added = append(added, x)
+	}
+	return added, nil
+}
+
+// specsOf returns the specifications of indexes.
+func specsOf(indexes []*store.Index) (specs bson.A) {
+	for _, x := range indexes {
+		specs = append(specs, x.Spec)
+	}
+	return specs
 }
 
 func buildFailed(c *store.Collection, e *fault.Error) error {
@@ -414,18 +428,10 @@ func removeIndexes(tx *store.Tx, db, name string, which bson.A) (bson.D, error) 
 		}
 		dropped = append(dropped, x)
 	}
-	var list bson.A
-	c.Indexes = slices.DeleteFunc(slices.Clone(c.Indexes), func(x *store.Index) bool {
-		drop := slices.Contains(dropped, x)
-		if drop {
-			list = append(list, x.Spec)
-		}
-		return drop
-	})
 	if len(dropped) > 0 {
-		tx.Log(store.Entry{Kind: store.DropIndexes, DB: c.DB, Coll: c.Name, UUID: c.UUID,
-			Detail: bson.D{{Key: "indexes", Value: list}}})
+		tx.Log(c.Logged(store.DropIndexes, bson.D{{Key: "indexes", Value: specsOf(dropped)}}))
 	}
+	c.Indexes = slices.DeleteFunc(slices.Clone(c.Indexes), func(x *store.Index) bool { return slices.Contains(dropped, x) })
 	return reply, nil
 }
 

@@ -109,6 +109,36 @@ func (p *projector) each(prefix []string, d bson.D) {
 
 func (p *projector) field(parts []string, v any) {
 	path, last := strings.Join(parts, "."), len(parts)-1
+	p.checkPath(path, parts)
+	d, isDoc := v.(bson.D)
+	if len(d) > 0 && !IsOperators(d) {
+		p.each(parts, d)
+		return
+	}
+	p.collide(path)
+	switch {
+	case parts[last] == "$" && !p.computes:
+		p.Refuse(p.positional != nil, 31276, "Cannot specify more than one positional projection per query.")
+		p.Refuse(!value.Truthy(v), 31395, "positional projection cannot be used with exclusion")
+		p.positional = parts[:last]
+		p.keep(p.positional, true)
+	case p.opts.Match != nil && p.ofFind(parts, d):
+	case p.computes:
+		p.compute(parts, v)
+	case isDoc && len(d) == 0:
+		p.Fail(51270, "An empty sub-projection is not a valid value. Found empty object at path")
+	case value.Is[bool](v) || value.IsNumber(v):
+		p.keep(parts, value.Truthy(v))
+	case isDoc && !fault.Exists("expression", d[0].Key, p.opts.Wire):
+		p.Fail(31325, "Unknown expression %s", d[0].Key)
+	default:
+		p.keep(parts, true)
+		p.compute(parts, v)
+	}
+}
+
+func (p *projector) checkPath(path string, parts []string) {
+	last := len(parts) - 1
 	p.Refuse(path == "", 40352, "FieldPath cannot be constructed with empty string")
 	p.Refuse(path != "" && parts[last] == "", 40353, "FieldPath must not end with a '.'.")
 	for i, part := range parts {
@@ -123,36 +153,22 @@ func (p *projector) field(parts []string, v any) {
 		p.Refuse(strings.HasPrefix(part, "$"), 16410,
 			"FieldPath field names may not start with '$'. Consider using $getField or $setField.")
 	}
-	d, isDoc := v.(bson.D)
-	if !(isDoc && len(d) > 0 && !IsOperators(d)) {
-		p.collide(path)
-	}
+}
+
+// ofFind parses what only the projection of a find has. It returns false for another value.
+func (p *projector) ofFind(parts []string, d bson.D) bool {
 	switch {
-	case isDoc && len(d) > 0 && !IsOperators(d):
-		p.each(parts, d)
-	case parts[last] == "$" && !p.computes:
-		p.Refuse(p.positional != nil, 31276, "Cannot specify more than one positional projection per query.")
-		p.Refuse(!value.Truthy(v), 31395, "positional projection cannot be used with exclusion")
-		p.positional = parts[:last]
-		p.keep(p.positional, true)
-	case p.opts.Match != nil && isTextScore(v):
+	case isTextScore(d):
 		p.Refuse(!p.opts.Match.Text(), 40218, "query requires text score metadata, but it is not available")
 		p.scores = append(p.scores, parts)
-	case p.opts.Match != nil && isDoc && len(d) == 1 && d[0].Key == "$elemMatch":
+	case len(d) != 1:
+		return false
+	case d[0].Key == "$elemMatch":
 		p.elemMatch(parts, d[0])
-	case p.opts.Match != nil && isDoc && len(d) == 1 && d[0].Key == "$slice" && p.slice(parts, d[0].Value):
-	case p.computes:
-		p.compute(parts, v)
-	case isDoc && len(d) == 0:
-		p.Fail(51270, "An empty sub-projection is not a valid value. Found empty object at path")
-	case value.Is[bool](v) || value.IsNumber(v):
-		p.keep(parts, value.Truthy(v))
-	case isDoc && !fault.Exists("expression", d[0].Key, p.opts.Wire):
-		p.Fail(31325, "Unknown expression %s", d[0].Key)
 	default:
-		p.keep(parts, true)
-		p.compute(parts, v)
+		return d[0].Key == "$slice" && p.slice(parts, d[0].Value)
 	}
+	return true
 }
 
 // collide refuses a path that contains another one.
@@ -233,7 +249,7 @@ func (p *Projection) Apply(doc bson.D) (bson.D, error) {
 	}
 	if len(p.computed)+len(p.slices)+len(p.elements)+len(p.scores) > 0 || p.positional != nil {
 		var err error
-		if out, err = p.ofFind(doc, value.CloneDoc(out)); err != nil {
+		if out, err = p.applyOfFind(doc, value.CloneDoc(out)); err != nil {
 			return nil, err
 		}
 	}
@@ -255,8 +271,8 @@ func (p *Projection) Apply(doc bson.D) (bson.D, error) {
 	return out, nil
 }
 
-// ofFind applies what only the projection of a find has.
-func (p *Projection) ofFind(doc, out bson.D) (bson.D, error) {
+// applyOfFind applies what only the projection of a find has.
+func (p *Projection) applyOfFind(doc, out bson.D) (bson.D, error) {
 	for _, parts := range p.scores {
 		out = value.Put(out, parts, p.opts.Match.Score(doc)).(bson.D)
 	}

@@ -38,15 +38,15 @@ type keyword struct {
 	of   bson.D // the schema
 }
 
-// keywordRow is a keyword with the types of its argument.
-type keywordRow struct {
+// keywordRule is a keyword with the types of its argument.
+type keywordRule struct {
 	name  string
 	types []string
 	parse func(p *parser, k keyword) rule
 }
 
 // keywords are in the order in which a server applies them. init fills the table, because some refer to it.
-var keywords []keywordRow
+var keywords []keywordRule
 
 // unsupported are keywords of JSON Schema that servers refuse.
 var unsupported = []string{"$ref", "$schema", "default", "definitions", "format", "id"}
@@ -54,7 +54,7 @@ var unsupported = []string{"$ref", "$schema", "default", "definitions", "format"
 func init() {
 	numbers := []string{"int", "long", "double", "decimal"}
 	object, array, flag, text := []string{"object"}, []string{"array"}, []string{"bool"}, []string{"string"}
-	keywords = []keywordRow{
+	keywords = []keywordRule{
 		{"title", text, nil}, {"description", text, nil}, {"exclusiveMaximum", flag, nil}, {"exclusiveMinimum", flag, nil},
 		{"allOf", array, (*parser).allOf}, {"anyOf", array, (*parser).anyOf}, {"oneOf", array, (*parser).oneOf},
 		{"not", object, (*parser).notSchema},

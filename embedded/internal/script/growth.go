@@ -65,7 +65,7 @@ func heap() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-func (c *call) grown() bool {
+func (c *execution) grown() bool {
 	now, least := heap(), c.heap.Load()
 	if now < least {
 		c.heap.CompareAndSwap(least, now)
@@ -74,7 +74,7 @@ func (c *call) grown() bool {
 }
 
 // checked is the function that scripts call with each value that can be large.
-func (c *call) checked(call goja.FunctionCall) goja.Value {
+func (c *execution) checked(call goja.FunctionCall) goja.Value {
 	if c.grown() {
 		c.vm.Interrupt(errLimit)
 	}

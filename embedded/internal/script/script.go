@@ -81,8 +81,8 @@ func ParseCondition(source string) (*Function, error) {
 	return Parse("function() { return !!(" + source + "\n) }")
 }
 
-// call is one call of a function.
-type call struct {
+// execution is one call of a function.
+type execution struct {
 	vm       *goja.Runtime
 	inHost   atomic.Bool // a Builtin is running
 	computed time.Duration
@@ -99,7 +99,7 @@ func (f *Function) Call(stopped func() error, this any, globals map[string]Built
 			return nil, err
 		}
 	}
-	c := &call{vm: goja.New()}
+	c := &execution{vm: goja.New()}
 	c.heap.Store(heap())
 	c.vm.SetMaxCallStackSize(maxDepth)
 	c.restrict()
@@ -127,7 +127,7 @@ func (f *Function) Call(stopped func() error, this any, globals map[string]Built
 	return result, failed
 }
 
-func (c *call) run(f *Function, this goja.Value, args []goja.Value) (any, error) {
+func (c *execution) run(f *Function, this goja.Value, args []goja.Value) (any, error) {
 	function, err := c.vm.RunProgram(f.program)
 	if err != nil {
 		return nil, scriptError(err)
@@ -140,7 +140,7 @@ func (c *call) run(f *Function, this goja.Value, args []goja.Value) (any, error)
 	return c.export(v, 0)
 }
 
-func (c *call) restrict() {
+func (c *execution) restrict() {
 	for of, names := range unbounded {
 		object := c.vm.GlobalObject()
 		if of != "" {
@@ -152,7 +152,7 @@ func (c *call) restrict() {
 	}
 }
 
-func (c *call) builtin(b Builtin) func(goja.FunctionCall) goja.Value {
+func (c *execution) builtin(b Builtin) func(goja.FunctionCall) goja.Value {
 	return func(call goja.FunctionCall) goja.Value {
 		args := make([]any, len(call.Arguments))
 		var err error
@@ -187,7 +187,7 @@ func scriptError(err error) error {
 }
 
 // watch interrupts the script when it exceeds a limit.
-func (c *call) watch(stopped func() error, done <-chan struct{}) {
+func (c *execution) watch(stopped func() error, done <-chan struct{}) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -207,7 +207,7 @@ func (c *call) watch(stopped func() error, done <-chan struct{}) {
 	}
 }
 
-func (c *call) exceeded() error {
+func (c *execution) exceeded() error {
 	if c.inHost.Load() {
 		return nil
 	}
@@ -222,7 +222,7 @@ func (c *call) exceeded() error {
 type opaque struct{ v any }
 
 // load converts a BSON value to a JavaScript value.
-func (c *call) load(v any) goja.Value {
+func (c *execution) load(v any) goja.Value {
 	switch x := v.(type) {
 	case nil:
 		return goja.Null()
@@ -249,7 +249,7 @@ func (c *call) load(v any) goja.Value {
 }
 
 // export converts a JavaScript value to a BSON value.
-func (c *call) export(v goja.Value, depth int) (any, error) {
+func (c *execution) export(v goja.Value, depth int) (any, error) {
 	if c.values++; depth > maxDepth || c.values > maxValues {
 		return nil, errLimit
 	}

@@ -174,7 +174,7 @@ func (tx *Tx) Drop(c *Collection) error {
 	if err == nil {
 		tx.store.remove(c)
 		tx.define(c, nil)
-		tx.Log(Entry{Kind: Drop, DB: c.DB, Coll: c.Name, UUID: c.UUID})
+		tx.Log(c.Logged(Drop, nil))
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (tx *Tx) DropDatabase(name string) (bool, error) {
 		return false, err
 	}
 	for _, c := range collections {
-		tx.Log(Entry{Kind: Drop, DB: name, Coll: c.Name, UUID: c.UUID})
+		tx.Log(c.Logged(Drop, nil))
 	}
 	delete(tx.store.databases, name)
 	tx.Log(Entry{Kind: DropDatabase, DB: name})
@@ -216,7 +216,7 @@ func (tx *Tx) Modify(old, changed *Collection) {
 	collections := tx.store.databases[old.DB]
 	collections[slices.Index(collections, old)] = changed
 	tx.define(old, changed)
-	tx.Log(Entry{Kind: Modify, DB: old.DB, Coll: old.Name, UUID: old.UUID})
+	tx.Log(old.Logged(Modify, nil))
 }
 
 // Exchange stores a new collection with documents, which must begin with _id, in the place of old, unless that is nil.
@@ -233,7 +233,7 @@ func (tx *Tx) Exchange(old, c *Collection, docs []bson.D) error {
 	}
 	if old != nil {
 		tx.store.remove(old)
-		tx.Log(Entry{Kind: Drop, DB: old.DB, Coll: old.Name, UUID: old.UUID})
+		tx.Log(old.Logged(Drop, nil))
 	}
 	tx.store.add(c)
 	tx.logCreation(c)

@@ -49,6 +49,11 @@ type Entry struct {
 	Wall      bson.DateTime
 }
 
+// Logged returns the entry of a change of the collection, with its operationDescription.
+func (c *Collection) Logged(kind Kind, detail bson.D) Entry {
+	return Entry{Kind: kind, DB: c.DB, Coll: c.Name, UUID: c.UUID, Detail: detail}
+}
+
 // MaxOplog and MaxOplogBytes limit the oplog. It is truncated to these limits when it exceeds twice their value.
 const (
 	MaxOplog      = 20000

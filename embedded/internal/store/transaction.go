@@ -83,43 +83,46 @@ func (w *Work) start(c Claim, known *session) (*transaction, error) {
 	return t, nil
 }
 
-// join starts or continues a transaction, on a mongod or on the shard of a mongos.
 func (w *Work) join(c Claim, known *session) (*transaction, error) {
+	if c.Number < known.number {
+		return nil, known.tooOld(c)
+	}
 	t := known.txn
-	switch n := c.Number; {
-	case n < known.number && !c.Has.TransactionErrors && !c.Start:
-		return nil, fault.Errorf(fault.TransactionTooOld, "Transaction number %d is too old: session %s is at %d", n,
-			SessionText(known.key), known.number)
-	case n < known.number && !c.Has.TransactionErrors:
-		return nil, fault.Errorf(fault.TransactionTooOld,
-			"Cannot start transaction %d on session %s because a newer transaction %d has already started.", n,
-			SessionText(known.key), known.number)
-	case n < known.number:
-		return nil, fault.Errorf(fault.TransactionTooOld,
-			"Cannot start transaction %d on session %s because a newer %s with txnNumber %d has already started on this session.",
-			n, SessionText(known.key), known.kind(), known.number)
-	case c.Start && n == known.number && !c.Mongos:
+	switch again := c.Start && c.Number == known.number; {
+	case again && !c.Mongos:
 		return nil, fault.Errorf(fault.ConflictingOperationInProgress,
 			"Only servers in a sharded cluster can start a new transaction at the active transaction number")
-	case c.Start && n == known.number && (t != nil && t.state != aborted || t == nil && len(known.statements) > 0):
+	case again && (t != nil && t.state != aborted || t == nil && len(known.statements) > 0):
 		return nil, fault.Errorf(50911,
 			"Cannot start a transaction at given transaction number %d a transaction with the same number is in state TxnState::%s",
-			n, t.stateText())
+			c.Number, t.stateText())
 	case c.Start:
 		return w.start(c, known)
-	case t == nil || n != known.number:
-		return nil, noSuch("Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", n, known.number)
+	case t == nil || c.Number != known.number:
+		return nil, noSuch("Given transaction number %d does not match any in-progress transactions. "+
+			"The active transaction number is %d", c.Number, known.number)
 	case t.api != c.API:
 		return nil, c.mismatch(t.api)
 	case c.Commits || c.Aborts:
 	case c.Refused != nil:
 		return nil, c.Refused
-	case t.state == committed:
-		return nil, t.committedError()
-	case t.state == aborted:
-		return nil, t.abortedError()
+	case t.state != running:
+		return nil, t.endedError()
 	}
 	return t, nil
+}
+
+// tooOld is the error of a transaction with a number below that of the session.
+func (known *session) tooOld(c Claim) error {
+	format := "Cannot start transaction %d on session %s because a newer %s with txnNumber %d has already started on this session."
+	args := []any{c.Number, SessionText(known.key), known.kind(), known.number}
+	if !c.Has.TransactionErrors {
+		format = "Cannot start transaction %[1]d on session %[2]s because a newer transaction %[4]d has already started."
+		if !c.Start {
+			format = "Transaction number %[1]d is too old: session %[2]s is at %[4]d"
+		}
+	}
+	return fault.Errorf(fault.TransactionTooOld, format, args...)
 }
 
 // stateText names the state of a transaction in messages. t is nil for a retryable write.
@@ -137,12 +140,12 @@ func noSuch(format string, args ...any) *fault.Error {
 	return fault.Errorf(fault.NoSuchTransaction, format, args...)
 }
 
-func (t *transaction) abortedError() *fault.Error {
+// endedError is the error of a command in a transaction that has been committed or aborted.
+func (t *transaction) endedError() *fault.Error {
+	if t.state == committed {
+		return fault.Errorf(fault.TransactionCommitted, "Transaction %d has been committed.", t.number)
+	}
 	return noSuch("Transaction %d has been aborted.", t.number)
-}
-
-func (t *transaction) committedError() *fault.Error {
-	return fault.Errorf(fault.TransactionCommitted, "Transaction %d has been committed.", t.number)
 }
 
 // abort aborts a transaction if it is running. t may be nil.
@@ -232,10 +235,8 @@ func (w *Work) Finish() (err error) {
 		}
 	}
 	switch t := w.txn; {
-	case t.state == aborted:
-		return t.abortedError()
-	case t.state == committed && !c.Commits:
-		return t.committedError()
+	case t.state == aborted, t.state == committed && !c.Commits:
+		return t.endedError()
 	case t.state == committed:
 	case c.Commits:
 		s.commit(t)
@@ -272,7 +273,7 @@ func (w *Work) Complete(failed, answered bool) error {
 		r.note(w.txn)
 	}
 	if wasAborted && !failed {
-		return w.txn.abortedError()
+		return w.txn.endedError()
 	}
 	return nil
 }

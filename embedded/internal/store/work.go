@@ -100,7 +100,7 @@ func (w *Work) attempt(f func(*Tx) error) (changed <-chan struct{}, err error) {
 	w.Tried = true
 	switch {
 	case w.txn != nil && w.txn.state == aborted:
-		return s.changed, w.txn.abortedError()
+		return s.changed, w.txn.endedError()
 	case w.Term < s.term:
 		return s.changed, fault.Errorf(fault.InterruptedDueToReplStateChange, "operation was interrupted")
 	}

@@ -256,12 +256,8 @@ func write(b *strings.Builder, v any) {
 		fmt.Fprintf(b, "%q", v)
 	case float64:
 		switch {
-		case math.IsNaN(v):
-			b.WriteString("nan.0")
-		case math.IsInf(v, 1):
-			b.WriteString("inf.0")
-		case math.IsInf(v, -1):
-			b.WriteString("-inf.0")
+		case math.IsNaN(v) || math.IsInf(v, 0):
+			b.WriteString(strings.ToLower(strings.TrimPrefix(fmt.Sprint(v), "+")) + ".0")
 		case v == math.Trunc(v) && math.Abs(v) < 1e15:
 			fmt.Fprintf(b, "%.1f", v)
 		default:
@@ -290,7 +286,6 @@ func write(b *strings.Builder, v any) {
 	}
 }
 
-// writeList writes the items of a document or an array between its brackets.
 // writeString writes a string, of a long one the first 150 bytes, as a server does even within a character.
 func writeString(b *strings.Builder, s string) {
 	const longest, kept = 159, 150
@@ -305,6 +300,7 @@ func writeString(b *strings.Builder, s string) {
 	b.WriteString(strings.TrimSuffix(strconv.Quote(s[:n]), `"`) + s[n:kept] + `..."`)
 }
 
+// writeList writes the items of a document or an array between its brackets.
 func writeList(b *strings.Builder, brackets string, n int, item func(i int)) {
 	if n == 0 {
 		b.WriteString(brackets)
