@@ -17,9 +17,8 @@ import (
 	"github.com/spf13/pflag"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/runner"
-
 	"github.com/unified-test-runner/utr/internal/text/suggest"
+	"github.com/unified-test-runner/utr/runner"
 )
 
 // flags declares the flags of a command. Help shows them in groups, in the order of their declaration.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/program/internal/night"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -201,10 +202,10 @@ func TestFolderOfResults(t *testing.T) {
 		testkit.Equal(t, "the folder of results of "+file, (&matrixRun{}).resultsPath(file), want)
 	}
 	b := newNight(t, threeCells)
-	other, err := openResults(t.Context(), "night.results", nil)
+	other, err := night.OpenResults(t.Context(), "night.results", 0, nil)
 	testkit.Check(t, err)
 	b.run(t, "another process has the folder", "", ExitBroken, "another utr is using it")
-	other.close()
+	other.Close()
 	b.run(t, "the other process has ended", "", 0, "", "replicaset_reference_s", "sharded_reference_s",
 		"single_reference_s")
 }

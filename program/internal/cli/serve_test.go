@@ -19,6 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 )
 
 type server struct{ close func() error }
@@ -147,7 +148,7 @@ func TestFilesForClients(t *testing.T) {
 	earlier, err := os.Open(name)
 	testkit.Check(t, err)
 	defer func() { _ = earlier.Close() }()
-	testkit.Check(t, os.WriteFile(name+partial, []byte("of a killed process"), 0o644))
+	testkit.Check(t, os.WriteFile(name+reportfile.Partial, []byte("of a killed process"), 0o644))
 	testkit.Check(t, writeForClients(name, []byte("now")))
 	about, err := os.Stat(name)
 	testkit.Check(t, err)
@@ -155,7 +156,7 @@ func TestFilesForClients(t *testing.T) {
 	testkit.Check(t, err)
 	testkit.Equal(t, "the text, the permissions, the text of the earlier file",
 		fmt.Sprint(testkit.Read(t, name), about.Mode(), string(before)), "now-rw-------earlier")
-	_, err = os.Stat(name + partial)
+	_, err = os.Stat(name + reportfile.Partial)
 	testkit.Equal(t, "a part is left", errors.Is(err, fs.ErrNotExist), true)
 	testkit.Check(t, writeForClients(os.DevNull, []byte("now")))
 	about, err = os.Stat(os.DevNull)

@@ -6,13 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -99,7 +98,7 @@ func otherLayout(f specs.File) (*specs.Problem, func() error) {
 		}
 	}
 	p.Message = "is not formatted from this line on"
-	return p, func() error { return writeFile(f.Name, writeText(text)) }
+	return p, func() error { return reportfile.Write(f.Name, reportfile.Text(text)) }
 }
 
 func staleJSON(f specs.File) (*specs.Problem, func() error) {
@@ -122,7 +121,7 @@ func staleJSON(f specs.File) (*specs.Problem, func() error) {
 			p.Position = values[1].Position
 		}
 	}
-	return p, func() error { return writeFile(name, writeText(text)) }
+	return p, func() error { return reportfile.Write(name, reportfile.Text(text)) }
 }
 
 // keeps reports whether a rule of upkeep is in force.
@@ -138,20 +137,17 @@ func (v *validation) keepUp(c *call) (stale []specs.Problem, changed []string, e
 		}
 		files, _ := specs.Read(c.paths, specs.Options{Official: c.official()}) // loading reports the errors
 		found, correct := make([]*specs.Problem, len(files)), make([]func() error, len(files))
-		var workers errgroup.Group
-		workers.SetLimit(runtime.GOMAXPROCS(0))
-		for i, f := range files {
+		for _, f := range files {
 			if _, err := os.Stat(f.Name); err != nil {
 				return nil, nil, usage("%s is not a file: utr validate checks built-in suites", f.Name)
 			}
-			workers.Go(func() error {
-				if !f.MustBeInvalid {
-					found[i], correct[i] = u.find(f)
-				}
-				return nil
-			})
 		}
-		_ = workers.Wait()
+		_ = concurrently(files, func(i int, f specs.File) error {
+			if !f.MustBeInvalid {
+				found[i], correct[i] = u.find(f)
+			}
+			return nil
+		})
 		for i, p := range found {
 			if p == nil {
 				continue

@@ -12,6 +12,7 @@ import (
 
 	"github.com/unified-test-runner/utr/program/internal/compare"
 	"github.com/unified-test-runner/utr/program/internal/report"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 	"github.com/unified-test-runner/utr/program/internal/site"
 )
 
@@ -42,8 +43,8 @@ func writeSite(c *call, dir string, names []string) error {
 	var inputs []string
 	var reports []*site.Report
 	for _, name := range names {
-		for _, file := range reportsIn(name) {
-			r, err := fromWritten(file, site.Read)
+		for _, file := range reportfile.In(name) {
+			r, err := reportfile.ReadWritten(file, site.Read)
 			if err != nil {
 				return invalid(err)
 			}
@@ -59,7 +60,7 @@ func writeSite(c *call, dir string, names []string) error {
 	})
 	for _, f := range files {
 		name := filepath.Join(dir, filepath.FromSlash(f.Path))
-		if slices.ContainsFunc(inputs, func(in string) bool { return sameFile(in, name) }) {
+		if slices.ContainsFunc(inputs, func(in string) bool { return reportfile.Same(in, name) }) {
 			return usage("the site would overwrite the report %s", name)
 		}
 	}
@@ -68,7 +69,7 @@ func writeSite(c *call, dir string, names []string) error {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return fmt.Errorf("cannot write the site: %w", err)
 		}
-		if err := writeFile(name, f.Write); err != nil {
+		if err := reportfile.Write(name, f.Write); err != nil {
 			return err
 		}
 	}
@@ -83,7 +84,7 @@ func writeDetail(to io.Writer, name string, before []*site.Report) error {
 	}
 	var earlier []*report.EarlierRun
 	for _, r := range before {
-		e, err := fromWritten(r.Name, report.ReadEarlier)
+		e, err := reportfile.ReadWritten(r.Name, report.ReadEarlier)
 		if err != nil {
 			return err
 		}

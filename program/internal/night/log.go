@@ -1,4 +1,4 @@
-package cli
+package night
 
 import (
 	"bytes"
@@ -12,17 +12,17 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// cellLog writes the output of a cell to a file and remembers what explains its exit, since the file may be incomplete:
+// Log writes the output of a cell to a file and remembers what explains its exit, since the file may be incomplete:
 // a full disk must not end the cell, nor hide the reason.
-type cellLog struct {
-	file io.Writer
-	err  error  // of the first failed write
+type Log struct {
+	File io.Writer
+	Err  error  // of the first failed write
 	line []byte // incomplete
 	last string // the last line
 	ours string // the last message of utr
 	died string // a Go panic
 
-	total, done, red atomic.Int32 // tests, for the status line
+	Total, Done, Red atomic.Int32 // tests, for the status line
 }
 
 // testsLine is the first line of a cell, and verdictLine that of a test.
@@ -32,9 +32,9 @@ var (
 )
 
 // Write never fails.
-func (l *cellLog) Write(p []byte) (int, error) {
-	if l.err == nil {
-		_, l.err = l.file.Write(p)
+func (l *Log) Write(p []byte) (int, error) {
+	if l.Err == nil {
+		_, l.Err = l.File.Write(p)
 	}
 	lines := bytes.SplitAfter(append(l.line, p...), []byte("\n"))
 	for _, line := range lines[:len(lines)-1] {
@@ -44,17 +44,17 @@ func (l *cellLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (l *cellLog) note(line string) {
+func (l *Log) note(line string) {
 	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 		l.died = cmp.Or(l.died, strings.TrimSpace(line))
 	}
 	if found := testsLine.FindStringSubmatch(strings.TrimSpace(line)); found != nil {
 		total, _ := strconv.Atoi(found[1])
-		l.total.Store(int32(total))
+		l.Total.Store(int32(total))
 	} else if found := verdictLine.FindStringSubmatch(line); found != nil && found[2] == "" {
-		l.done.Add(1)
+		l.Done.Add(1)
 		if result.Status(found[1]).FailsRun() {
-			l.red.Add(1)
+			l.Red.Add(1)
 		}
 	}
 	message, ours := strings.CutPrefix(line, "utr: ")
@@ -65,9 +65,9 @@ func (l *cellLog) note(line string) {
 	l.last = cmp.Or(message, l.last)
 }
 
-// message returns the line that best explains an exit: a Go panic, the last message of utr, or the last line. A message
+// Message returns the line that best explains an exit: a Go panic, the last message of utr, or the last line. A message
 // of utr that ends with a colon is followed by the last line, which is from an adapter.
-func (l *cellLog) message() string {
+func (l *Log) Message() string {
 	l.note(string(l.line))
 	ours := l.ours
 	if strings.HasSuffix(ours, ":") {

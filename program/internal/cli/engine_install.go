@@ -17,18 +17,15 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/process/cache"
+	"github.com/unified-test-runner/utr/internal/process/filelock"
 	"github.com/unified-test-runner/utr/internal/process/processgroup"
 	"github.com/unified-test-runner/utr/internal/text/suggest"
 	"github.com/unified-test-runner/utr/program/internal/night/matrix"
 	"github.com/unified-test-runner/utr/program/internal/report"
 )
 
-const (
-	// installLimit is enough to build a driver on a busy machine.
-	installLimit = 15 * time.Minute
-	// installPoll is how often a run looks whether another one has installed what it needs.
-	installPoll = 200 * time.Millisecond
-)
+// installLimit is enough to build a driver on a busy machine.
+const installLimit = 15 * time.Minute
 
 // viaVersion returns an adapter at a version, which it installs before the first start.
 func (c *call) viaVersion(a matrix.Adapter, version string) (namedEngine, error) {
@@ -89,7 +86,9 @@ func (c *call) install(ctx context.Context, a matrix.Adapter, version string) (_
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		return at, err
 	}
-	lock, err := c.lockInstall(ctx, folder+".lock", at.Name)
+	lock, err := filelock.Wait(ctx, folder+".lock", func() {
+		c.note("waiting for another run that is installing " + at.Name)
+	})
 	if err != nil {
 		return at, err
 	}
@@ -170,23 +169,6 @@ func current(ctx context.Context, version string, how matrix.Installation, at ma
 		return "", fmt.Errorf("the command %s: %w", version, err)
 	}
 	return "", said.Explain(fmt.Errorf("the command %s printed %q, which is not a version", version, out.Line()))
-}
-
-func (c *call) lockInstall(ctx context.Context, name, engine string) (*os.File, error) {
-	for waits := false; ; waits = true {
-		lock, err := lockFile(name)
-		if !errors.Is(err, errLocked) {
-			return lock, err
-		}
-		if !waits {
-			c.note(fmt.Sprintf("waiting for another run that is installing %s", engine))
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(installPoll):
-		}
-	}
 }
 
 // showInstallation shows the time and the last line of an installation on a terminal, until stop is called.

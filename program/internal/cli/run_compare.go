@@ -15,6 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/program/internal/compare"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
@@ -142,7 +143,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	if err := r.onBothSides(ctx, c, suites); err != nil {
 		return cmp.Or(ctx.Err(), err)
 	}
-	if err := writeFile(r.json, writeText(c.secrets.Redact(jsonLines(r.records)))); err != nil {
+	if err := reportfile.Write(r.json, reportfile.Text(c.secrets.Redact(jsonLines(r.records)))); err != nil {
 		return err
 	}
 	err = c.conclude(c.secrets.Redact(r.text.String()+r.counts.String())+"\n", r.counts[compare.Different] > 0 ||
@@ -174,9 +175,9 @@ func (r *compareFlags) onBothSides(ctx context.Context, c *call, suites []*specs
 	if r.run.usesExistingCluster() {
 		right.run.lock = nil // the left side has it
 	}
-	return left.open(ctx, func(ctx context.Context) error {
+	return left.open(ctx, func(ctx context.Context, left *runPlan) error {
 		r.sides[0].Config = left.config
-		return right.open(ctx, func(ctx context.Context) error {
+		return right.open(ctx, func(ctx context.Context, right *runPlan) error {
 			r.sides[1].Config = right.config
 			if r.generate > 0 {
 				return r.schedules(ctx, c)

@@ -31,10 +31,7 @@ utr doctor --uri 'mongodb://localhost:27017/?replicaSet=rs0' all
 utr doctor ../specifications/source`,
 		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
-		d := &doctor{run: newRun(f)}
-		d.run.declareWhere(f)
-		f.group = "How to run them"
-		d.run.declareEngine(f)
+		d := &doctor{run: declareWhereAndHow(f)}
 		f.group = "Output"
 		f.toggle(&d.asJSON, "json", "print one JSON document")
 		return d.act
@@ -77,8 +74,7 @@ func (d *doctor) act(ctx context.Context, c *call) error {
 		return err
 	}
 	d.run.lock = nil // another run may continue
-	p := d.run.plan(c, suites)
-	return p.open(ctx, func(ctx context.Context) error { return d.examine(ctx, p) })
+	return d.run.plan(c, suites).open(ctx, d.examine)
 }
 
 func (d *doctor) examine(ctx context.Context, p *runPlan) error {

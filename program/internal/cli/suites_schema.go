@@ -16,6 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/format/schema"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/text/plural"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -72,7 +73,7 @@ func writeSchemas(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(dir, version+".json"), writeText(text)); err != nil {
+		if err := reportfile.Write(filepath.Join(dir, version+".json"), reportfile.Text(text)); err != nil {
 			return err
 		}
 	}
@@ -197,7 +198,7 @@ func setVersion(f specs.File, version string) error {
 		if _, err := os.Stat(f.Name); err != nil {
 			return fmt.Errorf("%s cannot be changed: %w", f.Name, err)
 		}
-		if err := writeFile(f.Name, writeText(f.Data)); err != nil {
+		if err := reportfile.Write(f.Name, reportfile.Text(f.Data)); err != nil {
 			return err
 		}
 	}

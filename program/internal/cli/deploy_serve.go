@@ -18,6 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/internal/text/secret"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 )
 
 // Server is an embedded deployment for other programs.
@@ -175,7 +176,7 @@ func writeForClients(name string, text []byte) error {
 	if about, err := os.Stat(name); err == nil && !about.Mode().IsRegular() { // a pipe
 		return os.WriteFile(name, text, 0o600)
 	}
-	whole := name + partial
+	whole := name + reportfile.Partial
 	_ = os.Remove(whole) // it may have other permissions
 	err := os.WriteFile(whole, text, 0o600)
 	if err == nil {

@@ -8,14 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -94,15 +93,11 @@ func (r *rewriting) act(_ context.Context, c *call) error {
 		return usage("no suite is a YAML file")
 	}
 	names, texts := make([]string, len(files)), make([][]byte, len(files))
-	var workers errgroup.Group
-	workers.SetLimit(runtime.GOMAXPROCS(0))
-	for i, f := range files {
-		workers.Go(func() (err error) {
-			names[i], texts[i], err = r.form(f)
-			return err
-		})
-	}
-	if err := workers.Wait(); err != nil {
+	err = concurrently(files, func(i int, f specs.File) (err error) {
+		names[i], texts[i], err = r.form(f)
+		return err
+	})
+	if err != nil {
 		return usage("%w", err)
 	}
 	if len(c.paths) == 1 && c.paths[0] == specs.Stdin {
@@ -142,5 +137,5 @@ func rewrite(f specs.File, name string, text []byte, check bool) (changed bool, 
 	case check:
 		return true, nil
 	}
-	return true, writeFile(name, writeText(text))
+	return true, reportfile.Write(name, reportfile.Text(text))
 }

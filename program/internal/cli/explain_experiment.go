@@ -15,6 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/program/internal/experiment"
 	"github.com/unified-test-runner/utr/program/internal/experiment/counter"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 )
 
 func experimentGroup(c *call) *cobra.Command {
@@ -126,7 +127,7 @@ type fileReport struct {
 
 func (c *call) printResults(text func(io.Writer) error, files ...fileReport) error {
 	for _, f := range files {
-		if err := writeFile(f.name, f.write); err != nil {
+		if err := reportfile.Write(f.name, f.write); err != nil {
 			return err
 		}
 	}

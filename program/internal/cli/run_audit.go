@@ -8,16 +8,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/unified-test-runner/utr/format/audit"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/text/plural"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
@@ -80,8 +79,7 @@ func (a *auditing) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	p := a.run.plan(c, suites)
-	return p.open(ctx, func(ctx context.Context) error { return a.auditSuites(ctx, p) })
+	return a.run.plan(c, suites).open(ctx, a.auditSuites)
 }
 
 // auditSuites records a run of the suites, and judges or writes their mutants.
@@ -157,7 +155,7 @@ func (a *auditing) write(c *call, all []mutant) error {
 		about := fmt.Sprintf("%s: mutant of %s:%d: %s: %s", m.suite.Description, base, m.Position.Line, m.Path, m.Change)
 		root := m.Root.With("description", &source.Value{Kind: source.String, String: about})
 		name := filepath.Join(a.folder, fmt.Sprintf("%s-%05d.json", stem, i+1))
-		if err := writeFile(name, writeText(root.JSONTwin())); err != nil {
+		if err := reportfile.Write(name, reportfile.Text(root.JSONTwin())); err != nil {
 			return err
 		}
 	}
@@ -167,15 +165,11 @@ func (a *auditing) write(c *call, all []mutant) error {
 func (a *auditing) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant,
 	unchanged map[string]int) error {
 	verdicts := make([]*result.Verdict, len(all))
-	var workers errgroup.Group
-	workers.SetLimit(runtime.GOMAXPROCS(0))
-	for i, m := range all {
-		workers.Go(func() (err error) {
-			verdicts[i], err = rec.Judge(ctx, m.suite, m.id)
-			return err
-		})
-	}
-	if err := workers.Wait(); err != nil || ctx.Err() != nil {
+	err := concurrently(all, func(i int, m mutant) (err error) {
+		verdicts[i], err = rec.Judge(ctx, m.suite, m.id)
+		return err
+	})
+	if err != nil || ctx.Err() != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	count := map[result.Status]int{}

@@ -15,6 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/text/plural"
+	"github.com/unified-test-runner/utr/program/internal/night"
 	"github.com/unified-test-runner/utr/program/internal/night/matrix"
 	"github.com/unified-test-runner/utr/program/internal/report"
 	"github.com/unified-test-runner/utr/result"
@@ -29,7 +30,7 @@ type cellRun struct {
 	plan     *runPlan
 	identity string
 	done     bool
-	log      cellLog
+	log      night.Log
 	end      result.CellFinished
 
 	// From its report.
@@ -48,10 +49,10 @@ func (m *matrixRun) run(ctx context.Context, c *call) (err error) {
 		return err
 	}
 	defer func() { err = out.close(err) }()
-	if m.folder, err = openResults(ctx, m.resultsPath(c.paths[0]), c.note); err != nil {
+	if m.folder, err = night.OpenResults(ctx, m.resultsPath(c.paths[0]), ChildGrace, c.note); err != nil {
 		return err
 	}
-	defer m.folder.close()
+	defer m.folder.Close()
 	m.removeLeftovers(ctx)
 	if err := m.keepFinished(ctx); err != nil && ctx.Err() == nil {
 		return err
@@ -130,7 +131,7 @@ func (m *matrixRun) keepFinished(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := m.folder.remove(c.Name); err != nil {
+		if err := m.folder.Remove(c.Name); err != nil {
 			return fmt.Errorf("cannot keep results: %w", err)
 		}
 	}
@@ -141,16 +142,16 @@ func (m *matrixRun) keepFinished(ctx context.Context) error {
 	if m.reports.Quiet {
 		return nil
 	}
-	return m.call.print(fmt.Sprintf("%s, %s in %s\n", plural.Of(len(m.cells), "cell"), finished, m.folder.path))
+	return m.call.print(fmt.Sprintf("%s, %s in %s\n", plural.Of(len(m.cells), "cell"), finished, m.folder.Path))
 }
 
 // unchanged reports whether the identity and the servers of a cell are unchanged, and adds its earlier results.
 func (m *matrixRun) unchanged(ctx context.Context, c *cellRun, found map[string][]string) bool {
-	identity, _ := os.ReadFile(m.folder.finished(c.Name)) // only a finished cell has the file
+	identity, _ := os.ReadFile(m.folder.Finished(c.Name)) // only a finished cell has the file
 	if !m.resume || string(identity) != c.identity {
 		return false
 	}
-	past, err := m.folder.earlier(c.Name)
+	past, err := m.folder.Earlier(c.Name)
 	if err != nil || past == nil || past.Run == nil {
 		return false
 	}
@@ -254,8 +255,8 @@ func (m *matrixRun) statusLine(running *[]*cellRun) *liveLine {
 			}
 		}
 		cells := mapSlice(*running, func(c *cellRun) report.RunningCell {
-			return report.RunningCell{Name: c.Name, Done: int(c.log.done.Load()), Red: int(c.log.red.Load()),
-				Total: int(c.log.total.Load())}
+			return report.RunningCell{Name: c.Name, Done: int(c.log.Done.Load()), Red: int(c.log.Red.Load()),
+				Total: int(c.log.Total.Load())}
 		})
 		_ = m.call.print(l.wipe + report.CellsStatus(m.call.columns(), began, m.ended, len(m.cells), red, cells,
 			time.Since(start)))
@@ -296,7 +297,7 @@ func (m *matrixRun) runCell(ctx context.Context, c *cellRun) {
 	if c.end.Broken = m.runProcess(ctx, c); c.end.Broken != "" || c.end.Summary.ExitCode() >= ExitBroken {
 		return
 	}
-	if err := os.WriteFile(m.folder.finished(c.Name), []byte(c.identity), 0o644); err != nil {
+	if err := os.WriteFile(m.folder.Finished(c.Name), []byte(c.identity), 0o644); err != nil {
 		c.end.Broken = err.Error()
 	}
 }
@@ -304,21 +305,21 @@ func (m *matrixRun) runCell(ctx context.Context, c *cellRun) {
 // runProcess runs a cell in its own process and adds its report. It returns why the cell broke, or "".
 func (m *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) {
 	timeout := cmp.Or(c.Timeout, m.timeout, cellTimeout)
-	file, err := os.Create(m.folder.log(c.Name))
+	file, err := os.Create(m.folder.Log(c.Name))
 	if err != nil {
 		return err.Error()
 	}
 	log := &c.log
-	log.file = file
+	log.File = file
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
-	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", m.folder.report(c.Name),
+	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", m.folder.Report(c.Name),
 		"--annotations=false", "-v"}, m.extra())
-	child := Child{Args: args, More: c.Args(), Output: m.call.secrets.Writer(log), Holds: m.folder.cells}
+	child := Child{Args: args, More: c.Args(), Output: m.call.secrets.Writer(log), Holds: m.folder.Cells}
 	pid, code, err := m.call.program.Child(limited, child)
-	closing := cmp.Or(log.err, file.Close())
-	past, unreadable := m.folder.earlier(c.Name)
+	closing := cmp.Or(log.Err, file.Close())
+	past, unreadable := m.folder.Earlier(c.Name)
 	if past != nil {
 		c.addReport(past)
 	}
@@ -339,7 +340,7 @@ func (m *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) 
 	case unreadable != nil:
 		broken = unreadable.Error()
 	case !complete, code == ExitBroken && summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
-		broken = fmt.Sprintf("exit code %d: %s", code, log.message())
+		broken = fmt.Sprintf("exit code %d: %s", code, log.Message())
 	case len(breaks) > 0:
 		broken = breaks[0].Reason
 	case closing != nil:
@@ -413,7 +414,7 @@ func (m *matrixRun) addNotRun(ctx context.Context, c *cellRun, past *report.Save
 // report reports all cells as one run. It reads the verdicts again, cell by cell, to save memory.
 func (m *matrixRun) report(ctx context.Context, out *outputs) error {
 	for _, c := range m.cells {
-		past, err := m.folder.earlier(c.Name)
+		past, err := m.folder.Earlier(c.Name)
 		if err != nil {
 			c.end.Broken = cmp.Or(c.end.Broken, err.Error())
 		}
@@ -454,7 +455,7 @@ func (m *matrixRun) report(ctx context.Context, out *outputs) error {
 
 // reportCell reports a cell, and adds its verdicts, problems and breaks to the summary of all.
 func (m *matrixRun) reportCell(c *cellRun, out *outputs, all *result.Summary) {
-	past, _ := m.folder.earlier(c.Name) // the cell broke with its error
+	past, _ := m.folder.Earlier(c.Name) // the cell broke with its error
 	if past == nil || !c.done {
 		past = &report.SavedRun{}
 	}

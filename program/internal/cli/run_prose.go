@@ -14,6 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/text/suggest"
 	"github.com/unified-test-runner/utr/program/internal/prose"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
@@ -55,10 +56,7 @@ utr prose --uri 'mongodb://localhost:27017/?replicaSet=rs0' writes
 utr prose --policy client-backpressure@2025-12 backpressure`,
 		ValidArgsFunction: completes(proseNames, cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
-		p := &proseFlags{run: newRun(f), engines: map[float64]engine.Engine{}}
-		p.run.declareWhere(f)
-		f.group = "How to run them"
-		p.run.declareEngine(f)
+		p := &proseFlags{run: declareWhereAndHow(f), engines: map[float64]engine.Engine{}}
 		f.group = "Output"
 		f.toggle(&p.list, "list", "list the tests with their sections, and exit")
 		f.file(&p.json, "json", "write a JSON line for each test", ".yml", ".yaml")
@@ -114,8 +112,7 @@ func (p *proseFlags) act(ctx context.Context, c *call) error {
 		return usage("%w", err)
 	}
 	p.tests = tests
-	plan := p.run.plan(c, nil)
-	return plan.open(ctx, func(ctx context.Context) error { return p.runAll(ctx, plan) })
+	return p.run.plan(c, nil).open(ctx, p.runAll)
 }
 
 func (p *proseFlags) runAll(ctx context.Context, plan *runPlan) error {
@@ -263,7 +260,7 @@ func (p *proseFlags) conclude(c *call) error {
 	for _, r := range p.records {
 		count[r.Status]++
 	}
-	if err := writeFile(p.json, writeText(jsonLines(p.records))); err != nil {
+	if err := reportfile.Write(p.json, reportfile.Text(jsonLines(p.records))); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("%d passed, %d failed, %d could not run\n", count["passed"], count["failed"], count["skipped"])

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// print writes to standard output.
+func (c *call) print(text string) error {
+	if _, err := io.WriteString(c.out(), text); err != nil {
+		return fmt.Errorf("writing to standard output: %w", err)
+	}
+	return nil
+}
+
+// conclude prints the final output of a command, which may have failed.
+func (c *call) conclude(text string, failed bool) error {
+	if err := c.print(text); err != nil || !failed {
+		return err
+	}
+	return exit(ExitFailed)
+}
+
+// lines is the output of a command: text, or JSON lines.
+type lines struct {
+	strings.Builder
+	asJSON bool
+}
+
+// add adds a record. A nil record is for people only.
+func (l *lines) add(record any, format string, args ...any) {
+	switch {
+	case !l.asJSON:
+		fmt.Fprintf(l, format, args...)
+	case record != nil:
+		l.WriteString(jsonLine(record))
+	}
+}
+
+// jsonLine formats a value as a line of JSON. Every type here can be marshaled.
+func jsonLine(v any) string {
+	text, _ := json.Marshal(v)
+	return string(text) + "\n"
+}
+
+func jsonPage(v any) string {
+	text, _ := json.MarshalIndent(v, "", "  ")
+	return string(text) + "\n"
+}
+
+func jsonLines[T any](all []T) string {
+	return strings.Join(mapSlice(all, func(one T) string { return jsonLine(one) }), "")
+}
+
+func mapSlice[T, U any](all []T, apply func(T) U) (results []U) {
+	for _, one := range all {
+		results = append(results, apply(one))
+	}
+	return results
+}
