@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/program/internal/night/matrix"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -81,6 +79,8 @@ func TestMistakesInDeviations(t *testing.T) {
 		{"an unknown comparison", first + "schedule: { events: long } }", "line 3: unknown comparison \"long\""},
 		{"an incorrect regular expression", first + "schedule: { left: '(' } }", "line 3: error parsing regexp"},
 		{"an unknown engine", first + "engines: [ jav ], test: { alone: true } }", "line 3: D1: unknown engine \"jav\""},
+		{"a place in the code of another engine", first + "suite: x.yml, engines: [], example: { operation: find }, " +
+			"code: { driver: main }, test: { alone: true } }", "line 3: D1 has code of driver, which does not differ"},
 		{"no section", "  - { id: D1, title: x, test: { alone: true } }", "line 3: D1 has no title or no section"},
 		{"it explains nothing", first + "}", "line 3: D1 explains nothing"},
 		{"a suite without an example", first + "suite: x.yml, test: { alone: true } }", "line 3: D1 has only one of suite and example"},
@@ -202,67 +202,16 @@ func TestExplanations(t *testing.T) {
 	})
 }
 
-// drivers returns the tested drivers with the releases that adapters/engines.yml names, and their lists of known
-// failures.
-func drivers(t *testing.T) (all []Driver) {
-	t.Helper()
-	root := testkit.Root(t)
-	name := filepath.Join(root, "adapters", "engines.yml")
+// The tested versions are the newest ones of adapters/engines.yml.
+func TestTestedVersions(t *testing.T) {
+	name := filepath.Join(testkit.Root(t), "adapters", "engines.yml")
 	adapters, err := matrix.ParseAdapters(name, []byte(testkit.Read(t, name)), func(string) string { return "x" }, nil)
 	testkit.Check(t, err)
 	for _, of := range tested() {
-		d := Driver{Engine: of.Name, Releases: []string{of.Driver[strings.LastIndex(of.Driver, " ")+1:]}}
-		known := filepath.Join(root, list(of.Name))
-		d.Known, err = runner.ParseKnownFailing(known, strings.NewReader(testkit.Read(t, known)))
-		testkit.Check(t, err)
 		for _, a := range adapters {
 			if a.Name == of.Name && len(a.Versions) > 0 {
-				testkit.Equal(t, "the newest version of "+a.Name, a.Versions[0], d.Releases[0])
-				d.Releases = a.Versions
+				testkit.Equal(t, "the newest version of "+a.Name, a.Versions[0], of.Driver[strings.LastIndex(of.Driver, " ")+1:])
 			}
 		}
-		all = append(all, d)
 	}
-	return all
-}
-
-// Each deviation with a suite has a page, and no other page exists. A place in the code is that of a driver that
-// deviates.
-func TestDeviationPages(t *testing.T) {
-	const folder = "../../../docs/driver/deviations"
-	of, pages := drivers(t), map[string]bool{}
-	for _, d := range Deviations() {
-		for engine := range d.Code {
-			testkit.Equal(t, d.ID+" is a deviation of "+engine, slices.Contains(d.Engines, engine) && d.Suite != "", true)
-		}
-		if d.Suite != "" {
-			page := filepath.Join(folder, strings.TrimSuffix(d.Suite, ".yml")+".md")
-			golden(t, page, d.Page(of))
-			pages[page] = true
-		}
-	}
-	files, err := filepath.Glob(folder + "/*")
-	testkit.Check(t, err)
-	for _, f := range files {
-		testkit.Equal(t, f+" belongs to a deviation", pages[f], true)
-	}
-}
-
-// A page says for each release what the list of known failures says about it.
-func TestReleasesOfDeviation(t *testing.T) {
-	list := `(^|/)deviations/x\.yml  # until 1.1: differs
-(^|/)deviations/x\.yml  # since 2.0 until 2.1: sometimes: differs
-(^|/)deviations/y\.yml  # another`
-	known, err := runner.ParseKnownFailing("known.txt", strings.NewReader(list))
-	testkit.Check(t, err)
-	d := Deviation{ID: "D1", Suite: "x.yml", Engines: []string{"mine"}, Title: "does not end", Section: "CRUD",
-		Code:    map[string]string{"mine": "main (main.c)"},
-		Example: Schedule{Operation: "find", Topology: plainest}}
-	page := d.Page([]Driver{{"mine", []string{"2.1", "2.0", "1.1", "1.0"}, known}, {"same", []string{"1.0"}, nil},
-		{"other", []string{"1.0"}, known}})
-	testkit.Contains(t, page, "\n# D1: x\n\nWhat the drivers in the table do:\n\n> The driver does not end.\n\nIt departs from the specification:\n\n> CRUD.\n",
-		"\nutr run --engine reference --topology replicaset deviations/x.yml\n"+
-			"utr run --engine mine@2.0 --topology replicaset --known-failing /dev/null deviations/x.yml\n"+
-			"utr run --engine other --topology replicaset --known-failing /dev/null deviations/x.yml\n```\n",
-		"\n| mine | 2.0 (sometimes), 1.0 | 2.1, 1.1 | main (main.c) |\n| other | 1.0 |  | differs in another way |\n")
 }

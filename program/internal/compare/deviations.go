@@ -1,4 +1,4 @@
-//go:generate env UTR_UPDATE=1 go test -count 1 -run "^(TestDeviationsPage|TestDeviationPages|TestDeviationSuites)$" .
+//go:generate env UTR_UPDATE=1 go test -count 1 -run "^(TestDeviationsPage|TestDeviationSuites)$" .
 
 package compare
 
@@ -83,6 +83,9 @@ func (t table) problem(d Deviation) string {
 	for _, name := range named {
 		if !slices.ContainsFunc(t.engines, func(e testedEngine) bool { return e.Name == name }) {
 			return fmt.Sprintf("%s: unknown engine %q", d.ID, name)
+		}
+		if _, has := d.Code[name]; has && !slices.Contains(d.Engines, name) {
+			return fmt.Sprintf("%s has code of %s, which does not differ", d.ID, name)
 		}
 	}
 	return ""

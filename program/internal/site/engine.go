@@ -2,7 +2,6 @@ package site
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -19,7 +18,8 @@ type Timeline struct {
 	Runs   []*Group
 }
 
-func (t *Timeline) newest() *Group { return t.Runs[len(t.Runs)-1] }
+// Newest returns the newest results.
+func (t *Timeline) Newest() *Group { return t.Runs[len(t.Runs)-1] }
 
 // Engines arranges reports, which need not be in order, by engine. The engines are in the order of the newest reports
 // that have them. Of reports of one run, the last one counts.
@@ -61,30 +61,27 @@ func (e *Engine) compared() []*Timeline {
 	return slices.DeleteFunc(slices.Clone(e.Suites), func(t *Timeline) bool { return t.Suites == deviations })
 }
 
-// departs returns what the driver does in each suite of deviations.
-func (e *Engine) departs() map[string]departure {
+// Departs returns what the driver does in each suite of deviations.
+func (e *Engine) Departs() map[string]departure {
 	for _, t := range e.Suites {
 		if t.Suites == deviations {
-			return t.newest().Departs
+			return t.Newest().Departs
 		}
 	}
 	return nil
 }
 
-// word says what the driver does in a suite of deviations.
-func (e *Engine) word(suite string) string { return cmp.Or(e.departs()[suite].Word, "does not run") }
-
 // Count is a number of tests with a name.
 type Count struct {
-	Tests int
-	Name  string
+	Tests int    `json:"tests"`
+	Name  string `json:"name"`
 }
 
 // counts adds numbers of tests by name, the highest first.
 func counts(of []*Timeline, in func(*Group) map[string]int) (all []Count) {
 	sum := map[string]int{}
 	for _, t := range of {
-		for name, n := range in(t.newest()) {
+		for name, n := range in(t.Newest()) {
 			sum[name] += n
 		}
 	}
@@ -95,24 +92,10 @@ func counts(of []*Timeline, in func(*Group) map[string]int) (all []Count) {
 	return all
 }
 
-func differs(g *Group) map[string]int { return g.Differs }
-func lacks(g *Group) map[string]int   { return g.Lacks }
-
-// lacking is the number of tests that the engine does not support.
-func (g *Group) lacking() (n int) {
+// Lacking is the number of tests that the engine does not support.
+func (g *Group) Lacking() (n int) {
 	for _, tests := range g.Lacks {
 		n += tests
 	}
 	return n
-}
-
-// names returns the sorted names of the suites that any engine has.
-func names(engines []*Engine, of func(*Engine) []string) []string {
-	all := map[string]bool{}
-	for _, e := range engines {
-		for _, name := range of(e) {
-			all[name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
 }

@@ -44,7 +44,7 @@ func New(reports []*Report, known map[string]string) *Site {
 	for _, e := range s.engines {
 		s.pages[e] = "engines/" + pages.of(e.Name) + ".html"
 		for _, t := range e.Suites {
-			if r := t.newest().report; s.details[r] == "" {
+			if r := t.Newest().report; s.details[r] == "" {
 				s.details[r] = "reports/" + details.of(strings.TrimSuffix(path.Base(r.Name), path.Ext(r.Name))) + ".html"
 			}
 		}
@@ -66,9 +66,9 @@ type File struct {
 // Files returns the pages and badges, the index last. detail writes the page of a report, with the earlier ones to
 // compare it with.
 func (s *Site) Files(detail func(to io.Writer, r *Report, earlier []*Report) error) []File {
-	templates := template.Must(template.New("").Parse(pageHTML))
-	page := func(name string, about any) func(io.Writer) error {
-		return func(to io.Writer) error { return templates.ExecuteTemplate(to, name, about) }
+	templates := template.Must(template.New("").Funcs(template.FuncMap{"anchor": Anchor}).Parse(pageHTML))
+	page := func(name string, a about) func(io.Writer) error {
+		return func(to io.Writer) error { return templates.ExecuteTemplate(to, name, a) }
 	}
 	var files []File
 	for _, r := range s.reports {
@@ -78,12 +78,12 @@ func (s *Site) Files(detail func(to io.Writer, r *Report, earlier []*Report) err
 	}
 	var all slugs
 	for _, e := range s.engines {
-		files = append(files, File{s.pages[e], page("engine", s.engine(e))})
+		files = append(files, File{s.pages[e], page("engine", s.about(e.Name+" · "+Title, e))})
 		name := all.of(e.Name)
 		var sum result.Summary
 		var each slugs
 		for _, t := range e.Suites {
-			g := t.newest()
+			g := t.Newest()
 			files = append(files, badge("badges/"+name+"/"+each.of(t.Suites)+".json", e.Name+": "+t.Suites, g.Summary))
 			if t.Suites != deviations {
 				sum.Passed, sum.Failed, sum.Flaky, sum.Broken = sum.Passed+g.Passed, sum.Failed+g.Failed, sum.Flaky+
@@ -93,7 +93,7 @@ func (s *Site) Files(detail func(to io.Writer, r *Report, earlier []*Report) err
 		}
 		files = append(files, badge("badges/"+name+".json", e.Name, sum))
 	}
-	return append(files, File{"index.html", page("index", s.index())})
+	return append(files, File{"index.html", page("index", s.about(Title, nil))})
 }
 
 func badge(name, label string, sum result.Summary) File {
@@ -118,132 +118,135 @@ func (s *Site) before(r *Report) (earlier []*Report) {
 	return earlier
 }
 
-type indexView struct {
-	frame
-	About          string
-	Suites, Faults []string
-	Rows           []rowView
+// about is what every page has, and what it is about.
+type about struct {
+	Title  string
+	Style  template.CSS
+	Faults []string
+	*Site
+	*Engine
 }
 
-type rowView struct {
-	Name, Version, Link string
-	Cells               []*cellView
-}
-
-// frame is what every page has.
-type frame struct {
-	Title string
-	Style template.CSS
-}
-
-func framed(title string) frame { return frame{title, template.CSS(report.Style() + siteCSS)} }
-
-// cellView has the results of an engine in a group of suites.
-type cellView struct {
-	Link                                 string
-	Passed, Failed, Known, Lacks, NotRun int
-	Faults                               string
-	Empty                                bool
-}
-
-func cell(g *Group, link string) *cellView {
-	c := &cellView{Link: link, Passed: g.Passed, Failed: g.Failed + g.Broken + g.Flaky, Known: g.KnownFailing,
-		Lacks: g.lacking(), NotRun: g.NotRun}
-	if n := len(report.Faults(g.Summary)); n > 0 && c.NotRun == 0 {
-		c.Faults = plural.Of(n, "problem")
+func (s *Site) about(title string, e *Engine) about {
+	a := about{Title: title, Style: template.CSS(report.Style() + siteCSS), Site: s, Engine: e}
+	if e == nil {
+		for _, r := range s.reports {
+			for _, f := range r.Faults {
+				a.Faults = append(a.Faults, path.Base(r.Name)+": "+f)
+			}
+		}
+		return a
 	}
-	c.Empty = c.Passed+c.Failed+c.Known+c.Lacks+c.NotRun == 0 && c.Faults == ""
-	return c
-}
-
-func (s *Site) index() indexView {
-	v := indexView{frame: framed(Title), Suites: names(s.engines, func(e *Engine) (all []string) {
-		for _, t := range e.Suites {
-			all = append(all, t.Suites)
-		}
-		return all
-	})}
-	for i, r := range s.reports {
-		if i == 0 {
-			v.About = plural.Of(len(s.reports), "report") + ", the newest of " + when(r.Began)
-		}
-		for _, f := range r.Faults {
-			v.Faults = append(v.Faults, path.Base(r.Name)+": "+f)
+	for _, t := range e.Suites {
+		for _, f := range report.Faults(t.Newest().Summary) {
+			if !slices.Contains(a.Faults, f) {
+				a.Faults = append(a.Faults, f)
+			}
 		}
 	}
+	return a
+}
+
+// Newest says how many reports there are.
+func (s *Site) Newest() string {
+	if len(s.reports) == 0 {
+		return ""
+	}
+	return plural.Of(len(s.reports), "report") + ", the newest of " + when(s.reports[0].Began)
+}
+
+// All returns the engines.
+func (s *Site) All() []*Engine { return s.engines }
+
+// Page returns the page of an engine.
+func (s *Site) Page(e *Engine) string { return s.pages[e] }
+
+// Groups returns the names of all groups of suites.
+func (s *Site) Groups() []string {
+	all := map[string]bool{}
 	for _, e := range s.engines {
-		row := rowView{Name: e.Name, Version: e.Version, Link: s.pages[e], Cells: make([]*cellView, len(v.Suites))}
-		for i, t := range e.Suites {
-			row.Cells[slices.Index(v.Suites, t.Suites)] = cell(t.newest(), s.pages[e]+"#"+anchor(i))
+		for _, t := range e.Suites {
+			all[t.Suites] = true
 		}
-		v.Rows = append(v.Rows, row)
 	}
-	return v
+	return slices.Sorted(maps.Keys(all))
 }
 
-type engineView struct {
-	frame
-	Name, Version  string
-	Faults         []string
-	Suites         []suitesView
-	Causes         []causeView
-	Differs, Lacks []Count
-	Deviations     []deviationView
+// Cells returns the newest results of an engine, one for each of Groups. It is nil where there are none.
+func (s *Site) Cells(e *Engine) (cells []*cell) {
+	for _, name := range s.Groups() {
+		var one *cell
+		if i := slices.IndexFunc(e.Suites, func(t *Timeline) bool { return t.Suites == name }); i >= 0 {
+			one = &cell{e.Suites[i].Newest(), s.pages[e] + "#" + Anchor(i)}
+		}
+		cells = append(cells, one)
+	}
+	return cells
 }
 
-type suitesView struct {
-	Name, Anchor, When string
-	Newest             *cellView
-	Chart              chartView
-	Runs               []runView // newest first
+// Detail returns the newest results of suites, with a link to their tests on the page of the report.
+func (s *Site) Detail(t *Timeline) *cell {
+	g := t.Newest()
+	return &cell{g, "../" + s.details[g.report] + "#" + url.Values{"q": {g.filter}}.Encode()}
 }
 
-type runView struct {
-	*cellView
-	When, Commit, Version, Problem string
+// Known says what a suite of deviations is about.
+func (s *Site) Known(suite string) string { return s.known[suite] }
+
+// cell has results of an engine in a group of suites.
+type cell struct {
+	*Group
+	Link string
 }
 
-type causeView struct {
-	report.Cause
-	Suites, Link string
+// Red is the number of tests that failed, broke or were flaky.
+func (g *Group) Red() int { return g.Failed + g.Broken + g.Flaky }
+
+// Problem says what is wrong with the run, except for tests that did not run, which are counted.
+func (g *Group) Problem() string {
+	if n := len(report.Faults(g.Summary)); n > 0 && g.NotRun == 0 {
+		return plural.Of(n, "problem")
+	}
+	return ""
 }
 
-type deviationView struct {
-	Suite, Known string
-	departure
+// Empty reports whether there is nothing to show.
+func (g *Group) Empty() bool {
+	return g.Passed+g.Red()+g.KnownFailing+g.Lacking()+g.NotRun == 0 && g.Problem() == ""
 }
+
+// Faults says what is wrong with the run.
+func (g *Group) Faults() string { return strings.Join(report.Faults(g.Summary), "; ") }
+
+// When is the time of the run, and Commit the usual form of its commit.
+func (g *Group) When() string   { return when(g.report.Began) }
+func (g *Group) Commit() string { return g.report.Commit[:min(len(g.report.Commit), 12)] }
+
+// Causes are the causes of failures.
+func (g *Group) Causes() []report.Cause { return g.causes.List() }
 
 // mostRuns is how many runs the history of suites shows.
 const mostRuns = 30
 
-func (s *Site) engine(e *Engine) engineView {
-	v := engineView{frame: framed(e.Name + " · " + Title), Name: e.Name, Version: e.Version,
-		Differs: counts(e.compared(), differs), Lacks: counts(e.compared(), lacks)}
-	for i, t := range e.Suites {
-		g := t.newest()
-		link := "../" + s.details[g.report] + "#" + url.Values{"q": {g.filter}}.Encode()
-		for _, f := range report.Faults(g.Summary) {
-			if !slices.Contains(v.Faults, f) {
-				v.Faults = append(v.Faults, f)
-			}
-		}
-		for _, c := range g.causes.List() {
-			v.Causes = append(v.Causes, causeView{c, t.Suites, link})
-		}
-		runs := t.Runs[max(0, len(t.Runs)-mostRuns):]
-		one := suitesView{Name: t.Suites, Anchor: anchor(i), When: when(g.report.Began), Newest: cell(g, link),
-			Chart: chart(runs)}
-		for _, g := range slices.Backward(runs) {
-			problem := strings.Join(report.Faults(g.Summary), "; ")
-			one.Runs = append(one.Runs, runView{cell(g, ""), when(g.report.Began), short(g.report.Commit), g.Version, problem})
-		}
-		v.Suites = append(v.Suites, one)
-	}
-	departs := e.departs()
-	for _, name := range slices.Sorted(maps.Keys(departs)) {
-		v.Deviations = append(v.Deviations, deviationView{name, s.known[name], departs[name]})
-	}
-	return v
+// History returns the last runs, the newest first.
+func (t *Timeline) History() []*Group {
+	runs := slices.Clone(t.Runs[max(0, len(t.Runs)-mostRuns):])
+	slices.Reverse(runs)
+	return runs
+}
+
+// Red reports whether a test of any suites is red.
+func (e *Engine) Red() bool {
+	return slices.ContainsFunc(e.Suites, func(t *Timeline) bool { return len(t.Newest().Causes()) > 0 })
+}
+
+// Differing and Lacking count the tests of the newest runs by what the driver does differently, and by what it does
+// not support.
+func (e *Engine) Differing() []Count {
+	return counts(e.compared(), func(g *Group) map[string]int { return g.Differs })
+}
+func (e *Engine) Lacking() []Count {
+	return counts(e.compared(), func(g *Group) map[string]int { return g.Lacks })
 }
 
 func when(t time.Time) string {
@@ -253,10 +256,8 @@ func when(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04 MST")
 }
 
-// short returns the usual form of a commit.
-func short(commit string) string { return commit[:min(len(commit), 12)] }
-
-func anchor(i int) string { return fmt.Sprint("suites-", i+1) }
+// Anchor is the place of suites on the page of their engine.
+func Anchor(i int) string { return fmt.Sprint("suites-", i+1) }
 
 // slugs are names of files made of other names. They differ on every file system.
 type slugs map[string]bool

@@ -1,6 +1,5 @@
 // Package site turns JSON reports into static pages: an index of engines and suites, a page for each engine with its
-// deviations and its history, and badges. docs/drivers.md and docs/driver/releases.md show the same results as
-// Markdown.
+// deviations and its history, and badges. Program drivers writes pages of docs from the report of one run.
 package site
 
 import (
@@ -49,16 +48,8 @@ const deviations = "deviations"
 
 // Read reads a JSON report. If the report has no time, the run has the time written.
 func Read(name string, from io.Reader, written time.Time) (*Report, error) {
-	return read(name, from, written, func(*result.Verdict) {})
-}
-
-// read is Read that also calls a function for each verdict.
-func read(name string, from io.Reader, written time.Time, also func(*result.Verdict)) (*Report, error) {
 	r := &Report{Name: name, Began: written}
-	p, err := report.Scan(name, from, func(v *result.Verdict) {
-		r.groupOf(v.Test.Cell, v.Test.File).add(v)
-		also(v)
-	})
+	p, err := report.Scan(name, from, func(v *result.Verdict) { r.groupOf(v.Test.Cell, v.Test.File).add(v) })
 	switch {
 	case err != nil:
 		return nil, err
@@ -135,17 +126,33 @@ func (g *Group) add(v *result.Verdict) {
 	case g.Suites == deviations:
 		name := strings.TrimSuffix(path.Base(v.Test.File), path.Ext(v.Test.File))
 		if g.Departs[name].Word == "" || v.Status == result.KnownFailing {
-			g.Departs[name] = departure{word(v.Status, why(v.Reason)), why(v.Reason)}
+			reason := ParseReason(v.Reason)
+			g.Departs[name] = departure{reason.Word(v.Status), reason.Why}
 		}
 	case v.Status == result.KnownFailing:
-		g.Differs[why(v.Reason)]++
+		g.Differs[ParseReason(v.Reason).Why]++
 	}
 }
 
-// word says what a driver does in a suite of deviations.
-func word(s result.Status, why string) string {
+// Reason is the reason of a known failure. Since and Until are the versions or the day that limit it, if any.
+type Reason struct {
+	Since, Until string
+	Sometimes    bool   // it depends on timing
+	Why          string // what the driver does differently
+}
+
+var limits = regexp.MustCompile(`^(?:since (\d[^: ]*) ?)?(?:until (\d[^:]*))?(?:: )?(sometimes: )?`)
+
+// ParseReason returns the parts of the reason of a verdict.
+func ParseReason(text string) Reason {
+	m := limits.FindStringSubmatch(text)
+	return Reason{m[1], m[2], m[3] != "", text[len(m[0]):]}
+}
+
+// Word says what a driver does in a suite of deviations.
+func (r Reason) Word(s result.Status) string {
 	switch {
-	case s == result.KnownFailing && strings.HasPrefix(why, "permitted"):
+	case s == result.KnownFailing && strings.HasPrefix(r.Why, "permitted"):
 		return "differs"
 	case s == result.KnownFailing:
 		return "departs"
@@ -154,12 +161,6 @@ func word(s result.Status, why string) string {
 	}
 	return "same"
 }
-
-// limits match what a reason begins with: the versions or the day of the failure, and whether it depends on timing.
-var limits = regexp.MustCompile(`^(?:since (?P<since>\d[^: ]*) ?)?(?:until (?P<until>\d[^:]*))?(?:: )?(?P<sometimes>sometimes: )?`)
-
-// why returns what a driver does differently, from the reason of a known failure.
-func why(reason string) string { return reason[len(limits.FindString(reason)):] }
 
 // end adds what the end of the report says: engines with their versions, and what is wrong with the run.
 func (r *Report) end(run *report.PastRun) {

@@ -125,7 +125,7 @@ func TestSite(t *testing.T) {
 			[]string{`<a href="../reports/memory.html#q=">suites</a>`}, nil},
 		{"history, newest first, with commits", []*Report{night(1, "pf"), night(2, "ppk")}, page, []string{
 			"<th class=\"when\">2026-07-02 02:00 UTC</th><td><code>000000000000</code></td><td>4.1</td><td class=\"number\">2</td>",
-			`<title>2026-07-01 02:00 UTC: 1 failed</title>`}, nil},
+			`<a class="faint" href="../reports/memory.html#q=retryable-reads%2F">trend</a>`}, nil},
 		{"of two reports of one run, the last one counts, once", []*Report{night(1, "pn"), night(1, "pp")}, page,
 			[]string{"✔ 2 passed"},
 			[]string{`</tr>` + "\n" + `<tr><th>2026-07-01`, "did not run"}},
@@ -278,7 +278,7 @@ func TestSiteInBrowser(t *testing.T) {
 	}{
 		{"the index", "index.html", []string{"<title>utr results</title>", `<a href="engines/py.html">py</a>`, "✘ 1 failed",
 			"&lt;img src=x"}},
-		{"an engine", "engines/py.html", []string{"<title>py · utr results</title>", `<rect class="failed-bar"`, "it differs",
+		{"an engine", "engines/py.html", []string{"<title>py · utr results</title>", ">trend</a>", "it differs",
 			"sends it twice"}},
 		{"the report of a run, filtered", "reports/memory.html#q=retryable-reads%2F",
 			[]string{`data-verdicts="3"`, "it differs"}},
