@@ -24,6 +24,9 @@ type host struct {
 func (h host) Read(name string) ([]bson.D, error) { return h.s.documentsOf(h.db, name, nil, 0) }
 
 func (h host) Source(stage string, arg any) ([]bson.D, error) {
+	if err := checkOptions(stage, arg); err != nil {
+		return nil, err
+	}
 	switch stage {
 	case "$collStats":
 		return h.s.collStatsStage(h.db, h.coll, arg)
@@ -51,6 +54,38 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 		return h.s.inProgress(options), nil
 	}
 	return nil, fault.Errorf(fault.NotImplemented, "%s is not implemented by the embedded deployment", stage)
+}
+
+// checkOptions checks the options of a stage that produces documents and is no shape of fields.txt.
+func checkOptions(stage string, arg any) error {
+	var p fault.First
+	options, isDocument := arg.(bson.D)
+	switch stage {
+	case "$indexStats":
+		p.Refuse(!isDocument || len(options) > 0, 28803,
+			"The $indexStats stage specification must be an empty object, found %s", value.Text(arg))
+	case "$planCacheStats":
+		p.Refuse(!isDocument, fault.FailedToParse, "$planCacheStats value must be an object. Found: %s", value.TypeName(arg))
+		p.Refuse(len(options) > 0, fault.FailedToParse, "$planCacheStats parameters object must be empty. Found: %s",
+			value.Text(arg))
+	case "$listLocalSessions":
+		p.Refuse(!isDocument, fault.TypeMismatch, "$listLocalSessions options must be specified in an object, but found: %s",
+			value.TypeName(arg))
+		for _, e := range options {
+			p.Refuse(e.Key != "allUsers" && e.Key != "users", fault.IDLUnknownField,
+				"BSON field '$listLocalSessions.%s' is an unknown field.", e.Key)
+		}
+	case "$currentOp":
+		p.Refuse(!isDocument, fault.FailedToParse, "$currentOp options must be specified in an object, but found: %s",
+			value.TypeName(arg))
+		known := []string{"allUsers", "idleConnections", "truncateOps", "localOps", "idleSessions", "idleCursors", "backtrace"}
+		for _, e := range options {
+			p.Refuse(!slices.Contains(known, e.Key), fault.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", e.Key)
+			p.Refuse(!value.Is[bool](e.Value), fault.FailedToParse,
+				"The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", e.Key, value.TypeName(e.Value))
+		}
+	}
+	return p.Err
 }
 
 func (h host) Out(db, name string, docs []bson.D) error {

@@ -126,6 +126,7 @@ func (p *indexParser) parse(collation value.Collation) *store.Index {
 		p.partial(p.document("partialFilterExpression"))
 	}
 	p.expiry(x)
+	p.special(x)
 	if isID := len(x.Key) == 1 && x.Key[0].Key == "_id" && value.IsNumber(x.Key[0].Value); isID && !x.Clustered {
 		for _, e := range p.doc {
 			p.refuse(e.Key == "sparse" || e.Key == "unique" || e.Key == "partialFilterExpression" ||
@@ -201,6 +202,24 @@ func (p *indexParser) key(k bson.E, collated bool) {
 	p.refuse(k.Key == "", fault.CannotCreateIndex, "Index keys cannot be an empty field.")
 }
 
+// special checks the version, and what indexes of special types do not support.
+func (p *indexParser) special(x *store.Index) {
+	v, whole := value.Int64(p.any("v"))
+	p.refuse(p.has("v") && !whole, fault.BadValue, "Index version must be representable as a 32-bit integer, but got %s",
+		value.Text(p.any("v")))
+	p.refuse(p.has("v") && v != 1 && v != 2, fault.CannotCreateIndex, "cannot create an index with v=%d", v)
+	isWildcard := func(k bson.E) bool { return k.Key == "$**" || strings.HasSuffix(k.Key, ".$**") }
+	wildcard := slices.ContainsFunc(x.Key, isWildcard) && x.Ascends()
+	p.refuse(p.has("wildcardProjection") && !wildcard, fault.BadValue,
+		"The field 'wildcardProjection' is only allowed in an 'wildcard' index")
+	for _, option := range []string{"sparse", "unique", "expireAfterSeconds"} {
+		p.refuse(wildcard && value.Truthy(p.any(option)), fault.CannotCreateIndex,
+			"Index type 'wildcard' does not support the %s option", option)
+	}
+	hashed := slices.ContainsFunc(x.Key, func(k bson.E) bool { return k.Value == "hashed" })
+	p.refuse(hashed && x.Unique, 16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
+}
+
 // expiry checks expireAfterSeconds.
 func (p *indexParser) expiry(x *store.Index) {
 	if !p.has("expireAfterSeconds") {
@@ -249,7 +268,7 @@ func (p *indexParser) spec(x *store.Index) bson.D {
 	if p.server.Has.ReplyOrder {
 		flags, names = names, flags
 	}
-	spec := slices.Concat(bson.D{{Key: "v", Value: int32(2)}}, flags, names)
+	spec := slices.Concat(bson.D{{Key: "v", Value: value.Int(p.number("v", 2))}}, flags, names)
 	for _, e := range p.doc {
 		switch e.Key {
 		case "v", "key", "name", "unique", "hidden", "ns", "dropDups", "weights", "collation":

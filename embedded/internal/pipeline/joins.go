@@ -131,8 +131,12 @@ func unionWith(p *parser, arg any) stage {
 			switch e.Key {
 			case "coll":
 				from, _ = e.Value.(string)
+				p.Refuse(!value.Is[string](e.Value), fault.TypeMismatch,
+					"BSON field '$unionWith.coll' is the wrong type '%s', expected type 'string'", value.TypeName(e.Value))
 			case "pipeline":
 				list, _ = e.Value.(bson.A)
+				p.Refuse(!value.Is[bson.A](e.Value), fault.TypeMismatch,
+					"BSON field '$unionWith.pipeline' is the wrong type '%s', expected type 'array'", value.TypeName(e.Value))
 			default:
 				p.Fail(fault.IDLUnknownField, "BSON field '$unionWith.%s' is an unknown field.", e.Key)
 			}

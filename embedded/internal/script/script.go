@@ -45,6 +45,13 @@ var unbounded = map[string][]string{
 	"Array":  {"fill"},
 }
 
+// prelude defines functions that the JavaScript of a server has besides those of the language.
+var prelude = goja.MustCompile("", `
+	Array.sum = function(list) { return list.length ? list.reduce(function(a, b) { return a + b }) : null };
+	Array.avg = function(list) { return list.length ? Array.sum(list) / list.length : null };
+	Array.contains = function(list, x) { return list.some(function(item) { return item == x }) };
+`, false)
+
 // Function is a parsed function. It may be called concurrently.
 type Function struct{ program *goja.Program }
 
@@ -107,6 +114,7 @@ func (f *Function) Call(stopped func() error, this any, globals map[string]Built
 		_ = c.vm.Set(name, c.builtin(b)) // fails only for frozen objects
 	}
 	_ = c.vm.Set(checkName, c.checked)
+	_, _ = c.vm.RunProgram(prelude) // cannot fail
 	loaded := make([]goja.Value, len(args))
 	for i := range args {
 		loaded[i] = c.load(args[i])
