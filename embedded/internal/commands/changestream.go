@@ -292,7 +292,7 @@ func (st *stream) event(e *store.Entry, t token, invalidate bool) (bson.D, error
 	if e.LSID != nil && r != nil {
 		id, _ := value.FromRaw(e.LSID.Lookup("id"))
 		add(true, "txnNumber", e.TxnNumber)
-		add(true, "lsid", bson.D{{Key: "id", Value: id}, {Key: "uid", Value: store.UserDigest("")}})
+		add(true, "lsid", withDigest(id))
 	}
 	if invalidate {
 		out[1].Value = "invalidate"

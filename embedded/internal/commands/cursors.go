@@ -200,8 +200,7 @@ func (all *cursors) localSessions(server string) []bson.D {
 	var out []bson.D
 	for k, used := range all.recent {
 		if k.server == server {
-			id := bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte(k.session)}}}
-			id = append(id, bson.E{Key: "uid", Value: store.UserDigest("")})
+			id := withDigest(bson.Binary{Subtype: bson.TypeBinaryUUID, Data: []byte(k.session)})
 			out = append(out, bson.D{{Key: "_id", Value: id}, {Key: "lastUse", Value: bson.NewDateTimeFromTime(used)}})
 		}
 	}

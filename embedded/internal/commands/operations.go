@@ -20,8 +20,9 @@ func (s *call) inProgress(options bson.D) (out []bson.D) {
 	}
 	if value.Get(options, "idleSessions") != false {
 		for _, t := range s.d.OpenTransactions() {
+			id, _ := value.FromRaw(t.LSID.Lookup("id"))
 			idle("idleSession", bson.E{Key: "desc", Value: "inactive transaction"}, bson.E{Key: "active", Value: false},
-				bson.E{Key: "lsid", Value: withDigest(t.LSID)}, bson.E{Key: "transaction", Value: bson.D{{Key: "parameters",
+				bson.E{Key: "lsid", Value: withDigest(id)}, bson.E{Key: "transaction", Value: bson.D{{Key: "parameters",
 					Value: bson.D{{Key: "txnNumber", Value: t.Number}, {Key: "autocommit", Value: false}}}}})
 		}
 	}
@@ -38,8 +39,7 @@ func (s *call) inProgress(options bson.D) (out []bson.D) {
 }
 
 // withDigest returns a session id as servers show it, with the digest of its user.
-func withDigest(lsid bson.Raw) bson.D {
-	id, _ := value.FromRaw(lsid.Lookup("id"))
+func withDigest(id any) bson.D {
 	return bson.D{{Key: "id", Value: id}, {Key: "uid", Value: store.UserDigest("")}}
 }
 

@@ -114,19 +114,16 @@ func (x *Index) Fill(docs []*Record) (duplicate []any, err error) {
 
 // Violations returns the groups of records that share a key.
 func (x *Index) Violations(docs []*Record) (groups [][]*Record) {
-	holders := map[string][]*Record{}
-	var shared []string
+	y := Index{Key: x.Key, Sparse: x.Sparse, Partial: x.Partial, Collation: x.Collation, Prepared: true}
+	y = *y.Empty()
+	_, _ = y.Fill(docs) // without error: the index exists
 	for _, r := range docs {
-		keys, _ := x.Keys(r.doc) // without error: the index exists
+		keys, _ := x.Keys(r.doc)
 		for _, k := range keys {
-			key := value.Key(bson.A(k))
-			if holders[key] = append(holders[key], r); len(holders[key]) == 2 {
-				shared = append(shared, key)
+			if held := y.entries[value.Key(bson.A(k))]; len(held) > 1 && held[1] == r {
+				groups = append(groups, held)
 			}
 		}
-	}
-	for _, key := range shared {
-		groups = append(groups, holders[key])
 	}
 	return groups
 }

@@ -394,18 +394,14 @@ func integral(v any) bool {
 func rename(e *parser, f bson.E) modifier {
 	to, ok := f.Value.(string)
 	e.Refuse(!ok, fault.BadValue, "The 'to' field for $rename must be a string: %s: %s", f.Key, value.Text(f.Value))
-	e.Refuse(to == f.Key, fault.BadValue, "The source and target field for $rename must differ: %s: %s", f.Key,
-		value.Text(to))
+	e.Refuse(to == f.Key, fault.BadValue, "The source and target field for $rename must differ: %s: %s", f.Key, value.Text(to))
 	e.Refuse(overlap(to, f.Key), fault.BadValue,
-		"The source and target field for $rename must not be on the same path: %s: %s",
-		f.Key, value.Text(to))
-	for _, part := range strings.Split(f.Key, ".") {
-		e.Refuse(part == "$" || strings.HasPrefix(part, "$["), fault.BadValue,
-			"The source field for $rename may not be dynamic: %s", f.Key)
-	}
-	for _, part := range strings.Split(to, ".") {
-		e.Refuse(part == "$" || strings.HasPrefix(part, "$["), fault.BadValue,
-			"The destination field for $rename may not be dynamic: %s", to)
+		"The source and target field for $rename must not be on the same path: %s: %s", f.Key, value.Text(to))
+	for i, path := range []string{f.Key, to} {
+		for _, part := range strings.Split(path, ".") {
+			e.Refuse(part == "$" || strings.HasPrefix(part, "$["), fault.BadValue,
+				"The %s field for $rename may not be dynamic: %s", []string{"source", "destination"}[i], path)
+		}
 	}
 	if ok {
 		e.path(to)
