@@ -1,8 +1,6 @@
 # docs/contributing/testing.md describes these targets. CI runs `make test`.
 
 GO ?= go
-GOLANGCI ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME ?= 15s
 BUDGET ?= 10m
 PACKAGES ?= ./matchers ./result ./specs ./format/schema ./format/source ./reference/retry ./reference/pinning ./reference/selection
@@ -25,8 +23,8 @@ mutate-named: ## the same in the places of internal/tools/mutate/named.txt
 	nice -n 10 $(GO) run ./internal/tools/mutate -named .
 
 lint: ## more linters, and known vulnerabilities
-	$(GO) run $(GOLANGCI) run ./...
-	$(GO) run $(GOVULNCHECK) ./...
+	$(GO) tool -modfile=.ci/tools/golangci-lint/go.mod golangci-lint run ./...
+	$(GO) tool -modfile=.ci/tools/go.mod govulncheck ./...
 
 cover: ## write build/coverage.html
 	@mkdir -p build
