@@ -25,7 +25,7 @@
 //     the state of the replica set, fail points, and the checks before each command.
 //   - internal/commands has a table with a row for each command that works on data: its fields, and how it is parsed,
 //     planned and run. Filters, updates, pipelines and expressions are in packages of their own (internal/query, …).
-//   - internal/store has the data, which all servers of a deployment share, as if replication took no time: records,
+//   - internal/store has the data. All servers of a deployment share it, as if replication took no time: records,
 //     indexes, the oplog, transactions, and sessions with the results of their retryable writes. It does not know
 //     commands.
 //

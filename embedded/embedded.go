@@ -23,27 +23,20 @@ import (
 )
 
 // Topology is the shape of a deployment, as runOnRequirements name it.
-type Topology string
+type Topology = server.Topology
 
 // The topologies.
 const (
-	Standalone   Topology = "single"
-	ReplicaSet   Topology = "replicaset"
-	Sharded      Topology = "sharded"
-	LoadBalanced Topology = "load-balanced"
+	Standalone   = server.Standalone
+	ReplicaSet   = server.ReplicaSet
+	Sharded      = server.Sharded
+	LoadBalanced = server.LoadBalanced
 )
 
-// shape is what a topology is for people and for the servers.
-type shape struct {
-	name string
-	kind server.Kind
-}
-
-func (t Topology) shape() shape {
-	return map[Topology]shape{
-		Standalone: {"standalone", server.Single}, ReplicaSet: {"replica set", server.ReplicaSet},
-		Sharded: {"sharded", server.Sharded}, LoadBalanced: {"load balanced", server.Sharded},
-	}[t]
+// nameOf returns the name of a topology in messages, "" if it is unknown.
+func nameOf(t Topology) string {
+	return map[Topology]string{Standalone: "standalone", ReplicaSet: "replica set", Sharded: "sharded",
+		LoadBalanced: "load balanced"}[t]
 }
 
 // DefaultSetName is the default of Options.SetName.
@@ -115,7 +108,7 @@ func (o Options) About() (About, error) {
 	return About{v.Numbers, parameters}, err
 }
 
-// version returns the version, which must support the topology.
+// version returns the version. It must support the topology.
 func (o Options) version() (*version.Version, error) {
 	v, err := version.Named(o.Version)
 	if err == nil && o.Topology == LoadBalanced && !v.Has.LoadBalancing {
@@ -132,7 +125,7 @@ type Deployment struct {
 	ca        []byte
 }
 
-// Start starts a deployment, which accepts clients when Start returns. The caller must Close it. The context applies
+// Start starts a deployment. It accepts clients when Start returns. The caller must Close it. The context applies
 // to the start only.
 func Start(ctx context.Context, options Options) (*Deployment, error) {
 	if err := options.complete(); err != nil {
@@ -148,10 +141,9 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	}
 	d := &Deployment{options: options}
 	process := server.Process{Parameters: options.Parameters, AccessControl: len(options.Users) > 0}
-	kind := options.Topology.shape().kind
-	config := server.Config{Version: v, SetName: options.SetName, Kind: kind, Users: new(server.Users)}
+	config := server.Config{Version: v, SetName: options.SetName, Topology: options.Topology, Users: new(server.Users)}
 	config.Backend = commands.New(commands.Options{
-		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet,
+		Sharded: options.Topology.HasMongos(), ReplicaSet: options.Topology == ReplicaSet,
 		ShardName: server.ShardName, ShardHost: server.ShardHost(options.SetName), NoScripting: options.NoScripting,
 	})
 	for _, user := range options.Users {
@@ -172,13 +164,13 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	}
 	d.cluster = server.NewCluster(config)
 	if err := d.start(ctx, process, members); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a %s: %w", options.Topology.shape().name, err), d.Close())
+		return nil, errors.Join(fmt.Errorf("start a %s: %w", nameOf(options.Topology), err), d.Close())
 	}
 	return d, nil
 }
 
 func (o *Options) complete() error {
-	if o.Topology = cmp.Or(o.Topology, Standalone); o.Topology.shape().name == "" {
+	if o.Topology = cmp.Or(o.Topology, Standalone); nameOf(o.Topology) == "" {
 		return fmt.Errorf("unknown topology %q", o.Topology)
 	}
 	o.Members, o.Mongoses = cmp.Or(o.Members, 3), cmp.Or(o.Mongoses, 2)

@@ -76,8 +76,8 @@ func (k *conn) getParameter(x *pending) bson.Raw {
 	return k.success(found)
 }
 
-// listsOperations reports whether an aggregation lists the commands in progress. The server does not know those that
-// the proxy holds, and lists them when they have begun.
+// listsOperations reports whether an aggregation lists the commands in progress. The server lists a command that the
+// proxy holds only when the command has begun.
 func listsOperations(r *request) bool {
 	stage, _ := r.body.Lookup("pipeline", "0").DocumentOK()
 	_, err := stage.LookupErr("$currentOp")

@@ -178,7 +178,8 @@ func (k *conn) registry() *failpoint.Registry {
 	return k.failPoints
 }
 
-// noteApplication remembers the client's application name. Fail points match that of the first hello, even if it fails.
+// noteApplication records the client's application name. Fail points match the name in the first hello, even if that
+// fails.
 func (k *conn) noteApplication(r *request) {
 	name, _ := r.body.Lookup("client", "application", "name").StringValueOK()
 	k.mu.Lock()
@@ -215,7 +216,7 @@ func (k *conn) blockReply(x *pending, d time.Duration) end {
 	return k.front.proxy.held.wait(k.ctx, k.front, &x.request, d)
 }
 
-// replies passes on the server's messages until its stream ends, which it returns as errLost.
+// replies passes on the server's messages until its stream ends. It then returns errLost.
 func (k *conn) replies() error {
 	defer k.cancel()
 	for in := bufio.NewReader(k.server); ; {
@@ -231,7 +232,7 @@ func (k *conn) replies() error {
 	}
 }
 
-// stream evaluates the fail points for the next reply of a stream, which is like that to another command. It reports
+// stream evaluates the fail points for the next reply of a stream, as for another command. It reports
 // whether the connection continues.
 func (k *conn) stream(next *pending) bool {
 	doc, err := k.fail(next, k.blockReply)

@@ -14,7 +14,7 @@ import (
 )
 
 // While a server is down, the proxy refuses connections, too, and its fail points end, as
-// those of the server do. It accepts connections on the same port when the server runs again.
+// the server's do. It accepts connections on the same port when the server runs again.
 func TestServerIsDown(t *testing.T) {
 	d := embedded.StartT(t, embedded.Options{Topology: embedded.ReplicaSet})
 	host := d.Hosts()[0]

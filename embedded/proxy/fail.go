@@ -110,7 +110,7 @@ func (k *conn) parts(x *pending) *compose.Reply {
 	return r
 }
 
-// failure returns the reply to a command that failed before it ran. Labels of a fail point replace those of the server.
+// failure returns the reply to a command that failed before it ran. Labels of a fail point replace the server's.
 func (k *conn) failure(x *pending, err error, labels []string) bson.Raw {
 	r := k.parts(x)
 	if r.Labels = labels; !errors.As(err, &r.Failure) {
@@ -120,8 +120,8 @@ func (k *conn) failure(x *pending, err error, labels []string) bson.Raw {
 	return r.Compose()
 }
 
-// written adds the write concern error of a fail point to the reply of a command that has run, and remembers whether
-// the command has written.
+// written adds the write concern error of a fail point to the reply of a command that has run, and records the time of
+// the write.
 func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	code, _ := doc.Lookup("code").AsInt64OK()
 	if !x.row.AcceptsWriteConcern() || k.registry() == nil || slices.Contains(refusals, int32(code)) {
@@ -149,7 +149,7 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	return r.Amend()
 }
 
-// relabeled returns the reply to a command that a fail point has not failed: its labels replace those of the server,
+// relabeled returns the reply to a command that a fail point has not failed: its labels replace the server's,
 // and are also in a reply without an error.
 func (k *conn) relabeled(x *pending, doc bson.Raw) bson.Raw {
 	if x.labels == nil {
@@ -174,7 +174,7 @@ var refusals = []int32{
 	fault.IDLFailedToParse, fault.IDLUnknownField,
 }
 
-// noteWrite remembers the time of a write, and reports whether the command has written anything.
+// noteWrite records the time of a write, and reports whether the command has written anything.
 func (k *conn) noteWrite(x *pending, doc bson.Raw) bool {
 	_, errAuto := x.body.LookupErr("autocommit")
 	_, errWrite := doc.LookupErr("writeErrors")

@@ -30,13 +30,13 @@ type front struct {
 
 	mu       sync.Mutex
 	listener net.Listener // closed while the server refuses connections
-	// name is that of the server in its replica set, so that fail points are the same by all its addresses, otherwise
-	// the address. It is empty before the server has answered.
+	// name is the server's name in its replica set, so that fail points are the same by all its addresses, otherwise
+	// its address. It is empty before the server has answered.
 	name  string
 	about about
 }
 
-// about is what a server has said about itself.
+// about is what a server replies to hello.
 type about struct {
 	wire   int // maxWireVersion; 0 if unknown
 	mongos bool
@@ -86,8 +86,8 @@ func (f *front) serve(client net.Conn) {
 	}
 }
 
-// dial connects to the server. If it refuses the connection, so does the proxy from now on, and its fail points end:
-// those of a server end with its process.
+// dial connects to the server. If it refuses the connection, so does the proxy from now on, and its fail points end,
+// as fail points end with the process of a server.
 func (f *front) dial(ctx context.Context) (net.Conn, error) {
 	c, err := f.proxy.Dial(ctx, f.server)
 	if errors.Is(err, syscall.ECONNREFUSED) {
@@ -149,7 +149,7 @@ func (f *front) close() {
 	}
 }
 
-// known asks a server about itself unless it has said so. It reports whether it is known.
+// known sends hello unless a reply has described the server. It reports whether the server is known.
 func (f *front) known(ctx context.Context) bool {
 	if f.current().wire > 0 {
 		return true
@@ -165,7 +165,7 @@ func (f *front) current() about {
 	return f.about
 }
 
-// learn remembers what a reply to hello says.
+// learn records what a reply to hello says about the server.
 func (f *front) learn(hello bson.Raw) {
 	version, ok := hello.Lookup("maxWireVersion").AsInt64OK()
 	if !ok {
@@ -204,7 +204,7 @@ func (f *front) ask(ctx context.Context, question bson.D) (reply bson.Raw, err e
 	return nil, err
 }
 
-// hello sends isMaster, which all versions have.
+// hello sends isMaster, because all versions have it.
 func (f *front) hello(ctx context.Context) (bson.Raw, error) {
 	return f.ask(ctx, value.AddIf(bson.D{{Key: "isMaster", Value: 1}}, f.proxy.Balanced, "loadBalanced", true))
 }

@@ -76,7 +76,7 @@ func (h *held) kill(f *front, ids []bson.RawValue) {
 	}
 }
 
-// settled waits until no command is held of which the server does not know.
+// settled waits until no command with a session is held. The server does not have these yet.
 func (h *held) settled(ctx context.Context) {
 	h.mu.Lock()
 	var open []*hold
@@ -95,7 +95,7 @@ func (h *held) settled(ctx context.Context) {
 	}
 }
 
-// kills are the commands that end those of sessions. They return the ids in their list, nil for all sessions.
+// kills are the commands that end the commands of sessions. They return the ids in their list, nil for all sessions.
 var kills = map[string]func(list bson.RawValue) []bson.RawValue{
 	"killSessions":             idsAt("id"),
 	"killAllSessionsByPattern": idsAt("lsid", "id"),

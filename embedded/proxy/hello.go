@@ -42,7 +42,7 @@ func (p *Proxy) rewritten(hello bson.Raw) bson.Raw {
 	return raw
 }
 
-// hello learns from a reply to hello and rewrites it.
+// hello records what a reply to hello says, and rewrites it.
 func (k *conn) hello(doc bson.Raw) bson.Raw {
 	k.front.learn(doc)
 	number, _ := doc.Lookup("connectionId").AsInt64OK()

@@ -8,8 +8,8 @@
 //
 // While a server refuses connections, so does the proxy.
 //
-// Fail points differ from those of a server in what only a server knows: a command that the server would refuse before
-// it evaluates fail points, because of its fields, is affected, too.
+// One difference from a server remains: fail points also affect a command that the server would refuse before it
+// evaluates fail points, because of the command's fields.
 package proxy
 
 import (

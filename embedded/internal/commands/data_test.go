@@ -26,7 +26,7 @@ type bench struct {
 	t        testing.TB
 	d        *Deployment
 	rows     map[string]Row
-	server   *Server
+	server   *Identity
 	ctx      context.Context
 	lifetime time.Duration // of transactions
 	strikes  func(failPoint string) (failpoint.Failure, bool)
@@ -40,7 +40,7 @@ func (b *bench) reports(wire int) {
 
 func newBench(t testing.TB, o Options) *bench {
 	b := &bench{t: t, d: New(o), rows: map[string]Row{}, ctx: context.Background(), lifetime: time.Minute,
-		strikes: neverStrikes, server: &Server{Role: Primary, Address: "a:1"}}
+		strikes: neverStrikes, server: &Identity{Role: Primary, Address: "a:1"}}
 	b.reports(25)
 	if o.Sharded {
 		b.server.Role = Mongos

@@ -48,8 +48,8 @@ type Row struct {
 	OnSecondary bool
 	// Since and Until are the first and the last release with the command; "" means no limit.
 	Since, Until string
-	// Topologies that have the command; nil means all.
-	Topologies []Role
+	// Roles are the servers that have the command; nil means all.
+	Roles []Role
 	// API lists the versions of the stable API that contain the command ("1", "12"); it is deprecated in version
 	// Deprecated.
 	API, Deprecated string
@@ -69,7 +69,7 @@ func (r *Row) ReadsShard() bool { return r.Parse != nil && !r.RoutedReadConcern 
 // Exists reports whether servers of a wire version and role have the command.
 func (r *Row) Exists(wire int, role Role) bool {
 	return version.Range{Since: r.Since, Until: r.Until}.Has(wire) &&
-		(len(r.Topologies) == 0 || slices.Contains(r.Topologies, role))
+		(len(r.Roles) == 0 || slices.Contains(r.Roles, role))
 }
 
 // AcceptsWriteConcern reports whether the command accepts a writeConcern, and waits for it.
@@ -110,7 +110,7 @@ type Request struct {
 	Name    string   // as sent
 	DB      string   // $db
 	Body    bson.Raw // with document sequences as arrays
-	Server  *Server
+	Server  *Identity
 	LastOp  bson.Timestamp // of the last write on the connection
 	API     string         // apiVersion, apiStrict and apiDeprecationErrors, as in messages
 	// LSID is the logical session id, a document; nil without a session.
@@ -150,8 +150,8 @@ type Response struct {
 	TriedToWrite bool
 }
 
-// Server describes the server of a request.
-type Server struct {
+// Identity is what a server is in its deployment.
+type Identity struct {
 	Role    Role
 	Address string
 	*version.Version

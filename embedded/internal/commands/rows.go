@@ -55,12 +55,12 @@ func (d *Deployment) Rows() []Row {
 			EndsTransaction: true, API: "1",
 			ReadConcern:           []string{"local", "majority", "snapshot"},
 			StartTransactionError: "Cannot start a transaction with an abort"},
-		{Name: "enableSharding", Parse: d.late(enableSharding), Write: true, AdminOnly: true, Topologies: mongosOnly},
+		{Name: "enableSharding", Parse: d.late(enableSharding), Write: true, AdminOnly: true, Roles: mongosOnly},
 		{Name: "createSearchIndexes", Parse: d.directly(searchNotEnabled), Write: true, NoWriteConcern: true, Since: "6.0"},
 		{Name: "dropSearchIndex", Parse: d.directly(searchNotEnabled), Write: true, NoWriteConcern: true, Since: "6.0"},
 		{Name: "updateSearchIndex", Parse: d.directly(searchNotEnabled), Write: true, NoWriteConcern: true, Since: "6.0"},
-		{Name: "checkMetadataConsistency", Parse: d.late(checkMetadataConsistency), Since: "7.0", Topologies: mongosOnly},
-		{Name: "shardCollection", Parse: d.late(shardCollection), Write: true, AdminOnly: true, Topologies: mongosOnly},
+		{Name: "checkMetadataConsistency", Parse: d.late(checkMetadataConsistency), Since: "7.0", Roles: mongosOnly},
+		{Name: "shardCollection", Parse: d.late(shardCollection), Write: true, AdminOnly: true, Roles: mongosOnly},
 	}
 }
 

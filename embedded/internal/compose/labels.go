@@ -31,8 +31,8 @@ func (f *Facts) Read(command bson.Raw) {
 	f.HasTxnNumber, f.InTransaction, f.ChangeStream = noNumber == nil, noAuto == nil, f.ChangeStream || noStream == nil
 }
 
-// SetLabels sets the labels that follow from the codes of the errors and those of the command's own error, unless a fail
-// point has set labels. Labels of a fail point are also in a reply without an error, as after one that only blocks.
+// SetLabels sets the labels that follow from the codes of the errors, and the labels of the command's own error, unless
+// a fail point has set labels. Labels of a fail point are also in a reply without an error, as after one that only blocks.
 func (r *Reply) SetLabels() {
 	if r.Labels != nil || r.Failure == nil && r.Concern == nil {
 		return

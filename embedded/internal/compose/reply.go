@@ -1,5 +1,5 @@
-// Package compose composes the replies of servers, for the embedded deployment and for the proxy: the fields of a command,
-// its errors and their labels, in the order of the role and the version of the server.
+// Package compose composes the replies of servers, for the embedded deployment and for the proxy: the fields of a
+// command, its errors and their labels, in the order of the role and the version of the server.
 package compose
 
 import (
@@ -47,7 +47,7 @@ var (
 // Compose returns the reply of a server.
 func (r *Reply) Compose() bson.Raw { return r.inOrder(r.order()) }
 
-// Amend returns the fields of another reply, which ends with the write concern error and the labels.
+// Amend returns the fields of another reply, followed by the write concern error and the labels.
 func (r *Reply) Amend() bson.Raw {
 	if r.Failure != nil {
 		return r.inOrder([]part{fields, concern, labelFields})

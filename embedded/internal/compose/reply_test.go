@@ -54,7 +54,7 @@ func keys(doc bson.Raw) string {
 	return strings.Join(out, " ")
 }
 
-// Labels of a fail point replace those of the server, and are also in a reply without an error. The base backoff
+// Labels of a fail point replace the server's, and are also in a reply without an error. The base backoff
 // accompanies the label of an overload error.
 func TestLabels(t *testing.T) {
 	overloaded := &fault.Error{Code: 462, Labels: []string{"own"}}

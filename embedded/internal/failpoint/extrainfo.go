@@ -10,7 +10,7 @@ import (
 )
 
 // extraInfo describes the fields that errors of a code have beside the message. A fail point has them in
-// errorExtraInfo, which a server ignores with other codes.
+// errorExtraInfo. A server ignores it with other codes.
 type extraInfo struct {
 	required []string    // fields that must exist
 	kind     string      // and their type
@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// parseExtraInfo returns the fields of an error with a code from errorExtraInfo, which may be nil.
+// parseExtraInfo returns the fields of an error with a code from errorExtraInfo. The latter may be nil.
 func parseExtraInfo(code int32, given bson.Raw, wire int) (out bson.D, _ error) {
 	info, known := extraInfos[code]
 	switch {

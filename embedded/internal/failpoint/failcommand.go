@@ -18,7 +18,7 @@ type Command struct {
 	Aliases   []string // other names of the command
 	Namespace string   // database.collection, or only the database
 	AppName   string   // of the client, from its handshake
-	// Connection is the number of the connection, whose thread has it in its name.
+	// Connection is the number of the connection. The thread of the connection has it in its name.
 	Connection int64
 	Internal   bool // the client is a server
 }
@@ -35,7 +35,7 @@ type Failure struct {
 	ExtraInfo         bson.Raw // of the error, if not nil
 	WriteConcernError bson.Raw // for the reply, if not nil
 	LoseReply         bool     // the command runs, but its reply is not sent
-	Err               error    // an error in the fail point's data, which is the command's error
+	Err               error    // an error in the fail point's data. The command fails with it
 }
 
 // early reports whether the failure has an effect before the command runs.

@@ -49,7 +49,7 @@ func (f *front) setState(state string, host location, serve func(net.Conn, bool)
 // wait starts a server without configuration, which waits for replSetInitiate or an invitation.
 func (f *front) wait() (err error) {
 	cluster := server.NewCluster(server.Config{
-		Kind: server.Uninitiated, Version: f.o.Version, SetName: f.o.ReplSet,
+		Topology: server.Uninitiated, Version: f.o.Version, SetName: f.o.ReplSet,
 		Backend: commands.New(commands.Options{ReplicaSet: true}), Initiate: f.initiate,
 	})
 	f.work.Go(func() {

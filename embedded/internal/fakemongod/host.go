@@ -134,7 +134,7 @@ func newHost(s spec) (*host, error) {
 		}
 		set.Version = max(set.Version, 1)
 		set.ConfigServer = set.ConfigServer || s.ConfigServer
-		h.config.Kind, h.config.SetName = server.ReplicaSet, set.Name
+		h.config.Topology, h.config.SetName = server.ReplicaSet, set.Name
 	}
 	if h.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
@@ -251,7 +251,7 @@ func (h *host) clusterOf(o *Options) (*server.Cluster, error) {
 	defer h.mu.Unlock()
 	if h.routers == nil {
 		config := h.config
-		config.Kind, config.Backend = server.Sharded, commands.New(commands.Options{Sharded: true, NoShard: true})
+		config.Topology, config.Backend = server.Sharded, commands.New(commands.Options{Sharded: true, NoShard: true})
 		h.routers = server.NewCluster(config)
 	}
 	return h.routers, nil

@@ -240,7 +240,7 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Errorf returns an Error with a code. The server derives its name, which depends on the version.
+// Errorf returns an Error with a code. The server derives its name from its version.
 func Errorf(code int32, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }

@@ -95,7 +95,7 @@ func replicaSet(t *testing.T, backend server.Backend) *server.Cluster {
 	t.Helper()
 	v, err := version.Named(reported)
 	testkit.Check(t, err)
-	c := server.NewCluster(server.Config{Kind: server.ReplicaSet, Version: v, SetName: "rs", Backend: backend})
+	c := server.NewCluster(server.Config{Topology: server.ReplicaSet, Version: v, SetName: "rs", Backend: backend})
 	var members []server.Member
 	for i := range 2 {
 		members = append(members, server.NewMember(i, fmt.Sprintf("h:%d", i)))

@@ -18,7 +18,7 @@ func TestAuthentication(t *testing.T) {
 		users := new(server.Users)
 		testkit.Check(t, users.Add("admin", "u", "p"))
 		prover := &prover{t: t, conversations: map[int]*scram.ClientConversation{}, challenge: map[int]string{}}
-		p := newPlayer(t, server.Single, users, "localhost:27400")
+		p := newPlayer(t, server.Standalone, users, "localhost:27400")
 		p.rewrite, p.payload = prover.rewrite, prover.payload
 		return p
 	})

@@ -17,7 +17,7 @@ import (
 // TestLabels plays commands that a fail point made fail with every code: the name of each code and its labels. The
 // recordings lack the fail points, whose codes are in the replies.
 func TestLabels(t *testing.T) {
-	for name, kind := range map[string]server.Kind{"more-standalone": server.Single,
+	for name, kind := range map[string]server.Topology{"more-standalone": server.Standalone,
 		"more-replica-set": server.ReplicaSet} {
 		t.Run(name, func(t *testing.T) {
 			steps := scenario(t, filepath.Join(testkit.Recordings(t), "5.0", name+".jsonl"))

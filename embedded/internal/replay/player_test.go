@@ -100,7 +100,7 @@ type player struct {
 }
 
 // newPlayer starts servers of the recorded version with the recorded addresses.
-func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...string) *player {
+func newPlayer(t testing.TB, kind server.Topology, users *server.Users, hosts ...string) *player {
 	t.Helper()
 	return setup{version: "4.9", began: 1795360000, noScripting: true, kind: kind, users: users}.start(t, hosts...)
 }
@@ -110,7 +110,7 @@ type setup struct {
 	version     string
 	began       int64
 	noScripting bool
-	kind        server.Kind
+	kind        server.Topology
 	users       *server.Users
 	arguments   []string // the command line
 	settings    bson.D   // of the replica set
@@ -123,7 +123,7 @@ func (s setup) start(t testing.TB, hosts ...string) *player {
 	testkit.Check(t, err)
 	time.Sleep(time.Until(time.Unix(s.began, 0)))
 	const set = "rs0"
-	c := server.NewCluster(server.Config{Kind: s.kind, Version: v, SetName: set, Users: s.users,
+	c := server.NewCluster(server.Config{Topology: s.kind, Version: v, SetName: set, Users: s.users,
 		Backend: commands.New(commands.Options{
 			Sharded: s.kind == server.Sharded, ReplicaSet: s.kind == server.ReplicaSet, ShardName: server.ShardName,
 			ShardHost:   server.ShardHost(set),

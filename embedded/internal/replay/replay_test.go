@@ -75,13 +75,13 @@ const pastSession = `{"find": "past", "lsid": {"id": {"$binary": {"base64": "AAA
 func TestReplay(t *testing.T) {
 	for _, r := range []struct {
 		name  string
-		kind  server.Kind
+		kind  server.Topology
 		steps int
 		hosts []string
 	}{
 		{"replica-set", server.ReplicaSet, 413, []string{"localhost:27117", "localhost:27118", "localhost:27119"}},
 		{"sharded", server.Sharded, 395, []string{"localhost:27217", "localhost:27218"}},
-		{"standalone", server.Single, 348, []string{"localhost:27400"}},
+		{"standalone", server.Standalone, 348, []string{"localhost:27400"}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			report(t, r.name, lines[step](t, r.name+".jsonl", r.steps), func(t *testing.T) *player {
@@ -154,7 +154,7 @@ func TestMalformed(t *testing.T) {
 func playMalformed(t *testing.T, file, version string) {
 	cases := lines[malformed](t, file, 55)
 	synctest.Test(t, func(t *testing.T) {
-		p := setup{version: version, began: 1795360000, kind: server.Single}.start(t, "localhost:27400")
+		p := setup{version: version, began: 1795360000, kind: server.Standalone}.start(t, "localhost:27400")
 		for _, m := range cases {
 			if m.Case == "OP_QUERY of a collection" || m.Case == "OP_INSERT" {
 				continue // no driver sends these to supported versions

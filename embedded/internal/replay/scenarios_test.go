@@ -120,8 +120,8 @@ func playScenarios(t *testing.T, files []string, list string, least least) {
 
 // newScenario starts the servers of a recording of scenarios.
 func newScenario(t *testing.T, name string, steps []step) (_ *player, topology string) {
-	kind, topology := server.Single, "standalone"
-	for suffix, k := range map[string]server.Kind{"replica-set": server.ReplicaSet, "sharded": server.Sharded} {
+	kind, topology := server.Standalone, "standalone"
+	for suffix, k := range map[string]server.Topology{"replica-set": server.ReplicaSet, "sharded": server.Sharded} {
 		if strings.HasSuffix(name, suffix) || name == "writes" && k == server.ReplicaSet {
 			kind, topology = k, suffix
 		}

@@ -25,7 +25,7 @@ func (x *exchange) apiParameters() (reply bson.D, _ error) {
 	return reply, nil
 }
 
-// apiVersion checks apiVersion, apiStrict and apiDeprecationErrors, which servers before 4.9 ignore.
+// apiVersion checks apiVersion, apiStrict and apiDeprecationErrors. Servers before 4.9 ignore them.
 func (x *exchange) apiVersion() error {
 	if !x.view.Has.StableAPI {
 		return nil

@@ -58,7 +58,7 @@ func (u *Users) Add(database, name, password string) error {
 	return u.add(database, name, password, false, slices.Collect(maps.Keys(mechanisms)))
 }
 
-// add adds a user who authenticates with some mechanisms. digested means that the password is that of SCRAM-SHA-1.
+// add adds a user who authenticates with some mechanisms. digested means that the password is a digest for SCRAM-SHA-1.
 func (u *Users) add(database, name, password string, digested bool, names []string) error {
 	user := &User{Name: name, Database: database, id: value.NewUUID(), roles: []role{{"root", "admin"}},
 		credentials: map[string]scram.StoredCredentials{}}
@@ -254,9 +254,7 @@ func (x *exchange) authenticate() (bson.D, error) {
 func (x *exchange) connectionStatus() (bson.D, error) {
 	users, roles, privileges := bson.A{}, bson.A{}, bson.A{}
 	if u := x.conn.user; u != nil {
-		for _, r := range u.roles {
-			roles = append(roles, r.document())
-		}
+		roles = u.rolesDocument()
 		privileges = append(privileges, bson.D{{Key: "resource", Value: bson.D{{Key: "anyResource", Value: true}}},
 			{Key: "actions", Value: bson.A{"anyAction"}}})
 		users = append(users, bson.D{{Key: "user", Value: u.Name}, {Key: "db", Value: u.Database}})

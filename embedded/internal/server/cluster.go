@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
-// Backend contains the data of a deployment, which its servers share. Its methods are called concurrently.
+// Backend contains the data of a deployment. All its servers share one. Its methods are called concurrently.
 type Backend interface {
 	// Rows returns the commands of the backend.
 	Rows() []commands.Row
@@ -35,26 +36,30 @@ type Backend interface {
 	EndTerm(term int64)
 }
 
-// Kind is the kind of a deployment.
-type Kind uint8
+// Topology is the shape of a deployment, as runOnRequirements name it. "" means Standalone.
+type Topology string
 
-// The kinds. A load balanced deployment is a sharded one with load balancers.
+// The topologies.
 const (
-	Single Kind = iota
-	ReplicaSet
-	Sharded
-	Uninitiated // a mongod with --replSet before replSetInitiate
+	Standalone   Topology = "single"
+	ReplicaSet   Topology = "replicaset"
+	Sharded      Topology = "sharded"
+	LoadBalanced Topology = "load-balanced"
+	Uninitiated  Topology = "uninitiated" // a mongod with --replSet before replSetInitiate
 )
+
+// HasMongos reports whether the servers are mongoses.
+func (t Topology) HasMongos() bool { return t == Sharded || t == LoadBalanced }
 
 // Config describes a deployment's servers.
 type Config struct {
-	Kind    Kind
-	Version *version.Version
-	SetName string  // of the replica set, or of the only shard
-	Users   *Users  // nil: no users yet
-	Backend Backend // required
+	Topology Topology
+	Version  *version.Version
+	SetName  string  // of the replica set, or of the only shard
+	Users    *Users  // nil: no users yet
+	Backend  Backend // required
 
-	// Initiate executes replSetInitiate on an uninitiated server, which requires it.
+	// Initiate executes replSetInitiate. An uninitiated server requires it.
 	Initiate func(ctx context.Context, config bson.Raw) error
 }
 
@@ -79,6 +84,7 @@ type Cluster struct {
 
 // NewCluster creates a deployment without servers. The caller must Close it.
 func NewCluster(config Config) *Cluster {
+	config.Topology = cmp.Or(config.Topology, Standalone)
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, onData: map[string]bool{},
 		set:      &SetConfig{},

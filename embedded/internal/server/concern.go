@@ -22,7 +22,7 @@ type unsatisfied struct {
 	late    bool
 }
 
-// supportsConcern reports whether the command accepts a write concern: that of mapReduce, if it writes a collection.
+// supportsConcern reports whether the command accepts a write concern. mapReduce does if it writes a collection.
 func (x *exchange) supportsConcern() bool {
 	if x.row != nil && x.row.Name == "mapReduce" {
 		_, err := x.request.Body.LookupErr("out", "inline")
@@ -392,8 +392,8 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	return x.unsatisfiable(fault.UnknownReplWriteConcern, message, concern)
 }
 
-// unsatisfiable notes a write concern that cannot be satisfied. On a mongos it fails an aggregation, whose stage writes
-// a temporary collection first.
+// unsatisfiable records a write concern that cannot be satisfied. On a mongos it fails an aggregation, because the
+// stage writes a temporary collection first.
 func (x *exchange) unsatisfiable(code int32, message string, concern bson.Raw) error {
 	x.unsatisfied = &unsatisfied{code: code, message: message, concern: concern}
 	if !x.view.isMongos() || x.row.Name != "aggregate" {

@@ -222,7 +222,7 @@ func shown(v bson.RawValue) string {
 // helloNames are the commands that an OP_QUERY may contain in every version.
 var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
 
-// query answers an OP_QUERY, which clients send before they know whether the server supports OP_MSG.
+// query answers an OP_QUERY. Clients send it before they know whether the server supports OP_MSG.
 func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) error) error {
 	namespace, sent, err := wire.ParseQuery(body)
 	if err != nil {

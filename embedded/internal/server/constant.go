@@ -25,8 +25,8 @@ func constantRows() (rows []entry) {
 	}{
 		{commands.Row{Name: "availableQueryOptions", Aliases: []string{"availablequeryoptions"}, Until: "5.0"}, `{"options": 246}`, `{"options": 182}`},
 		{commands.Row{Name: "features", Until: "5.0"}, `{"js": {"utf8": true}, "oidMachine": 1}`, ""},
-		{commands.Row{Name: "isdbgrid", Topologies: onMongos}, "", `{"isdbgrid": 1, "hostname": "localhost"}`},
-		{commands.Row{Name: "top", AdminOnly: true, Topologies: onMongod},
+		{commands.Row{Name: "isdbgrid", Roles: onMongos}, "", `{"isdbgrid": 1, "hostname": "localhost"}`},
+		{commands.Row{Name: "top", AdminOnly: true, Roles: onMongod},
 			`{"totals": {"note": "all times in microseconds"}}`, ""},
 		{commands.Row{Name: "killOp", AdminOnly: true}, `{"info": "attempting to kill op"}`, `{}`},
 		{commands.Row{Name: "logRotate", AdminOnly: true}, `{}`, ""},
@@ -48,7 +48,7 @@ func constantRows() (rows []entry) {
 	return rows
 }
 
-// getLastError reports no error: this version has no writes without replies but those of OP_MSG.
+// getLastError reports no error: only OP_MSG has writes without replies here.
 func (x *exchange) getLastError() (bson.D, error) {
 	if x.view.isMongos() {
 		return bson.D{{Key: "shards", Value: bson.A{}}, {Key: "shardRawGLE", Value: bson.D{}}, {Key: "err", Value: nil}}, nil
@@ -69,7 +69,7 @@ func (x *exchange) driverOIDTest() (bson.D, error) {
 	return bson.D{{Key: "oid", Value: id}, {Key: "str", Value: id.Hex()}}, nil
 }
 
-// getLog lists the logs, which are empty.
+// getLog lists the logs. They are empty.
 func (x *exchange) getLog() (bson.D, error) {
 	given := x.request.Body.Index(0).Value()
 	name, ok := given.StringValueOK()
@@ -85,7 +85,7 @@ func (x *exchange) getLog() (bson.D, error) {
 	return nil, fault.Errorf(fault.OperationFailed, "No log named '%s'", name)
 }
 
-// hostInfo describes the machine as far as a Go program knows it.
+// hostInfo describes the machine as far as Go reports it.
 func (x *exchange) hostInfo() (bson.D, error) {
 	system := bson.D{
 		{Key: "currentTime", Value: bson.NewDateTimeFromTime(time.Now())}, {Key: "hostname", Value: x.view.Address},
@@ -100,7 +100,7 @@ func (x *exchange) hostInfo() (bson.D, error) {
 			{Key: "version", Value: ""}}}, {Key: "extra", Value: bson.D{}}}, nil
 }
 
-// getShardMap returns the connection strings of the shards, which the documents of config.shards name.
+// getShardMap returns the connection strings of the shards in config.shards.
 func (x *exchange) getShardMap() (bson.D, error) {
 	if !x.view.isMongos() {
 		return nil, fault.Errorf(203, "Sharding is not enabled")

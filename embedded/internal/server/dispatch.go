@@ -42,7 +42,7 @@ type exchange struct {
 func (k *conn) begin(body bson.Raw, exhaust bool) *exchange {
 	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
 	x.request = commands.Request{
-		Context: k.client, Name: firstKey(body), Body: body, Server: &x.view.Server, ExhaustAllowed: exhaust,
+		Context: k.client, Name: firstKey(body), Body: body, Server: &x.view.Identity, ExhaustAllowed: exhaust,
 		HangUp: k.hangUp, Operations: x.operations,
 		FailPoint: func(name string) (failpoint.Failure, bool) { return k.server.failPoints.During(name, x.forFailPoint()) },
 	}
@@ -319,7 +319,7 @@ func (x *exchange) namespace() string {
 	return x.ns
 }
 
-// appName returns the client's application name. Fail points match that of the first hello, even if it fails.
+// appName returns the client's application name. Fail points match the name in the first hello, even if that fails.
 func (x *exchange) appName() string {
 	if !x.conn.metadata && x.conn.appName == "" && (x.row.Name == "hello" || x.row.Name == "isMaster") {
 		x.conn.appName, _ = x.request.Body.Lookup("client", "application", "name").StringValueOK()
@@ -373,7 +373,7 @@ func (x *exchange) authorize() error {
 	return nil
 }
 
-// document returns an optional field of the command, which must be a document.
+// document returns an optional field of the command. It must be a document.
 func (x *exchange) document(name string) (bson.Raw, error) {
 	given, err := x.request.Body.LookupErr(name)
 	if err != nil {
@@ -427,7 +427,8 @@ func (x *exchange) deadline() error {
 	v, _ := value.FromRaw(given)
 	limit, isNumber := value.Float(v), value.IsNumber(v)
 	switch {
-	case !isNumber && x.row.Name == "getMore" && !commands.ChecksEarly(&x.request) && !x.view.isMongos(): // CheckFields refuses it
+	case !isNumber && x.row.Name == "getMore" && !commands.ChecksEarly(&x.request) && !x.view.isMongos():
+		return nil // CheckFields refuses it
 	case !isNumber:
 		return fault.Errorf(fault.BadValue, "maxTimeMS must be a number")
 	case limit < 0 && x.view.Has.NegativeCode:

@@ -61,7 +61,7 @@ func (c *Cluster) handOver(next *Server) {
 // depose removes the primary, and in a replica set aborts its operations.
 func (c *Cluster) depose() {
 	c.primary = nil
-	if c.Kind == ReplicaSet {
+	if c.Topology == ReplicaSet {
 		c.Backend.EndTerm(c.term)
 	}
 }
@@ -86,7 +86,7 @@ func (c *Cluster) successor(old *Server) *Server {
 // updatePrimary elects or deposes the primary of a replica set by votes and priorities. The mongod of a standalone is
 // always primary.
 func (c *Cluster) updatePrimary() {
-	if c.Kind != ReplicaSet {
+	if c.Topology != ReplicaSet {
 		return
 	}
 	var votes, all int32

@@ -133,7 +133,7 @@ func helpOf(name string) string {
 	return strings.ReplaceAll(text, `\n`, "\n")
 }
 
-// replData describes the replication of a member for the field $replData, which other members send.
+// replData describes the replication of a member for the field $replData of other members.
 func (x *exchange) replData() bson.D {
 	if _, err := x.request.Body.LookupErr("$replData"); err != nil || !x.view.isMember() {
 		return nil

@@ -139,9 +139,9 @@ func empty(t testing.TB, name string, config server.Config) *server.Cluster {
 	return c
 }
 
-func cluster(t testing.TB, kind server.Kind, version string, n int) *server.Cluster {
+func cluster(t testing.TB, kind server.Topology, version string, n int) *server.Cluster {
 	t.Helper()
-	c := empty(t, version, server.Config{Kind: kind})
+	c := empty(t, version, server.Config{Topology: kind})
 	testkit.Check(t, c.Listen(server.Process{}, nil, slices.Repeat([]string{"127.0.0.1:0"}, n)...))
 	return c
 }
@@ -150,7 +150,7 @@ func cluster(t testing.TB, kind server.Kind, version string, n int) *server.Clus
 func joined(t testing.TB, version string, n int, config server.Config, p server.Process) *server.Cluster {
 	t.Helper()
 	c := empty(t, version, config)
-	if config.Kind == server.ReplicaSet {
+	if config.Topology == server.ReplicaSet {
 		members := make([]int, n)
 		for i := range n {
 			members[i] = i

@@ -94,7 +94,7 @@ type limiterCounts struct {
 	Tokens      float64 `bson:"totalAvailableTokens"`
 }
 
-// configure changes rate, burst and queue. It keeps available tokens up to the new burst, and forgets credit.
+// configure changes rate, burst and queue. It keeps available tokens up to the new burst, and cancels credit.
 func (l *limiter) configure(rate, burstSeconds float64, depth int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +152,7 @@ func (l *limiter) status() limiterCounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refill()
-	const limit = float64(1 << 63) // not infinity, which clients may not support
+	const limit = float64(1 << 63) // clients may not support infinity
 	l.counts.Tokens = min(limit, max(0, l.balance))
 	return l.counts
 }

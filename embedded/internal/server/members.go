@@ -18,7 +18,7 @@ import (
 // Process contains the startup options of a server. The zero value has no access control and no TLS.
 type Process struct {
 	// Parameters are the startup parameters, in the form that setParameter accepts. AnyParameter also accepts unknown
-	// ones, which only getParameter reports.
+	// ones. Only getParameter reports them.
 	Parameters   bson.D
 	AnyParameter bool
 	// AccessControl requires clients to authenticate as one of Config.Users. The localhost exception applies.
@@ -67,7 +67,7 @@ func (c *Cluster) Listen(p Process, members []Member, addresses ...string) (err 
 		m.Host = named(address, l.Addr().String())
 		set.Members = append(set.Members, m)
 	}
-	if c.Kind == ReplicaSet {
+	if c.Topology == ReplicaSet {
 		if err := c.Configure(set); err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (c *Cluster) Configure(set SetConfig) error {
 }
 
 // Join starts a server at the address that clients see. It replaces a server that is down, or adds a new one, except to
-// a replica set, whose members are configured. Fail points and parameters of the previous server are lost, as with a
+// a replica set with configured members. Fail points and parameters of the previous server are lost, as with a
 // new process.
 func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	c.mu.Lock()
@@ -160,7 +160,7 @@ func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	i, m := slices.IndexFunc(c.members, func(s *Server) bool { return s.address == address }), NewMember(len(c.members),
 		address)
 	switch {
-	case i < 0 && c.Kind == ReplicaSet:
+	case i < 0 && c.Topology == ReplicaSet:
 		return nil, fmt.Errorf("%s is not a member of %s", address, c.SetName)
 	case i >= 0 && !c.members[i].isDown:
 		return nil, fmt.Errorf("%s is already running", address)
@@ -176,8 +176,8 @@ func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	} else {
 		c.members[i] = s
 	}
-	switch c.Kind {
-	case Single:
+	switch c.Topology {
+	case Standalone:
 		c.primary, c.term = s, 1
 	case ReplicaSet:
 		s.version = 5 // as on a member of a set that has just become ready

@@ -33,7 +33,7 @@ func (x *exchange) inProgress() {
 		raw: x.conn.raw, about: x.conn.about, appName: x.conn.appName, user: x.conn.user, body: x.request.Body, start: x.start})
 }
 
-// block waits as a fail point says. killSessions ends the wait, and the command.
+// block waits for the time that a fail point sets. killSessions ends the wait, and the command.
 func (x *exchange) block(d time.Duration) error {
 	blocked := *x.conn.current.Load()
 	blocked.killed = make(chan struct{})
@@ -50,7 +50,7 @@ func (x *exchange) block(d time.Duration) error {
 }
 
 // killSessions ends the operations of sessions, or of all sessions if lsids is empty, and what the backend has of them.
-// A mongos also ends operations of the shards, which execute the commands of all mongoses.
+// A mongos also ends operations of the shards, because shards execute the commands of all mongoses.
 func (x *exchange) killSessions(lsids []bson.Raw) {
 	servers := []*Server{x.conn.server}
 	if x.view.isMongos() {
@@ -87,7 +87,7 @@ func (s *Server) operations() (out []*operation) {
 }
 
 // operations returns the commands in progress for $currentOp. A mongos without local reports the operations of its
-// shards, which execute the commands of all mongoses.
+// shards, because these execute the commands of all mongoses.
 func (x *exchange) operations(local bool) (out []bson.Raw) {
 	servers := []*Server{x.conn.server}
 	if x.view.isMongos() && !local {
@@ -135,7 +135,7 @@ func (o *operation) document(host string) bson.Raw {
 		bson.E{Key: "flowControlStats", Value: bson.D{}}))
 }
 
-// kinds are the kinds of operations that are not "command" (MongoDB manual, "$currentOp").
+// kinds are the kinds of operations that are not "command" (MongoDB manual, "$currentOp" and "Database Profiler Output").
 var kinds = map[string]string{"find": "query", "getMore": "getmore", "insert": "insert", "update": "update",
 	"delete": "remove"}
 

@@ -84,7 +84,7 @@ func parameterTable(v *version.Version) map[string]*parameter {
 	}
 }
 
-// components are the components of the log, whose verbosity logComponentVerbosity reports. A document contains parts of
+// components are the components of the log, for logComponentVerbosity. A document contains parts of
 // a component.
 var components = bson.D{{Key: "accessControl"}, {Key: "command"}, {Key: "control"}, {Key: "executor"}, {Key: "geo"},
 	{Key: "index"},
@@ -96,8 +96,8 @@ var components = bson.D{{Key: "accessControl"}, {Key: "command"}, {Key: "control
 		{Key: "journal"}}}, {Key: "write"}, {Key: "ftdc"}, {Key: "tracking"}, {Key: "transaction"},
 	{Key: "tenantMigration"}, {Key: "test"}}
 
-// verbosity returns the default verbosity of components: 0 for all, and -1, which means the same as the parent, for
-// each.
+// verbosity returns the default verbosity of components: 0 for all, and for each -1, the
+// same as its parent.
 func verbosity(parts bson.D) bson.D {
 	out := bson.D{{Key: "verbosity", Value: int32(0)}}
 	for _, e := range parts {

@@ -47,7 +47,7 @@ func TestKillReservesPort(t *testing.T) {
 		reason   string
 		listener net.Listener
 	}{{"server with a listener", l}, {"server without a listener", nil}} {
-		c := NewCluster(Config{Kind: Sharded, Version: v, Backend: commands.New(commands.Options{Sharded: true})})
+		c := NewCluster(Config{Topology: Sharded, Version: v, Backend: commands.New(commands.Options{Sharded: true})})
 		s, err := c.Join(l.Addr().String(), Process{Listener: row.listener})
 		testkit.Check(t, err)
 		testkit.Check(t, c.Kill(s))

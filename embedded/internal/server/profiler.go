@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -51,10 +52,6 @@ func (x *exchange) profile() (bson.D, error) {
 		{Key: "sampleRate", Value: old.sampleRate}}, nil
 }
 
-// profileOps are the names of commands in the field op; others are commands.
-var profileOps = map[string]string{"find": "query", "insert": "insert", "update": "update", "delete": "remove",
-	"getMore": "getmore"}
-
 // note writes an entry about the command and its reply to system.profile, if the settings of the database say so. A
 // server's has more fields, about plans and locks, and each statement of a write has its own.
 func (x *exchange) note(fields bson.D, failure *fault.Error, size int) {
@@ -66,10 +63,7 @@ func (x *exchange) note(fields bson.D, failure *fault.Error, size int) {
 		rand.Float64() >= p.sampleRate {
 		return
 	}
-	op, ns := profileOps[x.row.Name], x.namespace()
-	if op == "" {
-		op = "command"
-	}
+	op, ns := cmp.Or(kinds[x.row.Name], "command"), x.namespace()
 	if !strings.Contains(ns, ".") {
 		ns += ".$cmd"
 	}

@@ -103,7 +103,7 @@ func (x *exchange) replSetStepDown(c *Cluster, s *Server) (bson.D, error) {
 		return nil, fault.Errorf(fault.BadValue, "stepdown period must be longer than secondaryCatchUpPeriodSecs")
 	}
 	if c.primary != s {
-		if x.view.Has.NewTerms { // whatever the client knows
+		if x.view.Has.NewTerms { // whatever the client has sent
 			return nil, fault.Errorf(fault.NotWritablePrimary, "not primary so can't step down")
 		}
 		return nil, x.notPrimary(fault.NotWritablePrimary, "not primary so can't step down")

@@ -12,8 +12,13 @@ import (
 
 type role struct{ name, database string }
 
-func (r role) document() bson.D {
-	return bson.D{{Key: "role", Value: r.name}, {Key: "db", Value: r.database}}
+// rolesDocument returns the roles of the user as in replies.
+func (u *User) rolesDocument() bson.A {
+	out := bson.A{}
+	for _, r := range u.roles {
+		out = append(out, bson.D{{Key: "role", Value: r.name}, {Key: "db", Value: r.database}})
+	}
+	return out
 }
 
 // rolesOf reads roles. A name is a role of the user's database.
@@ -84,7 +89,7 @@ func (x *exchange) grants(r role) bool {
 	return !some || onData || may.monitors && ofMonitors[x.row.Name]
 }
 
-// operand is the value of the first field of a command in a message, which contains nothing else: it could be a secret.
+// operand is the value of the first field of a command in a message. Other fields could be secrets.
 func operand(body bson.Raw) string {
 	if e, err := body.IndexErr(0); err == nil {
 		return fmt.Sprint(e.Value())

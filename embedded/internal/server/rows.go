@@ -6,7 +6,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 )
 
-// Values of Row.Topologies.
+// Values of Row.Roles.
 var (
 	onMongod = []commands.Role{commands.Standalone, commands.Primary, commands.Secondary}
 	onMongos = []commands.Role{commands.Mongos}
@@ -18,7 +18,7 @@ type entry struct {
 	execute func(*exchange) (bson.D, error)
 }
 
-// Commands returns the commands of all versions and roles, with those of a backend, by their names and aliases.
+// Commands returns the commands of all versions and roles, and of a backend, by their names and aliases.
 func Commands(backend []commands.Row) map[string]*commands.Row {
 	all := map[string]*commands.Row{}
 	add := func(row commands.Row) {
@@ -66,7 +66,7 @@ func protocolRows() []entry {
 		{commands.Row{Name: "configureFailPoint", AdminOnly: true, BeforeAuth: true}, (*exchange).configureFailPoint},
 		{commands.Row{Name: "getLastError", Aliases: []string{"getlasterror"}, Until: "5.0"},
 			(*exchange).getLastError},
-		{commands.Row{Name: "driverOIDTest", Topologies: onMongod}, (*exchange).driverOIDTest},
+		{commands.Row{Name: "driverOIDTest", Roles: onMongod}, (*exchange).driverOIDTest},
 		{commands.Row{Name: "profile"}, (*exchange).profile},
 		{commands.Row{Name: "getLog", AdminOnly: true}, (*exchange).getLog},
 		{commands.Row{Name: "hostInfo"}, (*exchange).hostInfo},
@@ -92,18 +92,18 @@ func protocolRows() []entry {
 		// The replica set.
 		{commands.Row{Name: "replSetGetStatus", AdminOnly: true, LocalhostException: true},
 			onMember((*exchange).replSetGetStatus)},
-		{commands.Row{Name: "replSetGetConfig", AdminOnly: true, Topologies: onMongod},
+		{commands.Row{Name: "replSetGetConfig", AdminOnly: true, Roles: onMongod},
 			onMember((*exchange).replSetGetConfig)},
-		{commands.Row{Name: "replSetStepDown", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetStepDown)},
-		{commands.Row{Name: "replSetFreeze", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetFreeze)},
-		{commands.Row{Name: "replSetInitiate", AdminOnly: true, LocalhostException: true, Topologies: onMongod},
+		{commands.Row{Name: "replSetStepDown", AdminOnly: true, Roles: onMongod}, onMember((*exchange).replSetStepDown)},
+		{commands.Row{Name: "replSetFreeze", AdminOnly: true, Roles: onMongod}, onMember((*exchange).replSetFreeze)},
+		{commands.Row{Name: "replSetInitiate", AdminOnly: true, LocalhostException: true, Roles: onMongod},
 			(*exchange).replSetInitiate},
 		{commands.Row{Name: "shutdown", AdminOnly: true}, (*exchange).shutdown},
 
 		// The sharded cluster.
-		{commands.Row{Name: "listShards", AdminOnly: true, Topologies: onMongos}, (*exchange).listShards},
+		{commands.Row{Name: "listShards", AdminOnly: true, Roles: onMongos}, (*exchange).listShards},
 		{commands.Row{Name: "getShardMap", AdminOnly: true}, (*exchange).getShardMap},
-		{commands.Row{Name: "addShard", AdminOnly: true, LocalhostException: true, Topologies: onMongos},
+		{commands.Row{Name: "addShard", AdminOnly: true, LocalhostException: true, Roles: onMongos},
 			(*exchange).addShard},
 	}
 	rows = append(rows, constantRows()...)

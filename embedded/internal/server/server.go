@@ -134,7 +134,7 @@ func (s *Server) changed() {
 
 // view is a snapshot of a server's state.
 type view struct {
-	commands.Server
+	commands.Identity
 	primary   string // address; "" without a primary
 	set       *SetConfig
 	processID bson.ObjectID
@@ -149,8 +149,8 @@ func (s *Server) view() view {
 	return s.state()
 }
 
-// viewAfter returns the first state after a version that the client knows, which is the current one unless the server
-// passed through another.
+// viewAfter returns the first state after a version that the client has seen: the current one, unless the server passed
+// through another.
 func (s *Server) viewAfter(version int64) view {
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *Server) viewAfter(version int64) view {
 func (s *Server) state() view {
 	c := s.cluster
 	v := view{
-		Server:    commands.Server{Address: s.address, Version: c.Version},
+		Identity:  commands.Identity{Address: s.address, Version: c.Version},
 		processID: s.processID,
 		version:   s.version,
 		change:    s.change,
@@ -174,13 +174,13 @@ func (s *Server) state() view {
 		v.primary = c.primary.address
 	}
 	switch {
-	case c.Kind == Uninitiated:
+	case c.Topology == Uninitiated:
 		v.Role = commands.Uninitiated
-	case c.Kind == Sharded:
+	case c.Topology.HasMongos():
 		v.Role = commands.Mongos
-	case c.Kind == ReplicaSet && c.primary == s:
+	case c.Topology == ReplicaSet && c.primary == s:
 		v.Role = commands.Primary
-	case c.Kind == ReplicaSet:
+	case c.Topology == ReplicaSet:
 		v.Role = commands.Secondary
 	}
 	if v.isMember() {

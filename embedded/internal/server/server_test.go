@@ -87,7 +87,7 @@ func TestOtherMessages(t *testing.T) {
 // Close interrupts commands that wait, block or stream, and writes to clients that do not read.
 func TestCloseWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := joined(t, "8.0", 1, server.Config{Kind: server.ReplicaSet}, server.Process{})
+		c := joined(t, "8.0", 1, server.Config{Topology: server.ReplicaSet}, server.Process{})
 		s := c.Members()[0]
 		pipe(t, s).call(d("configureFailPoint", "failCommand", "mode", "alwaysOn", "data",
 			d("failCommands", bson.A{"find"}, "blockConnection", true, "blockTimeMS", 3600000)))
@@ -111,9 +111,9 @@ func TestCloseWhileBusy(t *testing.T) {
 
 // Killed servers accept writes after a restart.
 func TestRestart(t *testing.T) {
-	for _, kind := range []server.Kind{server.Single, server.ReplicaSet, server.Sharded} {
-		c := empty(t, "8.0", server.Config{Kind: kind,
-			Backend: commands.New(commands.Options{ReplicaSet: kind != server.Single, Sharded: kind == server.Sharded})})
+	for _, kind := range []server.Topology{server.Standalone, server.ReplicaSet, server.Sharded} {
+		c := empty(t, "8.0", server.Config{Topology: kind,
+			Backend: commands.New(commands.Options{ReplicaSet: kind != server.Standalone, Sharded: kind == server.Sharded})})
 		testkit.Check(t, c.Listen(server.Process{}, nil, "127.0.0.1:0"))
 		s := c.Members()[0]
 		testkit.Check(t, errors.Join(c.Kill(s), c.Restart(s)))

@@ -40,7 +40,7 @@ func TestElections(t *testing.T) {
 	testkit.Check(t, err)
 	v, err := version.Named("8.0")
 	testkit.Check(t, err)
-	c := NewCluster(Config{Kind: ReplicaSet, Version: v, SetName: "rs",
+	c := NewCluster(Config{Topology: ReplicaSet, Version: v, SetName: "rs",
 		Backend: commands.New(commands.Options{ReplicaSet: true})})
 	defer func() { testkit.Check(t, c.Close()) }()
 	testkit.Check(t, c.Configure(config))

@@ -8,7 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// The shards of a cluster are the documents of config.shards, which clients may read and change, as on the server.
+// The shards of a cluster are the documents of config.shards. Clients may read and change them, as on the server.
 
 func (x *exchange) listShards() (bson.D, error) {
 	reply, err := x.conn.server.internally("config", bson.D{

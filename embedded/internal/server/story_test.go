@@ -54,7 +54,7 @@ func play(t *testing.T, title, steps string) {
 	if _, err := fmt.Sscanf(title, "%s %s %d:", &kind, &version, &n); err != nil {
 		t.Fatalf("%s: %v", title, err)
 	}
-	config.Kind = map[string]server.Kind{"ReplicaSet": server.ReplicaSet, "Sharded": server.Sharded}[kind]
+	config.Topology = map[string]server.Topology{"ReplicaSet": server.ReplicaSet, "Sharded": server.Sharded}[kind]
 	clients := map[string]*client{}
 	for text := range strings.Lines(steps) {
 		text = strings.TrimSpace(text)
@@ -70,8 +70,8 @@ func play(t *testing.T, title, steps string) {
 			testkit.Check(t, config.Users.Add("admin", name, password))
 			continue
 		case "data":
-			config.Backend = commands.New(commands.Options{ReplicaSet: config.Kind == server.ReplicaSet,
-				Sharded: config.Kind == server.Sharded})
+			config.Backend = commands.New(commands.Options{ReplicaSet: config.Topology == server.ReplicaSet,
+				Sharded: config.Topology == server.Sharded})
 			continue
 		case "#", "":
 			reason = rest

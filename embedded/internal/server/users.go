@@ -15,7 +15,7 @@ import (
 
 // The commands for users.
 
-// setUser creates a user, who can authenticate even without access control, or changes it.
+// setUser creates or changes a user. Users can authenticate even without access control.
 func (x *exchange) setUser() (bson.D, error) {
 	users, name, creates := x.conn.server.cluster.Users, x.userName(), x.row.Name == "createUser"
 	password, given := x.request.Body.Lookup("pwd").StringValueOK()
@@ -131,14 +131,10 @@ func (x *exchange) usersInfo() (bson.D, error) {
 	}
 	out := bson.A{}
 	for _, u := range x.conn.server.cluster.Users.list(wanted) {
-		roles := bson.A{}
-		for _, r := range u.roles {
-			roles = append(roles, r.document())
-		}
 		out = append(out, bson.D{
 			{Key: "_id", Value: u.Database + "." + u.Name}, {Key: "userId", Value: u.id}, {Key: "user", Value: u.Name},
 			{Key: "db", Value: u.Database},
-			{Key: "roles", Value: roles}, {Key: "mechanisms", Value: u.mechanisms()},
+			{Key: "roles", Value: u.rolesDocument()}, {Key: "mechanisms", Value: u.mechanisms()},
 		})
 	}
 	return bson.D{{Key: "users", Value: out}}, nil

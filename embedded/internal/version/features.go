@@ -18,19 +18,19 @@ type Features struct {
 	ErrorLabels       bool `since:"4.4"`              // from the server and from fail points
 	NoWritesPerformed bool `since:"6.0"`              // the label
 	Overload          bool `since:"8.2"`              // the label SystemOverloadedError; the ingress rate limiters
-	LimiterLabels     bool `since:"9.0"`              // rejected requests: NoWritesPerformed, and RetryableError by a parameter
+	LimiterLabels     bool `since:"9.0"`              // rejected requests have NoWritesPerformed
 	StableAPI         bool `since:"4.9"`              // apiVersion, apiStrict, apiDeprecationErrors
 	StableFields      bool `since:"5.0"`              // apiStrict refuses fields
 	LoadBalancing     bool `since:"5.0"`              // by a mongos
 	QueryCommands     bool `until:"5.0"`              // every command in an OP_QUERY
-	RefusesNoop       bool `since:"5.0"`              // closes the connection after an uncompressed message in an OP_COMPRESSED
+	RefusesNoop       bool `since:"5.0"`              // closes the connection after an uncompressed OP_COMPRESSED
 	AnswersNoDatabase bool `since:"5.0"`              // an error instead of a closed connection for a command without $db
 	TagsAsW           bool `since:"6.0"`              // a write concern may have tags
 	ExhaustOnMongos   bool `since:"8.0"`              // of getMore, since 7.1
 	HitCounts         bool `since:"4.4"`              // getParameter reports the number of hits of a fail point
 	CompilerInfo      bool `since:"5.0"`              // buildEnvironment in buildInfo
 	SecondaryDelay    bool `since:"5.0"`              // secondaryDelaySecs, before slaveDelay
-	ReplyOrder        bool `since:"5.0"`              // the present order of fields: writeConcernError before ok, key before flags
+	ReplyOrder        bool `since:"5.0"`              // the present order of fields, such as writeConcernError before ok
 	RetriedStatements bool `since:"6.0"`              // the field retriedStmtIds
 	ExplainVersion    bool `since:"5.0"`              // explainVersion and serverParameters
 	Acknowledges      bool `since:"5.0"`              // a mongod replies n to a write without write concern
@@ -46,7 +46,7 @@ type Features struct {
 	MongosTexts       bool `since:"6.0"`             // a mongos reports unknown commands like a mongod
 	MechanismCode     bool `since:"5.0"`             // MechanismUnavailable instead of BadValue
 	ParameterCode     bool `since:"5.1"`             // an error code for getParameter of an unknown parameter
-	NegativeCode      bool `since:"6.0"`             // an error code of its own for a negative maxTimeMS
+	NegativeCode      bool `since:"6.0"`             // a code of its own for a negative maxTimeMS
 	ScaleCode         bool `except:"5.0"`            // an error code for a wrong scale of dbStats
 	APIAdvice         bool `since:"6.0"`             // errors about apiStrict say where to read about it
 	ViaText           bool `since:"6.0"`             // "Failing command via" a fail point
@@ -63,12 +63,12 @@ type Features struct {
 	TailPositions  bool `since:"5.0"`             // a tailable cursor ends if its position is lost
 	CappedRemoval  bool `since:"5.0"`             // documents of capped collections may be removed
 	CappedSizes    bool `until:"5.0"`             // updates must not change the size of a document of a capped collection
-	SlotEngine     bool `since:"5.0" until:"5.0"` // the order of documents; finds that know their end; candidates of explain
+	SlotEngine     bool `since:"5.0" until:"5.0"` // finds compare documents otherwise and do not know their end
 	ConfigConcern  bool `since:"5.0" until:"5.0"` // a mongos adds a write concern to writes of transactions on admin
 	ForwardsOut    bool `since:"5.0"`             // a secondary forwards the writes of $out and $merge
 	IndexOptions   bool `since:"5.0"`             // indexes that differ in unique, sparse or the filter are different
 	TimeSeries     bool `since:"5.0"`             // listCollections shows buckets
-	FirstViews     bool `since:"5.0" until:"5.0"` // time series are shown as views; a view over a collection has an error of its own
+	FirstViews     bool `since:"5.0" until:"5.0"` // time series are listed as views
 	Clustered      bool `since:"6.0"`             // collections with a clustered index
 	DropsMissing   bool `since:"7.0"`             // drop of a missing collection succeeds
 	LongSizes      bool `since:"5.0"`             // sizes of databases are longs
@@ -101,8 +101,8 @@ func withFeatures(wire int) (f Features) {
 	return f
 }
 
-// Of returns the features of a wire version, which need not be one of a release that is listed here. Wire version 0 is
-// the latest.
+// Of returns the features of a wire version. It need not belong to a release that is listed here. Wire version 0 is the
+// latest.
 func Of(wire int) Features {
 	if f, known := features()[wire]; known {
 		return f
