@@ -15,7 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// The old text of every named mutation occurs in its file exactly once, and its title says what it is.
+// The old text of every named mutation occurs in its file exactly once. It has a unique title.
 func TestNamedFit(t *testing.T) {
 	t.Chdir(testkit.Root(t))
 	named, err := readFile(namedFile)
@@ -29,7 +29,7 @@ func TestNamedFit(t *testing.T) {
 	}
 }
 
-// Every survivor can still be found, and its title says why no test detects it.
+// Every survivor can still be found, and its title is the reason that no test detects it.
 func TestSurvivorsAreFound(t *testing.T) {
 	t.Chdir(testkit.Root(t))
 	survivors, err := readFile(survivorsFile)
@@ -124,6 +124,7 @@ func TestSeedsCiteMutations(t *testing.T) {
 // A mutation that survives, one that does not fit, and an empty sample are errors.
 func TestTryAll(t *testing.T) {
 	t.Chdir(testkit.Root(t))
+	all := func(int) bool { return false }
 	const survived, unfit = "tests are missing, or reasons in " + survivorsFile, "named mutations do not fit the code"
 	const file = "internal/testkit/seed.go"
 	text := testkit.Read(t, file)
@@ -138,10 +139,10 @@ func TestTryAll(t *testing.T) {
 		{"a missing text", "no such text", "x", unfit},
 		{"a program that does not build", first, "no Go", unfit},
 	} {
-		err := tryAll(testkit.Context(t), []Mutation{{File: file, Old: r.old, New: r.new}}, 1, func(int) bool { return false })
+		err := tryAll(testkit.Context(t), []Mutation{{File: file, Old: r.old, New: r.new}}, 1, all)
 		testkit.Equal(t, r.reason, fmt.Sprint(err), r.want)
 	}
-	err := tryAll(testkit.Context(t), nil, 1, func(int) bool { return false })
+	err := tryAll(testkit.Context(t), nil, 1, all)
 	testkit.Equal(t, "an empty sample", fmt.Sprint(err), "no mutation was tried")
 }
 

@@ -4,8 +4,8 @@
 //	mutate [-n N] [-budget D] [-seed S] [-tests PACKAGES] PACKAGE...   the mutations that it finds in packages
 //	mutate [-n N] [-budget D] [-seed S] -named REGEXP                  the mutations of named.txt
 //
-// It tries them in random order. It exits with 1 if a mutation survives that is not in survivors.txt, if a named mutation
-// does not fit the code, or if it tried none.
+// It tries them in random order. It exits with 1 if a mutation survives that is not in survivors.txt, if a named
+// mutation does not fit the code, or if it tried none.
 package main
 
 import (

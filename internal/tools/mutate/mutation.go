@@ -86,9 +86,9 @@ func test(ctx context.Context, overlay, pkg, run string) (verdict, error) {
 	if run != "" {
 		run = "^" + strings.ReplaceAll(run, "/", "$/^") + "$"
 	}
-	// -count disables the cache, which would have the result of the unchanged program for tests that build a program.
-	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-ldflags=-w", "-failfast", "-count", "1",
-		"-timeout", limit.String(), "-run", run, pkg)
+	// -count disables the cache, because it has the result of the unchanged program for tests that build a program.
+	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-ldflags=-w", "-failfast",
+		"-count", "1", "-timeout", limit.String(), "-run", run, pkg)
 	// The change also applies to programs that tests build, such as the command utr.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay, "UTR_TEST_COMMAND=")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test stops its children
