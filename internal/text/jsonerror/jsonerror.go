@@ -52,33 +52,15 @@ func (d Decoder) Decode(data []byte, into any) error {
 
 // Wrong names the first place of a JSON text that cannot be decoded into a Go type, or returns "".
 func (d Decoder) Wrong(t reflect.Type, data []byte, at string) string {
-	is := Kind(data)
-	name := cmp.Or(at, "it")
+	is, name := Kind(data), cmp.Or(at, "it")
 	must := func(want string) string {
 		if is == want || is == "null" {
 			return ""
 		}
 		return fmt.Sprintf("%s is %s, not %s", name, is, want)
 	}
-	switch {
-	case t == reflect.TypeFor[json.RawMessage]():
-		return ""
-	case t == reflect.TypeFor[time.Time]():
-		if json.Unmarshal(data, new(time.Time)) != nil {
-			return fmt.Sprintf("%s is %s, not a time such as 2027-01-31T08:00:00Z", name, Excerpt(data))
-		}
-		return ""
-	}
-	if d.Special != nil {
-		if text, known := d.Special(t, data, name); known {
-			return text
-		}
-	}
-	if t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		if json.Unmarshal(data, reflect.New(t).Interface()) == nil {
-			return ""
-		}
-		return fmt.Sprintf("%s is %s, which does not belong there", name, Excerpt(data))
+	if text, known := d.own(t, data, name); known {
+		return text
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -114,6 +96,26 @@ func (d Decoder) Wrong(t reflect.Type, data []byte, at string) string {
 		}
 		return fmt.Sprintf("%s is %s, not an integer of %d bits", name, Excerpt(data), t.Bits())
 	}
+}
+
+// own is Wrong for types that decode themselves, and for the types of Special.
+func (d Decoder) own(t reflect.Type, data []byte, name string) (text string, known bool) {
+	isTime := t == reflect.TypeFor[time.Time]()
+	if !isTime && t != reflect.TypeFor[json.RawMessage]() && d.Special != nil {
+		if text, known := d.Special(t, data, name); known {
+			return text, true
+		}
+	}
+	if t.Kind() == reflect.Pointer || !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return "", false
+	}
+	switch err := json.Unmarshal(data, reflect.New(t).Interface()); {
+	case err == nil:
+		return "", true
+	case isTime:
+		return fmt.Sprintf("%s is %s, not a time such as 2027-01-31T08:00:00Z", name, Excerpt(data)), true
+	}
+	return fmt.Sprintf("%s is %s, which does not belong there", name, Excerpt(data)), true
 }
 
 // wrongMember is Wrong for a structure.
