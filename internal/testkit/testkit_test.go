@@ -103,7 +103,7 @@ func TestTranscriptAgrees(t *testing.T) {
 		{"a b c d", "… d … c", false},
 		{"a b", "b …", false},
 	} {
-		Equal(t, r.output+" agrees with "+r.wanted, agrees(r.output, r.wanted), r.agrees)
+		Equal(t, r.output+" agrees with "+r.wanted, Agrees(r.output, r.wanted), r.agrees)
 	}
 }
 

@@ -15,8 +15,8 @@ func Transcript(t *testing.T, path string, play func(t *testing.T, input string)
 		if lines == nil { // a comment
 			return scene.Text
 		}
-		output := dense(play(t, strings.Join(lines, "\n")))
-		if agrees(output, want) {
+		output := Dense(play(t, strings.Join(lines, "\n")))
+		if Agrees(output, want) {
 			output = want
 		}
 		for _, line := range lines {
@@ -38,8 +38,8 @@ func (s Story) parts() (input []string, output string) {
 	return input, strings.Join(out, "\n")
 }
 
-// dense removes empty lines and trailing spaces.
-func dense(text string) string {
+// Dense removes empty lines and trailing spaces.
+func Dense(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
 		if line = strings.TrimRight(line, " \r"); line != "" {
@@ -49,8 +49,8 @@ func dense(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// agrees reports whether an output matches the expected one, in which … matches any text.
-func agrees(output, wanted string) bool {
+// Agrees reports whether an output matches the expected one, in which … matches any text.
+func Agrees(output, wanted string) bool {
 	parts := strings.Split(wanted, "…")
 	if len(parts) == 1 {
 		return output == wanted

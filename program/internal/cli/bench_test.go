@@ -57,6 +57,7 @@ type bench struct {
 	before   string // standard error when the run began
 	keptLogs bool   // of local servers
 	cutShort bool   // the run
+	code     int    // of the last scene
 }
 
 type noEngine struct{ engine.Engine }
@@ -163,6 +164,11 @@ func (b *bench) utr(line string) int {
 	if err != nil {
 		panic(line)
 	}
+	return b.play(args)
+}
+
+// play runs a command line, and returns the exit code.
+func (b *bench) play(args []string) int {
 	for len(args) > 0 && assignment.MatchString(args[0]) {
 		m := assignment.FindStringSubmatch(args[0])
 		b.env[m[1]], args = m[2], args[1:]

@@ -145,7 +145,9 @@ func TestNights(t *testing.T) {
 				case "after", "again", "utr": // the first prints nothing, the second the cells that ran
 					b.ctx, b.interrupt = context.WithCancel(t.Context())
 					b.runs = nil
-					did := b.scene(t, strings.TrimPrefix(line, verb+" utr"), false)
+					args, err := split(strings.TrimPrefix(strings.TrimPrefix(line, verb), " utr"))
+					testkit.Check(t, err)
+					did := b.scene(t, args, false)
 					ran := ""
 					for _, c := range b.runs {
 						ran += strings.TrimSpace("ran "+valueOf(c.Args, "--cell")+" "+valueOf(c.Args, "--shard")) + "\n"
