@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 )
 
@@ -134,8 +135,27 @@ var parts = sync.OnceValue(func() (p partition) {
 	if err != nil {
 		panic(err)
 	}
+	for name, op := range p.Operations {
+		p.Operations[name] = op.derived()
+	}
 	return p
 })
+
+// derived returns the operation with what the list of operations says.
+func (op operation) derived() operation {
+	name := ""
+	for _, e := range op.Operations[0] {
+		if e.Key == "name" {
+			name, _ = e.Value.(string)
+		}
+	}
+	if op.Commands == nil {
+		op.Commands = bson.A{cmp.Or(operations.Sent()[name], name)}
+	}
+	c, _ := operations.LookupCommand(operations.Core(name))
+	op.Write = op.Write || c.Class == operations.Write
+	return op
+}
 
 // suite returns a suite of tests.
 func suite(description string, tests ...bson.D) bson.D {
