@@ -7,9 +7,6 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// serverDatabase is the database of the suites of what a server must do.
-const serverDatabase = "utr-server"
-
 // step is a command and what the server must answer, or another operation.
 type step struct {
 	Other value // an operation that is not a command
