@@ -130,7 +130,7 @@ func faultConditions() map[string]builder[Fault] {
 		"hasLabels":          flag(func(f Fault) bool { return len(f.Labels) > 0 }),
 		"ownLabels":          flag(func(f Fault) bool { return f.Labels != nil }),
 		"innerLabels":        flag(func(f Fault) bool { return f.Inner != nil }),
-		// The server chooses the labels of the error, which include NoWritesPerformed if the session wrote nothing.
+		// The server chooses the labels of the error. They include NoWritesPerformed if the session wrote nothing.
 		"labelsOfServer": flag(func(f Fault) bool {
 			return f.Labels == nil && (slices.Contains(retryableCodes, f.Code) || slices.Contains(stateChangeCodes, f.Code))
 		}),
@@ -202,7 +202,7 @@ func faultAt(i int, holds faultCondition) func(shown) bool {
 
 func (f Fault) deposes() bool { return slices.Contains(stateChangeCodes, f.WriteConcernError) }
 
-// writes reports whether errors are raised as for a write, which runCommand is in this respect (Client Backpressure,
+// writes reports whether errors are raised as for a write. In this respect, runCommand is one (Client Backpressure,
 // "Overload retry policy").
 func (s Schedule) writes() bool {
 	return parts().Operations[s.Operation].Write || s.Operation == "runCommand"

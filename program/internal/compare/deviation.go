@@ -51,8 +51,8 @@ func ofSchedule(engines [2]string, s Schedule, differences []Difference) *Deviat
 	return explained(engines, shown{s, differences}, func(d *Deviation) condition { return d.Schedule })
 }
 
-// explained returns the deviation that explains all differences. If each
-// difference only has its own explanation, it returns that of the first.
+// explained returns the deviation that explains all differences. If each difference has an explanation of its own, it
+// returns the first.
 func explained(engines [2]string, s shown, by func(*Deviation) condition) *Deviation {
 	if d := oneOf(engines, s, by); d != nil || len(s.differences) < 2 {
 		return d

@@ -43,7 +43,7 @@ func (s Side) of(t testing.TB, suite *specs.Suite) *result.Verdict {
 var all = []string{"replicaset", "sharded", "load-balanced", "single"}
 
 // Two sides with the same engine do not differ, except for random differences that deviations explain. soak/compare
-// runs more schedules, also with time limits, which a busy machine can exceed on one side only.
+// runs more schedules, also with time limits. A busy machine can exceed these on one side only.
 func TestSameEngine(t *testing.T) {
 	left, right := referenceSide(t, ""), referenceSide(t, "")
 	g, err := Storm(t.Context(), NewGenerator(5, all...), 20, 5, left, right, nil)

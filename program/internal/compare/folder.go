@@ -37,8 +37,8 @@ func position(seen *[]string, value string) int {
 	return i + 1
 }
 
-// decisive are the command fields that matter to retries, in the order shown. Drivers
-// are free in all others, which suites check.
+// decisive are the command fields that matter to retries, in the order shown. Drivers are free in all others. Suites
+// check these.
 var decisive = []string{"lsid", "txnNumber", "startTransaction", "autocommit", "writeConcern", "readConcern",
 	"recoveryToken",
 	"documents", "updates", "deletes", "ops"}

@@ -90,7 +90,7 @@ var clientOptions = []struct {
 	{"timeoutMS", 10, []any{someTimeMS}},
 }
 
-// Generator makes random schedules, which depend only on the seed.
+// Generator makes random schedules. They depend only on the seed.
 type Generator struct {
 	random     *rand.Rand
 	topologies []string

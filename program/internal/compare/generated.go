@@ -34,9 +34,9 @@ type Finding struct {
 	Shrunk   bool     // false beyond the limit: Smallest is Schedule
 }
 
-// Storm runs n generated schedules through both sides. It repeats schedules with unexplained differences and shrinks
-// those that differ again, but at most limit, since findings often have a common cause. progress, which may be nil,
-// receives the numbers of compared schedules and of findings.
+// Storm runs n generated schedules through both sides. It repeats schedules with unexplained differences, and
+// shrinks a schedule that differs again. It shrinks at most limit, since findings often have a common cause. progress
+// receives the numbers of compared schedules and of findings. It may be nil.
 func Storm(ctx context.Context, g *Generator, n, limit int, left, right Side,
 	progress func(done, findings int)) (*Generated, error) {
 	out := &Generated{NotCompared: map[string]int{}, Explained: map[string]int{}}

@@ -47,7 +47,7 @@ type seen struct {
 
 // Run runs suites through both sides and returns the pairs in the order in which the left side finished them. It may
 // call the Notify functions of both sides concurrently. Problems leave the pairs valid, such as a known failure that
-// passed. The error is that of a deployment, an engine, or ctx.
+// passed. The error is from a deployment, an engine, or ctx.
 func Run(ctx context.Context, suites []*specs.Suite, left, right Side) (found []Pair, problems []string, err error) {
 	return run(ctx, suites, left, right, mode{})
 }
@@ -133,8 +133,8 @@ func threaded(suites []*specs.Suite) func(result.TestID) bool {
 	return func(id result.TestID) bool { return found[[2]string{id.File, id.Description}] }
 }
 
-// pairs matches the verdicts of both sides. A test that only one side ran is a pair with an empty observation, which
-// differs from any other. everywhere is that of mode. threads reports whether a test runs operations concurrently.
+// pairs matches the verdicts of both sides. A test that only one side ran is a pair with an empty observation. It
+// differs from any other. everywhere is a field of mode. threads reports whether a test runs operations concurrently.
 func pairs(engines [2]string, left, right []*seen, everywhere bool, threads func(result.TestID) bool) []Pair {
 	pair := func(left, right *seen) Pair {
 		one, nothing := cmp.Or(left, right), &seen{}

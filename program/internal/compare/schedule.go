@@ -88,7 +88,7 @@ func (o Options) value() bson.D {
 	return out
 }
 
-// String describes the schedule on one line, which is unique to it.
+// String describes the schedule on one line. The line is unique to it.
 func (s Schedule) String() string {
 	words := s.Operation
 	if s.Topology != "" {
@@ -110,7 +110,7 @@ func (s Schedule) String() string {
 //go:embed suite.yml
 var suiteFile []byte
 
-// operation is a row of the table in suite.yml, which explains the fields.
+// operation is a row of the table in suite.yml. The file explains the fields.
 type operation struct {
 	Write, Replicated, Blind bool
 	MinServer                string `bson:"minServer"`

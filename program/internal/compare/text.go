@@ -25,7 +25,7 @@ func (p Pair) Describe(left, right string) string {
 	return b.String()
 }
 
-// diff returns all lines of two logs and marks those of only one.
+// diff returns all lines of two logs and marks the lines of only one.
 func diff(left, right string) string {
 	a, b := strings.Split(left, "\n"), strings.Split(right, "\n")
 	common := make([][]int, len(a)+1) // lines in the longest sequence that a[i:] and b[j:] have in common

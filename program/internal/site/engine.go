@@ -21,8 +21,8 @@ type Timeline struct {
 // Newest returns the newest results.
 func (t *Timeline) Newest() *Group { return t.Runs[len(t.Runs)-1] }
 
-// Engines arranges reports, which need not be in order, by engine. The engines are in the order of the newest reports
-// that have them. Of reports of one run, the last one counts.
+// Engines arranges reports by engine. The reports need not be in order. The engines are in the order of the newest
+// reports that have them. Of reports of one run, the last one counts.
 func Engines(reports []*Report) (all []*Engine) {
 	for _, r := range sorted(reports) {
 		for _, g := range r.Groups {

@@ -36,7 +36,7 @@ type Site struct {
 	known   map[string]string  // deviations by suite of specs/deviations
 }
 
-// New arranges reports, which need not be in order. known says what suites of specs/deviations are about, by name.
+// New arranges reports. They need not be in order. known says what suites of specs/deviations are about, by name.
 func New(reports []*Report, known map[string]string) *Site {
 	s := &Site{reports: sorted(reports), engines: Engines(reports), pages: map[*Engine]string{},
 		details: map[*Report]string{}, known: known}
@@ -202,7 +202,7 @@ type cell struct {
 // Red is the number of tests that failed, broke or were flaky.
 func (g *Group) Red() int { return g.Failed + g.Broken + g.Flaky }
 
-// Problem says what is wrong with the run, except for tests that did not run, which are counted.
+// Problem says what is wrong with the run. It is "" if tests did not run, because the page counts these.
 func (g *Group) Problem() string {
 	if n := len(report.Faults(g.Summary)); n > 0 && g.NotRun == 0 {
 		return plural.Of(n, "problem")

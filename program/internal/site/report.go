@@ -26,7 +26,7 @@ type Report struct {
 	Faults []string // of the run, if it has no groups
 }
 
-// Group has the results of an engine in a group of suites: those of a cell of a matrix, or of a folder.
+// Group has the results of an engine in a group of suites: the suites of a cell of a matrix, or of a folder.
 type Group struct {
 	Engine, Version, Suites string
 	result.Summary
@@ -72,7 +72,7 @@ func (r *Report) Tests() (n int) {
 	return n
 }
 
-// groupOf returns the group of a test. The engine is "" if it is that of the run, which the end of the report names.
+// groupOf returns the group of a test. The engine is "" if the end of the report names it.
 func (r *Report) groupOf(cell, file string) *Group {
 	engine, suites, ok := cellOf(cell)
 	filter := "_" + engine + "_" + suites

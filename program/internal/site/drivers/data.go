@@ -103,7 +103,7 @@ func cell(name string) (cluster, engine, suites string, ok bool) {
 	return parts[0], parts[1], parts[2], true
 }
 
-// driver returns the driver of an engine such as node@7.9.0, which it adds if there is none.
+// driver returns the driver of an engine such as node@7.9.0. It adds a driver if there is none.
 func (d *data) driver(engine string) *driver {
 	name, _, _ := strings.Cut(engine, "@")
 	for _, one := range *d {

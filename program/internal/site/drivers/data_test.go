@@ -38,7 +38,7 @@ func verdict(cell, file string, status result.Status, kind result.SkipKind, reas
 		Reason: reason}
 }
 
-// written is the JSON report of a run, which has the engines of cells.
+// written is the JSON report of a run, with the engines of cells.
 func written(started result.RunStarted, sum result.Summary, cells []result.CellFinished,
 	verdicts ...*result.Verdict) *bytes.Buffer {
 	var text bytes.Buffer

@@ -79,7 +79,7 @@ func (r *release) Word(suite string) string {
 	return word
 }
 
-// differs reports whether a release differs from a suite of deviations.
+// differsFrom reports whether a release differs from a suite of deviations.
 func (r *release) differsFrom(suite string) bool {
 	return r.Deviations[suite] != "" && r.Word(suite) != "same"
 }
@@ -155,8 +155,9 @@ func (p deviationPage) Rows() (rows []deviationRow) {
 			row.Code = "differs in another way"
 		}
 		row.Others = strings.Join(d.versions(func(r *release) bool { return !r.differsFrom(p.Name) }), ", ")
-		for i, r := range d.Releases {
-			if at := slices.Index(differ, r.Version); at >= 0 && strings.HasSuffix(d.Releases[i].Deviations[p.Name], " sometimes") {
+		for _, r := range d.Releases {
+			at := slices.Index(differ, r.Version)
+			if at >= 0 && strings.HasSuffix(r.Deviations[p.Name], " sometimes") {
 				differ[at] += " (sometimes)"
 			}
 		}
