@@ -15,15 +15,15 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// The old text of every named mutation occurs in its file exactly once. It has a unique title.
+// The old text of every named mutation occurs in its file exactly once. It has a unique title and names a test.
 func TestNamedFit(t *testing.T) {
 	t.Chdir(testkit.Root(t))
 	named, err := readFile(namedFile)
 	testkit.Check(t, err)
 	titles := map[string]bool{}
 	for _, m := range named {
-		if n := strings.Count(testkit.Read(t, m.File), m.Old); n != 1 || m.Old == m.New || m.Title == "" || titles[m.Title] {
-			t.Errorf("the old text occurs %d times, or the title is not unique:\n%s", n, m)
+		if n := strings.Count(testkit.Read(t, m.File), m.Old); n != 1 || m.Old == m.New || m.Run == "" || titles[m.Title] {
+			t.Errorf("the old text occurs %d times, the test is missing, or the title is not unique:\n%s", n, m)
 		}
 		titles[m.Title] = true
 	}
