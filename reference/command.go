@@ -2,13 +2,11 @@ package reference
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 
-	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 )
@@ -67,117 +65,6 @@ const (
 // errNoTime means that no time is left for an attempt.
 var errNoTime = errors.New("the remaining time is shorter than a round trip")
 
-// assemble builds a command and adds the generic fields.
-func (a *attempt) assemble() (bson.Raw, error) {
-	cmd, srv := a.cmd, a.srv
-	body := slices.Clone(cmd.body)
-	if cmd.adapt != nil {
-		more, err := cmd.adapt(a)
-		if err != nil {
-			return nil, err
-		}
-		body = append(body, more...)
-	}
-	drop := func(key string) { body = slices.DeleteFunc(body, func(e bson.E) bool { return e.Key == key }) }
-	add := func(key string, value any) { // unless the user has set it
-		if !slices.ContainsFunc(body, func(e bson.E) bool { return e.Key == key }) {
-			body = append(body, bson.E{Key: key, Value: value})
-		}
-	}
-	s, inTxn := cmd.session, cmd.inTransaction()
-
-	// rawData requires server 8.2 (CRUD).
-	if a.wire < wire82 && cmd.op.Name != "runCommand" {
-		drop("rawData")
-	}
-
-	// timeoutMS (Client Side Operations Timeout, "Command Execution").
-	adds := cmd.timeout && !cmd.noMaxTime && a.remaining < forever
-	if cmd.timeout && a.remaining <= 0 || adds && a.remaining < time.Millisecond { // maxTimeMS 0 would mean no limit
-		return nil, errNoTime
-	}
-	if adds {
-		drop("maxTimeMS")
-		add("maxTimeMS", a.remaining.Milliseconds())
-	}
-
-	if len(cmd.writeConcern) > 0 && (!inTxn || cmd.op.EndsTransaction) {
-		add("writeConcern", cmd.writeConcern)
-	}
-	if a.silent && !s.implicit {
-		return nil, errors.New("unacknowledged writes cannot use an explicit session")
-	}
-	// (Load Balancers, "Session Support")
-	sessions := srv.topology == selection.LoadBalanced || a.conn.Description().SessionTimeoutMinutes != nil
-	if !sessions && !s.implicit {
-		return nil, errors.New("the server does not support sessions")
-	}
-	if s.snapshot && a.wire < wire50 {
-		// the text of Snapshot Reads, "Requires MongoDB 5.0+"
-		return nil, argument("Snapshot reads require MongoDB 5.0 or later")
-	}
-	if sessions && !a.silent && !cmd.closing {
-		session := s.acquired()
-		add("lsid", session.id)
-		session.lastUse = a.driver.options.Now()
-		switch {
-		case inTxn:
-			if s.state == txnStarting {
-				cmd.startTransaction, s.state = true, txnInProgress
-			}
-			add("txnNumber", session.txn)
-			if cmd.startTransaction {
-				add("startTransaction", true)
-			}
-			add("autocommit", false)
-			if cmd.op.EndsTransaction && s.recovery != nil {
-				add("recoveryToken", s.recovery)
-			}
-		case a.settings.RetryWrites && a.driver.policy.Numbers(cmd.op, srv.chosen()):
-			if cmd.txnNumber == nil {
-				session.txn++
-				n := session.txn
-				cmd.txnNumber = &n
-			}
-			add("txnNumber", *cmd.txnNumber)
-		}
-	}
-
-	if rc := a.readConcern(); len(rc) > 0 {
-		add("readConcern", rc)
-	}
-
-	preference := srv.preference
-	if cmd.primary {
-		preference = selection.Preference{}
-	}
-	p, ok := selection.Pass(srv.topology, srv.kind, preference)
-	if a.driver.policy.Pinning != "" {
-		p, ok = pinning.Pass(preference, srv.kind == selection.Mongos)
-	}
-	if ok && (cmd.primary || !cmd.write) {
-		add("$readPreference", p.Document())
-	}
-
-	// Gossiping (Driver Sessions, "Gossipping the cluster time").
-	if srv.kind != selection.Standalone {
-		if now := later(a.clock.GetClusterTime(), s.clusterTime); now != nil {
-			add("$clusterTime", now.Lookup("$clusterTime"))
-		}
-	}
-	if a.api != nil {
-		add("apiVersion", string(a.api.ServerAPIVersion))
-		if a.api.Strict != nil {
-			add("apiStrict", *a.api.Strict)
-		}
-		if a.api.DeprecationErrors != nil {
-			add("apiDeprecationErrors", *a.api.DeprecationErrors)
-		}
-	}
-	add("$db", cmd.db)
-	return bson.Marshal(body)
-}
-
 // forever exceeds the time until any deadline.
 const forever = time.Duration(1 << 62)
 
@@ -191,37 +78,6 @@ func (cmd *command) inTransaction() bool {
 // silent reports whether the command has no reply. In a transaction, only commit and abort have a write concern.
 func (cmd *command) silent() bool {
 	return unacknowledged(cmd.writeConcern) && !cmd.session.inTransaction()
-}
-
-// causalWrites are the writes with afterClusterTime (Read and Write Concern, "afterClusterTime").
-var causalWrites = []string{"insert", "update", "delete", "findAndModify", "bulkWrite", "create",
-	"createIndexes", "drop",
-	"dropDatabase", "dropIndexes"}
-
-// readConcern returns the readConcern field, including the fields of the session.
-func (a *attempt) readConcern() bson.D {
-	cmd, s, inTxn := a.cmd, a.cmd.session, a.cmd.inTransaction()
-	var rc bson.D
-	switch {
-	case inTxn && !cmd.startTransaction:
-		return nil
-	case inTxn:
-		rc = slices.Clone(s.options.readConcern)
-	case s.snapshot:
-		// On every command, so that the server rejects those that cannot read from a snapshot (Snapshot Reads, "Sending
-		// readConcern to the server on all commands").
-		return addIf(document("level", "snapshot"), s.snapshotTime != nil, "atClusterTime", s.snapshotTime)
-	case cmd.op.Name == "runCommand":
-		// the argument; nothing is added (Causal Consistency, "Causally consistent read and write commands")
-		return cmd.readConcern
-	case slices.Contains(causalWrites, cmd.name()):
-	case !cmd.takesReadConcern:
-		return nil
-	default:
-		rc = slices.Clone(cmd.readConcern)
-	}
-	causal := s.causal && s.operationTime != nil && a.srv.kind != selection.Standalone
-	return addIf(rc, causal, "afterClusterTime", s.operationTime)
 }
 
 // sensitive reports whether a command's events are redacted (Command Logging and Monitoring, "Security").

@@ -7,6 +7,17 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
+// convenient is a call of withTransaction.
+type convenient struct {
+	*call
+	s       *clientSession
+	given   transactionOptions
+	begun   time.Time
+	allowed time.Duration
+	last    *result.Error // the last error
+	unknown *result.Error // the last commit error of the current transaction
+}
+
 // withTransaction executes the decisions of retry.NextTransaction (Convenient API for Transactions).
 func withTransaction(c *call) *result.Error {
 	s := c.Entity.(*clientSession)
@@ -17,76 +28,88 @@ func withTransaction(c *call) *result.Error {
 	if err != nil {
 		return err
 	}
-	clock := c.client.driver.options
-	begun := clock.Now()
-	state := retry.TransactionState{Policy: c.client.driver.policy, Timeout: retry.TransactionTime}
+	w := &convenient{call: c, s: s, given: o, begun: c.client.driver.options.Now(), allowed: retry.TransactionTime}
 	if c.timeout {
-		state.Timeout = forever
+		w.allowed = forever
 		if at, ok := deadlineOf(c.ctx); ok {
-			state.Timeout, s.deadline = at.Sub(begun), at
+			w.allowed, s.deadline = at.Sub(w.begun), at
 		}
 		s.callback = c.limit
 	}
 	defer func() { s.callback, s.deadline = nil, time.Time{} }()
+	return w.run()
+}
 
+func (w *convenient) run() *result.Error {
+	state := retry.TransactionState{Policy: w.client.driver.policy, Timeout: w.allowed}
 	in := retry.TransactionInput{Kind: retry.TransactionBegin}
-	var last, unknown *result.Error // unknown is the last commit error of the current transaction
-	failed := func(kind retry.TransactionInputKind, err *result.Error) retry.TransactionInput {
-		last = err
-		return retry.TransactionInput{Kind: kind, Labels: err.Labels, Code: err.Code,
-			Elapsed: clock.Now().Sub(begun), Jitter: clock.Random()}
-	}
 	for {
 		var d retry.Decision
 		state, d = retry.NextTransaction(state, in)
-		c.trace.decided(d, "", nil)
+		w.trace.decided(d, "", nil)
 		switch d.Action {
 		case retry.StartTransaction:
-			unknown = nil
-			if err := s.start(c.ctx, o); err != nil {
+			w.unknown = nil
+			if err := w.s.start(w.ctx, w.given); err != nil {
 				return err
 			}
-			err := c.Operation.Callback(c.ctx)
-			switch {
-			case err != nil:
-				if s.inTransaction() {
-					ctx, cancel := clock.within(c.base, c.limit) // abort has a new timeout
-					_ = s.abort(ctx, c.timeout, &c.trace)
-					cancel()
-				}
-				in = failed(retry.CallbackFailed, err)
-			case s.inTransaction():
-				in = retry.TransactionInput{Kind: retry.CallbackReturned}
-			default:
-				in = retry.TransactionInput{Kind: retry.CallbackEnded}
-			}
+			in = w.callBack()
 		case retry.CommitTransaction:
-			in = retry.TransactionInput{Kind: retry.Committed}
-			err := s.commit(c.ctx, c.timeout, &c.trace)
-			switch {
-			case err == nil:
-			case unknown != nil && err.Client && err.Kind == "timeout":
-				// The deadline passed before the retry: use the error of the previous commit.
-				in = failed(retry.CommitFailed, unknown)
-				in.Elapsed = max(in.Elapsed, state.Timeout)
-			default:
-				in, unknown = failed(retry.CommitFailed, err), err
-			}
+			in = w.commit()
 		case retry.BackOff:
-			c.trace.took(clock.backOff(c.ctx, d.Delay))
-			if c.base.Err() != nil { // the caller of the engine has given up
-				return last
+			w.trace.took(w.client.driver.options.backOff(w.ctx, d.Delay))
+			if w.base.Err() != nil { // the caller of the engine has given up
+				return w.last
 			}
 			in = retry.TransactionInput{Kind: retry.TransactionBackedOff}
 		case retry.ReturnResult:
 			return nil
 		default:
 			if d.Expired {
-				return c.late(last)
+				return w.late(w.last)
 			}
-			return last
+			return w.last
 		}
 	}
+}
+
+// callBack calls the callback. If it fails, callBack aborts an open transaction, with a new timeout.
+func (w *convenient) callBack() retry.TransactionInput {
+	err := w.Operation.Callback(w.ctx)
+	switch {
+	case err != nil:
+		if w.s.inTransaction() {
+			ctx, cancel := w.client.driver.options.within(w.base, w.limit)
+			defer cancel()
+			_ = w.s.abort(ctx, w.timeout, &w.trace)
+		}
+		return w.failed(retry.CallbackFailed, err)
+	case w.s.inTransaction():
+		return retry.TransactionInput{Kind: retry.CallbackReturned}
+	}
+	return retry.TransactionInput{Kind: retry.CallbackEnded}
+}
+
+func (w *convenient) commit() retry.TransactionInput {
+	err := w.s.commit(w.ctx, w.timeout, &w.trace)
+	switch {
+	case err == nil:
+		return retry.TransactionInput{Kind: retry.Committed}
+	case w.unknown != nil && err.Client && err.Kind == "timeout":
+		// The deadline passed before the retry: use the error of the previous commit.
+		in := w.failed(retry.CommitFailed, w.unknown)
+		in.Elapsed = max(in.Elapsed, w.allowed)
+		return in
+	}
+	w.unknown = err
+	return w.failed(retry.CommitFailed, err)
+}
+
+func (w *convenient) failed(kind retry.TransactionInputKind, err *result.Error) retry.TransactionInput {
+	w.last = err
+	clock := w.client.driver.options
+	return retry.TransactionInput{Kind: kind, Labels: err.Labels, Code: err.Code,
+		Elapsed: clock.Now().Sub(w.begun), Jitter: clock.Random()}
 }
 
 // late returns a timeout error that exposes the message, labels, code and reply of its cause (Convenient API for

@@ -35,30 +35,50 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 	if err != nil {
 		return settings{}, nil, err
 	}
-	is := func(name, value string) func(enginekit.Option) bool {
-		return func(o enginekit.Option) bool {
-			return enginekit.SameOption(o.Name, name) && (value == "" || o.Value == value)
-		}
-	}
 	s := settings{scope: scope{modeOf: selection.ModeOf, validate: selection.Preference.Validate}}
 	u.Options, s.warnings = ignoreInvalid(u.Options, p.Pinning != "")
-	u.Options = slices.DeleteFunc(u.Options, is("maxStalenessSeconds", "-1")) // no maximum
+	u.Options = slices.DeleteFunc(u.Options, named("maxStalenessSeconds", "-1")) // no maximum
 	if p.Pinning != "" {
 		s.modeOf, s.validate = pinning.ModeOf, pinning.Validate
 		if u.Options, err = currentOptions(u.Options); err != nil {
 			return s, nil, err
 		}
 	}
-	direct := slices.ContainsFunc(u.Options, is("directConnection", "true"))
-	if direct {
-		// A direct connection has one seed and no set name (Unified Test Format, "entity").
-		u.Options = slices.DeleteFunc(u.Options, is("directConnection", ""))
-		u.Options = slices.DeleteFunc(u.Options, is("replicaSet", ""))
+	direct := slices.ContainsFunc(u.Options, named("directConnection", "true"))
+	if direct { // one seed and no set name (Unified Test Format, "entity")
+		u.Options = removed(u.Options, "directConnection", "replicaSet")
 	}
-	given, err := connstring.Parse(u.String())
-	if err != nil {
+	if s.ConnString, err = connstring.Parse(u.String()); err != nil {
 		return settings{}, nil, err
 	}
+	s.applyDefaults(p)
+	s.applyConcerns()
+	if err := s.applyOthers(uriOptions); err != nil {
+		return s, nil, err
+	}
+	if err := s.validate(s.preference); err != nil {
+		return s, nil, err
+	}
+	o, err := topologyOptions(u, direct)
+	return s, o, err
+}
+
+// named matches an option, with a value unless it is "".
+func named(name, value string) func(enginekit.Option) bool {
+	return func(o enginekit.Option) bool {
+		return enginekit.SameOption(o.Name, name) && (value == "" || o.Value == value)
+	}
+}
+
+func removed(given []enginekit.Option, names ...string) []enginekit.Option {
+	for _, name := range names {
+		given = slices.DeleteFunc(given, named(name, ""))
+	}
+	return given
+}
+
+func (s *settings) applyDefaults(p *retry.Policy) {
+	given := s.ConnString
 	given.RetryReads = given.RetryReads || !given.RetryReadsSet
 	given.RetryWrites = given.RetryWrites || !given.RetryWritesSet && !p.RetryWritesOff
 	if !given.ServerSelectionTimeoutSet {
@@ -67,7 +87,18 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 	if !given.LocalThresholdSet {
 		given.LocalThreshold = selection.DefaultLocalThreshold
 	}
-	s.ConnString = given
+	if given.TimeoutSet {
+		s.timeout = &given.Timeout
+	}
+	if given.MaxAdaptiveRetriesSet {
+		retries := int(given.MaxAdaptiveRetries)
+		s.maxAdaptiveRetries = &retries
+	}
+}
+
+// applyConcerns sets the read preference, the read concern and the write concern.
+func (s *settings) applyConcerns() {
+	given := s.ConnString
 	s.preference = selection.Preference{Mode: selection.Mode(given.ReadPreference), TagSets: given.ReadPreferenceTagSets}
 	if given.MaxStalenessSet {
 		seconds := int64(given.MaxStaleness / time.Second)
@@ -77,14 +108,11 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 	s.writeConcern = addIf(nil, given.WNumberSet, "w", int32(given.WNumber))
 	s.writeConcern = addIf(s.writeConcern, !given.WNumberSet && given.WString != "", "w", given.WString)
 	s.writeConcern = addIf(s.writeConcern, given.JSet, "j", given.J)
-	if given.TimeoutSet {
-		s.timeout = &given.Timeout
-	}
-	if given.MaxAdaptiveRetriesSet {
-		retries := int(given.MaxAdaptiveRetries)
-		s.maxAdaptiveRetries = &retries
-	}
-	for name, values := range given.UnknownOptions { // unknown to the Go driver
+}
+
+// applyOthers applies the options that the Go driver does not know.
+func (s *settings) applyOthers(uriOptions bson.Raw) error {
+	for name, values := range s.UnknownOptions {
 		n, _ := strconv.ParseInt(values[len(values)-1], 10, 64)
 		spelt := enginekit.Spelling(uriOptions, name)
 		switch {
@@ -93,24 +121,25 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 		case name == "wtimeoutms":
 			s.writeConcern = append(s.writeConcern, bson.E{Key: "wtimeout", Value: n})
 		case name == "waitqueuesize", spelt != "" && specified(name):
-			return s, nil, unsupported("uriOptions." + cmp.Or(spelt, "waitQueueSize"))
+			return unsupported("uriOptions." + cmp.Or(spelt, "waitQueueSize"))
 		default: // (Connection String, "Keys")
 			s.warnings = append(s.warnings, fmt.Sprintf("Unsupported option '%s'.", cmp.Or(spelt, name)))
 		}
 	}
-	if err := s.validate(s.preference); err != nil {
-		return s, nil, err
-	}
-	for _, name := range []string{"readPreference", "readPreferenceTags", "maxStalenessSeconds"} {
-		u.Options = slices.DeleteFunc(u.Options, is(name, "")) // the Go driver rejects mode primary with an empty tag set
-	}
+	return nil
+}
+
+// topologyOptions returns the options of the topology, which rejects some values that the engine supports.
+func topologyOptions(u enginekit.URI, direct bool) (*options.ClientOptions, error) {
+	// The Go driver rejects mode primary with an empty tag set.
+	u.Options = removed(u.Options, "readPreference", "readPreferenceTags", "maxStalenessSeconds")
 	o := options.Client().ApplyURI(u.String())
 	o.HeartbeatInterval, o.Timeout = nil, nil // the Go driver rejects a short heartbeat
 	if err := o.Validate(); err != nil {
-		return s, nil, err
+		return nil, err
 	}
 	if direct {
 		o.SetDirect(true).SetHosts(o.Hosts[:1])
 	}
-	return s, o, nil
+	return o, nil
 }

@@ -69,26 +69,11 @@ func fill(p any, what string, doc bson.Raw) error {
 
 // assign sets a field of an options struct.
 func assign(field reflect.Value, v bson.RawValue) (err error) {
-	switch p := field.Addr().Interface().(type) {
-	case *bool:
-		err = enginekit.Set(p, bson.RawValue.BooleanOK)(v)
-	case *string:
-		err = enginekit.Set(p, bson.RawValue.StringValueOK)(v)
-	case *int32:
-		err = enginekit.Set(p, whole[int32])(v)
-	case *int:
-		err = enginekit.Set(p, whole[int])(v)
-	case *int64:
-		err = enginekit.Set(p, whole[int64])(v)
-	case *float64:
-		err = enginekit.Set(p, float)(v)
-	case *time.Duration:
-		err = enginekit.Set(p, milliseconds)(v)
-	case *bson.Timestamp:
-		err = enginekit.Set(p, func(v bson.RawValue) (bson.Timestamp, bool) {
-			t, i, ok := v.TimestampOK()
-			return bson.Timestamp{T: t, I: i}, ok
-		})(v)
+	p := field.Addr().Interface()
+	if read := scalar(p); read != nil {
+		return read(v)
+	}
+	switch p := p.(type) {
 	case *any:
 		*p, err = plain(v)
 	case *[]any:
@@ -103,16 +88,6 @@ func assign(field reflect.Value, v bson.RawValue) (err error) {
 		var o options.TransactionOptions
 		err = fillDocument(&o, "defaultTransactionOptions", v)
 		*p = &options.TransactionOptionsBuilder{Opts: given(o).List()}
-	case *options.CursorType:
-		err = enginekit.Set(p, wordOf(map[string]options.CursorType{"nontailable": options.NonTailable,
-			"tailable": options.Tailable, "tailableawait": options.TailableAwait}))(v)
-	case *options.ReturnDocument:
-		err = enginekit.Set(p, wordOf(map[string]options.ReturnDocument{"before": options.Before, "after": options.After}))(v)
-	case *options.FullDocument:
-		err = enginekit.Set(p, func(v bson.RawValue) (options.FullDocument, bool) {
-			s, ok := v.StringValueOK()
-			return options.FullDocument(s), ok
-		})(v)
 	case *[]map[string]string:
 		err = v.Unmarshal(p)
 	case *readconcern.ReadConcern:
@@ -132,6 +107,39 @@ func assign(field reflect.Value, v bson.RawValue) (err error) {
 		err = assign(field.Elem(), v)
 	}
 	return err
+}
+
+// scalar returns the function that reads a value into p, or nil if p does not point to a scalar.
+func scalar(p any) func(bson.RawValue) error {
+	switch p := p.(type) {
+	case *bool:
+		return enginekit.Set(p, bson.RawValue.BooleanOK)
+	case *string:
+		return enginekit.Set(p, bson.RawValue.StringValueOK)
+	case *int32:
+		return enginekit.Set(p, whole[int32])
+	case *int:
+		return enginekit.Set(p, whole[int])
+	case *int64:
+		return enginekit.Set(p, whole[int64])
+	case *float64:
+		return enginekit.Set(p, float)
+	case *time.Duration:
+		return enginekit.Set(p, milliseconds)
+	case *bson.Timestamp:
+		return enginekit.Set(p, func(v bson.RawValue) (at bson.Timestamp, ok bool) {
+			at.T, at.I, ok = v.TimestampOK()
+			return at, ok
+		})
+	case *options.CursorType:
+		return enginekit.Set(p, wordOf(map[string]options.CursorType{"nontailable": options.NonTailable,
+			"tailable": options.Tailable, "tailableawait": options.TailableAwait}))
+	case *options.ReturnDocument:
+		return enginekit.Set(p, wordOf(map[string]options.ReturnDocument{"before": options.Before, "after": options.After}))
+	case *options.FullDocument:
+		return enginekit.Set((*string)(p), bson.RawValue.StringValueOK)
+	}
+	return nil
 }
 
 // fillable reports whether assign supports the type of a field.

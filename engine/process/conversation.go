@@ -193,22 +193,7 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 			case m.Error != nil:
 				return id, fmt.Errorf("%s: %w", during, m.Error)
 			default:
-				if isEmptyArray(m.Result) {
-					m.Result = []byte("{}")
-					c.hint(fmt.Sprintf("the adapter answers %s with [] where {} belongs; utr accepts it", method))
-				}
-				err := decode(m.Result, into)
-				if missing := lacks(reflect.ValueOf(into).Elem(), m.Result); err == nil && missing != "" {
-					err = errors.New(missing)
-				}
-				if err != nil {
-					c.fail(badResult(during, m.Result, into, err))
-					return id, c.failure()
-				}
-				for _, at := range arraysFor(reflect.TypeOf(into), m.Result, "") {
-					c.hint(fmt.Sprintf("the adapter answers %s with [] at %s where {} belongs; utr accepts it", method, at))
-				}
-				return id, nil
+				return id, c.accept(m.Result, into, method, during)
 			}
 		case <-canceled:
 			if c.serve != nil {
@@ -226,6 +211,27 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 			return id, c.failure()
 		}
 	}
+}
+
+// accept decodes the result of a call. A wrong result ends the conversation.
+func (c *conversation) accept(data []byte, into any, method, during string) error {
+	const hint = "the adapter answers %s with []%s where {} belongs; utr accepts it"
+	if isEmptyArray(data) {
+		data = []byte("{}")
+		c.hint(fmt.Sprintf(hint, method, ""))
+	}
+	err := decode(data, into)
+	if missing := lacks(reflect.ValueOf(into).Elem(), data); err == nil && missing != "" {
+		err = errors.New(missing)
+	}
+	if err != nil {
+		c.fail(badResult(during, data, into, err))
+		return c.failure()
+	}
+	for _, at := range arraysFor(reflect.TypeOf(into), data, "") {
+		c.hint(fmt.Sprintf(hint, method, " at "+at))
+	}
+	return nil
 }
 
 // noReply is the error of a call that did not end although it was canceled. It begins with the time limit that passed.
