@@ -81,7 +81,7 @@ func mutantsFail(t *testing.T, b *suitetest.Bench, suites []*specs.Suite, verdic
 	if os.Getenv("UTR_SOAK") == "1" {
 		many = 100
 	}
-	passed := map[source.Position]bool{}
+	passed := map[result.Position]bool{}
 	for _, v := range verdicts {
 		if before, seen := passed[v.Position]; v.Status != result.Skipped {
 			passed[v.Position] = v.Status == result.Passed && (before || !seen)
@@ -90,7 +90,7 @@ func mutantsFail(t *testing.T, b *suitetest.Bench, suites []*specs.Suite, verdic
 	var files []*source.Value // suites with one test that passed
 	for _, s := range suites {
 		for _, test := range s.Root.Get("tests").Elements() {
-			if passed[test.Position] {
+			if passed[result.Position(test.Position)] {
 				files = append(files, s.Root.With("tests", &source.Value{Kind: source.Array, Items: []*source.Value{test}}))
 			}
 		}

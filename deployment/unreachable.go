@@ -14,6 +14,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/internal/text/secret"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // advice explains connection errors by a part of their text, because errors of the operating system, TLS and the server
@@ -125,6 +126,4 @@ func (u uri) plain(ctx context.Context, err error) error {
 	return u.redact(errors.New(why))
 }
 
-const codeUnauthorized = 13
-
-func isUnauthorized(err error) bool { return direct.CodeOf(err) == codeUnauthorized }
+func isUnauthorized(err error) bool { return direct.CodeOf(err) == codes.Unauthorized }

@@ -12,7 +12,7 @@ import (
 
 // Engine is a driver under test. All methods may be called concurrently.
 type Engine interface {
-	// Describe returns the engine's name and capabilities, which never change.
+	// Describe returns the engine's name and capabilities. They never change.
 	Describe(ctx context.Context) (Description, error)
 	// Begin starts a test, with no entities. Several tests may be open at once; they share nothing.
 	Begin(ctx context.Context) (Test, error)
@@ -21,7 +21,7 @@ type Engine interface {
 }
 
 // Description is the name and capabilities of an engine. The names of its members in
-// JSON are those of the protocol of package process.
+// JSON follow the protocol of package process.
 type Description struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -29,7 +29,7 @@ type Description struct {
 	SchemaVersion string `json:"schemaVersion"`
 	// Operations are the supported operations as "kind.name", such as "collection.find".
 	Operations []string `json:"operations"`
-	// Lacks says of operations that are not supported why the driver cannot perform them, such as "PyMongo 4.0 removed
+	// Lacks explains why the driver cannot perform operations that are not supported, such as "PyMongo 4.0 removed
 	// Collection.count", for the reason of a skip.
 	Lacks map[string]string `json:"lacks,omitempty"`
 	// Features are optional capabilities, such as "retryable reads", "csot", "logging", "tracing", "csfle".
@@ -122,7 +122,7 @@ const (
 
 // The entries of Description.Features that the runner interprets. Others are informational.
 const (
-	// FeatureEncryption means that libmongocrypt and a query analyser are available, which csfle requirements need.
+	// FeatureEncryption means that libmongocrypt and a query analyser are available. csfle requirements need both.
 	// FeatureLibmongocrypt, followed by a version ("libmongocrypt 1.8.0"), names the libmongocrypt.
 	FeatureEncryption    = "csfle"
 	FeatureLibmongocrypt = "libmongocrypt "

@@ -90,7 +90,7 @@ func (m *Map) Of(kind Kind) (ids []string) {
 	return ids
 }
 
-// Value returns the value of an entity, which must be of type T. Kind is the kind of such entities, for the error.
+// Value returns the value of an entity, as a T. kind is the kind of such entities, for the error.
 func Value[T any](m *Map, id string, kind Kind) (value T, err error) {
 	e, err := m.Get(id)
 	if err != nil {

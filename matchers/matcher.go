@@ -216,7 +216,7 @@ func (m *Matcher) differAs(want *source.Value, actual bson.RawValue, shape Shape
 	}
 	wanted, got := both(want, actual)
 	m.mismatches = append(m.mismatches, result.Mismatch{
-		Path: m.path, Position: at, Message: fmt.Sprintf(format, args...), Want: wanted, Got: got,
+		Path: m.path, Position: result.Position(at), Message: fmt.Sprintf(format, args...), Want: wanted, Got: got,
 		Diff: m.diff(want, actual, shape),
 	})
 }
@@ -232,7 +232,7 @@ func (m *Matcher) reject(want *source.Value, got, format string, args ...any) {
 func (m *Matcher) say(at source.Position, want, got, format string, args ...any) {
 	if m.differs = true; !m.quiet {
 		m.mismatches = append(m.mismatches,
-			result.Mismatch{Path: m.path, Position: at, Message: fmt.Sprintf(format, args...), Want: want, Got: got})
+			result.Mismatch{Path: m.path, Position: result.Position(at), Message: fmt.Sprintf(format, args...), Want: want, Got: got})
 	}
 }
 

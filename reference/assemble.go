@@ -17,21 +17,27 @@ type assembly struct {
 	body bson.D
 }
 
-// appliers add the generic fields to a command, in this order. The first error ends the attempt.
-var appliers = []func(*assembly) error{
-	(*assembly).adapt, (*assembly).applyRawData, (*assembly).applyTimeout, (*assembly).applyWriteConcern,
-	(*assembly).checkSession, (*assembly).applySession, (*assembly).applyReadConcern, (*assembly).applyReadPreference,
-	(*assembly).applyClusterTime, (*assembly).applyAPI, (*assembly).applyDatabase,
-}
+// checks return why a command cannot be sent. appliers add the generic fields, in this order.
+var (
+	checks   = []func(*assembly) error{(*assembly).adapt, (*assembly).checkTime, (*assembly).checkSession}
+	appliers = []func(*assembly){
+		(*assembly).applyRawData, (*assembly).applyTimeout, (*assembly).applyWriteConcern, (*assembly).applySession,
+		(*assembly).applyReadConcern, (*assembly).applyReadPreference, (*assembly).applyClusterTime, (*assembly).applyAPI,
+	}
+)
 
 // assemble builds a command and adds the generic fields.
 func (a *attempt) assemble() (bson.Raw, error) {
 	b := &assembly{a, slices.Clone(a.cmd.body)}
-	for _, apply := range appliers {
-		if err := apply(b); err != nil {
+	for _, check := range checks {
+		if err := check(b); err != nil {
 			return nil, err
 		}
 	}
+	for _, apply := range appliers {
+		apply(b)
+	}
+	b.add("$db", a.cmd.db)
 	return bson.Marshal(b.body)
 }
 
@@ -55,32 +61,35 @@ func (a *assembly) adapt() error {
 	return err
 }
 
+// limited reports whether maxTimeMS is derived from timeoutMS (Client Side Operations Timeout, "Command Execution").
+func (a *assembly) limited() bool { return a.cmd.timeout && !a.cmd.noMaxTime && a.remaining < forever }
+
+func (a *assembly) checkTime() error {
+	// maxTimeMS 0 would mean no limit
+	if a.cmd.timeout && a.remaining <= 0 || a.limited() && a.remaining < time.Millisecond {
+		return errNoTime
+	}
+	return nil
+}
+
 // applyRawData removes rawData for servers before 8.2 (CRUD).
-func (a *assembly) applyRawData() error {
+func (a *assembly) applyRawData() {
 	if a.wire < wire82 && a.cmd.op.Name != "runCommand" {
 		a.remove("rawData")
 	}
-	return nil
 }
 
-// applyTimeout derives maxTimeMS from timeoutMS (Client Side Operations Timeout, "Command Execution").
-func (a *assembly) applyTimeout() error {
-	adds := a.cmd.timeout && !a.cmd.noMaxTime && a.remaining < forever
-	if a.cmd.timeout && a.remaining <= 0 || adds && a.remaining < time.Millisecond { // maxTimeMS 0 would mean no limit
-		return errNoTime
-	}
-	if adds {
+func (a *assembly) applyTimeout() {
+	if a.limited() {
 		a.remove("maxTimeMS")
 		a.add("maxTimeMS", a.remaining.Milliseconds())
 	}
-	return nil
 }
 
-func (a *assembly) applyWriteConcern() error {
+func (a *assembly) applyWriteConcern() {
 	if len(a.cmd.writeConcern) > 0 && (!a.cmd.inTransaction() || a.cmd.op.EndsTransaction) {
 		a.add("writeConcern", a.cmd.writeConcern)
 	}
-	return nil
 }
 
 // supportsSessions reports whether the server supports sessions (Load Balancers, "Session Support").
@@ -103,10 +112,10 @@ func (a *assembly) checkSession() error {
 }
 
 // applySession adds the session, and the number of the transaction or of a retryable write.
-func (a *assembly) applySession() error {
+func (a *assembly) applySession() {
 	cmd, s := a.cmd, a.cmd.session
 	if !a.supportsSessions() || a.silent || cmd.closing {
-		return nil
+		return
 	}
 	session := s.acquired()
 	a.add("lsid", session.id)
@@ -122,7 +131,6 @@ func (a *assembly) applySession() error {
 		}
 		a.add("txnNumber", *cmd.txnNumber)
 	}
-	return nil
 }
 
 func (a *assembly) applyTransaction(number int64) {
@@ -140,14 +148,13 @@ func (a *assembly) applyTransaction(number int64) {
 	}
 }
 
-func (a *assembly) applyReadConcern() error {
+func (a *assembly) applyReadConcern() {
 	if rc := a.readConcern(); len(rc) > 0 {
 		a.add("readConcern", rc)
 	}
-	return nil
 }
 
-func (a *assembly) applyReadPreference() error {
+func (a *assembly) applyReadPreference() {
 	cmd, srv := a.cmd, a.srv
 	preference := srv.preference
 	if cmd.primary {
@@ -160,21 +167,19 @@ func (a *assembly) applyReadPreference() error {
 	if ok && (cmd.primary || !cmd.write) {
 		a.add("$readPreference", p.Document())
 	}
-	return nil
 }
 
 // applyClusterTime gossips the cluster time (Driver Sessions, "Gossipping the cluster time").
-func (a *assembly) applyClusterTime() error {
+func (a *assembly) applyClusterTime() {
 	now := later(a.clock.GetClusterTime(), a.cmd.session.clusterTime)
 	if a.srv.kind != selection.Standalone && now != nil {
 		a.add("$clusterTime", now.Lookup("$clusterTime"))
 	}
-	return nil
 }
 
-func (a *assembly) applyAPI() error {
+func (a *assembly) applyAPI() {
 	if a.api == nil {
-		return nil
+		return
 	}
 	a.add("apiVersion", string(a.api.ServerAPIVersion))
 	if a.api.Strict != nil {
@@ -183,12 +188,6 @@ func (a *assembly) applyAPI() error {
 	if a.api.DeprecationErrors != nil {
 		a.add("apiDeprecationErrors", *a.api.DeprecationErrors)
 	}
-	return nil
-}
-
-func (a *assembly) applyDatabase() error {
-	a.add("$db", a.cmd.db)
-	return nil
 }
 
 // causalWrites are the writes with afterClusterTime (Read and Write Concern, "afterClusterTime").

@@ -124,7 +124,7 @@ func (w *write) ofCollection() *result.Error {
 	return nil
 }
 
-// ofClient completes the statement for bulkWrite. The first field is the index of its namespace, which the batch sets.
+// ofClient completes the statement for bulkWrite. The batch sets the first field, the index of its namespace.
 func (w *write) ofClient() *result.Error {
 	if !strings.Contains(w.namespace, ".") {
 		return argument("a model has no namespace")
@@ -186,8 +186,8 @@ type limits struct {
 	bytes      int // of the command and all statements
 }
 
-// limitsOf returns the limits of a server, those of current servers if hello lacks them. 1000 bytes of the message are
-// reserved for generic fields (Bulk Write, "Total Message Size").
+// limitsOf returns the limits of a server, or the limits of current servers if hello lacks them. 1000 bytes of the
+// message are reserved for generic fields (Bulk Write, "Total Message Size").
 func limitsOf(s description.Server) limits {
 	return limits{statements: cmp.Or(int(s.MaxBatchCount), 100_000),
 		bytes: cmp.Or(int(s.MaxMessageSize), wire.MaxMessage) - 1000}

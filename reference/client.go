@@ -87,7 +87,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if o.MinPoolSize != nil {
 		c.minPool = *o.MinPoolSize
 	}
-	c.sockets.patient = c.minPool > 0 && (o.LoadBalanced == nil || !*o.LoadBalanced) // a load balancer is not monitored
+	c.sockets.afterCheck = c.minPool > 0 && (o.LoadBalanced == nil || !*o.LoadBalanced) // a load balancer is not monitored
 	// The mode "auto" would depend on whether the engine runs in a FaaS environment.
 	o.SetServerMonitoringMode(options.ServerMonitoringModeStream)
 	if c.sockets.polls = s.ServerMonitoringMode == options.ServerMonitoringModePoll; c.sockets.polls {

@@ -115,7 +115,7 @@ func (b *clientBulk) read(batch *batch, r reply, concern *result.Error) (interru
 	return r.interrupts, failure
 }
 
-// readResult reads the result of one write, and adds an error to failure, which may be nil.
+// readResult reads the result of one write, and adds an error to failure. failure may be nil.
 func (b *clientBulk) readResult(batch *batch, r reply, d bson.Raw, failure *result.Error) *result.Error {
 	at, ok := enginekit.Integer(d.Lookup("idx"))
 	if !ok || at < 0 || int(at) >= len(batch.writes) {

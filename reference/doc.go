@@ -1,8 +1,8 @@
 // Package reference is the reference engine: a driver that executes the decisions of package reference/retry.
 //
 // It selects servers with package reference/selection, and builds and sends each attempt itself. Monitoring, connection
-// pools and handshakes are those of the Go driver's public experimental packages, so that the CMAP and SDAM events are
-// those of a real driver.
+// pools and handshakes come from the Go driver's public experimental packages, so that a real driver publishes the CMAP
+// and SDAM events.
 //
 // # The way of an operation
 //

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
@@ -59,7 +60,7 @@ func TestNoTokenIsSpentTwice(t *testing.T) {
 			for range 50 {
 				s := retry.State{Policy: p, Attempt: 1, Settings: retry.Settings{Operation: retry.Lookup("find"), RetryReads: true}}
 				if _, d := bucket.next(s, retry.Input{Kind: retry.Failed, Failure: retry.Failure{Kind: retry.Server, Code: 462,
-					Labels: []string{retry.LabelOverloaded, retry.LabelRetryable}}}); d.Action == retry.BackOff {
+					Labels: []string{codes.SystemOverloadedError, codes.RetryableError}}}); d.Action == retry.BackOff {
 					spent.Add(1)
 				}
 			}

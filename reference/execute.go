@@ -258,7 +258,7 @@ func (a *attempt) perform(ctx context.Context) (reply, *failure) {
 // checkOut checks out a connection. timeoutMS replaces waitQueueTimeoutMS, and makes server selection and check-out
 // share serverSelectionTimeoutMS (Client Side Operations Timeout, "Server Selection").
 func (a *attempt) checkOut(ctx context.Context) (*mnet.Connection, error) {
-	end, p := func() {}, patience{}
+	end, p := func() {}, waitLimit{}
 	if a.cmd.timeout {
 		ctx, end = context.WithDeadline(ctx, a.srv.begun.Add(a.settings.ServerSelectionTimeout))
 		p.deadline, _ = ctx.Deadline()
@@ -304,7 +304,7 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 		}
 		retryable := a.retryableWriteError(f)
 		out.write, out.interrupts = f, retryable || a.driver.policy.RetryableWriteError(f.rules)
-		noWrites := cmd.op.Class == retry.Write && f.err.HasLabel(retry.LabelNoWrites) // an earlier error may be raised
+		noWrites := cmd.op.Class == retry.Write && f.err.HasLabel(codes.NoWritesPerformed) // an earlier error may be raised
 		if retryable || noWrites {
 			return out, f
 		}
@@ -361,7 +361,7 @@ func (a *attempt) retryableWriteError(f *failure) bool {
 
 // overloaded reports whether an error is a retryable overload error.
 func overloaded(err *result.Error) bool {
-	return err.HasLabel(retry.LabelOverloaded) && err.HasLabel(retry.LabelRetryable)
+	return err.HasLabel(codes.SystemOverloadedError) && err.HasLabel(codes.RetryableError)
 }
 
 func okOf(doc bson.Raw) bool {
@@ -398,7 +398,7 @@ func expire(conn *mnet.Connection) {
 	}
 }
 
-// processError passes a state change error to the topology, which requests an immediate check.
+// processError passes a state change error to the topology, to make it request an immediate check.
 func (a *attempt) processError(doc bson.Raw) {
 	if err := xdriver.ExtractErrorFromServerResponse([]byte(doc)); err != nil {
 		a.srv.ProcessError(err, a.conn)
@@ -426,26 +426,26 @@ func unanswered(err *result.Error) bool {
 	return broken(err) || err.Kind == "pool cleared" || err.Kind == "server selection"
 }
 
-// broken reports whether the error is that of a connection, which can no longer be used.
+// broken reports whether the error made a connection unusable.
 func broken(err *result.Error) bool { return err.Kind == "network" || err.Kind == "protocol" }
 
 // labelTransaction adds the labels of the Transactions specification.
 func (cmd *command) labelTransaction(err *result.Error) {
 	switch {
 	case cmd.op.Name == "commitTransaction":
-		if unknownCommit(err) && !err.HasLabel(retry.LabelUnknownCommit) {
-			err.Labels = append(without(err.Labels, retry.LabelTransient), retry.LabelUnknownCommit)
+		if unknownCommit(err) && !err.HasLabel(codes.UnknownTransactionCommitResult) {
+			err.Labels = append(without(err.Labels, codes.TransientTransactionError), codes.UnknownTransactionCommitResult)
 		}
 	case cmd.op.EndsTransaction:
-	case cmd.session.inTransaction() && unanswered(err) && !err.HasLabel(retry.LabelTransient):
-		err.Labels = append(err.Labels, retry.LabelTransient)
+	case cmd.session.inTransaction() && unanswered(err) && !err.HasLabel(codes.TransientTransactionError):
+		err.Labels = append(err.Labels, codes.TransientTransactionError)
 	}
 }
 
 // unpinForRetry unpins the session after a failed attempt to end the transaction, so that a retry may go to another
 // mongos (Transactions, "When to unpin", 1 and 3).
 func (cmd *command) unpinForRetry(err *result.Error) {
-	if cmd.op.Name == "abortTransaction" || cmd.op.Name == "commitTransaction" && err.HasLabel(retry.LabelUnknownCommit) {
+	if cmd.op.Name == "abortTransaction" || cmd.op.Name == "commitTransaction" && err.HasLabel(codes.UnknownTransactionCommitResult) {
 		cmd.session.unpin()
 	}
 }
@@ -454,14 +454,14 @@ func (cmd *command) unpinForRetry(err *result.Error) {
 // its mongos (Transactions, "Mongos Pinning" and "When to unpin", 2).
 func (cmd *command) unpinAtEnd(err *result.Error) {
 	cmd.unpinForRetry(err)
-	if cmd.inTransaction() && err.HasLabel(retry.LabelTransient) {
+	if cmd.inTransaction() && err.HasLabel(codes.TransientTransactionError) {
 		cmd.session.unpin()
 	}
 }
 
 // unknownCommit reports whether the outcome of a commit is unknown (Transactions, "UnknownTransactionCommitResult").
 func unknownCommit(err *result.Error) bool {
-	return unanswered(err) || err.HasLabel(retry.LabelWrite) || err.Code == codes.MaxTimeMSExpired ||
+	return unanswered(err) || err.HasLabel(codes.RetryableWriteError) || err.Code == codes.MaxTimeMSExpired ||
 		len(err.WriteConcernErrors) > 0 && err.Code != codes.UnsatisfiableWriteConcern &&
 			err.Code != codes.UnknownReplWriteConcern
 }

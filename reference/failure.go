@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"net"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,13 +18,11 @@ import (
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/wire"
 	"github.com/unified-test-runner/utr/internal/wire/codes"
+	"github.com/unified-test-runner/utr/internal/wire/godriver"
 	"github.com/unified-test-runner/utr/internal/wire/replies"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 )
-
-// labelResumable is the error label of resumable errors of change streams.
-const labelResumable = "ResumableChangeStreamError"
 
 // failure is a failed attempt, for the rules and for the user.
 type failure struct {
@@ -102,20 +99,10 @@ func checkoutFailure(ctx context.Context, err error) *failure {
 		f.rules.Kind, f.rules.Handshake, f.err.Kind = retry.Network, true, "network"
 	}
 	late := ctx.Err() != nil && f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network
-	f.err.Message, f.err.Timeout = checkoutMessage(err), late || isTimeout(err)
+	f.err.Message, f.err.Timeout = godriver.CheckOutMessage(err), late || isTimeout(err)
 	var outer xdriver.Error // with labels added by the Go driver
-	f.rules.Connecting = answer == nil && errors.As(err, &outer) && outer.HasErrorLabel(retry.LabelOverloaded)
+	f.rules.Connecting = answer == nil && errors.As(err, &outer) && outer.HasErrorLabel(codes.SystemOverloadedError)
 	return f
-}
-
-// checkoutMessage returns the message of a check-out error. Behind a load balancer, a timeout has the text of Load
-// Balancers, "Connection Tracking". The Go driver has its counts only in a text of its own.
-func checkoutMessage(err error) string {
-	counts := regexp.MustCompile(`maxPoolSize: \d+, connections in use by cursors: .*other operations: \d+`)
-	if in := counts.FindString(err.Error()); in != "" && errors.Is(err, context.DeadlineExceeded) {
-		return "Timeout waiting for connection from the connection pool. " + in
-	}
-	return err.Error()
 }
 
 // innermostCommand returns the error reply inside a handshake error, or nil.
@@ -177,7 +164,7 @@ func serverFailure(e xdriver.Error, reply bson.Raw) *failure {
 }
 
 // labelled returns a failure with the labels and baseBackoffMS of a reply, which are fields of its top level (Retryable
-// Writes, "Determining Retryable Write Errors"; Transactions, "Error Labels"). The Go driver also reads those of a
+// Writes, "Determining Retryable Write Errors"; Transactions, "Error Labels"). The Go driver also reads the labels of a
 // write concern error.
 func labelled(kind string, reply bson.Raw) *failure {
 	f := &failure{retry.Failure{Kind: retry.Server}, &result.Error{Kind: kind, Response: result.Document(reply)}}

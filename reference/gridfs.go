@@ -206,7 +206,7 @@ func (c *call) mutate(part, operation string, statement bson.D) (int64, *result.
 	return n, nil
 }
 
-// deleteFiles deletes files, and then their chunks. Several ids are those of existing files, which never contain
+// deleteFiles deletes files, and then their chunks. Several ids belong to existing files, which never contain
 // operators.
 func (c *call) deleteFiles(ids []bson.RawValue) *result.Error {
 	var of any = document("$in", ids)

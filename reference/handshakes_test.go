@@ -2,18 +2,15 @@ package reference
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
 	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
@@ -23,69 +20,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire"
 )
-
-// packet returns a message with an opcode, the bytes head, and a document.
-func packet(t testing.TB, opcode uint32, head []byte, doc bson.D) []byte {
-	out := slices.Concat(make([]byte, 16), head, raw(t, doc))
-	binary.LittleEndian.PutUint32(out, uint32(len(out)))
-	binary.LittleEndian.PutUint32(out[12:], opcode)
-	return out
-}
-
-const query, msg = 2004, 2013
-
-func queryHead(name string) []byte {
-	return append(append(make([]byte, 4), name...), 0, 0, 0, 0, 0, 1, 0, 0, 0)
-}
-
-// TestRewriteHello checks that fields are replaced or removed in handshakes, and all other messages are
-// unchanged.
-func TestRewriteHello(t *testing.T) {
-	of := func(opcode uint32, head []byte, name string) func(...any) []byte {
-		return func(more ...any) []byte { return packet(t, opcode, head, d(append([]any{name, 1}, more...)...)) }
-	}
-	plain := make([]byte, 5)
-	whole := of(msg, plain, "hello")
-	for _, row := range []struct {
-		reason  string
-		message func(more ...any) []byte
-		changed bool
-	}{
-		{"hello as OP_MSG", whole, true},
-		{"legacy hello as OP_MSG", of(msg, plain, "isMaster"), true},
-		{"legacy hello as OP_QUERY", of(query, queryHead("admin.$cmd"), "isMaster"), true},
-		{"a hello without the field", func(...any) []byte { return whole() }, false},
-		{"another command", of(msg, plain, "ping"), false},
-		{"another opcode", of(2012, plain, "hello"), false},
-		{"truncated", func(more ...any) []byte { m := whole(more...); return m[:len(m)-3] }, false},
-		{"empty", func(...any) []byte { return nil }, false},
-	} {
-		given := row.message("backpressure", "2", "client", "c")
-		for value, want := range map[any][]byte{true: row.message("backpressure", true),
-			"2": row.message("backpressure", "2"),
-			nil: row.message()} {
-			if !row.changed {
-				want = given
-			}
-			testkit.Equal(t, fmt.Sprint(row.reason, ", ", value),
-				string(rewriteHello(given, bson.E{Key: "backpressure", Value: value}, bson.E{Key: "client"})), string(want))
-		}
-	}
-}
-
-func FuzzRewriteHello(f *testing.F) {
-	f.Add(packet(f, msg, make([]byte, 5), d("hello", 1, "backpressure", true)))
-	f.Add(packet(f, query, queryHead("admin.$cmd"), d("isMaster", 1, "backpressure", "2")))
-	f.Add([]byte{})
-	two := bson.E{Key: "backpressure", Value: "2"}
-	f.Fuzz(func(t *testing.T, message []byte) {
-		kept := string(message)
-		got := rewriteHello(message, two)
-		if string(message) != kept || string(rewriteHello(got, two)) != string(got) {
-			t.Error("the argument was modified, or a second call changes the result")
-		}
-	})
-}
 
 type answers struct{ err error }
 
@@ -149,18 +83,18 @@ func TestMaxTimeOfHello(t *testing.T) {
 // TestLimit checks what limits the commands of a handshake.
 func TestLimit(t *testing.T) {
 	now := time.Now()
-	soon, late, forever := patience{now.Add(1), 1}, patience{now.Add(2), 2}, patience{}
+	soon, late, forever := waitLimit{now.Add(1), 1}, waitLimit{now.Add(2), 2}, waitLimit{}
 	client := func(d time.Duration) *time.Duration { return &d }
 	for _, row := range []struct {
 		reason  string
-		waiting []patience
+		waiting []waitLimit
 		timeout *time.Duration
 		want    limit
 		opens   bool // hello has the time of the pool
 	}{
-		{"a check-out with a deadline", []patience{soon}, nil, limit{patience: soon, maxTime: true}, false},
-		{"the check-out that waits longest", []patience{soon, late, soon}, nil, limit{patience: late, maxTime: true}, false},
-		{"a check-out without timeoutMS waits longest", []patience{soon, forever, late}, nil, limit{each: 7}, false},
+		{"a check-out with a deadline", []waitLimit{soon}, nil, limit{waitLimit: soon, maxTime: true}, false},
+		{"the check-out that waits longest", []waitLimit{soon, late, soon}, nil, limit{waitLimit: late, maxTime: true}, false},
+		{"a check-out without timeoutMS waits longest", []waitLimit{soon, forever, late}, nil, limit{each: 7}, false},
 		{"no check-out: the client's timeoutMS", nil, client(3), limit{each: 3, maxTime: true}, true},
 		{"no check-out, timeoutMS is 0", nil, client(0), limit{maxTime: true}, true},
 		{"no check-out and no timeoutMS: socketTimeoutMS", nil, nil, limit{each: 7}, false},
@@ -170,10 +104,10 @@ func TestLimit(t *testing.T) {
 		for _, p := range row.waiting {
 			s.watch("a:1", p)
 		}
-		s.watch("b:1", patience{now.Add(9), 9})
+		s.watch("b:1", waitLimit{now.Add(9), 9})
 		l, hello := s.limit("a:1"), row.want
 		if row.opens {
-			hello = limit{patience: patience{deadline: now.Add(time.Hour)}}
+			hello = limit{waitLimit: waitLimit{deadline: now.Add(time.Hour)}}
 		}
 		pool, cancel := context.WithDeadline(t.Context(), now.Add(time.Hour))
 		testkit.Equal(t, row.reason, []bool{l == row.want, l.hello(pool) == hello}, []bool{true, true})
@@ -219,7 +153,7 @@ func TestGreeting(t *testing.T) {
 		{"timeoutMS is 0", func() limit { return limit{maxTime: true} }, "none write read none write read"},
 		{"the deadline of a check-out, less a round trip for maxTimeMS",
 			func() limit {
-				return limit{patience: patience{time.Now().Add(5 * time.Second), time.Second}, maxTime: true}
+				return limit{waitLimit: waitLimit{time.Now().Add(5 * time.Second), time.Second}, maxTime: true}
 			},
 			"4s write:5s read:4s 3s write:4s read:3s"},
 	} {
@@ -229,7 +163,7 @@ func TestGreeting(t *testing.T) {
 			ctx, cancel := context.WithCancel(pool)
 			w := &wires{}
 			c := &mnet.Connection{ReadWriteCloser: w}
-			g := greet(ctx, c, row.limit())
+			g := limitHandshake(ctx, c, row.limit())
 			for range 2 {
 				if at, ok := g.context().Deadline(); ok {
 					w.got += " " + time.Until(at).String()
@@ -252,7 +186,7 @@ func TestClosedPoolEndsHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := &mnet.Connection{ReadWriteCloser: &wires{}}
-		g := greet(ctx, c, limit{})
+		g := limitHandshake(ctx, c, limit{})
 		cancel()
 		synctest.Wait()
 		if err := c.Write(g.context(), nil); !errors.Is(err, context.Canceled) {
@@ -273,7 +207,7 @@ func TestSettle(t *testing.T) {
 		{"not for a check-out that waits longer", 0, 0, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s, p := newSockets(nil), patience{time.Now().Add(row.left + time.Second), time.Second}
+			s, p := newSockets(nil), waitLimit{time.Now().Add(row.left + time.Second), time.Second}
 			waits := p
 			if row.others == 0 {
 				waits.deadline = p.deadline.Add(1)
@@ -281,7 +215,7 @@ func TestSettle(t *testing.T) {
 			end := s.watch("a:1", waits)
 			time.AfterFunc(100*time.Millisecond, end)
 			begun := time.Now()
-			s.settle("a:1", limit{patience: p})
+			s.settle("a:1", limit{waitLimit: p})
 			testkit.Equal(t, row.reason, time.Since(begun), row.want)
 			time.Sleep(time.Second)
 		})
@@ -382,7 +316,7 @@ func TestFailedHandshake(t *testing.T) {
 			return err
 		},
 		"authentication": func(ctx context.Context, h handshaker, c *mnet.Connection) error {
-			greet(ctx, c, h.sockets.limit("a:1"))
+			limitHandshake(ctx, c, h.sockets.limit("a:1"))
 			return h.FinishHandshake(ctx, c)
 		},
 	} {
@@ -391,7 +325,7 @@ func TestFailedHandshake(t *testing.T) {
 			read := make(chan time.Time)
 			go func() { _, _ = k.Read(make([]byte, 1)); read <- time.Now() }()
 			synctest.Wait()
-			time.AfterFunc(100*time.Millisecond, s.watch("a:1", patience{deadline: time.Now()}))
+			time.AfterFunc(100*time.Millisecond, s.watch("a:1", waitLimit{deadline: time.Now()}))
 			begun := time.Now()
 			err := fails(t.Context(), handshaker{answers{net.ErrClosed}, s}, &mnet.Connection{Describer: somewhere{}})
 			testkit.Equal(t, name+": the error, after", []any{errors.Is(err, net.ErrClosed), time.Since(begun)},

@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
 
-// patience is how long a check-out waits for its connection.
-type patience struct {
+// waitLimit is how long a check-out waits for its connection.
+type waitLimit struct {
 	deadline time.Time     // zero: forever, without timeoutMS
 	rtt      time.Duration // the minimum round-trip time of the server
 }
@@ -19,18 +19,18 @@ type patience struct {
 // Operations Timeout, "Server Selection"), by the client's timeoutMS, which starts again for each command of a
 // connection that no check-out waits for (there, "Background Connection Pooling"), or by socketTimeoutMS.
 type limit struct {
-	patience
+	waitLimit
 	each    time.Duration // for each command without a deadline; 0: no limit
 	maxTime bool          // send maxTimeMS
 }
 
-// limit returns the limit of a connection that a pool establishes now. It is that of the check-out that waits longest,
-// since any of them may get the connection.
+// limit returns the limit of a connection that a pool establishes now: the limit of the check-out that waits
+// longest, since any of them may get the connection.
 func (s *sockets) limit(address string) limit {
-	waits, longest := false, patience{}
+	waits, longest := false, waitLimit{}
 	s.change(address, func(w *serverState) {
 		if waits = len(w.waiting) > 0; waits {
-			longest = *slices.MaxFunc(w.waiting, func(a, b *patience) int {
+			longest = *slices.MaxFunc(w.waiting, func(a, b *waitLimit) int {
 				if a.deadline.IsZero() || b.deadline.IsZero() {
 					return b.deadline.Compare(a.deadline)
 				}
@@ -40,7 +40,7 @@ func (s *sockets) limit(address string) limit {
 	})
 	switch {
 	case waits && !longest.deadline.IsZero():
-		return limit{patience: longest, maxTime: true}
+		return limit{waitLimit: longest, maxTime: true}
 	case !waits && s.timeout != nil:
 		return limit{each: *s.timeout, maxTime: true}
 	}
@@ -53,7 +53,7 @@ func (s *sockets) limit(address string) limit {
 func (l limit) hello(pool context.Context) limit {
 	if l.maxTime && l.deadline.IsZero() {
 		at, _ := pool.Deadline()
-		return limit{patience: patience{deadline: at}}
+		return limit{waitLimit: waitLimit{deadline: at}}
 	}
 	return l
 }
@@ -71,35 +71,35 @@ func (l limit) next() time.Time {
 func (s *sockets) settle(address string, l limit) {
 	if !l.deadline.IsZero() && time.Until(l.deadline) <= l.rtt {
 		s.Await(context.Background(), monitorTimeout, func() bool {
-			return !slices.ContainsFunc(s.at(address).waiting, func(p *patience) bool { return *p == l.patience })
+			return !slices.ContainsFunc(s.at(address).waiting, func(p *waitLimit) bool { return *p == l.waitLimit })
 		})
 	}
 }
 
-// greeting is a connection during its handshake. Each command has the deadline of its limit, instead of that of the
-// pool, which is connectTimeoutMS.
-type greeting struct {
+// timedConn is a connection during its handshake. Each command has the deadline of its limit, instead of the
+// deadline of the pool, connectTimeoutMS.
+type timedConn struct {
 	mnet.ReadWriteCloser
 	limit
 	base context.Context // ends when the pool is closed
 	due  time.Time       // deadline of the current command
 }
 
-// greet limits the commands of a handshake on c.
-func greet(ctx context.Context, c *mnet.Connection, l limit) *greeting {
+// limitHandshake limits the commands of a handshake on c.
+func limitHandshake(ctx context.Context, c *mnet.Connection, l limit) *timedConn {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			cancel()
 		}
 	})
-	g := &greeting{ReadWriteCloser: c.ReadWriteCloser, limit: l, base: base}
+	g := &timedConn{ReadWriteCloser: c.ReadWriteCloser, limit: l, base: base}
 	c.ReadWriteCloser = g
 	return g
 }
 
 // Write begins a command.
-func (g *greeting) Write(_ context.Context, message []byte) error {
+func (g *timedConn) Write(_ context.Context, message []byte) error {
 	g.due = g.next()
 	ctx, cancel := g.within()
 	defer cancel()
@@ -107,13 +107,13 @@ func (g *greeting) Write(_ context.Context, message []byte) error {
 }
 
 // Read reads the reply.
-func (g *greeting) Read(context.Context) ([]byte, error) {
+func (g *timedConn) Read(context.Context) ([]byte, error) {
 	ctx, cancel := g.within()
 	defer cancel()
 	return g.ReadWriteCloser.Read(ctx)
 }
 
-func (g *greeting) within() (context.Context, context.CancelFunc) {
+func (g *timedConn) within() (context.Context, context.CancelFunc) {
 	if g.due.IsZero() {
 		return g.base, func() {}
 	}
@@ -121,15 +121,15 @@ func (g *greeting) within() (context.Context, context.CancelFunc) {
 }
 
 // context returns the context of the handshake's commands. The Go driver derives maxTimeMS from its deadline.
-func (g *greeting) context() context.Context { return greetingContext{g.base, g} }
+func (g *timedConn) context() context.Context { return handshakeContext{g.base, g} }
 
-type greetingContext struct {
+type handshakeContext struct {
 	context.Context
-	g *greeting
+	g *timedConn
 }
 
 // Deadline implements context.Context.
-func (c greetingContext) Deadline() (time.Time, bool) {
+func (c handshakeContext) Deadline() (time.Time, bool) {
 	next := c.g.next()
 	return next.Add(-c.g.rtt), c.g.maxTime && !next.IsZero()
 }

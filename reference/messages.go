@@ -28,7 +28,7 @@ const (
 // severities lists the levels of the Logging specification, most severe first ("Log Severity Levels").
 var severities = []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug", "trace"}
 
-// messageLog holds the structured log messages of one client. The Go driver writes those of component topology, the
+// messageLog holds the structured log messages of one client. The Go driver writes the messages of component topology, the
 // engine all others. Documents are never truncated. A nil log observes nothing.
 type messageLog struct {
 	now     func() time.Time
@@ -83,7 +83,7 @@ func (l *messageLog) add(component, level string, data bson.D, redacted *bool) {
 	})
 }
 
-// all returns the messages, including those of all received topology events.
+// all returns the messages, including the messages of all received topology events.
 func (l *messageLog) all() (messages []result.LogMessage) {
 	if l == nil {
 		return nil

@@ -32,7 +32,7 @@ func (c *client) poolMonitor() *event.PoolMonitor {
 	}}
 }
 
-// serverMonitor writes SDAM events to the log, except those of a canceled check: the server is already Unknown.
+// serverMonitor writes SDAM events to the log, except the events of a canceled check: the server is already Unknown.
 func (c *client) serverMonitor() *event.ServerMonitor {
 	write, sockets, messages := enginekit.ServerMonitor(c.log), c.sockets, c.messages
 	monitor := *write

@@ -93,7 +93,7 @@ func DecisionOfRead(d pinning.Decision, attempt int) result.Decision {
 		Reason: d.Text}
 }
 
-// currentOptions replaces the URI options of 2014 by those of today (P26; Driver Read Preferences, "Ping Times").
+// currentOptions replaces the URI options of 2014 by current ones (P26; Driver Read Preferences, "Ping Times").
 func currentOptions(given []enginekit.Option) ([]enginekit.Option, error) {
 	var out []enginekit.Option
 	var slaveOk, preference bool

@@ -5,15 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/wire/godriver"
 )
 
 // sockets dials for a client, and corrects deviations of the Go driver's topology from the specifications, which
@@ -24,7 +23,7 @@ type sockets struct {
 	dial         func(ctx context.Context, network, address string) (net.Conn, error)
 	tls          *tls.Config // nil: no TLS
 	polls        bool        // monitors poll instead of streaming
-	patient      bool        // pools wait for the first check
+	afterCheck   bool        // pools wait for the first check
 	backpressure any         // value of the field in handshakes, or nil
 	labels       bool        // see handshaker
 
@@ -42,12 +41,12 @@ type sockets struct {
 type serverState struct {
 	known    bool  // it has been checked successfully
 	canceled bool  // its check was canceled, and no check has succeeded since
-	noticed  bool  // the monitor has noticed the cancellation
+	noticed  bool  // the monitor has reported the cancellation
 	due      bool  // the monitor must pause
 	late     error // of a check that timed out; repeated, if the next check has failed with it
 	measured bool  // see delayFirstRTT
 
-	waiting []*patience     // check-outs in progress
+	waiting []*waitLimit    // check-outs in progress
 	failed  map[string]bool // messages of the errors that closed connections since the first of these check-outs began
 	over    bool            // the pool was closed, or closed its connections: no more events follow
 	failing int             // connections that could not be established, and that are not yet reported as closed
@@ -78,7 +77,7 @@ func newSockets(dial func(ctx context.Context, network, address string) (net.Con
 		if !k.Pooled { // the Go driver derives it from connectTimeoutMS
 			fields = append(fields, bson.E{Key: "maxTimeMS"})
 		}
-		return rewriteHello(message, fields...)
+		return godriver.RewriteHello(message, fields...)
 	}
 	s.Canceled = s.cancel
 	s.Failed = func(k *enginekit.Socket, err error) {
@@ -112,13 +111,14 @@ func (s *sockets) connect(ctx context.Context, network, address string) (net.Con
 // DialContext implements options.ContextDialer. If a connection of a pool fails, the server's stream is held until the
 // topology has processed the error.
 func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	monitor, pooled := dialedFor()
+	use := godriver.DialedFor()
+	monitor, pooled := use == godriver.Monitor, use == godriver.Pool
 	var l limit
 	var err error
-	switch {
-	case monitor:
+	switch use {
+	case godriver.Monitor:
 		err = s.repeatFailure(address)
-	case pooled:
+	case godriver.Pool:
 		err = s.awaitFirstCheck(ctx, address)
 	default:
 		err = s.delayFirstRTT(ctx, address)
@@ -146,28 +146,14 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 		s.Hold(address)
 	}
 	if !s.labels {
-		err = unlabelled{err}
+		err = godriver.Unlabel(err)
 	}
 	return nil, err
 }
 
-// dialedFor returns whether a monitor or a pool dials; otherwise it is the measurement of round trip times. The
-// topology uses one dialer for all connections, and only the callers distinguish them.
-func dialedFor() (monitor, pooled bool) {
-	var callers [64]uintptr
-	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
-	for more := true; more; {
-		var f runtime.Frame
-		f, more = frames.Next()
-		monitor = monitor || strings.HasSuffix(f.Function, "topology.(*Server).setupHeartbeatConnection")
-		pooled = pooled || strings.Contains(f.Function, "topology.(*pool).")
-	}
-	return monitor, pooled
-}
-
 // delayFirstRTT delays the first connection that measures the round trip times of a server. The handshake of the
 // monitor is the first measurement, and the next one is due after heartbeatFrequencyMS (Server Monitoring, "Measuring
-// RTT"). The clients of most tests are closed earlier, and are spared a third of their connections to each server.
+// RTT"). The clients of most tests are closed earlier, and open a third fewer connections to each server.
 func (s *sockets) delayFirstRTT(ctx context.Context, address string) error {
 	first := false
 	s.change(address, func(w *serverState) { first, w.measured = !w.measured, true })
@@ -183,7 +169,7 @@ func (s *sockets) delayFirstRTT(ctx context.Context, address string) error {
 }
 
 // handle holds the server's stream while the topology handles an error. If the server becomes Unknown, which handling
-// reports, its stream ends, and handle waits until the monitor has noticed, so that the order of events is fixed.
+// reports, its stream ends, and handle waits until the monitor has reported it, so that the order of events is fixed.
 //
 // Otherwise the topology would mark the server Unknown and cancel the check on another goroutine. A heartbeat in
 // between would make the server known again, and the cancellation would clear the pool during the retry.
@@ -199,13 +185,13 @@ func (s *sockets) handle(address string, handling func() (unknown bool)) {
 	}
 }
 
-// awaitFirstCheck waits for the first successful check of a server, if pools are patient. A pool is paused until its
+// awaitFirstCheck waits for the first successful check of a server, if pools wait for it. A pool is paused until its
 // server is known (Connection Monitoring and Pooling, "Marking a Connection Pool as Ready"), but the Go
 // driver's pools are not.
 func (s *sockets) awaitFirstCheck(ctx context.Context, address string) error {
 	known := false
 	done := func() bool {
-		known = s.at(address).known || !s.patient
+		known = s.at(address).known || !s.afterCheck
 		return known || s.IsShut()
 	}
 	switch {
@@ -320,7 +306,7 @@ func (r repeated) Unwrap() error { return r.error }
 // topology returns a handshake error first; then it marks the server Unknown, clears the pool and cancels the
 // monitor's check; and last it reports that the connection is closed. A retry that starts earlier selects a server
 // that is about to become Unknown, and fails because its pool is cleared: one failure would count as two attempts.
-func (s *sockets) watch(address string, p patience) (end func()) {
+func (s *sockets) watch(address string, p waitLimit) (end func()) {
 	s.change(address, func(w *serverState) {
 		if w.waiting = append(w.waiting, &p); len(w.waiting) == 1 {
 			w.failed, w.over = map[string]bool{}, false
@@ -328,7 +314,7 @@ func (s *sockets) watch(address string, p patience) (end func()) {
 	})
 	return func() {
 		s.change(address, func(w *serverState) {
-			w.waiting = slices.DeleteFunc(w.waiting, func(other *patience) bool { return other == &p })
+			w.waiting = slices.DeleteFunc(w.waiting, func(other *waitLimit) bool { return other == &p })
 		})
 	}
 }

@@ -103,7 +103,7 @@ func namespaceOf(db, coll string) []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String("db.namespace", db), attribute.String("db.collection.name", coll)}
 }
 
-// traced begins the span of commitTransaction or abortTransaction, inside that of the transaction. The result ends
+// traced begins the span of commitTransaction or abortTransaction, inside the span of the transaction. The result ends
 // both ("Transactions").
 func (s *clientSession) traced(ctx context.Context, name string, tr *trace) (end func(*result.Error)) {
 	t := s.client.tracing

@@ -18,6 +18,7 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -58,9 +59,9 @@ var known = map[string]struct{ object, operation, args, command string }{
 }
 
 // letters are the error labels by letter.
-var letters = map[string]string{"o": retry.LabelOverloaded, "r": retry.LabelRetryable, "w": retry.LabelWrite,
-	"n": retry.LabelNoWrites,
-	"t": retry.LabelTransient, "u": retry.LabelUnknownCommit, "c": labelResumable}
+var letters = map[string]string{"o": codes.SystemOverloadedError, "r": codes.RetryableError, "w": codes.RetryableWriteError,
+	"n": codes.NoWritesPerformed,
+	"t": codes.TransientTransactionError, "u": codes.UnknownTransactionCommitResult, "c": codes.ResumableChangeStreamError}
 
 func labelsOf(word string) (out []string) {
 	for _, letter := range word {
@@ -89,7 +90,7 @@ func stepsOf(t testing.TB, text string, raws map[string]bson.D) (out []step) {
 				t.Fatalf("there is no reply %s", of)
 			}
 		case "overload":
-			s.reply = fails(462, retry.LabelOverloaded, retry.LabelRetryable).reply
+			s.reply = fails(462, codes.SystemOverloadedError, codes.RetryableError).reply
 			if long, is := strings.CutSuffix(of, "L"); is {
 				s.reply = append(s.reply, bson.E{Key: "baseBackoffMS", Value: int64(number(long))})
 			} else if of != "" {

@@ -185,7 +185,7 @@ func (s *changeStream) resumable(err *result.Error) bool {
 	case err.Client, err.Code == codes.CursorNotFound:
 		return true
 	case s.wire >= wire44:
-		return err.HasLabel(labelResumable)
+		return err.HasLabel(codes.ResumableChangeStreamError)
 	}
 	switch err.Code {
 	case codes.HostUnreachable, codes.HostNotFound, codes.NetworkTimeout, codes.ShutdownInProgress,

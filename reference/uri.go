@@ -129,7 +129,7 @@ func (s *settings) applyOthers(uriOptions bson.Raw) error {
 	return nil
 }
 
-// topologyOptions returns the options of the topology, which rejects some values that the engine supports.
+// topologyOptions returns the options of the topology, without values that only the engine supports.
 func topologyOptions(u enginekit.URI, direct bool) (*options.ClientOptions, error) {
 	// The Go driver rejects mode primary with an empty tag set.
 	u.Options = removed(u.Options, "readPreference", "readPreferenceTags", "maxStalenessSeconds")

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
 // Limits bound what a verdict keeps for reports: a test that retries in a loop for a minute creates hundreds of
@@ -22,7 +20,7 @@ type Limits struct {
 	// Bytes of the mismatches, the events and the server log of a test.
 	MismatchBytes, EventBytes, LogBytes int
 	// Document is the maximum size in bytes of documents, which are replaced by
-	// {leftOut: …}, and of texts, which are truncated.
+	// {leftOut: …}, and of texts. Longer texts are truncated.
 	Document int
 }
 
@@ -127,8 +125,8 @@ func (l Limits) error(e *Error) *Error {
 	short := *e
 	short.Response, short.Partial = l.document(e.Response), l.value(e.Partial)
 	if writes {
-		short.WriteErrors, short.WriteConcernErrors = nil, []Document{leftOut(plural.Of(len(e.WriteErrors), "write error") +
-			" and " + plural.Of(len(e.WriteConcernErrors), "write concern error"))}
+		short.WriteErrors, short.WriteConcernErrors = nil, []Document{leftOut(count(len(e.WriteErrors), "write error") +
+			" and " + count(len(e.WriteConcernErrors), "write concern error"))}
 	}
 	return &short
 }
@@ -138,25 +136,33 @@ func (l Limits) text(s string) string {
 	if len(s) <= l.Document {
 		return s
 	}
-	return fmt.Sprintf("%s… %s left out", strings.ToValidUTF8(s[:l.Document], ""), plural.Of(len(s)-l.Document, "byte"))
+	return fmt.Sprintf("%s… %s left out", strings.ToValidUTF8(s[:l.Document], ""), count(len(s)-l.Document, "byte"))
 }
 
 func (l Limits) document(d Document) Document {
 	if len(d) <= l.Document {
 		return d
 	}
-	return leftOut(plural.Of(len(d), "byte"))
+	return leftOut(count(len(d), "byte"))
 }
 
 func (l Limits) value(v Value) Value {
 	if len(v.Value) <= l.Document {
 		return v
 	}
-	return Value{bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: leftOut(plural.Of(len(v.Value), "byte"))}}
+	return Value{bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: leftOut(count(len(v.Value), "byte"))}}
 }
 
 // leftOut returns the replacement of an omitted document.
 func leftOut(what string) Document {
 	d, _ := bson.Marshal(bson.D{{Key: "leftOut", Value: what}}) // a string never fails
 	return d
+}
+
+// count returns a number and a noun with a regular plural.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }

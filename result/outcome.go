@@ -36,7 +36,7 @@ type Error struct {
 	// (network errors, server selection, parameter validation).
 	Client  bool `json:"client,omitempty"`
 	Timeout bool `json:"timeout,omitempty"` // caused by timeoutMS
-	// Code and CodeName are those of the server's response, 0 and "" without one.
+	// Code and CodeName come from the server's response. They are 0 and "" without one.
 	Code     int32    `json:"code,omitempty"`
 	CodeName string   `json:"codeName,omitempty"`
 	Labels   []string `json:"labels,omitempty"`
@@ -44,7 +44,7 @@ type Error struct {
 	Server string `json:"server,omitempty"`
 	// Response is the reply of the server, or nil.
 	Response Document `json:"response,omitempty"`
-	// WriteErrors by index and WriteConcernErrors in order are those of bulkWrite and clientBulkWrite.
+	// WriteErrors by index and WriteConcernErrors in order come from bulkWrite and clientBulkWrite.
 	WriteErrors        map[int]Document `json:"writeErrors,omitempty"`
 	WriteConcernErrors []Document       `json:"writeConcernErrors,omitempty"`
 	// Partial is the partial result of a bulk write, the zero Value without one.

@@ -8,5 +8,5 @@ type Span struct {
 	ID         string
 	Parent     string // the ID of a span before it in the list; a span with any other parent is a root
 	Name       string
-	Attributes bson.Raw // those of a recorded exception included
+	Attributes bson.Raw // including the attributes of a recorded exception
 }

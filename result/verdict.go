@@ -1,19 +1,17 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/unified-test-runner/utr/format/source"
-	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
 // Status is the result of a test.
 type Status string
 
 // The statuses. Broken means that set-up, deployment or engine failed, which is neither a failure nor a pass. Flaky
-// means that the test passed only when it was retried, which is not a pass.
+// means that the test passed only when it was retried. That is not a pass.
 const (
 	Passed       Status = "passed"
 	Failed       Status = "failed"
@@ -42,14 +40,41 @@ const (
 	SkipInterrupted SkipKind = "interrupted" // the run was interrupted during the test
 )
 
+// Position is a position in a suite. Line and Column start at 1. The zero Position is unknown.
+type Position struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+}
+
+// IsZero reports whether the position is unknown.
+func (p Position) IsZero() bool { return p == Position{} }
+
+// Compare returns -1, 0 or 1 if p is before, equal to or after o in a file.
+func (p Position) Compare(o Position) int {
+	return cmp.Or(cmp.Compare(p.Line, o.Line), cmp.Compare(p.Column, o.Column))
+}
+
+// String returns file:line:column without unknown parts.
+func (p Position) String() string {
+	text := p.File
+	for _, n := range []int{p.Line, p.Column} {
+		if n == 0 {
+			break
+		}
+		text += fmt.Sprintf(":%d", n)
+	}
+	return text
+}
+
 // Mismatch is a difference between expected and actual.
 type Mismatch struct {
 	// Path is the path in the suite, such as expectEvents[0].events[2].commandStartedEvent.command.filter.
-	Path     string          `json:"path"`
-	Position source.Position `json:"place,omitzero"`
-	Message  string          `json:"message"`
-	Want     string          `json:"want,omitempty"` // rendered expected value, "" if not applicable
-	Got      string          `json:"got,omitempty"`  // rendered actual value, "" if not applicable
+	Path     string   `json:"path"`
+	Position Position `json:"place,omitzero"`
+	Message  string   `json:"message"`
+	Want     string   `json:"want,omitempty"` // rendered expected value, "" if not applicable
+	Got      string   `json:"got,omitempty"`  // rendered actual value, "" if not applicable
 	// Diff are lines of Extended JSON: "- " is expected, "+ " actual, two spaces equal. It is "" if it adds nothing.
 	Diff string `json:"diff,omitempty"`
 	List *List  `json:"list,omitempty"` // in the first mismatch of a list of events, log messages, spans or documents
@@ -96,7 +121,7 @@ func (id TestID) Where() string {
 // Verdict is the result of a test on a deployment, with everything that reports need to explain it.
 type Verdict struct {
 	Test     TestID
-	Position source.Position
+	Position Position
 	Status   Status
 	SkipKind SkipKind // Skipped
 	Reason   string   // one line: why skipped, broken, known-failing, flaky
@@ -107,7 +132,7 @@ type Verdict struct {
 	Timings  Timings
 	Rerun    []string // argument vector that runs this test again
 	// Attempts are all attempts in order if there was more than one. Then Duration and Timings are totals, and the
-	// other fields are those of the last attempt that did not pass.
+	// other fields belong to the last attempt that did not pass.
 	Attempts []*Verdict
 }
 
@@ -145,10 +170,10 @@ type LogLine struct {
 
 // OperationLog describes a performed operation.
 type OperationLog struct {
-	Name     string          `json:"name"`
-	Object   string          `json:"object"`
-	Position source.Position `json:"place,omitzero"`
-	Duration Duration        `json:"durationMS"`
+	Name     string   `json:"name"`
+	Object   string   `json:"object"`
+	Position Position `json:"place,omitzero"`
+	Duration Duration `json:"durationMS"`
 	Outcome
 	Omitted Gap `json:"omitted,omitzero"` // in Decisions
 }
@@ -240,9 +265,9 @@ func (s *Summary) RequireTests(least int) {
 	switch ran := s.Ran(); {
 	case s.ExitCode() != 0 || ran >= least:
 	case ran == 0:
-		s.Problems = append(s.Problems, "no test ran: skipped "+plural.Of(s.Skipped, "test"))
+		s.Problems = append(s.Problems, "no test ran: skipped "+count(s.Skipped, "test"))
 	default:
-		s.Problems = append(s.Problems, fmt.Sprintf("%s ran, --min-tests requires %d", plural.Of(ran, "test"), least))
+		s.Problems = append(s.Problems, fmt.Sprintf("%s ran, --min-tests requires %d", count(ran, "test"), least))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/deployment/lock"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -84,7 +85,7 @@ func (r *run) onExisting(d deployment.Deployment, do func(*site) error) error {
 // claim returns the namespaces that no run has used yet. It changes nothing.
 func (s *site) claim(ctx context.Context, namespaces []string, overwrite bool) (fresh []string, err error) {
 	used, err := s.listed(ctx, lock.Database, bson.D{{Key: "find", Value: usedCollection}})
-	if err != nil && direct.CodeOf(err) != codeUnauthorized {
+	if err != nil && direct.CodeOf(err) != codes.Unauthorized {
 		return nil, err
 	}
 	var foreign []string
@@ -164,7 +165,7 @@ func (s *site) use(ctx context.Context, namespaces []string) error {
 		return nil, s.write(ctx, lock.Database,
 			bson.D{{Key: "update", Value: usedCollection}, {Key: "updates", Value: updates}})
 	})
-	if direct.CodeOf(err) == codeUnauthorized {
+	if direct.CodeOf(err) == codes.Unauthorized {
 		return nil
 	}
 	return err

@@ -5,7 +5,6 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -15,7 +14,7 @@ import (
 type Recording struct {
 	// Passed and Racing hold the positions of tests that passed. The tests of Racing
 	// cannot be judged: their threads sent equal requests concurrently.
-	Passed, Racing map[result.TestID]source.Position
+	Passed, Racing map[result.TestID]result.Position
 
 	engine engine.Description
 	sites  map[string]deployment.Description // by name
@@ -24,7 +23,7 @@ type Recording struct {
 
 // Record runs suites like Run, but one test at a time and with ReseedAlways, and records them.
 func Record(ctx context.Context, suites []*specs.Suite, cfg Config) (*Recording, result.Summary, error) {
-	rec := &Recording{map[result.TestID]source.Position{}, map[result.TestID]source.Position{},
+	rec := &Recording{map[result.TestID]result.Position{}, map[result.TestID]result.Position{},
 		engine.Description{}, map[string]deployment.Description{}, map[result.TestID]*tape{}}
 	var current *tape
 	cfg.Engine, cfg.Jobs, cfg.Reseed = tapedEngine{cfg.Engine, &current}, 1, ReseedAlways

@@ -10,6 +10,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/deployment/lock"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -48,7 +49,7 @@ func (s *site) mayDrop(ctx context.Context, namespaces []string) error {
 			return s.run(ctx, defaultServer, database, bson.D{{Key: "drop", Value: rightsCollection}})
 		})
 		switch {
-		case direct.CodeOf(err) == codeUnauthorized:
+		case direct.CodeOf(err) == codes.Unauthorized:
 			return fmt.Errorf("the user of the connection string may not drop collections of the database %s, which requires a role such as root: %w", database, err)
 		case err != nil && !direct.Refused(err):
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/text/plural"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -231,7 +232,7 @@ func (r *run) unavailable(ctx context.Context, j job, d deployment.Deployment, e
 
 // verdict returns a verdict without a run.
 func (j *job) verdict(status result.Status, reason string) *result.Verdict {
-	return &result.Verdict{Test: j.id, Position: j.test.Position, Status: status, Reason: reason}
+	return &result.Verdict{Test: j.id, Position: result.Position(j.test.Position), Status: status, Reason: reason}
 }
 
 func (j *job) skipped(why *Skip) *result.Verdict {
@@ -312,7 +313,7 @@ func (r *run) abandon(d deployment.Deployment, name string, err error) {
 	why := stopped
 	if lost := new(lostError); errors.As(err, &lost) {
 		why = lost.what
-	} else if direct.CodeOf(err) == codeUnauthorized {
+	} else if direct.CodeOf(err) == codes.Unauthorized {
 		why = "cannot be used: " + err.Error()
 	}
 	r.halt(fmt.Sprintf("the deployment (%s) %s", name, why))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/format/operations"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -123,7 +124,7 @@ func retriedAfter[T any](ctx context.Context, passes func(error) bool, do func()
 
 // passingForSeed also includes errors of a write of an earlier test that arrived between drop and create.
 func passingForSeed(err error) bool {
-	return direct.Transient(err) || mongo.IsDuplicateKeyError(err) || direct.CodeOf(err) == codeNamespaceExists
+	return direct.Transient(err) || mongo.IsDuplicateKeyError(err) || direct.CodeOf(err) == codes.NamespaceExists
 }
 
 // create drops a collection and its state collections of queryable encryption. Unless it is absent before a test, it

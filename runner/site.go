@@ -11,6 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/direct"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // site is a deployment with the runner's own clients, kept between tests. One test
@@ -114,31 +115,24 @@ func (s *site) sessionTime() bson.Raw {
 	return s.clusterTime
 }
 
-// Server error codes that the runner ignores.
-const (
-	codeUnauthorized    = 13 // SERVER-54216
-	codeNamespaceExists = 48
-	codeCommandNotFound = 59
-	codeInterrupted     = 11601 // SERVER-38335
-)
-
 // killAllSessions terminates open transactions ("Terminating Open Transactions"). A server without the command has
 // none.
 func (s *site) killAllSessions(ctx context.Context) error {
-	return s.everywhere(ctx, "admin", bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codeInterrupted, codeUnauthorized,
-		codeCommandNotFound)
+	// The first two are those of SERVER-38335 and SERVER-54216.
+	return s.everywhere(ctx, "admin", bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codes.Interrupted,
+		codes.Unauthorized, codes.CommandNotFound)
 }
 
 // everywhere runs a command on the primary, or on each mongos. It retries it after
 // transient errors and ignores some error codes.
-func (s *site) everywhere(ctx context.Context, database string, command bson.D, codes ...int32) error {
+func (s *site) everywhere(ctx context.Context, database string, command bson.D, ignored ...int32) error {
 	hosts := []string{defaultServer}
 	if s.sharded() {
 		hosts = s.about.Hosts
 	}
 	for _, host := range hosts {
 		_, err := retried(ctx, func() (bson.Raw, error) { return s.run(ctx, host, database, command) })
-		if err != nil && !slices.Contains(codes, direct.CodeOf(err)) {
+		if err != nil && !slices.Contains(ignored, direct.CodeOf(err)) {
 			return err
 		}
 	}
@@ -163,7 +157,7 @@ func (s *site) requireTestCommands(ctx context.Context) error {
 	if err != nil && !direct.Refused(err) {
 		return err
 	}
-	if direct.CodeOf(err) == codeUnauthorized {
+	if direct.CodeOf(err) == codes.Unauthorized {
 		return fmt.Errorf("the user of the connection string is not authorized to read enableTestCommands; "+
 			"suites set fail points and drop collections, which requires a role such as root: %w", err)
 	}

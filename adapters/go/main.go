@@ -9,7 +9,7 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/engine/process"
-	_ "github.com/unified-test-runner/utr/internal/wire/driverrange" // as in utr
+	_ "github.com/unified-test-runner/utr/internal/wire/godriver" // as in utr
 )
 
 func main() {

@@ -13,13 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
 	"github.com/unified-test-runner/utr/deployment/direct"
-)
-
-const (
-	codeUnauthorized  = 13
-	codeWriteConflict = 112
-	codeDuplicateKey  = 11000
-	codeInterrupted   = 11601
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // Store is the lock document of one deployment.
@@ -69,7 +63,7 @@ func (d *Document) run(ctx context.Context, database string, command bson.D) (re
 	for range tries {
 		reply, err = d.Run(ctx, database, command)
 		code := direct.CodeOf(err) // another client's killAllSessions interrupts it
-		if passes := direct.Transient(err) || code == codeWriteConflict || code == codeInterrupted; !passes ||
+		if passes := direct.Transient(err) || code == codes.WriteConflict || code == codes.Interrupted; !passes ||
 			ctx.Err() != nil {
 			break
 		}
@@ -134,7 +128,7 @@ func (d *Document) Take(ctx context.Context, h Holder, lease time.Duration) (boo
 	ours := bson.D{{Key: "run", Value: h.Run}}
 	free := bson.D{{Key: "expires", Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$gt", Value: now}}}}}} // or is absent
 	taken, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}, {Key: "$or", Value: bson.A{ours, free}}}, h, true)
-	if direct.CodeOf(err) == codeDuplicateKey {
+	if direct.CodeOf(err) == codes.DuplicateKey {
 		return false, nil
 	}
 	return taken, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/internal/process/ledger"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // The lock of a deployment is one document. Only the run that wrote it may run suites: concurrent runs would drop
@@ -91,7 +92,7 @@ func Acquire(ctx context.Context, store Store, hosts []string, o Options) (_ *Lo
 // withdraw removes the document that a failed attempt may have written: it was interrupted, or not acknowledged by a
 // majority.
 func (l *Lock) withdraw(ctx context.Context, why error) {
-	if held := new(HeldError); errors.As(why, &held) || direct.CodeOf(why) == codeUnauthorized {
+	if held := new(HeldError); errors.As(why, &held) || direct.CodeOf(why) == codes.Unauthorized {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)

@@ -139,7 +139,7 @@ func (c *collection) owner() *client { return c.db.client }
 func (s *session) owner() *client    { return s.client }
 func (b *bucket) owner() *client     { return b.client }
 
-// any returns an argument as the driver expects it. An absent argument is nil, except a filter, which is empty.
+// any returns an argument as the driver expects it. An absent argument is nil, except that an absent filter is empty.
 func (c *call) any(name string) any {
 	if !c.Has(name) {
 		if name == "filter" {
@@ -160,7 +160,7 @@ func (c *call) session() *session { return c.Entity.(*session) }
 func (c *call) rest() bson.Raw { return without(c.Given, c.Row.args+" session timeoutMS") }
 
 // only returns a document with some of its fields, whose names are separated by spaces.
-// For an invalid document it returns nil, which fill rejects.
+// For an invalid document it returns nil, so that fill rejects it.
 func only(doc bson.Raw, names string) bson.Raw { return choose(doc, names, true) }
 
 // without returns a document without some of its fields, like only.

@@ -57,7 +57,7 @@ func errorOf(err error) *result.Error {
 	return out
 }
 
-// commandError converts a reply with ok 0. The driver uses the same type for network errors, which have no reply.
+// commandError converts a reply with ok 0. The driver uses the same type for network errors. They have no reply.
 func commandError(out *result.Error, e mongo.CommandError) {
 	out.Labels = e.Labels
 	if e.Raw == nil && e.Code == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// trace records the last command event of an operation, which names its server.
+// trace records the last command event of an operation, because it names the server.
 // It is a context value: only the context links a command event to its operation.
 type trace struct {
 	hidden bool // the command events of the operation are not logged

@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/entities"
 )
 
-// bucketRows lacks deleteByName and renameByName, which the driver does not have.
+// bucketRows lacks deleteByName and renameByName: the driver does not have them.
 func bucketRows() []row {
 	const on = entities.Bucket
 	type uploading = *filled[options.GridFSUploadOptions]

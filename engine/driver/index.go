@@ -9,7 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/entities"
 )
 
-// indexArguments are the options of an index. In the driver they are separate from those of the command.
+// indexArguments are the options of an index. In the driver they are separate from the options of the command.
 const indexArguments = "name expireAfterSeconds sparse storageEngine unique version default_language language_override " +
 	"textIndexVersion weights 2dsphereIndexVersion bits max min bucketSize partialFilterExpression collation wildcardProjection hidden"
 

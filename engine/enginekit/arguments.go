@@ -12,7 +12,7 @@ import (
 // argument that is absent or has the wrong type.
 type Arguments struct{ Given bson.Raw }
 
-// NewArguments returns the arguments in a document, which may be nil.
+// NewArguments returns the arguments in a document. The document may be nil.
 func NewArguments(doc bson.Raw) Arguments {
 	if doc == nil {
 		doc = bson.Raw{5, 0, 0, 0, 0}

@@ -34,7 +34,7 @@ func (e *Engine) Describe(context.Context) (engine.Description, error) { return 
 // Begin implements engine.Engine.
 func (e *Engine) Begin(context.Context) (engine.Test, error) { return e.NewTest(), nil }
 
-// Close does nothing: the engine has no resources except those of its tests.
+// Close does nothing: the engine has no resources except in its tests.
 func (e *Engine) Close() error { return nil }
 
 // Test implements engine.Test except for Do; the tests of an engine embed it. The functions must be set before any

@@ -35,8 +35,8 @@ type Socket struct {
 	until     time.Time // when Hold expires
 }
 
-// Farewell limits how long a closed socket waits for the server to close its side.
-const Farewell = time.Second
+// closeLimit limits how long a closed socket waits for the server to close its side.
+const closeLimit = time.Second
 
 // Streams reports whether a monitor streams hello replies on the socket.
 func (k *Socket) Streams() bool { return k.holds(&k.streams) }
@@ -93,7 +93,7 @@ func (k *Socket) Close() error {
 func (k *Socket) leave(closeWrite func() error) {
 	k.using.Lock()
 	defer k.using.Unlock()
-	if closeWrite() == nil && k.Conn.SetReadDeadline(time.Now().Add(Farewell)) == nil {
+	if closeWrite() == nil && k.Conn.SetReadDeadline(time.Now().Add(closeLimit)) == nil {
 		_, _ = io.Copy(io.Discard, k.Conn)
 	}
 	_ = k.Conn.Close()
@@ -110,7 +110,7 @@ func (k *Socket) use() bool {
 	return true
 }
 
-// Write notes an awaitable hello, which only monitors send.
+// Write records an awaitable hello. Only monitors send it.
 func (k *Socket) Write(message []byte) (int, error) {
 	s := k.owner
 	s.mu.Lock()
@@ -159,7 +159,7 @@ func (k *Socket) Read(b []byte) (int, error) {
 	n, err := k.checked.Read(b)
 	k.using.RUnlock()
 	if err == nil && k.Streams() {
-		for !s.Await(context.Background(), s.Patience, k.passes) {
+		for !s.Await(context.Background(), s.HoldLimit, k.passes) {
 		}
 	}
 	s.Update(func() {
@@ -200,7 +200,7 @@ func (k *Socket) set(deadline func(time.Time) error, t time.Time) error {
 }
 
 // answered reports whether Close must wait for the execution of a message, and whether the message is an awaitable
-// hello. Close does not wait for those, which affect no other test.
+// hello. Close does not wait for awaitable hellos: they affect no other test.
 func answered(message []byte) (owed, exhausts bool) {
 	length, _, _, opcode, rest, ok := wiremessage.ReadHeader(message)
 	whole := ok && int(length) == len(message)

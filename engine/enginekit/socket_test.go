@@ -79,7 +79,7 @@ func waiting(s *Sockets) <-chan bool {
 }
 
 // A closed connection waits after some messages until the server closes its side, for
-// at most Farewell.
+// at most closeLimit.
 func TestClose(t *testing.T) {
 	messages := map[string][]byte{
 		"command": message(wiremessage.OpMsg, 0), "unacknowledged": message(wiremessage.OpMsg, wiremessage.MoreToCome),

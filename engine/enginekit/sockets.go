@@ -14,8 +14,8 @@ import (
 type Sockets struct {
 	// Dial connects to a server.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Patience limits how long a stream is held, and how long Hold waits.
-	Patience time.Duration
+	// HoldLimit limits how long a stream is held, and how long Hold waits.
+	HoldLimit time.Duration
 	// Sent, which may be nil, replaces each message before it is sent.
 	Sent func(k *Socket, message []byte) []byte
 	// Failed, which may be nil, is called when a socket fails, before its user receives the error.
@@ -33,8 +33,8 @@ type Sockets struct {
 
 // NewSockets returns the dialer of a client.
 func NewSockets(dial func(ctx context.Context, network, address string) (net.Conn, error),
-	patience time.Duration) *Sockets {
-	return &Sockets{Dial: dial, Patience: patience, open: map[*Socket]bool{},
+	holdLimit time.Duration) *Sockets {
+	return &Sockets{Dial: dial, HoldLimit: holdLimit, open: map[*Socket]bool{},
 		streams: map[string]*Socket{}, closed: map[string]bool{}}
 }
 
@@ -70,16 +70,16 @@ func (s *Sockets) AwaitStream(address string, limit time.Duration) {
 }
 
 // Hold delays what a server streams to its monitor until Release, for at most
-// Patience. It first waits until the monitor has processed what it read before.
+// HoldLimit. It first waits until the monitor has processed what it read before.
 func (s *Sockets) Hold(address string) {
 	var k *Socket
 	s.Update(func() {
 		if k = s.streams[address]; k != nil {
-			k.held, k.until = k.held+1, time.Now().Add(s.Patience)
+			k.held, k.until = k.held+1, time.Now().Add(s.HoldLimit)
 		}
 	})
 	if k != nil {
-		s.Await(context.Background(), s.Patience, func() bool { return k.reading || k.closed })
+		s.Await(context.Background(), s.HoldLimit, func() bool { return k.reading || k.closed })
 	}
 }
 
@@ -123,7 +123,7 @@ func (s *Sockets) IsShut() bool { return s.shut }
 
 // Close disconnects a client. After some time, it closes open sockets whose pool is closed, or all if Shut was
 // called, so that the driver does not wait for an unresponsive server. When Close returns, the servers have executed
-// everything that they were sent, or Farewell has passed.
+// everything that they were sent, or closeLimit has passed.
 func (s *Sockets) Close(after time.Duration, disconnect func()) {
 	done := make(chan struct{})
 	go func() {
@@ -140,7 +140,7 @@ func (s *Sockets) Close(after time.Duration, disconnect func()) {
 			}
 		}
 	}
-	s.Await(context.Background(), 2*Farewell, func() bool { return s.leaving == 0 })
+	s.Await(context.Background(), 2*closeLimit, func() bool { return s.leaving == 0 })
 }
 
 func (s *Sockets) late() []*Socket {

@@ -20,7 +20,7 @@ type URI struct {
 type Option struct{ Name, Value string } // unescaped
 
 // ParseURI parses a connection string and replaces its options by uriOptions, which
-// may be nil. Errors do not quote the string, which may contain a password.
+// may be nil. Errors do not quote the string: it may contain a password.
 func ParseURI(uri string, uriOptions bson.Raw) (URI, error) {
 	base, query, _ := strings.Cut(uri, "?")
 	if _, authority, _ := strings.Cut(base, "://"); !strings.Contains(authority, "/") {
@@ -88,7 +88,7 @@ func SameOption(a, b string) bool {
 }
 
 // optionValues converts a value of uriOptions to unescaped values for a connection string. An array is a repeated
-// option (readPreferenceTags), except compressors, which are one list.
+// option (readPreferenceTags), except that compressors are one list.
 func optionValues(name string, v bson.RawValue) ([]string, error) {
 	switch v.Type {
 	case bson.TypeString:

@@ -39,7 +39,7 @@ func Decompress(h Header, body []byte) (Header, []byte, Compressor, error) {
 	switch {
 	case r.bad:
 		return h, nil, c, errors.New("truncated OP_COMPRESSED")
-	case size < 0 || size > MaxMessage-HeaderSize:
+	case size < 0 || size > MaxMessage-headerSize:
 		return h, nil, c, fmt.Errorf("OP_COMPRESSED with an uncompressed size of %d bytes", size)
 	case op == OpCompressed:
 		return h, nil, c, errors.New("nested OP_COMPRESSED")
@@ -51,7 +51,7 @@ func Decompress(h Header, body []byte) (Header, []byte, Compressor, error) {
 	if err != nil {
 		return h, nil, c, fmt.Errorf("decompress OP_COMPRESSED: %w", err)
 	}
-	h.OpCode, h.Length = op, size+HeaderSize
+	h.OpCode, h.Length = op, size+headerSize
 	return h, out, c, nil
 }
 
@@ -90,7 +90,7 @@ func decompress(c Compressor, packed []byte, size int) ([]byte, error) {
 // Compress compresses a complete message. Only opcode and length of the header change.
 func Compress(message []byte, c Compressor) ([]byte, error) {
 	h := parseHeader(message)
-	body := message[HeaderSize:]
+	body := message[headerSize:]
 	packed, err := compress(body, c)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func Compress(message []byte, c Compressor) ([]byte, error) {
 	return finish(append(append(out, byte(c)), packed...), start), nil
 }
 
-// zstdFrames writes frames with their content size, which some drivers require (PyMongo 4.8).
+// zstdFrames writes frames with their content size. Some drivers require it (PyMongo 4.8).
 var zstdFrames = sync.OnceValues(func() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithSingleSegment(true), zstd.WithEncoderConcurrency(1))
 })

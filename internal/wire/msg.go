@@ -181,7 +181,7 @@ func (m Msg) Document() bson.Raw {
 	return finish(append(out, 0), 0)
 }
 
-// Response parses the reply to a request, which has one document and may be compressed.
+// Response parses the reply to a request. It has one document and may be compressed.
 func Response(request int32, h Header, body []byte) (bson.Raw, error) {
 	if h.ResponseTo != request {
 		return nil, &replies.Error{ResponseTo: h.ResponseTo, Last: request}
@@ -246,7 +246,7 @@ func AppendMsg(dst []byte, requestID, responseTo int32, flags Flags, doc bson.Ra
 // Append appends a complete OP_MSG, with a checksum if the flags require one.
 func (m Msg) Append(dst []byte, requestID, responseTo int32) []byte {
 	flags := m.Flags
-	start, dst := wiremessage.AppendHeaderStart(slices.Grow(dst, HeaderSize+len(m.Body)+9), requestID, responseTo, OpMsg)
+	start, dst := wiremessage.AppendHeaderStart(slices.Grow(dst, headerSize+len(m.Body)+9), requestID, responseTo, OpMsg)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(flags))
 	dst = append(dst, 0)
 	dst = append(dst, m.Body...)

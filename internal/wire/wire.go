@@ -32,7 +32,7 @@ const (
 
 // Sizes in bytes.
 const (
-	HeaderSize  = 16
+	headerSize  = 16
 	MaxMessage  = 48000000 // maxMessageSizeBytes of hello
 	MaxDocument = 16777216 // maxBsonObjectSize of hello
 	// MaxInternal is the server's internal limit for documents: MaxDocument and some room for a command around it.
@@ -62,14 +62,14 @@ const HTTPReply = "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/pl
 func ReadMessage(r io.Reader) (Header, []byte, error) {
 	message, err := ReadWhole(r)
 	switch {
-	case len(message) < HeaderSize:
+	case len(message) < headerSize:
 		return Header{}, nil, err
 	case string(message[:4]) == "GET ":
 		return Header{}, nil, ErrHTTP
 	case errors.Is(err, ErrLength):
 		return parseHeader(message), nil, err
 	}
-	return parseHeader(message), message[HeaderSize:], err
+	return parseHeader(message), message[headerSize:], err
 }
 
 // usualMessage is the length up to which memory is allocated by the length in a header.
@@ -79,23 +79,23 @@ const usualMessage = 1 << 16
 // of ReadMessage, except that an HTTP request has an invalid length. Memory for long messages is allocated as bytes
 // arrive.
 func ReadWhole(r io.Reader) ([]byte, error) {
-	head := make([]byte, HeaderSize)
+	head := make([]byte, headerSize)
 	if n, err := io.ReadFull(r, head); err != nil {
 		return head[:n], err
 	}
 	length := parseHeader(head).Length
-	if length < HeaderSize || length > MaxMessage {
+	if length < headerSize || length > MaxMessage {
 		return head, fmt.Errorf("%w of %d bytes", ErrLength, length)
 	}
 	message, err := head, error(nil)
 	if length <= usualMessage {
 		var n int
 		message = append(make([]byte, 0, length), head...)[:length]
-		n, err = io.ReadFull(r, message[HeaderSize:])
-		message = message[:HeaderSize+n]
+		n, err = io.ReadFull(r, message[headerSize:])
+		message = message[:headerSize+n]
 	} else {
 		long := bytes.NewBuffer(head)
-		_, err = io.CopyN(long, r, int64(length)-HeaderSize)
+		_, err = io.CopyN(long, r, int64(length)-headerSize)
 		message = long.Bytes()
 	}
 	if err == io.EOF {
@@ -106,14 +106,14 @@ func ReadWhole(r io.Reader) ([]byte, error) {
 
 // Split returns the header and the body of a whole message.
 func Split(message []byte) (Header, []byte, error) {
-	if len(message) < HeaderSize {
+	if len(message) < headerSize {
 		return Header{}, nil, errors.New("truncated header")
 	}
 	h := parseHeader(message)
 	if int(h.Length) != len(message) {
 		return h, nil, fmt.Errorf("the length in the header is %d, the message has %d bytes", h.Length, len(message))
 	}
-	return h, message[HeaderSize:], nil
+	return h, message[headerSize:], nil
 }
 
 func parseHeader(raw []byte) Header {

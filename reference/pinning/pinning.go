@@ -1,6 +1,7 @@
-// Package pinning selects the replica set member for a read by the rules of Driver Read Preferences, 2014-02-14, which
-// Server Selection has replaced: a thread in a request is pinned to the member that answered it, and a read is tried on
-// up to three members. Like package retry it is pure: Next maps a state and an input to the next state and a decision.
+// Package pinning is for utr only. It selects the replica set member for a read by the rules of Driver Read Preferences,
+// 2014-02-14. Server Selection has replaced them. A thread in a request is pinned to the member that answered it, and a
+// read is tried on up to three members. Like package retry it is pure: Next maps a state and an input to the next state
+// and a decision.
 //
 // Rules returns the table of numbered rules. Values of this package are plain data and may be used concurrently.
 package pinning
@@ -15,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/selection"
 )
 
-// Preference is a read preference together with secondaryAcceptableLatencyMS, which was part of it in 2014.
+// Preference is a read preference together with secondaryAcceptableLatencyMS, then a part of it.
 type Preference struct {
 	selection.Preference
 	Latency time.Duration
@@ -27,7 +28,7 @@ const (
 	First  = "read-preferences@2012-08"
 )
 
-// Named returns the IDs of the rules of a revision, none for an unknown name.
+// Named returns the IDs of the rules of a revision. It returns nil if the name is unknown.
 func Named(name string) (ids []string) {
 	lacks, known := map[string][]string{Newest: {old}, First: {same, unpins}}[name]
 	for _, r := range Rules() {
@@ -79,7 +80,7 @@ type Input struct {
 	Random     float64            // in [0, 1)
 }
 
-// Action tells the caller what to do.
+// Action is what the caller must do next.
 type Action uint8
 
 // The actions.

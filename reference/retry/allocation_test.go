@@ -3,12 +3,14 @@ package retry
 import (
 	"testing"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // A decision allocates nothing unless it deprioritizes a server: simulations make millions of them.
 func TestDecisionsAllocateNothing(t *testing.T) {
 	chosen := Chosen{Address: "a:27017", Wire: 25, RetryableWrites: true}
-	overload := []string{LabelOverloaded, LabelRetryable}
+	overload := []string{codes.SystemOverloadedError, codes.RetryableError}
 	for _, p := range Policies() {
 		for _, row := range []struct {
 			why, operation string
@@ -20,7 +22,7 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 			{"a network error of a read", "find", Input{Kind: Failed, Failure: Failure{Kind: Network}}},
 			{"a network error of a write", "insert", Input{Kind: Failed, Failure: Failure{Kind: Network}}},
 			{"a labelled error of a write", "insert",
-				Input{Kind: Failed, Failure: Failure{Kind: Server, Code: 91, Labels: []string{LabelWrite}}}},
+				Input{Kind: Failed, Failure: Failure{Kind: Server, Code: 91, Labels: []string{codes.RetryableWriteError}}}},
 			{"an error that is not retried", "find", Input{Kind: Failed, Failure: Failure{Kind: Server, Code: 59}}},
 			{"overload", "insert", Input{Kind: Failed, Failure: Failure{Kind: Server, Code: 462, Labels: overload},
 				Tokens: Token}},

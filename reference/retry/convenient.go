@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // The constants of the Convenient API for Transactions.
@@ -13,8 +15,6 @@ const (
 	transactionCap    = 500 * time.Millisecond
 	// TransactionTime is the timeout of withTransaction without timeoutMS.
 	TransactionTime = 120 * time.Second
-
-	maxTimeExpired = 50 // the code MaxTimeMSExpired
 )
 
 // TransactionState is the state of withTransaction. NextTransaction never modifies its argument.
@@ -84,7 +84,7 @@ var transactionTable = []transactionRow{
 	{Rule{"T7", "An error without the label TransientTransactionError is raised.", sequence,
 		"2018-02-13", "the error is not transient"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(_ TransactionState, in TransactionInput) bool {
-			return !in.has(LabelTransient)
+			return !in.has(codes.TransientTransactionError)
 		}, Decision{Action: ReturnError}},
 	{Rule{"T8", "A backoff that would reach the timeout is not started.", sequence,
 		"2025-11-20", "there is no time left for another transaction"},
@@ -114,7 +114,7 @@ const expiry = "T11"
 var byExpiry = ruleOf(expiry)
 
 func commitAgain(_ TransactionState, in TransactionInput) bool {
-	return in.has(LabelUnknownCommit) && in.Code != maxTimeExpired
+	return in.has(codes.UnknownTransactionCommitResult) && in.Code != codes.MaxTimeMSExpired
 }
 
 func transactionBackoff(s TransactionState, in TransactionInput) time.Duration {

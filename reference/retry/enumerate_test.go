@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // outcomes are the outcomes of an attempt of a read, a write, or both. Failures of writes already have the labels that
@@ -28,29 +29,29 @@ var outcomes = []struct {
 	{"r", "handshake network", Failure{Kind: Network, Handshake: true}, "retryable in the handshake"},
 	{"r", "handshake 91", Failure{Kind: Server, Code: 91, Handshake: true}, "a listed code in the handshake"},
 	{"r", "handshake 18", Failure{Kind: Server, Code: 18, Handshake: true}, "wrong password"},
-	{"r", "overload", Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded, LabelRetryable}},
+	{"r", "overload", Failure{Kind: Server, Code: 462, Labels: []string{codes.SystemOverloadedError, codes.RetryableError}},
 		"retryable overload error"},
-	{"rw", "overload only", Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded}},
+	{"rw", "overload only", Failure{Kind: Server, Code: 462, Labels: []string{codes.SystemOverloadedError}},
 		"overload error that is not retryable"},
 	{"rw", "overload, no writes", Failure{Kind: Server, Code: 462,
-		Labels: []string{LabelOverloaded, LabelRetryable, LabelNoWrites}},
+		Labels: []string{codes.SystemOverloadedError, codes.RetryableError, codes.NoWritesPerformed}},
 		"an earlier error is raised"},
-	{"r", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelOverloaded}},
+	{"r", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{codes.SystemOverloadedError}},
 		"retryable as a read, and overload"},
-	{"w", "network", Failure{Kind: Network, Labels: []string{LabelWrite}}, "may have written"},
+	{"w", "network", Failure{Kind: Network, Labels: []string{codes.RetryableWriteError}}, "may have written"},
 	{"w", "silent network", Failure{Kind: Network}, "no label: the client does not retry writes"},
-	{"w", "91", Failure{Kind: Server, Code: 91, Labels: []string{LabelWrite}}, "a label"},
+	{"w", "91", Failure{Kind: Server, Code: 91, Labels: []string{codes.RetryableWriteError}}, "a label"},
 	{"w", "bare 91", Failure{Kind: Server, Code: 91}, "a code does not make a write retryable"},
-	{"w", "none 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelWrite, LabelNoWrites}},
+	{"w", "none 91", Failure{Kind: Server, Code: 91, Labels: []string{codes.RetryableWriteError, codes.NoWritesPerformed}},
 		"retryable, nothing written"},
-	{"w", "none 42", Failure{Kind: Server, Code: 42, Labels: []string{LabelNoWrites}}, "not retryable, nothing written"},
-	{"w", "pool", Failure{Kind: PoolCleared, Labels: []string{LabelWrite}}, "retryable, not sent"},
+	{"w", "none 42", Failure{Kind: Server, Code: 42, Labels: []string{codes.NoWritesPerformed}}, "not retryable, nothing written"},
+	{"w", "pool", Failure{Kind: PoolCleared, Labels: []string{codes.RetryableWriteError}}, "retryable, not sent"},
 	{"w", "64", Failure{Kind: Server, Code: 64}, "retryable until 2018-06-07"},
 	{"w", "message", Failure{Kind: Server, Code: 17, Message: "node is recovering"},
 		"retryable by its message, before labels"},
-	{"w", "handshake", Failure{Kind: Network, Handshake: true, Labels: []string{LabelWrite}},
+	{"w", "handshake", Failure{Kind: Network, Handshake: true, Labels: []string{codes.RetryableWriteError}},
 		"retryable, nothing written"},
-	{"w", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelOverloaded, LabelWrite}},
+	{"w", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{codes.SystemOverloadedError, codes.RetryableWriteError}},
 		"retryable as a write, and overload"},
 }
 
@@ -121,7 +122,7 @@ type wanted struct {
 }
 
 func overloaded(h []Failure) bool {
-	return slices.ContainsFunc(h, func(f Failure) bool { return f.Has(LabelOverloaded) })
+	return slices.ContainsFunc(h, func(f Failure) bool { return f.Has(codes.SystemOverloadedError) })
 }
 
 func want(c config, h []Failure) wanted {
@@ -140,10 +141,10 @@ func want(c config, h []Failure) wanted {
 	case "getMore":
 		gate = c.retryReads
 	case "insert":
-		eligible = last.Has(LabelWrite) && c.retryWrites && !c.txn && c.supports(n)
+		eligible = last.Has(codes.RetryableWriteError) && c.retryWrites && !c.txn && c.supports(n)
 		gate = c.retryWrites
 	case "commitTransaction":
-		eligible = last.Has(LabelWrite) && c.supports(n)
+		eligible = last.Has(codes.RetryableWriteError) && c.supports(n)
 		gate = true
 	case "multi-document update", "unacknowledged write", "aggregate with a write stage":
 		gate = c.retryWrites
@@ -157,7 +158,7 @@ func want(c config, h []Failure) wanted {
 	if c.policy.Pinning != "" {
 		eligible = false
 	}
-	if pressure && (gate || december) && last.Has(LabelOverloaded) && last.Has(LabelRetryable) {
+	if pressure && (gate || december) && last.Has(codes.SystemOverloadedError) && last.Has(codes.RetryableError) {
 		eligible = true
 	}
 	var w wanted
@@ -172,16 +173,16 @@ func want(c config, h []Failure) wanted {
 			w.most, step = 6, step/2
 		}
 	}
-	w.backoff = pressure && last.Has(LabelOverloaded)
+	w.backoff = pressure && last.Has(codes.SystemOverloadedError)
 	left := c.leftAt(n)
 	enough := !c.timeout || first || left > 0 && (!w.backoff || left >= step)
 	w.retry = eligible && n < w.most && enough
 	w.tokens = c.tokens()
 	for i, f := range h {
-		if december && i > 0 && !f.Has(LabelOverloaded) {
+		if december && i > 0 && !f.Has(codes.SystemOverloadedError) {
 			w.tokens = min(10_000, w.tokens+10)
 		}
-		if last := i == n-1; december && f.Has(LabelOverloaded) && (!last || w.retry) {
+		if last := i == n-1; december && f.Has(codes.SystemOverloadedError) && (!last || w.retry) {
 			if last && w.tokens < 10 {
 				w.retry = false
 				break
@@ -195,7 +196,7 @@ func want(c config, h []Failure) wanted {
 	for i, f := range h {
 		attempted := f.Kind == Network || f.Kind == Server
 		if c.op != "find" && c.op != "getMore" {
-			attempted = attempted && !f.Handshake && (!f.Has(LabelNoWrites) || first)
+			attempted = attempted && !f.Handshake && (!f.Has(codes.NoWritesPerformed) || first)
 		}
 		if attempted {
 			w.raise = i
@@ -203,7 +204,7 @@ func want(c config, h []Failure) wanted {
 	}
 	for _, f := range h {
 		away := c.sharded
-		if !c.sharded && f.Has(LabelOverloaded) {
+		if !c.sharded && f.Has(codes.SystemOverloadedError) {
 			away = final && c.retarget || c.policy.Name == "retryable-reads@2026"
 		}
 		if !away && !december || first {
@@ -221,13 +222,15 @@ func want(c config, h []Failure) wanted {
 // shed reports whether every retryable write error is a retryable overload error, so that nothing was executed.
 func shed(h []Failure) bool {
 	return !slices.ContainsFunc(h,
-		func(f Failure) bool { return f.Has(LabelWrite) && !(f.Has(LabelOverloaded) && f.Has(LabelRetryable)) })
+		func(f Failure) bool {
+			return f.Has(codes.RetryableWriteError) && !(f.Has(codes.SystemOverloadedError) && f.Has(codes.RetryableError))
+		})
 }
 
 // proves reports whether a failure proves that nothing was executed.
 func proves(f Failure) bool {
-	return f.Kind != Network && f.Kind != Server || f.Handshake || f.Has(LabelNoWrites) ||
-		f.Has(LabelOverloaded) && f.Has(LabelRetryable)
+	return f.Kind != Network && f.Kind != Server || f.Handshake || f.Has(codes.NoWritesPerformed) ||
+		f.Has(codes.SystemOverloadedError) && f.Has(codes.RetryableError)
 }
 
 func configs() []config {

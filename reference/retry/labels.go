@@ -1,34 +1,28 @@
 package retry
 
-import "slices"
+import (
+	"slices"
 
-// The error labels that the rules depend on.
-const (
-	LabelOverloaded    = "SystemOverloadedError"
-	LabelRetryable     = "RetryableError"
-	LabelWrite         = "RetryableWriteError"
-	LabelNoWrites      = "NoWritesPerformed"
-	LabelTransient     = "TransientTransactionError"
-	LabelUnknownCommit = "UnknownTransactionCommitResult"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
-// Labels returns the labels that the driver adds to an error of an attempt, apart from those of Transactions.
+// Labels returns the labels that the driver adds to an error of an attempt, apart from the labels of Transactions.
 func Labels(p *Policy, s Settings, at Chosen, f Failure) (labels []string) {
 	if f.Connecting && p.Since(ConnectionLabels) {
-		labels = append(labels, LabelOverloaded, LabelRetryable)
+		labels = append(labels, codes.SystemOverloadedError, codes.RetryableError)
 	}
-	if p.Since(WriteLabels) && labelsWrite(p, s, at, f) {
-		labels = append(labels, LabelWrite)
+	if p.Since(writeLabels) && labelsWrite(p, s, at, f) {
+		labels = append(labels, codes.RetryableWriteError)
 	}
 	return labels
 }
 
 // labelsWrite reports whether the driver adds RetryableWriteError (Retryable Writes, "RetryableWriteError Labels"): to
-// its own errors, and to those of servers before 4.4.
+// its own errors, and to the errors of servers before 4.4.
 func labelsWrite(p *Policy, s Settings, at Chosen, f Failure) bool {
 	ends := s.Operation.EndsTransaction
 	switch {
-	case !s.Operation.RetryableWrite, f.Has(LabelWrite), !labelled(f), !ends && (!s.RetryWrites || s.InTransaction):
+	case !s.Operation.RetryableWrite, f.Has(codes.RetryableWriteError), !labelled(f), !ends && (!s.RetryWrites || s.InTransaction):
 		return false
 	case f.Kind == PoolCleared, f.Handshake:
 		return true // the command was not sent
@@ -47,8 +41,7 @@ func labelled(f Failure) bool {
 	case Network, PoolCleared:
 		return true
 	case Server:
-		const notOfWrites = 134 // ReadConcernMajorityNotAvailableYet
-		return !f.Handshake && f.Code != notOfWrites && slices.Contains(readCodes(), f.Code)
+		return !f.Handshake && f.Code != codes.ReadConcernMajorityNotAvailableYet && slices.Contains(readCodes(), f.Code)
 	}
 	return false
 }

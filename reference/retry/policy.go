@@ -17,7 +17,7 @@ type Policy struct {
 	Name    string   // selects the policy in options and flags
 	Sources []string // specifications and their revisions
 	Date    string   // of the newest revision: see Since
-	Rules   RuleSet  // the rules in force, including those of withTransaction
+	Rules   RuleSet  // the rules in force, including the rules of withTransaction
 	// Wording overrides fields of rules that had another wording or date in this revision. Empty fields are ignored.
 	Wording   map[string]Rule
 	ReadCodes []int32 // server error codes that make a read retryable
@@ -51,14 +51,14 @@ type Overload struct {
 	Handshake  any     // value of the field backpressure in handshakes, a string or a bool
 }
 
-// What the loop does apart from the rules, as dates for Since: those of the changelogs.
+// What the loop does apart from the rules, as dates for Since. The dates are in the changelogs.
 const (
-	// NumberedWrites: writes have transaction numbers (Retryable Writes).
-	NumberedWrites = "2017-08-18"
+	// numberedWrites: writes have transaction numbers (Retryable Writes).
+	numberedWrites = "2017-08-18"
 	// StorageEngineMessage: the message of code 20 is replaced (Retryable Writes, "Executing Retryable Write Commands").
 	StorageEngineMessage = "2019-07-30"
-	// WriteLabels: drivers add RetryableWriteError (Retryable Writes, "RetryableWriteError Labels").
-	WriteLabels = "2019-10-21"
+	// writeLabels: drivers add RetryableWriteError (Retryable Writes, "RetryableWriteError Labels").
+	writeLabels = "2019-10-21"
 	// ConnectionLabels: if a connection cannot be established, its network error has the labels SystemOverloadedError and
 	// RetryableError, and does not clear the pool (Connection Monitoring and Pooling, "Connection Pool",
 	// backpressure-enabled; Server Discovery and Monitoring, "Error handling pseudocode").
@@ -73,7 +73,7 @@ func (p *Policy) Since(date string) bool { return p.Date >= date }
 
 // Supports reports whether a server supports retryable writes (Retryable Writes, "Supported Server Versions").
 func (p *Policy) Supports(at Chosen) bool {
-	return p.Since(NumberedWrites) && at.RetryableWrites && at.Wire >= p.MinWireVersion
+	return p.Since(numberedWrites) && at.RetryableWrites && at.Wire >= p.MinWireVersion
 }
 
 // Numbers reports whether a write has a transaction number on a server if retryWrites is true.
@@ -110,7 +110,7 @@ func (p *Policy) Constants() []string {
 	add(len(p.WriteCodes) > 0, "%s of writes, and messages with \"%s\"; only %s", plural.Of(len(p.WriteCodes), "code"),
 		strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", "))
 	add(p.WholeBulks, "a bulkWrite with a multi-document write is not retried at all")
-	add(!p.Since(WriteLabels), "drivers do not add RetryableWriteError")
+	add(!p.Since(writeLabels), "drivers do not add RetryableWriteError")
 	add(!p.Since(ConnectionLabels), "a connection that cannot be established is not an overload error")
 	add(p.RetryWritesOff, "`retryWrites` defaults to false")
 	add(p.Pinning != "", "reads on replica sets follow only the P rules")
@@ -135,7 +135,7 @@ func (p *Policy) Constants() []string {
 // RetryableWriteError reports whether an error in a reply is a retryable write error: by its label, or before labels by
 // its code or message.
 func (p *Policy) RetryableWriteError(f Failure) bool {
-	return p.Since(WriteLabels) && f.Has(LabelWrite) || slices.Contains(p.WriteCodes, f.Code) || p.listedMessage(f)
+	return p.Since(writeLabels) && f.Has(codes.RetryableWriteError) || slices.Contains(p.WriteCodes, f.Code) || p.listedMessage(f)
 }
 
 func (p *Policy) listedMessage(f Failure) bool {
@@ -161,7 +161,7 @@ func readCodes() []int32 {
 	}
 }
 
-// writeCodes lists the codes of "Retryable Error" of Retryable Writes, 2018-03-14: those of reads without the newer
+// writeCodes lists the codes of "Retryable Error" of Retryable Writes, 2018-03-14: the codes of reads without the newer
 // ReadConcernMajorityNotAvailableYet and ExceededTimeLimit, and with WriteConcernFailed, which was listed until
 // 2018-06-07.
 func writeCodes() []int32 {

@@ -113,7 +113,7 @@ type Input struct {
 	Tokens  Tokens        // number of tokens in the client's bucket, if the policy has one
 }
 
-// Action tells the caller what to do.
+// Action is what the caller must do next.
 type Action uint8
 
 // The actions.
@@ -149,7 +149,7 @@ type Decision struct {
 // Start returns the state before the first attempt.
 func Start(p *Policy, s Settings) State { return State{Policy: p, Settings: s} }
 
-// steps keeps the memory of calls of Next, which then allocate nothing.
+// steps keeps the memory of calls of Next, so that they allocate nothing.
 var steps = sync.Pool{New: func() any { return new(step) }}
 
 // byLabel is the rule by which labels determine the kind of an error of a write.
@@ -163,7 +163,7 @@ var byInput = func() (out [BackedOff + 1]uint64) {
 	return out
 }()
 
-// rulesFor returns the rules for a kind of input, which may be unknown.
+// rulesFor returns the rules for a kind of input. It returns 0 for an unknown kind.
 func rulesFor(kind InputKind) uint64 {
 	if int(kind) < len(byInput) {
 		return byInput[kind]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 func TestRulesAreNumberedOnce(t *testing.T) {
@@ -55,9 +56,9 @@ func TestRetryableWriteError(t *testing.T) {
 		f              Failure
 		want           bool
 	}{
-		{"the label", "current", Failure{Code: 1, Labels: []string{LabelWrite}}, true},
+		{"the label", "current", Failure{Code: 1, Labels: []string{codes.RetryableWriteError}}, true},
 		{"a code without the label", "current", Failure{Code: 91}, false},
-		{"the label, before labels", "retryable-writes@2018-03-14", Failure{Code: 1, Labels: []string{LabelWrite}}, false},
+		{"the label, before labels", "retryable-writes@2018-03-14", Failure{Code: 1, Labels: []string{codes.RetryableWriteError}}, false},
 		{"a code, before labels", "retryable-writes@2018-03-14", Failure{Code: 91}, true},
 		{"a message, before labels", "retryable-writes@2018-03-14",
 			Failure{Code: 1, Message: "not master: stepping down"}, true},
@@ -103,7 +104,7 @@ func TestBackoffsDoNotOverflow(t *testing.T) {
 	s, retries := failing("find", 900), 1000
 	s.Settings.MaxAdaptiveRetries = &retries
 	_, d := Next(s, Input{Kind: Failed, Jitter: 1,
-		Failure: Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded, LabelRetryable}}})
+		Failure: Failure{Kind: Server, Code: 462, Labels: []string{codes.SystemOverloadedError, codes.RetryableError}}})
 	testkit.Equal(t, "the delay", d.Delay, 10*time.Second)
 }
 

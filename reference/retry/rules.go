@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 //go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestDocumentIsTrue$ .
@@ -162,7 +164,7 @@ func always(*step) bool { return true }
 func (st *step) old(at Chosen) bool { return st.Policy.MinWireVersion > at.Wire }
 
 // shed reports whether the server rejected the command because it is overloaded.
-func (st *step) shed() bool { return st.f.Has(LabelOverloaded) }
+func (st *step) shed() bool { return st.f.Has(codes.SystemOverloadedError) }
 
 // listed reports whether the failure is a server error with one of the codes.
 func (st *step) listed(codes []int32) bool {
@@ -239,10 +241,10 @@ var table = []row{
 		}, allowRead},
 	{Rule{"W10", "An error with the label RetryableWriteError is a retryable write error.",
 		"Retryable Writes, Determining Retryable Write Errors", "2019-10", ""},
-		Failed, func(st *step) bool { return !st.reads() && st.f.Has(LabelWrite) },
+		Failed, func(st *step) bool { return !st.reads() && st.f.Has(codes.RetryableWriteError) },
 		func(st *step) {
 			st.write = true
-			st.Numbered = st.Numbered || !(st.shed() && st.f.Has(LabelRetryable))
+			st.Numbered = st.Numbered || !(st.shed() && st.f.Has(codes.RetryableError))
 		}},
 	{Rule{"W11", "Before error labels, any network error is a retryable write error.",
 		"Retryable Writes (2018-03-14), Terms", "2017-08", ""},
@@ -258,7 +260,7 @@ var table = []row{
 		}, allowWrite},
 	{Rule{"B1", "An error with the labels SystemOverloadedError and RetryableError is retryable, whatever the command.",
 		"Client Backpressure, Overload retry policy", "2026-01-09", ""},
-		Failed, func(st *step) bool { return st.shed() && st.f.Has(LabelRetryable) },
+		Failed, func(st *step) bool { return st.shed() && st.f.Has(codes.RetryableError) },
 		func(st *step) { st.overload = true }},
 	{Rule{"B2", "After an overload error, the number of retries is limited to MAX_RETRIES for every policy, even under timeoutMS.",
 		"Client Backpressure, Interaction with Other Retry Policies", "2026-04-14", ""},
@@ -267,7 +269,7 @@ var table = []row{
 	// The error to raise.
 	{Rule{"W20", "The newest error of a write does not indicate an attempt if it has the label NoWritesPerformed.",
 		"Retryable Writes, Executing Retryable Write Commands", "2022-09-01", ""},
-		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.writes() && st.f.Has(LabelNoWrites) },
+		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.writes() && st.f.Has(codes.NoWritesPerformed) },
 		func(st *step) { st.silent = true }},
 	{Rule{"R20", "The newest error is raised if it indicates that an attempt was made.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", ""},

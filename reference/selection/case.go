@@ -61,7 +61,7 @@ type caseServer struct {
 }
 
 // Vocabulary returns the keys of a document in a case and the types that it can have. key is the key of the document,
-// "" for the whole case. There are none for documents with other keys.
+// "" for the whole case. Documents with other keys have none.
 func Vocabulary(key string) (keys, types []string) {
 	of, types := reflect.Type(nil), texts(serverTypes)
 	switch key {
@@ -148,7 +148,7 @@ func decode(text []byte, to any) error {
 		return nil
 	}
 	said := strings.TrimPrefix(err.Error(), "yaml: construct errors: ")
-	for _, plain := range [][2]string{ // what the decoder says of types of Go
+	for _, plain := range [][2]string{ // how the decoder names types of Go
 		{`field (\S+) not found in type \S+?(;|$)`, "unknown key $1$2"},
 		{"cannot construct !!\\w+ (`[^`]*`) into .*?(; line|$)", "$1 does not belong there$2"},
 		{`cannot construct !!map into .*?(; line|$)`, "a document does not belong there$1"},

@@ -65,7 +65,7 @@ func Pick(servers []Server, operations func(address string) int, random func(n i
 }
 
 // selector applies the rules of one selection to a subset of the servers. It keeps the whole topology, because
-// staleness is relative to the primary, which may be deprioritized.
+// staleness is relative to the primary, even if it is deprioritized.
 type selector struct {
 	topology   Topology
 	preference Preference

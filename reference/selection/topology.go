@@ -1,6 +1,6 @@
-// Package selection implements server selection as pure functions of a topology description, a read preference
-// and a list of deprioritized servers. It does no I/O, reads no clock and draws no random numbers, so that every
-// rule of the Server Selection and Max Staleness specifications can be tested with a table.
+// Package selection is for utr only. It implements server selection as pure functions of a topology description, a read
+// preference and a list of deprioritized servers. It does no I/O, reads no clock and draws no random numbers, so that
+// every rule of the Server Selection and Max Staleness specifications can be tested with a table.
 //
 // The caller monitors the topology and waits for a suitable server. All functions may be called concurrently and
 // never modify their arguments.

@@ -14,7 +14,8 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/internal/text/plural"
-	_ "github.com/unified-test-runner/utr/internal/wire/driverrange" // releases may be of version 4.2
+	"github.com/unified-test-runner/utr/internal/wire/codes"
+	_ "github.com/unified-test-runner/utr/internal/wire/godriver" // releases may be of version 4.2
 	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
@@ -118,14 +119,9 @@ func (s *server) awaitAnswer(ctx context.Context) error {
 	})
 }
 
-const (
-	codeAlreadyInitialized = 23
-	codeUserExists         = 51003
-)
-
-// permanentCodes are the codes of permanent errors: BadValue, Unauthorized, AuthenticationFailed, IllegalOperation,
-// CommandNotFound, NoReplicationEnabled, InvalidReplicaSetConfig.
-var permanentCodes = []int32{2, 13, 18, 20, 59, 76, 93}
+// permanentCodes are the codes of permanent errors.
+var permanentCodes = []int32{codes.BadValue, codes.Unauthorized, codes.AuthenticationFailed, codes.IllegalOperation,
+	codes.CommandNotFound, codes.NoReplicationEnabled, codes.InvalidReplicaSetConfig}
 
 // initiation returns the configuration of a replica set (replSetInitiate).
 func initiation(set Set, hosts []string) bson.D {
@@ -150,7 +146,7 @@ const stepUpPause = 200 * time.Millisecond
 // initiate initiates a replica set, and waits until it has a primary and all other members are secondaries.
 func initiate(ctx context.Context, set Set, members []*server) error {
 	command := bson.D{{Key: "replSetInitiate", Value: initiation(set, addresses(members))}}
-	err := members[0].ensure(ctx, "replica set "+set.Name+" to be initiated", command, codeAlreadyInitialized)
+	err := members[0].ensure(ctx, "replica set "+set.Name+" to be initiated", command, codes.AlreadyInitialized)
 	if err != nil {
 		return err
 	}
@@ -219,7 +215,7 @@ func (s *server) createUser(ctx context.Context, user *options.Credential, w any
 		{Key: "createUser", Value: user.Username}, {Key: "pwd", Value: user.Password}, {Key: "roles", Value: bson.A{"root"}},
 		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: w}}},
 	}
-	return s.ensure(ctx, "the user "+user.Username+" to be created on "+s.Name, command, codeUserExists)
+	return s.ensure(ctx, "the user "+user.Username+" to be created on "+s.Name, command, codes.UserAlreadyExists)
 }
 
 // ensure runs a command until it succeeds or fails with a permanent error. Other errors may come from a slow machine,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/net/relay"
 	"github.com/unified-test-runner/utr/internal/wire"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // Action is what the proxy does with a command.
@@ -191,10 +192,10 @@ func write(to io.Writer, message []byte) error {
 // that retry writes; others ignore the label.
 func refusals() map[Action]bson.D {
 	return map[Action]bson.D{
-		Refuse: {{Key: "ok", Value: 0.0}, {Key: "code", Value: 13}, {Key: "codeName", Value: "Unauthorized"},
+		Refuse: {{Key: "ok", Value: 0.0}, {Key: "code", Value: codes.Unauthorized}, {Key: "codeName", Value: "Unauthorized"},
 			{Key: "errmsg", Value: "not authorized"}},
-		StepDown: {{Key: "ok", Value: 0.0}, {Key: "code", Value: 10107}, {Key: "codeName", Value: "NotWritablePrimary"},
+		StepDown: {{Key: "ok", Value: 0.0}, {Key: "code", Value: codes.NotWritablePrimary}, {Key: "codeName", Value: "NotWritablePrimary"},
 			{Key: "errmsg", Value: "not primary"},
-			{Key: "errorLabels", Value: bson.A{"RetryableWriteError"}}},
+			{Key: "errorLabels", Value: bson.A{codes.RetryableWriteError}}},
 	}
 }

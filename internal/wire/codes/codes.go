@@ -1,4 +1,5 @@
-// Package codes names error codes of servers.
+// Package codes names the error codes of servers and the error labels of servers and drivers that clients of this module
+// depend on. Package embedded/internal/fault has the codes that a server returns, and how versions name them.
 package codes
 
 // Error codes by the server's names.
@@ -6,20 +7,26 @@ const (
 	BadValue                           = 2
 	HostUnreachable                    = 6
 	HostNotFound                       = 7
+	Unauthorized                       = 13
 	Overflow                           = 15
+	AuthenticationFailed               = 18
 	IllegalOperation                   = 20
 	InvalidBSON                        = 22
+	AlreadyInitialized                 = 23
 	LockTimeout                        = 24
 	NamespaceNotFound                  = 26
 	CursorNotFound                     = 43
+	NamespaceExists                    = 48
 	MaxTimeMSExpired                   = 50
 	CommandNotFound                    = 59
 	StaleShardVersion                  = 63
 	WriteConcernFailed                 = 64
 	InvalidOptions                     = 72
+	NoReplicationEnabled               = 76
 	UnknownReplWriteConcern            = 79
 	NetworkTimeout                     = 89
 	ShutdownInProgress                 = 91
+	InvalidReplicaSetConfig            = 93
 	UnsatisfiableWriteConcern          = 100
 	WriteConflict                      = 112
 	FailedToSatisfyReadPreference      = 133
@@ -36,9 +43,23 @@ const (
 	SocketException                    = 9001
 	NotWritablePrimary                 = 10107
 	BSONObjectTooLarge                 = 10334
+	DuplicateKey                       = 11000
 	InterruptedAtShutdown              = 11600
+	Interrupted                        = 11601
 	InterruptedDueToReplStateChange    = 11602
 	StaleConfig                        = 13388
 	NotPrimaryNoSecondaryOk            = 13435
 	NotPrimaryOrSecondary              = 13436
+	UserAlreadyExists                  = 51003
+)
+
+// Error labels.
+const (
+	NoWritesPerformed              = "NoWritesPerformed"
+	ResumableChangeStreamError     = "ResumableChangeStreamError"
+	RetryableError                 = "RetryableError"
+	RetryableWriteError            = "RetryableWriteError"
+	SystemOverloadedError          = "SystemOverloadedError"
+	TransientTransactionError      = "TransientTransactionError"
+	UnknownTransactionCommitResult = "UnknownTransactionCommitResult"
 )

@@ -1,4 +1,4 @@
-// Package failpoints knows what servers know of fail points: their names, the fields of their data, and the commands
+// Package failpoints describes the fail points of servers: their names, the fields of their data, and the commands
 // that they can fail. docs/suite/rules.md shows its tables.
 package failpoints
 
@@ -24,7 +24,7 @@ type Field struct {
 	Type  Type
 	Since string // the first version that reads it; "" means as long as the fail point exists
 	Doc   string
-	// Effect fields say what happens to a command. A fail point without any of them does nothing.
+	// Effect fields determine what happens to a command. A fail point without any of them does nothing.
 	Effect bool
 	// Needs is the field without which a server ignores this one; any of several, "" means none.
 	Needs []string
@@ -69,7 +69,7 @@ var (
 	namespace    = Field{Name: "namespace", Type: Text, Since: "4.4", Doc: "affects only commands on this database.collection"}
 )
 
-// effects are the fields of failCommand that say what happens to a command.
+// effects are the fields of failCommand that determine what happens to a command.
 var effects = []Field{
 	{Name: "closeConnection", Type: Bool, Effect: true, Doc: "closes the connection instead of a reply"},
 	{Name: "errorCode", Type: Integer, Effect: true, Doc: "the error's code"},

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/result"
@@ -24,12 +23,12 @@ func TestProxiedFailPoints(t *testing.T) {
 		suitetest.CheckVerdicts(t, verdicts[i], result.SkipRequirement)
 	}
 	testkit.Equal(t, "verdicts", len(verdicts[1]), len(verdicts[0]))
-	open := map[source.Position]bool{} // tests that leave their events open, such as tests of timeouts
+	open := map[result.Position]bool{} // tests that leave their events open, such as tests of timeouts
 	for _, s := range suites {
 		for _, test := range s.Tests {
-			open[test.Position] = len(test.ExpectEvents) == 0
+			open[result.Position(test.Position)] = len(test.ExpectEvents) == 0
 			for _, e := range test.ExpectEvents {
-				open[test.Position] = open[test.Position] || e.Get("ignoreExtraEvents").IsTrue()
+				open[result.Position(test.Position)] = open[result.Position(test.Position)] || e.Get("ignoreExtraEvents").IsTrue()
 			}
 		}
 	}

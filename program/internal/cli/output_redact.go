@@ -5,7 +5,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/text/secret"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -25,7 +24,7 @@ func (r redactor) value(v reflect.Value) reflect.Value {
 		return v
 	}
 	switch x := v.Interface().(type) {
-	case result.TestID, source.Position:
+	case result.TestID, result.Position:
 		return v
 	case string:
 		return reflect.ValueOf(r.Redact(x))

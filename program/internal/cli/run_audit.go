@@ -113,7 +113,7 @@ func (a *auditing) auditSuites(ctx context.Context, p *runPlan) error {
 // mutants returns the mutants of passed tests, and counts unchanged values by rule. Invalid suites count as failed.
 func (a *auditing) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mutant, unchanged map[string]int) {
 	unchanged = map[string]int{}
-	ids := map[source.Position][]result.TestID{} // on each deployment
+	ids := map[result.Position][]result.TestID{} // on each deployment
 	for id, at := range rec.Passed {
 		ids[at] = append(ids[at], id)
 	}
@@ -123,10 +123,10 @@ func (a *auditing) mutants(suites []*specs.Suite, rec *runner.Recording) (all []
 	for _, s := range suites {
 		changed, kept := audit.Mutants(s.Root)
 		for _, p := range kept {
-			unchanged[p.Rule] += len(ids[p.TestPosition])
+			unchanged[p.Rule] += len(ids[result.Position(p.TestPosition)])
 		}
 		for _, m := range changed {
-			on := ids[m.TestPosition]
+			on := ids[result.Position(m.TestPosition)]
 			if len(on) == 0 {
 				continue
 			}

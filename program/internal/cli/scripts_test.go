@@ -21,7 +21,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/process/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/program/internal/report"
@@ -160,7 +159,7 @@ var far = lock.Holder{Host: "far", PID: 7}
 
 func failureNotes() []result.Note {
 	failed := finished("first", result.Failed)
-	failed.Verdict.Position = source.Position{File: "f.yml", Line: 3, Column: 4}
+	failed.Verdict.Position = result.Position{File: "f.yml", Line: 3, Column: 4}
 	return []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: failed.Verdict.Test}, failed}
 }
 

@@ -37,17 +37,17 @@ var (
 
 // labelSets are labels that a server may attach to a command error.
 var labelSets = [][]string{
-	{}, {"RetryableWriteError"}, {"RetryableWriteError", "NoWritesPerformed"}, {"NoWritesPerformed"}, {"RetryableError"},
-	{"TransientTransactionError"},
+	{}, {codes.RetryableWriteError}, {codes.RetryableWriteError, codes.NoWritesPerformed}, {codes.NoWritesPerformed}, {codes.RetryableError},
+	{codes.TransientTransactionError},
 }
 
 // overloadLabels are labels of overload errors.
 var overloadLabels = [][]string{
-	{"SystemOverloadedError", "RetryableError"},
-	{"SystemOverloadedError", "RetryableError"},
-	{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"},
-	{"SystemOverloadedError", "RetryableError", "RetryableWriteError"},
-	{"SystemOverloadedError"},
+	{codes.SystemOverloadedError, codes.RetryableError},
+	{codes.SystemOverloadedError, codes.RetryableError},
+	{codes.SystemOverloadedError, codes.RetryableError, codes.NoWritesPerformed},
+	{codes.SystemOverloadedError, codes.RetryableError, codes.RetryableWriteError},
+	{codes.SystemOverloadedError},
 }
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
@@ -65,7 +65,9 @@ var kindsOfFaults = []kindOfFault{
 	{3, func(*rand.Rand) Fault { return Fault{LoseReply: true} }},
 	{2, func(r *rand.Rand) Fault { return Fault{WriteConcernError: pick(r, retryableCodes)} }},
 	{1, func(r *rand.Rand) Fault { return Fault{WriteConcernError: pick(r, stateChangeCodes)} }},
-	{1, func(r *rand.Rand) Fault { return Fault{WriteConcernError: 64, Labels: pick(r, labelSets)} }},
+	{1, func(r *rand.Rand) Fault {
+		return Fault{WriteConcernError: codes.WriteConcernFailed, Labels: pick(r, labelSets)}
+	}},
 	{2, func(r *rand.Rand) Fault { return Fault{BlockMS: 1 + r.IntN(5), Close: r.IntN(2) == 0} }},
 	{2, func(*rand.Rand) Fault { return Fault{} }},
 }

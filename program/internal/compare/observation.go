@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/internal/text/plural"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -65,8 +66,8 @@ func observe(v *result.Verdict) observation {
 
 // comparedLabels are the error labels that specifications define. Drivers also have internal ones.
 var comparedLabels = []string{
-	"NoWritesPerformed", "ResumableChangeStreamError", "RetryableError", "RetryableWriteError",
-	"SystemOverloadedError", "TransientTransactionError", "UnknownTransactionCommitResult",
+	codes.NoWritesPerformed, codes.ResumableChangeStreamError, codes.RetryableError, codes.RetryableWriteError,
+	codes.SystemOverloadedError, codes.TransientTransactionError, codes.UnknownTransactionCommitResult,
 }
 
 // outcome describes the result of an operation or the properties of its error that engines must agree on.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
@@ -24,7 +23,7 @@ type Side struct {
 // Pair is the result of both engines in one test on one deployment.
 type Pair struct {
 	Test     result.TestID
-	Position source.Position
+	Position result.Position
 	// NotCompared is why an engine did not run the test, "" if both did.
 	NotCompared string
 	Differences []Difference
@@ -40,7 +39,7 @@ type Pair struct {
 // seen is what remains of a verdict: the events of all tests would fill the memory.
 type seen struct {
 	test     result.TestID
-	position source.Position
+	position result.Position
 	behavior observation
 	verdict  *result.Verdict // nil unless a suite may be made of it
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
@@ -54,15 +55,9 @@ type recorder interface {
 // address is the address of the server.
 const address = "server:27017"
 
-// The codes are IngressRequestRateLimitExceeded and HostUnreachable.
-const (
-	overloadCode    = 462
-	unreachableCode = 6
-)
-
 // labels are the labels of the overload error of a write from server 8.2.
 func labels() []string {
-	return []string{"SystemOverloadedError", "RetryableError", "RetryableWriteError"}
+	return []string{codes.SystemOverloadedError, codes.RetryableError, codes.RetryableWriteError}
 }
 
 // simulate runs the experiment with a policy until no events remain. It calls progress with the completed fraction.
@@ -156,7 +151,7 @@ func (s *simulation) reply() {
 	r, v := s.server.finish(s.now)
 	if v != nothing && s.config.unreachable(s.now) {
 		s.plan(s.config.RoundTrip/2, func() {
-			s.fail(r, retry.Failure{Kind: retry.Server, Code: unreachableCode, Labels: labels()[2:], Server: address})
+			s.fail(r, retry.Failure{Kind: retry.Server, Code: codes.HostUnreachable, Labels: labels()[2:], Server: address})
 		})
 		return
 	}
@@ -171,7 +166,7 @@ func (s *simulation) reply() {
 			s.answer(r, retry.Input{Kind: retry.Succeeded})
 			return
 		}
-		s.fail(r, retry.Failure{Kind: retry.Server, Code: overloadCode, Labels: labels(), BaseBackoff: s.config.BaseBackoff,
+		s.fail(r, retry.Failure{Kind: retry.Server, Code: codes.IngressRequestRateLimitExceeded, Labels: labels(), BaseBackoff: s.config.BaseBackoff,
 			Server: address})
 	})
 }

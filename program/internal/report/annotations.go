@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -32,7 +31,7 @@ func Annotated(inner Generator, earlier ...*EarlierRun) Generator {
 				out.WriteString(Annotation("error", c.At, string(c.Status)+" "+c.headline(), strings.Join(c.lines(), "\n")))
 			}
 			for _, p := range Faults(n.Summary) {
-				out.WriteString(Annotation("error", source.Position{}, "utr", p))
+				out.WriteString(Annotation("error", result.Position{}, "utr", p))
 			}
 		}
 		text := bytes.ReplaceAll(inner(n), []byte("##["), []byte("# #["))
@@ -43,7 +42,7 @@ func Annotated(inner Generator, earlier ...*EarlierRun) Generator {
 
 // Annotation returns a line with a workflow command of GitHub Actions. The level is
 // error or warning. The position may be zero or have only a file.
-func Annotation(level string, at source.Position, title, message string) string {
+func Annotation(level string, at result.Position, title, message string) string {
 	properties := "title=" + commandProperty.Replace(oneLine(title))
 	switch {
 	case at.Line > 0:

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -21,7 +20,7 @@ type cause struct {
 	since   int // the earlier run since which a test has been red without interruption, or -1
 	runs    *trends
 	on      map[string]bool   // cells of a matrix, otherwise deployments
-	places  []source.Position // the first ones
+	places  []result.Position // the first ones
 }
 
 // causes groups the red tests of a run by cause. Every report uses it.

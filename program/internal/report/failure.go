@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -16,7 +15,7 @@ import (
 type failure struct {
 	Status     result.Status
 	Name       string
-	At         source.Position // of the first mismatch, or of the test
+	At         result.Position // of the first mismatch, or of the test
 	Why        string          // in one line
 	Reason     string
 	Mismatches []result.Mismatch // the first ones, without those that others show

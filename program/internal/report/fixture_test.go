@@ -9,14 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/program/internal/report"
 	"github.com/unified-test-runner/utr/result"
 )
 
-func at(line, column int) source.Position {
-	return source.Position{File: "specs/find.yml", Line: line, Column: column}
+func at(line, column int) result.Position {
+	return result.Position{File: "specs/find.yml", Line: line, Column: column}
 }
 
 // run is a stream with every type of note. Its verdicts in testdata/records.json have

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -106,7 +105,7 @@ func attemptOf(v *result.Verdict) attemptRecord {
 }
 
 func (r *record) verdict() *result.Verdict {
-	of := result.Verdict{Position: source.Position{Line: r.Line, Column: r.Column}, Test: result.TestID{File: r.File,
+	of := result.Verdict{Position: result.Position{Line: r.Line, Column: r.Column}, Test: result.TestID{File: r.File,
 		Suite: r.Suite, Description: r.Test, Deployment: r.Deployment, Iteration: r.Iteration, Cell: r.Cell}}
 	if r.Line > 0 {
 		of.Position.File = r.File

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -79,13 +78,13 @@ type SARIFRule struct{ ID, Doc string }
 
 type sarifKey struct {
 	*cause
-	at source.Position
+	at result.Position
 }
 
 // SARIFResult is a violation of a rule. At may be zero or have only a file.
 type SARIFResult struct {
 	Rule, Level, Text string
-	At                source.Position
+	At                result.Position
 	Tests             int // that violate it in the same way; 0 if they are not counted
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/format/audit"
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/suitetest"
 	"github.com/unified-test-runner/utr/reference"
@@ -150,12 +149,12 @@ func assess(t *testing.T, rec *runner.Recording, suites []*specs.Suite) (all []a
 		})
 	}
 	for _, s := range suites {
-		ids := map[source.Position]result.TestID{}
+		ids := map[result.Position]result.TestID{}
 		for id, at := range rec.Passed {
 			ids[at] = id
 		}
 		for _, test := range s.Tests {
-			id, found := ids[test.Position]
+			id, found := ids[result.Position(test.Position)]
 			if !found {
 				continue // no deployment meets its requirements
 			}
@@ -169,7 +168,7 @@ func assess(t *testing.T, rec *runner.Recording, suites []*specs.Suite) (all []a
 		}
 		broken, _ := audit.Mutants(s.Root)
 		for _, m := range broken {
-			id, found := ids[m.TestPosition]
+			id, found := ids[result.Position(m.TestPosition)]
 			if !found {
 				continue
 			}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/program/internal/report"
 	"github.com/unified-test-runner/utr/result"
@@ -35,7 +34,7 @@ func TestPageOfManyVerdicts(t *testing.T) {
 			Iteration:   1,
 			Description: fmt.Sprintf("operation %d is retried after an error with the label RetryableWriteError", i/5),
 			Deployment:  fmt.Sprintf("replicaset %d.0", 4+i%5)}
-		v := &result.Verdict{Test: id, Position: source.Position{File: id.File, Line: i%200 + 1, Column: 5},
+		v := &result.Verdict{Test: id, Position: result.Position{File: id.File, Line: i%200 + 1, Column: 5},
 			Status: result.Passed, Duration: 12 * time.Millisecond}
 		if i%100 == 0 {
 			v.Status = result.Failed
