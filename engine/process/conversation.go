@@ -41,7 +41,7 @@ type conversation struct {
 	failed bool
 }
 
-// converse starts a conversation with an adapter. It reads until in ends, which finish must cause.
+// converse starts a conversation with an adapter. It reads until in ends. finish must end it.
 func converse(in io.Reader, out io.Writer, finish func(error) error, hint func(string), log *transcript) *conversation {
 	c := newConversation(out, log)
 	c.finish, c.hint = finish, hint
@@ -65,7 +65,7 @@ func (c *conversation) write(out io.Writer) {
 			if err == nil {
 				if _, err = out.Write(line); err != nil {
 					err = fmt.Errorf("cannot write to the adapter: %w", err)
-					select { // an adapter that has ended also closed its output, and the end of its output says more
+					select { // an adapter that has ended also closed its output, and the end of its output is a better reason
 					case <-c.ended:
 					case <-time.After(grace):
 					}
@@ -290,7 +290,7 @@ const (
 	FromAdapter = "<-"
 )
 
-// transcript writes the messages of all conversations to a writer, which may be nil.
+// transcript writes the messages of all conversations to a writer. The writer may be nil.
 type transcript struct {
 	mu sync.Mutex
 	to io.Writer

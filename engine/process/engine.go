@@ -40,7 +40,7 @@ type Options struct {
 	// Engine is an engine in Go, behind Serve as its adapter, in this process. It is closed with the engine.
 	Engine engine.Engine
 	// Transcript, which may be nil, receives all messages as lines: "->" before those
-	// of utr, "<-" before those of adapters. A write error ends the conversation.
+	// of utr, "<-" before messages of adapters. A write error ends the conversation.
 	Transcript io.Writer
 	// StartLimit limits the time from the start of an adapter to its reply to hello. 0 means DefaultStartLimit.
 	StartLimit time.Duration
@@ -165,7 +165,7 @@ func (e *Engine) acquire(ctx context.Context) (*conversation, error) {
 	}
 	never := e.about == nil
 	e.mu.Unlock()
-	c, err := e.greeted(ctx)
+	c, err := e.started(ctx)
 	if err != nil {
 		if never && e.options.Unavailable != nil && ctx.Err() == nil {
 			err = e.options.Unavailable(err)
@@ -178,13 +178,13 @@ func (e *Engine) acquire(ctx context.Context) (*conversation, error) {
 	return c, nil
 }
 
-// greeted starts a conversation with an adapter that replies to hello.
-func (e *Engine) greeted(ctx context.Context) (*conversation, error) {
+// started starts a conversation with an adapter that replies to hello.
+func (e *Engine) started(ctx context.Context) (*conversation, error) {
 	c, err := e.start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.greet(ctx, c); err != nil {
+	if err := e.hello(ctx, c); err != nil {
 		c.fail(err)
 		if why := c.failure(); !errors.Is(err, why) {
 			err = why
@@ -267,21 +267,21 @@ func badHello(format string, args ...any) error {
 	return &ProtocolError{Err: fmt.Errorf("the adapter answered hello wrongly: "+format, args...)}
 }
 
-// greet sends hello and stores the adapter's description.
-func (e *Engine) greet(ctx context.Context, c *conversation) error {
+// hello sends hello and stores the adapter's description.
+func (e *Engine) hello(ctx context.Context, c *conversation) error {
 	limit := fmt.Errorf("exceeded start-timeout %s", e.options.StartLimit)
 	ctx, cancel := context.WithTimeoutCause(ctx, e.options.StartLimit, limit)
 	defer cancel()
 	var hello helloResult
-	if _, err := c.call(ctx, callHello, helloParams{Protocol, e.options.Runner}, &hello, "hello", nil); err != nil {
+	if _, err := c.call(ctx, callHello, helloParams{protocol, e.options.Runner}, &hello, "hello", nil); err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 			return errors.Join(cause, err)
 		}
 		return err
 	}
 	switch {
-	case hello.Protocol != Protocol:
-		return fmt.Errorf("the adapter speaks version %d of the protocol, utr speaks %d", hello.Protocol, Protocol)
+	case hello.Protocol != protocol:
+		return fmt.Errorf("the adapter speaks version %d of the protocol, utr speaks %d", hello.Protocol, protocol)
 	case hello.Name == "" || len(hello.Operations) == 0:
 		return badHello("its name or its operations are empty")
 	case !regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`).MatchString(hello.SchemaVersion):

@@ -11,51 +11,49 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// event is the JSON form of result.Event. Its type determines which fields it has.
-type event struct {
+// eventFields has the fields of result.Event, with the names of the protocol. What has another form in the protocol is
+// in event.
+type eventFields struct {
 	Sequence int64            `json:"sequence"`
+	Time     time.Time        `json:"-"`
 	Type     result.EventType `json:"type"`
-	// Time is in milliseconds since 1970, 0 if the adapter does not report it.
-	Time    float64 `json:"time,omitempty"`
-	Address string  `json:"address,omitempty"`
+	Address  string           `json:"address,omitempty"`
 
-	// command events
-	CommandName        string   `json:"commandName,omitempty"`
-	DatabaseName       string   `json:"databaseName,omitempty"`
-	RequestID          int64    `json:"requestId,omitempty"`
-	OperationID        int64    `json:"operationId,omitempty"`
-	DriverConnectionID string   `json:"driverConnectionId,omitempty"`
-	ServerConnectionID *int64   `json:"serverConnectionId,omitempty"`
-	Command            document `json:"command,omitempty"`
-	Reply              document `json:"reply,omitempty"`
-	Failure            *failure `json:"failure,omitempty"`
-	DurationMS         float64  `json:"durationMS,omitempty"`
-	Redacted           bool     `json:"redacted,omitempty"`
+	CommandName        string          `json:"commandName,omitempty"`
+	DatabaseName       string          `json:"databaseName,omitempty"`
+	RequestID          int64           `json:"requestId,omitempty"`
+	OperationID        int64           `json:"operationId,omitempty"`
+	DriverConnectionID string          `json:"driverConnectionId,omitempty"`
+	ServerConnectionID *int64          `json:"serverConnectionId,omitempty"`
+	ServiceID          *bson.ObjectID  `json:"serviceId,omitempty"`
+	Redacted           bool            `json:"redacted,omitempty"`
+	Duration           result.Duration `json:"-"`
+	Body               result.Document `json:"-"`
+	Failure            *result.Error   `json:"-"`
 
-	// pool events
 	ConnectionID              int64  `json:"connectionId,omitempty"`
 	Reason                    string `json:"reason,omitempty"`
 	InterruptInUseConnections *bool  `json:"interruptInUseConnections,omitempty"`
+	Err                       string `json:"error,omitempty"`
 
-	// command and pool events
-	ServiceID *bson.ObjectID `json:"serviceId,omitempty"`
+	Awaited  *bool                 `json:"awaited,omitempty"`
+	Previous *result.TopologyState `json:"previousDescription,omitempty"`
+	New      *result.TopologyState `json:"newDescription,omitempty"`
+}
 
-	// SDAM events
-	Awaited             *bool                 `json:"awaited,omitempty"`
-	PreviousDescription *result.TopologyState `json:"previousDescription,omitempty"`
-	NewDescription      *result.TopologyState `json:"newDescription,omitempty"`
-
-	// pool and SDAM events
-	Error string `json:"error,omitempty"`
+// event is the JSON form of result.Event. Its type determines which fields it has.
+type event struct {
+	eventFields
+	Time       float64  `json:"time,omitempty"` // in milliseconds since 1970, 0 if the adapter does not report it
+	Command    document `json:"command,omitempty"`
+	Reply      document `json:"reply,omitempty"`
+	Failure    *failure `json:"failure,omitempty"`
+	DurationMS float64  `json:"durationMS,omitempty"`
 }
 
 func eventOf(e result.Event) event {
-	out := event{Sequence: e.Sequence, Type: e.Type, Address: e.Address,
-		CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID, OperationID: e.OperationID,
-		DriverConnectionID: e.DriverConnectionID, ServerConnectionID: e.ServerConnectionID, Failure: failureOf(e.Failure),
-		DurationMS: float64(e.Duration) / float64(time.Millisecond), Redacted: e.Redacted,
-		ConnectionID: e.ConnectionID, Reason: e.Reason, InterruptInUseConnections: e.InterruptInUseConnections,
-		ServiceID: e.ServiceID, Awaited: e.Awaited, PreviousDescription: e.Previous, NewDescription: e.New, Error: e.Err}
+	out := event{eventFields: eventFields(e), Failure: failureOf(e.Failure),
+		DurationMS: float64(e.Duration) / float64(time.Millisecond)}
 	*out.body() = document(e.Body)
 	if !e.Time.IsZero() {
 		out.Time = float64(e.Time.UnixMicro()) / 1000
@@ -71,12 +69,9 @@ func (e *event) body() *document {
 }
 
 func (e event) event() (result.Event, error) {
-	out := result.Event{Sequence: e.Sequence, Type: e.Type, Address: e.Address,
-		CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID, OperationID: e.OperationID,
-		DriverConnectionID: e.DriverConnectionID, ServerConnectionID: e.ServerConnectionID, Failure: e.Failure.error(),
-		Duration: result.Duration(e.DurationMS * float64(time.Millisecond)), Redacted: e.Redacted, Body: result.Document(*e.body()),
-		ConnectionID: e.ConnectionID, Reason: e.Reason, InterruptInUseConnections: e.InterruptInUseConnections,
-		ServiceID: e.ServiceID, Awaited: e.Awaited, Previous: e.PreviousDescription, New: e.NewDescription, Err: e.Error}
+	out := result.Event(e.eventFields)
+	out.Body, out.Failure = result.Document(*e.body()), e.Failure.error()
+	out.Duration = result.Duration(e.DurationMS * float64(time.Millisecond))
 	if e.Time != 0 {
 		out.Time = time.UnixMicro(int64(e.Time * 1000))
 	}
@@ -106,15 +101,13 @@ type logMessage struct {
 }
 
 func logMessageOf(m result.LogMessage) logMessage {
-	return logMessage{Sequence: m.Sequence, Time: float64(m.Time.UnixMicro()) / 1000, Level: m.Level,
-		Component: m.Component,
-		Data:      document(m.Data), FailureRedacted: m.FailureRedacted}
+	return logMessage{m.Sequence, float64(m.Time.UnixMicro()) / 1000, m.Level, m.Component, document(m.Data),
+		m.FailureRedacted}
 }
 
 func (m logMessage) message() result.LogMessage {
 	return result.LogMessage{Sequence: m.Sequence, Time: time.UnixMicro(int64(m.Time * 1000)), Level: m.Level,
-		Component: m.Component,
-		Data:      bson.Raw(m.Data), FailureRedacted: m.FailureRedacted}
+		Component: m.Component, Data: bson.Raw(m.Data), FailureRedacted: m.FailureRedacted}
 }
 
 // span is the JSON form of result.Span.

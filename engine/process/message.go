@@ -11,8 +11,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Protocol is the version of the protocol that this package implements.
-const Protocol = 1
+// protocol is the version of the protocol that this package implements.
+const protocol = 1
 
 // The calls. An adapter makes callback; utr makes all others.
 const (

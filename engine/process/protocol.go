@@ -16,7 +16,7 @@ import (
 // ProtocolError reports that an adapter sent what the protocol does not allow.
 type ProtocolError struct {
 	Err  error
-	Want string // what utr expected, "" if Err says it
+	Want string // what utr expected, "" if Err has it
 }
 
 // Error names what the adapter sent, and what was expected.

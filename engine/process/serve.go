@@ -97,7 +97,7 @@ func (s *server) perform(ctx context.Context, id int64, method string, params js
 	switch method {
 	case callHello:
 		d, err := s.engine.Describe(ctx)
-		return helloResult{Protocol, d}, err
+		return helloResult{protocol, d}, err
 	case callBegin:
 		return nothing{}, s.begin(ctx)
 	case callOpen, callDo, callEvents, callLogs, callSpans, callClose, callEnd:
@@ -168,7 +168,7 @@ func raise(err error) (any, error) {
 	return raised{}, err
 }
 
-// mapped converts a list. The result is never nil, which JSON would encode as null.
+// mapped converts a list. The result is never nil: JSON would encode that as null.
 func mapped[A, B any](list []A, convert func(A) B) []B {
 	out := make([]B, len(list))
 	for i, a := range list {

@@ -12,12 +12,12 @@ import (
 	"github.com/unified-test-runner/utr/internal/text/jsonerror"
 )
 
-// decode reads JSON strictly: unknown members are errors, which are in the words of the protocol.
+// decode reads JSON strictly: unknown members are errors, in the words of the protocol.
 func decode(data []byte, into any) error { return words().Decode(data, into) }
 
 func words() jsonerror.Decoder { return jsonerror.Decoder{Special: wrongSpecial} }
 
-// wrongSpecial says what is wrong with a text for a type of this package or of BSON.
+// wrongSpecial explains what is wrong with a text for a type of this package or of BSON.
 func wrongSpecial(t reflect.Type, data []byte, name string) (wrong string, known bool) {
 	switch t {
 	case reflect.TypeFor[value]():
