@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/trial"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -214,7 +215,7 @@ func waitsForEvents(k *bench) {
 }
 
 func hidesFailPoints(k *bench) {
-	out := k.must("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`))
+	out := k.must("client", engine.OpConfigureFailPoint, trial.FailCommand(`"off"`, `{}`))
 	_, _, err := net.SplitHostPort(out.Server)
 	k.failIf(err != nil, "the outcome names %q, want host:port of the server of the fail point", out.Server)
 	if seen := k.seen(0, result.CommandStarted, result.CommandSucceeded); len(seen) > 0 {

@@ -7,14 +7,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/trial"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -49,12 +47,13 @@ func (b Behavior) Check(ctx context.Context, e engine.Engine, uri string) error 
 	if err != nil {
 		return err
 	}
-	k := &bench{ctx: ctx, engine: e, test: t, uri: uri, collection: "documents-" + rand.Text()}
-	err = k.open()
-	if err == nil {
-		err = k.try(b.check)
+	k := &bench{Trial: &trial.Trial{}, ctx: ctx, engine: e, test: t, uri: uri, collection: "documents-" + rand.Text()}
+	k.AtEnd(func(ctx context.Context) error { return k.test.End(ctx) })
+	if err = k.open(); err == nil {
+		k.Try(func() { b.check(k) })
+		err = k.Failed()
 	}
-	if failed := k.end(); failed != nil && (err == nil || !strings.Contains(err.Error(), failed.Error())) {
+	if failed := k.End(ctx, limit); failed != nil && (err == nil || !strings.Contains(err.Error(), failed.Error())) {
 		err = errors.Join(err, fmt.Errorf("ending the test: %w", failed))
 	}
 	return err
@@ -63,26 +62,13 @@ func (b Behavior) Check(ctx context.Context, e engine.Engine, uri string) error 
 // bench is a test on the engine with three open entities: a client, a database and a
 // collection, each named after its kind.
 type bench struct {
-	ctx    context.Context
-	engine engine.Engine
-	test   engine.Test
-	uri    string
+	*trial.Trial // shared with other tests on the engine
+	ctx          context.Context
+	engine       engine.Engine
+	test         engine.Test
+	uri          string
 	// collection is the unique name of the collection on the server.
 	collection string
-	armed      bool   // the fail point was set
-	failed     *error // of the behavior; shared with other tests on the engine
-}
-
-// try checks a behavior in a goroutine, which failIf may end as in package testing, and waits for it.
-func (k *bench) try(check func(*bench)) error {
-	k.failed = new(error)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		check(k)
-	}()
-	<-done
-	return *k.failed
 }
 
 // with returns a bench for another test on the same engine.
@@ -96,12 +82,7 @@ func (k *bench) with(test engine.Test) *bench {
 func (k *bench) check(err error) { k.failIf(err != nil, "%w", err) }
 
 // failIf fails the behavior if a condition holds.
-func (k *bench) failIf(holds bool, format string, args ...any) {
-	if holds {
-		*k.failed = fmt.Errorf(format, args...)
-		runtime.Goexit()
-	}
-}
+func (k *bench) failIf(holds bool, format string, args ...any) { k.Require(!holds, format, args...) }
 
 func (k *bench) fail(format string, args ...any) { k.failIf(true, format, args...) }
 
@@ -121,17 +102,6 @@ func (k *bench) open() error {
 	return nil
 }
 
-// end turns the fail point off and ends the test.
-func (k *bench) end() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.ctx), limit)
-	defer cancel()
-	var err error
-	if k.armed {
-		err = k.disarm(ctx)
-	}
-	return errors.Join(err, k.test.End(ctx))
-}
-
 // disarm turns the fail point off in another test, because this one can be broken.
 func (k *bench) disarm(ctx context.Context) error {
 	t, err := k.engine.Begin(ctx)
@@ -141,29 +111,22 @@ func (k *bench) disarm(ctx context.Context) error {
 	other := k.with(t)
 	other.ctx = ctx
 	err = other.entity("client", "client", `{}`)
-	if out := other.do("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`)); err == nil && out.Err != nil {
+	out := other.do("client", engine.OpConfigureFailPoint, trial.FailCommand(`"off"`, `{}`))
+	if err == nil && out.Err != nil {
 		err = out.Err
 	}
 	return errors.Join(err, t.End(ctx))
 }
 
-// document parses Extended JSON in this package, which must be valid.
-func document(text string) (doc bson.Raw) {
-	if err := bson.UnmarshalExtJSON([]byte(text), false, &doc); err != nil {
-		panic(err)
-	}
-	return doc
-}
-
 func (k *bench) entity(kind, id, options string) error {
-	if err := k.test.Open(k.ctx, engine.Entity{Kind: kind, ID: id, Options: document(options), URI: k.uri}); err != nil {
+	if err := trial.Open(k.ctx, k.test, k.uri, kind, id, options); err != nil {
 		return fmt.Errorf("opening %s %s: %w", kind, id, err)
 	}
 	return nil
 }
 
 func (k *bench) doIn(ctx context.Context, object, name, arguments string) result.Outcome {
-	return k.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: document(arguments)})
+	return trial.Do(ctx, k.test, object, name, arguments)
 }
 
 func (k *bench) do(object, name, arguments string) result.Outcome {
@@ -173,9 +136,7 @@ func (k *bench) do(object, name, arguments string) result.Outcome {
 // must performs an operation that must succeed.
 func (k *bench) must(object, name, arguments string) result.Outcome {
 	out := k.do(object, name, arguments)
-	if out.Err != nil {
-		k.check(fmt.Errorf("%s on %s: %w", name, object, out.Err))
-	}
+	k.failIf(out.Err != nil, "%s on %s: %w", name, object, out.Err)
 	k.check(out.Broken)
 	return out
 }
@@ -215,15 +176,10 @@ func first(log []result.Event) int64 {
 	return log[0].Sequence
 }
 
-// failPoint sets failCommand.
+// failPoint sets failCommand until the end of the behavior.
 func (k *bench) failPoint(mode, data string) {
-	k.armed = true
-	k.must("client", engine.OpConfigureFailPoint, failCommand(mode, data))
-}
-
-// failCommand returns the arguments of $configureFailPoint.
-func failCommand(mode, data string) string {
-	return fmt.Sprintf(`{"command": {"configureFailPoint": "failCommand", "mode": %s, "data": %s}}`, mode, data)
+	k.AtEnd(k.disarm)
+	k.must("client", engine.OpConfigureFailPoint, trial.FailCommand(mode, data))
 }
 
 // events returns the log of the client.

@@ -49,10 +49,10 @@ func exponentialBackoff(k *stage) {
 	without, with := never.timedInsert(), longest.timedInsert()
 	sum := k.setting.Constants.sum()
 	// The window alone would accept a driver without backoff.
-	k.require(with >= sum, "with backoff it took %v, and the backoffs alone take %v", with, sum)
+	k.Require(with >= sum, "with backoff it took %v, and the backoffs alone take %v", with, sum)
 	window := min(sum, time.Second)
 	off := (with - without - sum).Abs()
-	k.require(off < window, "with backoff %v, without %v: the difference is not %v ± %v", with, without, sum, window)
+	k.Require(off < window, "with backoff %v, without %v: the difference is not %v ± %v", with, without, sum, window)
 }
 
 // overloadedFind fails all attempts of a read.
@@ -62,7 +62,7 @@ func (k *stage) overloadedFind(options string, retries int) {
 	err := c.perform("find")
 	k.serverError(err)
 	for _, label := range []string{overloaded, retryable} {
-		k.require(err.HasLabel(label), "the error lacks the label %s", label)
+		k.Require(err.HasLabel(label), "the error lacks the label %s", label)
 	}
 	k.attempts(c, "find", retries+1)
 }
@@ -97,7 +97,7 @@ func baseBackoff(k *stage) {
 		return e.Failure != nil && !e.Failure.Response.Lookup("baseBackoffMS").IsZero()
 	})
 	sum := k.setting.Constants.sum()
-	k.require(said, "the server attached no baseBackoffMS to its errors")
-	k.require(exponential >= sum, "the default backoffs took %v, not %v or more", exponential, sum)
-	k.require(given >= sum/2 && given < sum, "the backoffs of 50 ms took %v, not %v to %v", given, sum/2, sum)
+	k.Require(said, "the server attached no baseBackoffMS to its errors")
+	k.Require(exponential >= sum, "the default backoffs took %v, not %v or more", exponential, sum)
+	k.Require(given >= sum/2 && given < sum, "the backoffs of 50 ms took %v, not %v to %v", given, sum/2, sum)
 }

@@ -84,11 +84,11 @@ func (t Test) Check(ctx context.Context, s Setting) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the test took more than %s", limit))
 	defer cancel()
 	k := &stage{ctx: ctx, setting: s}
-	k.try(func() { t.run(k) })
-	if err := k.end(); err != nil {
-		return &Unclean{errors.Join(err, k.failed())}
+	k.Try(func() { t.run(k) })
+	if err := k.End(ctx, limit); err != nil {
+		return &Unclean{errors.Join(err, k.Failed())}
 	}
-	return k.failed()
+	return k.Failed()
 }
 
 // Tests lists the tests in the order of the specifications.

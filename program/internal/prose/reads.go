@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/internal/text/plural"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -40,10 +41,10 @@ const retries = `"retryReads": true, "retryWrites": true`
 
 // Error labels.
 const (
-	retryable  = "RetryableError"
-	overloaded = "SystemOverloadedError"
-	writable   = "RetryableWriteError"
-	noWrites   = "NoWritesPerformed"
+	retryable  = codes.RetryableError
+	overloaded = codes.SystemOverloadedError
+	writable   = codes.RetryableWriteError
+	noWrites   = codes.NoWritesPerformed
 )
 
 // poolCleared starts two operations on a pool of one connection. The first clears the pool while the second waits.
@@ -54,11 +55,11 @@ func (k *stage) poolCleared(command, data string) {
 	before := len(c.events("", poolTypes...))
 	setup.failPoint(once, data+`, "blockConnection": true, "blockTimeMS": 1000`)
 	var both sync.WaitGroup
-	perform := func() { k.try(func() { k.succeeded(command, c.perform(command)) }) }
+	perform := func() { k.Try(func() { k.succeeded(command, c.perform(command)) }) }
 	defer both.Wait()
 	both.Go(perform)
 	for deadline := time.Now().Add(limit / 6); c.started(command) == 0; time.Sleep(time.Millisecond) {
-		k.require(time.Now().Before(deadline), "waited %s for the first %s to be sent", limit/6, command)
+		k.Require(time.Now().Before(deadline), "waited %s for the first %s to be sent", limit/6, command)
 	}
 	both.Go(perform)
 	both.Wait()
@@ -76,10 +77,10 @@ func (k *stage) poolCleared(command, data string) {
 	})
 	want := []result.EventType{result.ConnectionCheckedOut, result.PoolCleared, result.ConnectionCheckOutFailed}
 	for i, w := range want {
-		k.require(i < len(pool) && pool[i].Type == w, "event %d of the pool is not %s: %v", i+1, w, seen)
+		k.Require(i < len(pool) && pool[i].Type == w, "event %d of the pool is not %s: %v", i+1, w, seen)
 	}
 	reason := pool[2].Reason
-	k.require(reason == "connectionError", "the check-out failed with the reason %q, not connectionError", reason)
+	k.Require(reason == "connectionError", "the check-out failed with the reason %q, not connectionError", reason)
 	k.attempts(c, command, 3)
 }
 
@@ -88,7 +89,7 @@ var poolTypes = []result.EventType{result.ConnectionCheckedOut, result.Connectio
 // attempts requires a number of attempts of a command.
 func (k *stage) attempts(c *client, command string, want int) {
 	got := c.started(command)
-	k.require(got == want, "%s was sent %s, not %d", command, plural.Of(got, "time"), want)
+	k.Require(got == want, "%s was sent %s, not %d", command, plural.Of(got, "time"), want)
 }
 
 // retries is the maximum number of retries after an overload error.
@@ -99,8 +100,8 @@ func (k *stage) allAttempts(c *client, command string) { k.attempts(c, command, 
 
 // serverError requires an error from a server.
 func (k *stage) serverError(err *result.Error) {
-	k.require(err != nil, "the operation succeeded")
-	k.require(err.Code != 0, "the error is not one of the server: %w", err)
+	k.Require(err != nil, "the operation succeeded")
+	k.Require(err.Code != 0, "the error is not one of the server: %w", err)
 }
 
 // otherMongos fails an operation once on each of two mongoses.
@@ -111,8 +112,8 @@ func (k *stage) otherMongos(command, data string) {
 	}
 	k.serverError(c.perform(command))
 	failed := c.events(command, result.CommandFailed)
-	k.require(len(failed) == 2, "%s failed, not 2", plural.Of(len(failed), "command"))
-	k.require(failed[0].Address != failed[1].Address, "both failed on %s", failed[0].Address)
+	k.Require(len(failed) == 2, "%s failed, not 2", plural.Of(len(failed), "command"))
+	k.Require(failed[0].Address != failed[1].Address, "both failed on %s", failed[0].Address)
 }
 
 // sameMongos fails an operation once on the only mongos of the client.
@@ -128,8 +129,8 @@ func (k *stage) sameMongos(command, data string) {
 func (k *stage) twoServers(c *client, command string, different bool) {
 	failed, succeeded := c.events(command, result.CommandFailed), c.events(command, result.CommandSucceeded)
 	one := len(failed) == 1 && len(succeeded) == 1
-	k.require(one, "%s failed and %d succeeded, not 1 and 1", plural.Of(len(failed), "attempt"), len(succeeded))
-	k.require((failed[0].Address != succeeded[0].Address) == different, "the attempts ran on %s and %s", failed[0].Address,
+	k.Require(one, "%s failed and %d succeeded, not 1 and 1", plural.Of(len(failed), "attempt"), len(succeeded))
+	k.Require((failed[0].Address != succeeded[0].Address) == different, "the attempts ran on %s and %s", failed[0].Address,
 		succeeded[0].Address)
 }
 
@@ -168,12 +169,12 @@ func (k *stage) backedOffOnce(c *client, command string) {
 	started, failed := c.events(command, result.CommandStarted), c.events(command, result.CommandFailed)
 	n := k.retries() + 1
 	all := len(started) == n && len(failed) == n
-	k.require(all, "%s began and %d failed, not %d", plural.Of(len(started), "attempt"), len(failed), n)
+	k.Require(all, "%s began and %d failed, not %d", plural.Of(len(started), "attempt"), len(failed), n)
 	wait := func(i int) time.Duration { return started[i+1].Time.Sub(failed[i].Time) }
 	backoffs := k.setting.Constants.Backoffs
-	k.require(wait(0) >= backoffs[0], "the second attempt came %v after the overload error, not %v or more", wait(0),
+	k.Require(wait(0) >= backoffs[0], "the second attempt came %v after the overload error, not %v or more", wait(0),
 		backoffs[0])
 	for i := 1; i+1 < n; i++ { // a backoff here would belong to this attempt
-		k.require(wait(i) < backoffs[i], "attempt %d came %v after an error without the label", i+2, wait(i))
+		k.Require(wait(i) < backoffs[i], "attempt %d came %v after an error without the label", i+2, wait(i))
 	}
 }

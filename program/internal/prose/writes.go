@@ -53,7 +53,7 @@ func writeTests() []Test {
 				err := k.insertError(fails("insert", 91, retryable, overloaded),
 					fails("insert", 91, retryable, overloaded, noWrites))
 				k.code(err, 91)
-				k.require(!err.HasLabel(noWrites), "the error has the label %s", noWrites)
+				k.Require(!err.HasLabel(noWrites), "the error has the label %s", noWrites)
 			}},
 		{"writes-6.4", "6. Case 4: Test that drivers set the maximum number of retries for all retryable write errors " +
 			"when an overload error is encountered", Needs{sets, [2]int{6, 0}}, []string{current, proposal},
@@ -72,16 +72,16 @@ func (k *stage) insertError(first, second string) *result.Error {
 // code requires a server error with a code.
 func (k *stage) code(err *result.Error, code int32) {
 	k.serverError(err)
-	k.require(err.Code == code, "the error has the code %d, not %d: %w", err.Code, code, err)
+	k.Require(err.Code == code, "the error has the code %d, not %d: %w", err.Code, code, err)
 }
 
 // withoutTransactionNumbers rejects a write like a storage engine without transaction numbers. No current server has
 // one, so the test starts its own server.
 func withoutTransactionNumbers(k *stage) {
 	pipe, err := blackpipe.Listen(blackpipe.Options{Topology: blackpipe.ReplicaSet})
-	k.check(err)
+	k.Check(err)
 	done := make(chan struct{})
-	k.atEnd(func(context.Context) error {
+	k.AtEnd(func(context.Context) error {
 		err := pipe.Close()
 		<-done
 		return err
@@ -100,5 +100,5 @@ func withoutTransactionNumbers(k *stage) {
 	const message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 	failed := k.client(pipe.URI(), "").perform("insert")
 	k.code(failed, 20)
-	k.require(strings.HasPrefix(failed.Message, message), "the message is %q, not %q", failed.Message, message)
+	k.Require(strings.HasPrefix(failed.Message, message), "the message is %q, not %q", failed.Message, message)
 }
