@@ -26,6 +26,17 @@ func TestNamedFit(t *testing.T) {
 			t.Errorf("the old text occurs %d times, the test is missing, or the title is not unique:\n%s", n, m)
 		}
 		titles[m.Title] = true
+		test, _, _ := strings.Cut(m.Run, "/")
+		exists := false
+		for _, dir := range m.packages() {
+			files, err := filepath.Glob(path.Join(dir, "*_test.go"))
+			testkit.Check(t, err)
+			exists = exists || slices.ContainsFunc(files,
+				func(name string) bool { return strings.Contains(testkit.Read(t, name), "func "+test+"(") })
+		}
+		if !exists {
+			t.Errorf("no package has the test:\n%s", m)
+		}
 	}
 }
 

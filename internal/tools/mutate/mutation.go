@@ -55,16 +55,20 @@ func (m Mutation) try(ctx context.Context) (verdict, error) {
 	if err != nil {
 		return unfit, err
 	}
-	tests := m.Tests
-	if len(tests) == 0 {
-		tests = []string{"./" + filepath.ToSlash(filepath.Dir(m.File))}
-	}
-	for _, pkg := range tests {
+	for _, pkg := range m.packages() {
 		if v, err := test(ctx, overlay, pkg, m.Run); v != survived {
 			return v, err
 		}
 	}
 	return survived, nil
+}
+
+// packages returns the packages of the tests.
+func (m Mutation) packages() []string {
+	if len(m.Tests) > 0 {
+		return m.Tests
+	}
+	return []string{"./" + filepath.ToSlash(filepath.Dir(m.File))}
 }
 
 // overlayOf writes the changed file and its overlay to a folder.
