@@ -66,8 +66,8 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 			about = about.proxied()
 		}
 		// learn may change the offer later.
-		make := func(ctx context.Context) (*cluster, error) { return s.start(ctx, s.about[i]) }
-		s.add(about, slots(max(1, o.Jobs), "cluster "+about.Name, make)...)
+		start := func(ctx context.Context) (*cluster, error) { return s.start(ctx, s.about[i]) }
+		s.add(about, slots(max(1, o.Jobs), "cluster "+about.Name, start)...)
 	}
 	if o.Parameters {
 		if err := s.learn(ctx); err != nil {

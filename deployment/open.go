@@ -57,7 +57,8 @@ func (p *opening) resolve(ctx context.Context) error {
 	return nil
 }
 
-// discover determines topology and hosts. If every handshake fails because an earlier run left failCommand on, it is turned off.
+// discover determines topology and hosts. If every handshake fails because an earlier run left failCommand on, it is
+// turned off.
 func (p *opening) discover(ctx context.Context) (err error) {
 	p.description, err = p.used.discover(ctx, p.limit)
 	if err != nil && p.Lock != nil {

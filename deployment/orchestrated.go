@@ -75,7 +75,8 @@ func (c OrchestratedCluster) topology() Topology {
 		return LoadBalanced
 	}
 	return map[orchestration.Kind]Topology{
-		orchestration.Server: Single, orchestration.ReplicaSet: ReplicaSet, orchestration.ShardedCluster: Sharded}[c.Configuration.Kind]
+		orchestration.Server: Single, orchestration.ReplicaSet: ReplicaSet,
+		orchestration.ShardedCluster: Sharded}[c.Configuration.Kind]
 }
 
 // OpenOrchestration returns a source of clusters of an orchestration service. Errors never contain credentials. Close

@@ -46,9 +46,9 @@ func count(slots []*poolSlot, state slotState) (n int) {
 }
 
 // slots returns slots for n equal clusters.
-func slots(n int, what string, make func(ctx context.Context) (*cluster, error)) (all []*poolSlot) {
+func slots(n int, what string, start func(ctx context.Context) (*cluster, error)) (all []*poolSlot) {
 	for i := range n {
-		all = append(all, &poolSlot{name: fmt.Sprintf("%s number %d", what, i+1), make: make})
+		all = append(all, &poolSlot{name: fmt.Sprintf("%s number %d", what, i+1), make: start})
 	}
 	return all
 }

@@ -144,7 +144,9 @@ func newScene(t testing.TB, words string) *scene {
 					started.ReplaceAll([]byte(testkit.Read(t, name)), []byte(`"started": "long ago"`)), 0o600))
 			}
 		},
-		"remembers": func(entries string) { testkit.Equal(t, "entries", strconv.Itoa(len(files(t, dir, "ledger/*"))), entries) },
+		"remembers": func(entries string) {
+			testkit.Equal(t, "entries", strconv.Itoa(len(files(t, dir, "ledger/*"))), entries)
+		},
 		"on": func(about string) { // a host, and the number of its fail points
 			host, want, _ := strings.Cut(about, " ")
 			testkit.Equal(t, "fail points", strconv.Itoa(left(t, s.d.DirectURI(s.host(host)))), want)

@@ -160,9 +160,9 @@ func (m *Matcher) LogMessages(path string, expected *source.Value, actual []resu
 	})
 }
 
-// Collection matches the documents of a collection, sorted by _id, against the documents of an outcome. path is for example
-// "outcome[0].documents", at the position of the collectionData. Documents must be equal, with equal BSON types,
-// except for the order of keys. Special operators are not evaluated.
+// Collection matches the documents of a collection, sorted by _id, against the documents of an outcome. path is for
+// example "outcome[0].documents", at the position of the collectionData. Documents must be equal, with equal BSON
+// types, except for the order of keys. Special operators are not evaluated.
 func (m *Matcher) Collection(path string, at source.Position, expected []*source.Value,
 	actual []bson.Raw) []result.Mismatch {
 	m.exact = true

@@ -147,10 +147,10 @@ func (m *Matcher) matchBytes(want, argument *source.Value, actual bson.RawValue)
 func (m *Matcher) matchAtMost(want, argument *source.Value, actual bson.RawValue) {
 	limit, err := argument.BSON()
 	most, isNumber := numberOf(limit)
-	switch got, comparable := numberOf(actual); {
+	switch got, ok := numberOf(actual); {
 	case err != nil || !isNumber:
 		m.differ(want, actual, "$$lte requires a number")
-	case !comparable:
+	case !ok:
 		m.differ(want, actual, "expected a number to compare, got %s", typeName(actual))
 	case got == nil || most == nil || got.Cmp(most) > 0:
 		m.differ(want, actual, "the value is not less than or equal")

@@ -118,8 +118,8 @@ func spanWords(name, code string) string {
 	return strings.Join([]string{name, "error", code}, " ")
 }
 
-// matchSessionText compares the attribute db.mongodb.lsid, a string, with a logical session id: the text of its UUID, or
-// the document in Extended JSON. OpenTelemetry, "Command Span Attributes", does not prescribe a form.
+// matchSessionText compares the attribute db.mongodb.lsid, a string, with a logical session id: the text of its UUID,
+// or the document in Extended JSON. OpenTelemetry, "Command Span Attributes", does not prescribe a form.
 func (m *Matcher) matchSessionText(want, lsid *source.Value, actual bson.RawValue) {
 	raw, err := lsid.Raw()
 	_, id, ok := raw.Lookup("id").BinaryOK()

@@ -226,8 +226,8 @@ func (b *batch) many() bool {
 	return slices.ContainsFunc(b.writes, func(w *write) bool { return w.multi })
 }
 
-// fill chooses the writes of the next command: writes of the same command as the first, up to the limits, and only up to
-// another command if they are ordered (Bulk Write, "Command Batching").
+// fill chooses the writes of the next command: writes of the same command as the first, up to the limits, and only up
+// to another command if they are ordered (Bulk Write, "Command Batching").
 func (b *batch) fill(l limits) {
 	*b = batch{from: b.from, ordered: b.ordered, fixed: b.fixed, bytes: b.fixed}
 	full := false

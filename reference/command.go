@@ -22,8 +22,8 @@ type command struct {
 	// fit, which may be nil, chooses what is sent by the limits of a server. It is called once, before the first attempt
 	// that has a connection: retries send the same.
 	fit func(limits) error
-	// sequences are the fields that are sent as document sequences (OP_MSG, "Command Arguments As Payload"). The events have
-	// them as arrays.
+	// sequences are the fields that are sent as document sequences (OP_MSG, "Command Arguments As Payload"). The events
+	// have them as arrays.
 	sequences []string
 
 	write      bool // select a writable server instead of using preference

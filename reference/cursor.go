@@ -65,8 +65,8 @@ func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
 	return k, nil
 }
 
-// take reads the batch of a reply, and the id and the namespace of the cursor, which any reply may change (Find, getMore
-// and killCursors Commands, "getMore").
+// take reads the batch of a reply, and the id and the namespace of the cursor, which any reply may change (Find,
+// getMore and killCursors Commands, "getMore").
 func (k *cursor) take(r reply, field string) *result.Error {
 	doc, _ := r.doc.Lookup("cursor").DocumentOK()
 	docs, err := enginekit.NewArguments(doc).Documents(field)

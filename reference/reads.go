@@ -258,8 +258,8 @@ func (c *call) enumerate(d bson.D) *command {
 }
 
 // withNameOnly appends the options to a command, with nameOnly true for operations that need only names. The server
-// applies nameOnly of listCollections before the filter, so a filter on other keys excludes it (Enumerating Collections,
-// "Getting Collection Names"; "Returning a List of Collection Objects").
+// applies nameOnly of listCollections before the filter, so a filter on other keys excludes it (Enumerating
+// Collections, "Getting Collection Names"; "Returning a List of Collection Objects").
 func (c *call) withNameOnly(d bson.D) bson.D {
 	if !strings.HasSuffix(c.Row.name, "Names") && !strings.HasSuffix(c.Row.name, "Objects") {
 		return c.options(d)

@@ -190,7 +190,8 @@ func (s *changeStream) resumable(err *result.Error) bool {
 	switch err.Code {
 	case codes.HostUnreachable, codes.HostNotFound, codes.NetworkTimeout, codes.ShutdownInProgress,
 		codes.PrimarySteppedDown, codes.ExceededTimeLimit, codes.SocketException, codes.NotWritablePrimary,
-		codes.InterruptedAtShutdown, codes.InterruptedDueToReplStateChange, codes.NotPrimaryNoSecondaryOk, codes.NotPrimaryOrSecondary,
+		codes.InterruptedAtShutdown, codes.InterruptedDueToReplStateChange, codes.NotPrimaryNoSecondaryOk,
+		codes.NotPrimaryOrSecondary,
 		codes.StaleShardVersion, codes.StaleEpoch, codes.StaleConfig, codes.RetryChangeStream,
 		codes.FailedToSatisfyReadPreference:
 		return true

@@ -42,8 +42,8 @@ var integers = map[string]int64{
 	"waitqueuesize": 0, "waitqueuetimeoutms": 0, "wtimeoutms": 0, "zlibcompressionlevel": -1,
 }
 
-// words has the values of each option that has a fixed set of them. Booleans are "true" and "false": other spellings are
-// for legacy only (Connection String, "Values").
+// words has the values of each option that has a fixed set of them. Booleans are "true" and "false": other spellings
+// are for legacy only (Connection String, "Values").
 var words = func() map[string][]string {
 	out := map[string][]string{
 		"servermonitoringmode": {"stream", "poll", "auto"},
@@ -58,8 +58,8 @@ var words = func() map[string][]string {
 	return out
 }()
 
-// ignoreInvalid removes the options with an invalid value, and returns a warning for each (Connection String, "Values").
-// Under the policies of 2014, an invalid read preference is an error.
+// ignoreInvalid removes the options with an invalid value, and returns a warning for each (Connection String,
+// "Values"). Under the policies of 2014, an invalid read preference is an error.
 func ignoreInvalid(given []enginekit.Option, of2014 bool) (kept []enginekit.Option, warnings []string) {
 	for _, o := range given {
 		if valid(o) || of2014 && strings.HasPrefix(strings.ToLower(o.Name), "readpreference") {
@@ -76,5 +76,6 @@ func ignoreInvalid(given []enginekit.Option, of2014 bool) (kept []enginekit.Opti
 func specified(name string) bool {
 	_, number := integers[name]
 	_, word := words[name]
-	return number || word || strings.HasPrefix(name, "proxy") || name == "slaveok" || name == "secondaryacceptablelatencyms"
+	return number || word || strings.HasPrefix(name, "proxy") || name == "slaveok" ||
+		name == "secondaryacceptablelatencyms"
 }

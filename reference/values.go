@@ -63,8 +63,8 @@ func writeConcernOf(v bson.RawValue) (bson.D, error) {
 	return addIf(out, timeout != nil, "wtimeout", timeout), err
 }
 
-// consistent checks a write concern (Read and Write Concern, "Write Concern"; "Inconsistent WriteConcern"). The error is
-// raised by the operation that would use it, not when the entity is created.
+// consistent checks a write concern (Read and Write Concern, "Write Concern"; "Inconsistent WriteConcern"). The error
+// is raised by the operation that would use it, not when the entity is created.
 func consistent(writeConcern bson.D) *result.Error {
 	journal := false
 	for _, e := range writeConcern {

@@ -65,7 +65,8 @@ type clients struct {
 
 // internal returns the options of an internal client.
 func internal(uri, api string) *options.ClientOptions {
-	o := replies.Own(options.Client().ApplyURI(uri).SetAppName("utr internal client").SetReadPreference(readpref.Primary()))
+	o := replies.Own(options.Client().ApplyURI(uri).SetAppName("utr internal client").
+		SetReadPreference(readpref.Primary()))
 	if api != "" {
 		o.SetServerAPIOptions(options.ServerAPI(options.ServerAPIVersion(api)))
 	}

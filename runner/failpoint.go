@@ -215,8 +215,8 @@ func (t *testRun) recordFailPoint(path string, at source.Position, command bson.
 	t.failPoints = append(t.failPoints, f)
 }
 
-// failPointsOff turns off the fail points of the test, and returns a mismatch for each that never fired. Those for which
-// there was no time left are turned off by the clean-up.
+// failPointsOff turns off the fail points of the test, and returns a mismatch for each that never fired. Those for
+// which there was no time left are turned off by the clean-up.
 func (t *testRun) failPointsOff(ctx context.Context) (unfired []result.Mismatch, _ error) {
 	t.mu.Lock()
 	points := t.failPoints

@@ -162,8 +162,8 @@ func parseKnown(line string) (k KnownFailure, wrong string, err error) {
 
 func isVersion(text string) bool { return semver.IsValid("v" + text) }
 
-// Holds reports whether a version of the engine is between Since and Before. One that is not a number, such as the version of
-// a build from source, counts as newer than all.
+// Holds reports whether a version of the engine is between Since and Before. One that is not a number, such as the
+// version of a build from source, counts as newer than all.
 func (k *KnownFailure) Holds(version string) bool {
 	if !isVersion(version) {
 		return k.Before == ""

@@ -30,8 +30,8 @@ func Namespaces(suites []*specs.Suite) []string {
 	return n.sorted()
 }
 
-// unfilled returns the sorted collections that a test names, without the collections of initialData and the server's own
-// databases.
+// unfilled returns the sorted collections that a test names, without the collections of initialData and the server's
+// own databases.
 func unfilled(t *specs.Test, initial []specs.CollectionData) (all []*collection) {
 	n := named{}
 	n.test(t)

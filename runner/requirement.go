@@ -46,11 +46,11 @@ func (w world) against(r specs.Requirement) (reasons []string) {
 	}
 	d := w.deployment
 	version := specs.Version{Major: d.Version[0], Minor: d.Version[1], Patch: d.Version[2]}
-	if min := r.MinServerVersion; min != nil {
-		check(version.Compare(*min) >= 0, "server "+min.String()+" or later", version.String())
+	if least := r.MinServerVersion; least != nil {
+		check(version.Compare(*least) >= 0, "server "+least.String()+" or later", version.String())
 	}
-	if max := r.MaxServerVersion; max != nil {
-		check(version.Compare(*max) <= 0, "server "+max.String()+" or earlier", version.String())
+	if most := r.MaxServerVersion; most != nil {
+		check(version.Compare(*most) <= 0, "server "+most.String()+" or earlier", version.String())
 	}
 	if len(r.Topologies) > 0 {
 		have := string(d.Topology)

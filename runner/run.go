@@ -199,7 +199,7 @@ func (r *run) on(ctx context.Context, d deployment.Deployment, j job, began time
 		return j.skipped(&Skip{result.SkipRequirement, why}), true
 	}
 	r.notify(result.TestStarted{Test: j.id})
-	v, lost, reusable := r.runTest(ctx, s, j)
+	v, reusable, lost := r.runTest(ctx, s, j)
 	if lost != nil {
 		r.abandon(d, s.about.Name, lost)
 	}
@@ -328,8 +328,8 @@ func (r *run) halt(why string) {
 	r.mu.Unlock()
 }
 
-// finish counts the verdict of a job. It reports it after the verdicts of all earlier jobs, so that the order of reports does
-// not depend on Config.Jobs.
+// finish counts the verdict of a job. It reports it after the verdicts of all earlier jobs, so that the order of
+// reports does not depend on Config.Jobs.
 func (r *run) finish(index int, v *result.Verdict) {
 	r.mu.Lock()
 	r.summary.Add(v)

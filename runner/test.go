@@ -37,9 +37,9 @@ type testRun struct {
 	window       [2]time.Time // of the server log, by the wall clock
 }
 
-// runTest runs and cleans up a test. It returns why the deployment can no longer be used, and whether the site may run
-// another test.
-func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, lost error, reusable bool) {
+// runTest runs and cleans up a test. It returns whether the site may run another test, and why the deployment can no
+// longer be used.
+func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, reusable bool, lost error) {
 	started := r.cfg.Now()
 	if r.cfg.Around != nil {
 		var done func(*result.Verdict)
@@ -77,10 +77,10 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, l
 	v.Started, v.Duration = started, r.cfg.Now().Sub(started)
 	// An owned deployment is replaced unless the test and its clean-up went well.
 	if s.deployment.Owned() {
-		return v, lost, lost == nil && cleanup == nil && v.Status != result.Broken
+		return v, lost == nil && cleanup == nil && v.Status != result.Broken, lost
 	}
 	// The source leaves a mongos out that died.
-	return v, lost, lost == nil && !(s.sharded() && died != nil)
+	return v, lost == nil && !(s.sharded() && died != nil), lost
 }
 
 // cutOff reports whether the run was interrupted during the test. Whatever went wrong then may be a consequence.

@@ -56,7 +56,8 @@ func isNumber(v *source.Value) bool {
 // typeAliases are the operands of the query operator $type, which $$type accepts.
 var typeAliases = []string{"double", "string", "object", "array", "binData", "undefined", "objectId", "bool", "date",
 	"null", "regex",
-	"dbPointer", "javascript", "symbol", "javascriptWithScope", "int", "timestamp", "long", "decimal", "minKey", "maxKey", "number"}
+	"dbPointer", "javascript", "symbol", "javascriptWithScope", "int", "timestamp", "long", "decimal", "minKey", "maxKey",
+	"number"}
 
 func isTypes(v *source.Value) bool {
 	if v.Kind == source.Array {

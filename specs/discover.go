@@ -157,7 +157,8 @@ func Likely(p, official string) string {
 	if _, err := os.Stat(p); err == nil || name != "." && exists(FS, name) {
 		return ""
 	}
-	return cmp.Or(suggest.Hint(filepath.Base(p), beside(p)), suggest.Hint(name, BuiltIn()), suggest.Hint(p, OfficialSuites(official)))
+	return cmp.Or(suggest.Hint(filepath.Base(p), beside(p)), suggest.Hint(name, BuiltIn()),
+		suggest.Hint(p, OfficialSuites(official)))
 }
 
 // OfficialSuites returns the names of the official suites in a folder, which may not exist.

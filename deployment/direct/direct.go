@@ -1,6 +1,6 @@
 // Package direct is for utr only. It runs commands without a handshake, each on its own connection, and classifies
-// server error codes. A client of the driver waits for heartbeats while a server is being set up, and cannot connect while a fail point
-// fails the handshake. Servers require a handshake only with authentication.
+// server error codes. A client of the driver waits for heartbeats while a server is being set up, and cannot connect
+// while a fail point fails the handshake. Servers require a handshake only with authentication.
 package direct
 
 import (

@@ -178,9 +178,9 @@ func (c *Client) cluster(ctx context.Context, limit time.Duration, method string
 
 func place(kind Kind, id string) string { return "/" + string(kind) + "/" + url.PathEscape(id) }
 
-// Remove removes a cluster and all its parts, such as the parts of a failed Create. It reports whether anything existed,
-// which is not required. Hosts are the known hosts of its servers. An answer proves nothing: the service must not
-// know the cluster any more, and its hosts must be closed.
+// Remove removes a cluster and all its parts, such as the parts of a failed Create. It reports whether anything
+// existed, which is not required. Hosts are the known hosts of its servers. An answer proves nothing: the service must
+// not know the cluster any more, and its hosts must be closed.
 func (c *Client) Remove(ctx context.Context, kind Kind, id string, hosts ...string) (found bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, DeleteLimit, fmt.Errorf("not finished within %s", DeleteLimit))
 	defer cancel()

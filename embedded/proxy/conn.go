@@ -81,7 +81,7 @@ func (k *conn) run() (ended error) {
 	err := k.requests()
 	close(left)
 	// When the client closes its end, the server can still execute and answer what was sent before.
-	if err != io.EOF || !ok || half.CloseWrite() != nil {
+	if !errors.Is(err, io.EOF) || !ok || half.CloseWrite() != nil {
 		k.close()
 	}
 	replies.Wait()

@@ -79,7 +79,7 @@ func (f *front) serve(client net.Conn) {
 		return
 	}
 	defer f.owns(behind)()
-	if newConn(f, client, behind).run() == errLost { // perhaps its process has ended
+	if err := newConn(f, client, behind).run(); errors.Is(err, errLost) { // perhaps its process has ended
 		if probe, err := f.dial(f.proxy.ctx); err == nil {
 			_ = probe.Close()
 		}

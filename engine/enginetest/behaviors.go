@@ -23,7 +23,8 @@ func Behaviors() []Behavior {
 		{"finds what it inserted, and logs the commands", "all suites and the other behaviors need it", true, finds},
 		{"rejects unknown kinds and options of entities",
 			"a test without one of its options would pass or fail for another reason", false, rejectsEntities},
-		{"applies uriOptions", "a client with the default options would pass or fail for another reason", false, appliesOptions},
+		{"applies uriOptions", "a client with the default options would pass or fail for another reason", false,
+			appliesOptions},
 		{"rejects names that are in use or unknown",
 			"the format requires an error, and the runner relies on the engine for it", false, rejectsNames},
 		{"rejects unknown operations and arguments",
@@ -116,7 +117,8 @@ func rejectsNames(k *bench) {
 		{"a database of a collection", "other", "collection"},
 	} {
 		err := k.entity("database", row.id, `{"client": "`+row.client+`", "databaseName": "d"}`)
-		k.failIf(err == nil || unsupported(err), "%s: got %s, want an error that is not about something unsupported", row.reason, raised(err))
+		k.failIf(err == nil || unsupported(err), "%s: got %s, want an error that is not about something unsupported",
+			row.reason, raised(err))
 	}
 	out := k.do("nobody", "find", all)
 	k.failIf(out.Broken == nil && (out.Err == nil || out.Err.Unsupported != "" || !out.Err.Client),
@@ -162,7 +164,8 @@ func ordersEvents(k *bench) {
 	}
 	for _, e := range []result.Event{log[0], log[len(log)/2], log[len(log)-1]} {
 		later, err := k.test.Events(k.ctx, "client", e.Sequence, 0)
-		k.failIf(err != nil || len(later) > 0 && later[0].Sequence != e.Sequence+1, "reading after event %d: got %s from event %d on, and %s",
+		k.failIf(err != nil || len(later) > 0 && later[0].Sequence != e.Sequence+1,
+			"reading after event %d: got %s from event %d on, and %s",
 			e.Sequence, plural.Of(len(later), "event"), first(later), raised(err))
 	}
 	missing := []result.EventType{result.ConnectionCheckedOut, result.CommandStarted, result.CommandFailed,
@@ -232,8 +235,10 @@ func reportsLSID(k *bench) {
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) != 2, "it sent %s, want 2", plural.Of(len(sent), "command"))
 	without, with := sent[0].Body.Lookup("lsid"), sent[1].Body.Lookup("lsid")
-	k.failIf(without.Equal(reported.RawValue), "it reports %s, which an operation without the session sent", shown(reported))
-	k.failIf(!with.Equal(reported.RawValue), "it reports %s and sends %s", shown(reported), shown(result.Value{RawValue: with}))
+	k.failIf(without.Equal(reported.RawValue), "it reports %s, which an operation without the session sent",
+		shown(reported))
+	k.failIf(!with.Equal(reported.RawValue), "it reports %s and sends %s", shown(reported),
+		shown(result.Value{RawValue: with}))
 }
 
 func reportsTopology(k *bench) {
@@ -250,7 +255,8 @@ func reportsTopology(k *bench) {
 	found := false
 	for _, s := range reported.Servers {
 		_, _, err := net.SplitHostPort(s.Address)
-		k.failIf(err != nil || !slices.Contains(serverTypes, s.Type), "a server has no host:port or an unknown type: %s", shown(v))
+		k.failIf(err != nil || !slices.Contains(serverTypes, s.Type), "a server has no host:port or an unknown type: %s",
+			shown(v))
 		found = found || slices.Contains(primary, s.Type)
 	}
 	k.failIf(!found, "a %s topology that accepted an insert has a server of the type %q, got %s", reported.Type,

@@ -137,10 +137,12 @@ func (c *conversation) dispatch(line []byte) error {
 		}
 		id = p.Do
 	case m.Method != "":
-		return &ProtocolError{fmt.Errorf("a request for the call %s, which only utr makes: %s", m.Method, jsonerror.Excerpt(line)),
+		return &ProtocolError{fmt.Errorf("a request for the call %s, which only utr makes: %s", m.Method,
+			jsonerror.Excerpt(line)),
 			"a reply, " + aMessage}
 	case (m.Result == nil) == (m.Error == nil):
-		return &ProtocolError{fmt.Errorf("a reply without either a result or an error: %s", jsonerror.Excerpt(line)), aMessage}
+		return &ProtocolError{fmt.Errorf("a reply without either a result or an error: %s", jsonerror.Excerpt(line)),
+			aMessage}
 	default:
 		id = *m.ID
 	}

@@ -41,7 +41,8 @@ func notAMessage(line []byte, err error) error {
 
 // badResult is the error of a result that cannot be decoded into a value.
 func badResult(during string, result []byte, into any, err error) error {
-	return &ProtocolError{fmt.Errorf("the adapter answered %s wrongly: %w: %s", during, err, jsonerror.Excerpt(result)), shapeOf(into)}
+	return &ProtocolError{fmt.Errorf("the adapter answered %s wrongly: %w: %s", during, err, jsonerror.Excerpt(result)),
+		shapeOf(into)}
 }
 
 // shapeOf returns the members of a result, such as {"error", "result"}.

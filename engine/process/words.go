@@ -32,7 +32,8 @@ func wrongSpecial(t reflect.Type, data []byte, name string) (wrong string, known
 		return wrongValue(data, name), true
 	case reflect.TypeFor[bson.ObjectID]():
 		if json.Unmarshal(data, new(bson.ObjectID)) != nil {
-			return fmt.Sprintf(`%s is %s, not an ObjectId such as "0123456789abcdef01234567"`, name, jsonerror.Excerpt(data)), true
+			return fmt.Sprintf(`%s is %s, not an ObjectId such as "0123456789abcdef01234567"`, name, jsonerror.Excerpt(data)),
+				true
 		}
 		return "", true
 	case reflect.TypeFor[failure](): // its UnmarshalJSON only calls decode
@@ -44,10 +45,12 @@ func wrongSpecial(t reflect.Type, data []byte, name string) (wrong string, known
 
 // examples are values of Extended JSON, by the key that they begin with.
 var examples = map[string]string{
-	"$numberInt": `{"$numberInt": "1"}`, "$numberLong": `{"$numberLong": "1"}`, "$numberDouble": `{"$numberDouble": "1.5"}`,
+	"$numberInt": `{"$numberInt": "1"}`, "$numberLong": `{"$numberLong": "1"}`,
+	"$numberDouble":  `{"$numberDouble": "1.5"}`,
 	"$numberDecimal": `{"$numberDecimal": "1.5"}`, "$oid": `{"$oid": "0123456789abcdef01234567"}`,
 	"$date": `{"$date": {"$numberLong": "0"}}`, "$timestamp": `{"$timestamp": {"t": 1, "i": 1}}`,
-	"$binary": `{"$binary": {"base64": "AAA=", "subType": "00"}}`, "$uuid": `{"$uuid": "00000000-0000-4000-8000-000000000000"}`,
+	"$binary":            `{"$binary": {"base64": "AAA=", "subType": "00"}}`,
+	"$uuid":              `{"$uuid": "00000000-0000-4000-8000-000000000000"}`,
 	"$regularExpression": `{"$regularExpression": {"pattern": "a", "options": ""}}`,
 }
 
@@ -64,7 +67,10 @@ func wrongValue(data []byte, at string) string {
 		children = append(children, jsonerror.Member{Name: "." + m.Name, Value: m.Value})
 	}
 	if special == "" {
-		if text := jsonerror.First(children, func(m jsonerror.Member) string { return wrongValue(m.Value, at+m.Name) }); text != "" {
+		if text := jsonerror.First(children, func(m jsonerror.Member) string {
+			return wrongValue(m.Value,
+				at+m.Name)
+		}); text != "" {
 			return text
 		}
 	}

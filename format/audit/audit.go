@@ -119,7 +119,8 @@ func ofError(path string, e *source.Value, emit emitter) {
 		switch f.Key {
 		case "isClientError", "isTimeoutError":
 			emit(at, f.Value, "was negated", boolean(f.Value.Position, !f.Value.Bool))
-		case "errorContains", "errorCode", "errorCodeName", "errorResponse", "expectResult", "writeErrors", "writeConcernErrors":
+		case "errorContains", "errorCode", "errorCodeName", "errorResponse", "expectResult", "writeErrors",
+			"writeConcernErrors":
 			ofLeaves(at, f.Value, emit)
 		case "errorLabelsContain":
 			emit(at, f.Value, "another label was required", appended(f.Value, str(f.Value.Position, "NoSuchLabel")))

@@ -20,7 +20,8 @@ var (
 	writeConcern = key("writeConcern", documentOf("writeConcern", keys("journal", "w", "wtimeoutMS")...))
 )
 
-// sessionOptions are the options of Causal Consistency, Snapshot Reads, Transactions and Client Side Operations Timeout.
+// sessionOptions are the options of Causal Consistency, Snapshot Reads, Transactions and Client Side Operations
+// Timeout.
 var sessionOptions = documentOf("sessionOptions", append(
 	keys("causalConsistency", "defaultTimeoutMS", "snapshot", "snapshotTime"),
 	key("defaultTransactionOptions", documentOf("defaultTransactionOptions", append(

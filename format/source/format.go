@@ -158,13 +158,13 @@ func (w *printer) limit(it item, indent int) int {
 }
 
 // flush writes the next comments that belong here, and reports whether there are any.
-func (w *printer) flush(indent int, gap bool, belongs func(comment) bool) (any bool) {
+func (w *printer) flush(indent int, gap bool, belongs func(comment) bool) (some bool) {
 	for ; len(w.comments) > 0 && belongs(w.comments[0]); w.comments = w.comments[1:] {
-		w.gap(w.comments[0].at, gap || any)
+		w.gap(w.comments[0].at, gap || some)
 		w.out.WriteString(strings.Repeat(" ", indent) + w.comments[0].text + "\n")
-		any = true
+		some = true
 	}
-	return any
+	return some
 }
 
 // gap writes a blank line if there is one above an offset in the file.

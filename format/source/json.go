@@ -29,7 +29,8 @@ func explainJSON(l limits, file string, data []byte) error {
 		at = max(0, int(syntax.Offset)-1) // the offset includes the invalid byte
 		inString = p.text[at] == '\n' && strings.Contains(syntax.Error(), "in string literal")
 	}
-	if p.err != nil && (p.failedAt == at || at < len(p.text) && p.text[at] == ':') { // a list that is not closed has no colons
+	if p.err != nil && (p.failedAt == at || at < len(p.text) &&
+		p.text[at] == ':') { // a list that is not closed has no colons
 		return p.err
 	}
 	before := strings.TrimRight(p.text[:at], " \t\n")

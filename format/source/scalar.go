@@ -175,7 +175,8 @@ var (
 	surrogatePair = regexp.MustCompile(`^\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})`)
 )
 
-// codePoint returns the code point at the start of a text in hexadecimal escapes, and their length, 0 if there are none.
+// codePoint returns the code point at the start of a text in hexadecimal escapes, and their length, 0 if there are
+// none.
 func codePoint(text string) (r rune, length int) {
 	hex := func(digits string) rune {
 		n, _ := strconv.ParseUint(digits, 16, 32)

@@ -208,8 +208,8 @@ func Response(request int32, h Header, body []byte) (bson.Raw, error) {
 // ErrMalformed means that a reply is not an OP_MSG with one document.
 var ErrMalformed = errors.New("malformed reply")
 
-// Sequenced returns the message of a command whose arrays of documents with the given names are document sequences. It is
-// the inverse of Document.
+// Sequenced returns the message of a command whose arrays of documents with the given names are document sequences. It
+// is the inverse of Document.
 func Sequenced(doc bson.Raw, names ...string) (Msg, error) {
 	elements, err := doc.Elements()
 	if err != nil || len(names) == 0 {

@@ -98,7 +98,7 @@ func ReadWhole(r io.Reader) ([]byte, error) {
 		_, err = io.CopyN(long, r, int64(length)-headerSize)
 		message = long.Bytes()
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	return message, err

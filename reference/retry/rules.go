@@ -203,7 +203,8 @@ var table = []row{
 			return st.retrying() && st.RetryableWrite && !st.Policy.Supports(st.in.Chosen) && st.Overloaded && !st.Numbered
 		}, (*step).send},
 	{Rule{"W4", "If the server selected for a retry does not support retryable writes, raise the error of the previous attempt.",
-		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the new server does not support retryable writes"},
+		"Retryable Writes, Executing Retryable Write Commands", "2017-08",
+		"the new server does not support retryable writes"},
 		Selected, func(st *step) bool {
 			return st.retrying() && st.RetryableWrite && !st.Policy.Supports(st.in.Chosen)
 		}, (*step).raise},
@@ -221,7 +222,8 @@ var table = []row{
 		"Retryable Reads, Executing Retryable Read Commands", "2019-03", "the attempt succeeded"},
 		Succeeded, always, func(st *step) { st.finish(Decision{Action: ReturnResult}) }},
 	{Rule{"R7", "If the command cannot be built for the new server, raise the error of the previous attempt.",
-		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "the command cannot be built for the new server"},
+		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03",
+		"the command cannot be built for the new server"},
 		Failed, func(st *step) bool { return st.f.Kind == NotBuilt && st.Raise.Kind != 0 }, (*step).raise},
 
 	// The kind of failure.
@@ -279,7 +281,8 @@ var table = []row{
 		"Retryable Reads, If a retry attempt fails", "2019-03", "the earlier error says more"},
 		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.Raise.Attempt != st.f.Attempt }, func(*step) {}},
 	{Rule{"R22", "The first error is kept.",
-		"Retryable Reads, Deciding to allow retry, encountering the initial retryable error, and selecting a server", "2019-03", ""},
+		"Retryable Reads, Deciding to allow retry, encountering the initial retryable error, and selecting a server",
+		"2019-03", ""},
 		Failed, func(st *step) bool { return st.Raise.Kind == 0 }, func(st *step) { st.Raise = st.f }},
 
 	// Whether a retry is allowed.
@@ -363,10 +366,12 @@ var table = []row{
 
 	// The deprioritized servers, and the backoff.
 	{Rule{"R40", "In a sharded cluster, the server that failed is deprioritized.",
-		"Retryable Reads, Selecting the server for retry; Retryable Writes, Executing Retryable Write Commands", "2023-08-26", "retry on another mongos"},
+		"Retryable Reads, Selecting the server for retry; Retryable Writes, Executing Retryable Write Commands",
+		"2023-08-26", "retry on another mongos"},
 		Failed, func(st *step) bool { return st.Chosen.Sharded && st.f.Server != "" }, (*step).deprioritize},
 	{Rule{"R41", "In other topologies, the server that failed is deprioritized only after an overload error.",
-		"Retryable Reads, Selecting the server for retry; Retryable Writes, Executing Retryable Write Commands", "2026-02-19", "retry away from the overloaded server"},
+		"Retryable Reads, Selecting the server for retry; Retryable Writes, Executing Retryable Write Commands",
+		"2026-02-19", "retry away from the overloaded server"},
 		Failed, func(st *step) bool {
 			return !st.Chosen.Sharded && st.shed() && st.f.Server != "" &&
 				(!st.Policy.RetargetOption || st.OverloadRetargeting)

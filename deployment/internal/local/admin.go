@@ -159,7 +159,7 @@ func initiate(ctx context.Context, set Set, members []*server) error {
 					return fmt.Errorf("%s: %w", m.Name, err)
 				}
 			}
-			missing, elected := lacks(replies)
+			elected, missing := lacks(replies)
 			// Without replSetStepUp, the first election starts only after the election timeout of 10 s, except in a
 			// set of one. It fails until the other members know the configuration; so it is repeated.
 			if missing != nil && len(members) > 1 && !elected && time.Since(steppedUp) > stepUpPause {
@@ -181,9 +181,9 @@ func (s *server) stepUp(ctx context.Context) error {
 	return s.runAs(ctx, system, bson.D{{Key: "replSetStepUp", Value: 1}})
 }
 
-// lacks reports what a replica set is missing according to its members' replies, nil if nothing, and whether it has a
-// primary.
-func lacks(replies []direct.Hello) (missing error, elected bool) {
+// lacks reports whether a replica set has a primary according to its members' replies, and what it is missing, nil if
+// nothing.
+func lacks(replies []direct.Hello) (elected bool, missing error) {
 	primaries, secondaries := 0, 0
 	for _, h := range replies {
 		switch {
@@ -195,10 +195,10 @@ func lacks(replies []direct.Hello) (missing error, elected bool) {
 	}
 	others := len(replies) - primaries - secondaries
 	if primaries == 1 && others == 0 {
-		return nil, true
+		return true, nil
 	}
-	return fmt.Errorf("it has %s, %s, %s", plural.Of(primaries, "primary"), plural.Of(secondaries, "secondary"),
-		plural.Of(others, "other member")), primaries > 0
+	return primaries > 0, fmt.Errorf("it has %s, %s, %s", plural.Of(primaries, "primary"),
+		plural.Of(secondaries, "secondary"), plural.Of(others, "other member"))
 }
 
 // addShard adds a replica set as a shard. While the mongos does not know its primary, the command fails with various

@@ -92,7 +92,7 @@ var commands = testkit.Commands{
 		for _, word := range strings.Fields(a[0]) {
 			replies = append(replies, direct.Hello{Writable: word == "primary", Secondary: word == "secondary"})
 		}
-		missing, elected := lacks(replies)
+		elected, missing := lacks(replies)
 		testkit.Equal(t, "it has a primary", elected, strings.Contains(a[0], "primary"))
 		return fmt.Sprint("lacks: ", missing), nil
 	},

@@ -78,7 +78,8 @@ func checkOptions(stage string, arg any) error {
 	case "$currentOp":
 		p.Refuse(!isDocument, fault.FailedToParse, "$currentOp options must be specified in an object, but found: %s",
 			value.TypeName(arg))
-		known := []string{"allUsers", "idleConnections", "truncateOps", "localOps", "idleSessions", "idleCursors", "backtrace"}
+		known := []string{"allUsers", "idleConnections", "truncateOps", "localOps", "idleSessions", "idleCursors",
+			"backtrace"}
 		for _, e := range options {
 			p.Refuse(!slices.Contains(known, e.Key), fault.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", e.Key)
 			p.Refuse(!value.Is[bool](e.Value), fault.FailedToParse,
@@ -324,8 +325,9 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 func mapReduce(s *call, a *args) action {
 	a.flag("verbose")
 	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
-	name, m := a.collection(s.req.DB), &mapReducer{stopped: s.Stopped, mapper: a.function("map"), reducer: a.function("reduce"),
-		byKey: map[string]int{}}
+	name, m := a.collection(s.req.DB), &mapReducer{stopped: s.Stopped, mapper: a.function("map"),
+		reducer: a.function("reduce"),
+		byKey:   map[string]int{}}
 	if out, ok := a.any("out").(bson.D); !ok || len(out) != 1 || out[0].Key != "inline" {
 		a.Fail(fault.NotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment",
 			value.Text(a.any("out")))

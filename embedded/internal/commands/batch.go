@@ -154,7 +154,7 @@ func (b *batch) runAll(writes []*write) error {
 		}
 		writes = writes[n:]
 	}
-	if err == errStop {
+	if errors.Is(err, errStop) {
 		return nil
 	}
 	return err

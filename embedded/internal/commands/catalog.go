@@ -215,7 +215,8 @@ const viewOverCollection = 17399
 // create creates a collection.
 func (s *call) create(tx *store.Tx, c *store.Collection) error {
 	if source := tx.Collection(c.DB, c.ViewOn); source != nil && source.IsView() && !source.Collation.Same(c.Collation) {
-		return fault.Errorf(fault.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", c.NS(), source.NS())
+		return fault.Errorf(fault.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", c.NS(),
+			source.NS())
 	}
 	old := tx.Collection(c.DB, c.Name)
 	known := slices.ContainsFunc([]string{"system.js", "system.profile", "system.views", "system.users", "system.version",

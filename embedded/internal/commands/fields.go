@@ -205,7 +205,8 @@ func (c *checker) document(name, of string, doc bson.D, command bool) {
 			if f.later && value.Truthy(e.Value) {
 				c.Fail(fault.NotImplemented, "%s.%s is not implemented by the embedded deployment", of, e.Key)
 			}
-		case s.open, command && i == 0, command && !known && generic(e.Key) && c.wire >= shapes()["generic"].fields[e.Key].since:
+		case s.open, command && i == 0, command && !known && generic(e.Key) &&
+			c.wire >= shapes()["generic"].fields[e.Key].since:
 		default:
 			c.unknown(name, of, e.Key)
 		}

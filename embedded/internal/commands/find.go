@@ -255,7 +255,8 @@ func (q *findCommand) runTailable() (bson.D, error) {
 		size = min(size, q.limit)
 	}
 	// An empty collection has no position to continue from.
-	if _, records := q.s.Records(c.DB, c.Name); len(records) == 0 && q.s.has.TailPositions && !(mongos(q.s.req) && size == 0) {
+	if _, records := q.s.Records(c.DB, c.Name); len(records) == 0 && q.s.has.TailPositions &&
+		!(mongos(q.s.req) && size == 0) {
 		return cursorReply(&cursor{ns: q.canonical.ns}, "firstBatch", nil, nil, false), nil
 	}
 	return q.s.open(q.canonical.ns, &tail{q: q, c: c, skip: q.skip}, cursorOptions{size: size, await: q.await})

@@ -450,7 +450,8 @@ func removeIndexes(tx *store.Tx, db, name string, which bson.A) (bson.D, error) 
 	if len(dropped) > 0 {
 		tx.Log(c.Logged(store.DropIndexes, bson.D{{Key: "indexes", Value: specsOf(dropped)}}))
 	}
-	c.Indexes = slices.DeleteFunc(slices.Clone(c.Indexes), func(x *store.Index) bool { return slices.Contains(dropped, x) })
+	c.Indexes = slices.DeleteFunc(slices.Clone(c.Indexes),
+		func(x *store.Index) bool { return slices.Contains(dropped, x) })
 	return reply, nil
 }
 

@@ -27,8 +27,10 @@ func (s *call) begin() error {
 	shard, _ := req.Body.Lookup("recoveryToken", "recoveryShardId").StringValueOK()
 	return s.Begin(store.Claim{LSID: req.LSID, Number: *req.TxnNumber, Transaction: req.InTransaction,
 		Start:   req.StartTransaction,
-		Commits: req.Row.Name == "commitTransaction", Aborts: req.Row.Name == "abortTransaction", Lifetime: req.TransactionLifetime,
-		Refused: refused.Err, Name: req.Name, API: req.API, Has: s.has, Mongos: mongos(req), Server: address(req), Shard: s.d.opts.ShardName,
+		Commits: req.Row.Name == "commitTransaction", Aborts: req.Row.Name == "abortTransaction",
+		Lifetime: req.TransactionLifetime,
+		Refused:  refused.Err, Name: req.Name, API: req.API, Has: s.has, Mongos: mongos(req), Server: address(req),
+		Shard:    s.d.opts.ShardName,
 		Recovers: noToken == nil && token.Type == bson.TypeEmbeddedDocument, Recovery: shard})
 }
 

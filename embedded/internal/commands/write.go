@@ -196,7 +196,7 @@ func (s *call) upsert(tx *store.Tx, w *write, c *store.Collection, st *store.Sta
 	}
 	switch id := value.Get(doc, "_id").(type) {
 	case bson.A, bson.Regex, bson.Undefined:
-		return fault.Errorf(fault.InvalidIdField, "The '_id' value cannot be of type %s", value.TypeName(id))
+		return fault.Errorf(fault.InvalidIDField, "The '_id' value cannot be of type %s", value.TypeName(id))
 	}
 	doc, raw := withID(doc, value.Encode(doc))
 	if err := storable(s.req, doc, raw); err != nil {

@@ -32,7 +32,8 @@ func (f *Facts) Read(command bson.Raw) {
 }
 
 // SetLabels sets the labels that follow from the codes of the errors, and the labels of the command's own error, unless
-// a fail point has set labels. Labels of a fail point are also in a reply without an error, as after one that only blocks.
+// a fail point has set labels. Labels of a fail point are also in a reply without an error, as after one that only
+// blocks.
 func (r *Reply) SetLabels() {
 	if r.Labels != nil || r.Failure == nil && r.Concern == nil {
 		return

@@ -30,7 +30,8 @@ func moved(name string, sign int64) func(p *parser, arg any) Expr {
 			_, given := args[required]
 			p.Refuse(!given, 5166402, "%s requires startDate, unit, and amount to be present", name)
 		}
-		date, unit, amount, zone := p.parse(args["startDate"]), p.parse(args["unit"]), p.parse(args["amount"]), p.optional(args, "timezone")
+		date, unit, amount, zone := p.parse(args["startDate"]), p.parse(args["unit"]), p.parse(args["amount"]),
+			p.optional(args, "timezone")
 		return func(e *Env) any {
 			from, by, of := date(e), unit(e), amount(e)
 			if value.IsNull(from) || value.IsNull(by) || value.IsNull(of) {

@@ -1,7 +1,7 @@
 // Command fakemongod is a mongod, or a mongos if its name begins with that. It runs the servers of package server in
-// processes, for tests of what starts MongoDB: package deployment/internal/local and mongo-orchestration. It needs the insides of
-// embedded, so Go does not let it stand below internal/testkit. utrtest.Release makes a release of MongoDB of it, and
-// docs/contributing/testing.md describes how to make one by hand.
+// processes, for tests of what starts MongoDB: package deployment/internal/local and mongo-orchestration. It needs the
+// insides of embedded, so Go does not let it stand below internal/testkit. utrtest.Release makes a release of MongoDB
+// of it, and docs/contributing/testing.md describes how to make one by hand.
 //
 // # Fronts and hosts
 //

@@ -55,7 +55,8 @@ type TLSOptions struct {
 	AllowInvalid    bool // accept certificates that the CA has not signed
 }
 
-// These options are accepted, because mongo-orchestration and deployment/internal/local pass them, but do not affect clients.
+// These options are accepted, because mongo-orchestration and deployment/internal/local pass them, but do not affect
+// clients.
 var (
 	ignoredSwitches = []string{"v", "vv", "vvv", "quiet", "logappend", "ipv6", "nounixsocket", "journal", "nojournal",
 		"directoryperdb",

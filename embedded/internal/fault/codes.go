@@ -39,7 +39,7 @@ const (
 	NamespaceExists                          int32 = 48
 	MaxTimeMSExpired                         int32 = 50
 	DollarPrefixedFieldName                  int32 = 52
-	InvalidIdField                           int32 = 53
+	InvalidIDField                           int32 = 53
 	NotSingleValueField                      int32 = 54
 	EmptyFieldName                           int32 = 56
 	CommandNotFound                          int32 = 59

@@ -291,7 +291,8 @@ func merge(p *parser, arg any) stage {
 	m := Merge{Matched: "merge", NotMatched: "insert", On: []string{"_id"}, Options: p.opts}
 	into := arg
 	d, isDocument := arg.(bson.D)
-	p.Refuse(!value.Is[string](arg) && !isDocument, 51182, "$merge only supports a string or object argument, but found %s",
+	p.Refuse(!value.Is[string](arg) && !isDocument, 51182,
+		"$merge only supports a string or object argument, but found %s",
 		value.TypeName(arg))
 	if isDocument {
 		into = value.Get(d, "into")

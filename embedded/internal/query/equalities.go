@@ -10,8 +10,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// Inserted returns the document that an upsert begins with: the fields for which the filter requires a value, or only _id
-// for a replacement.
+// Inserted returns the document that an upsert begins with: the fields for which the filter requires a value, or only
+// _id for a replacement.
 func (f *Filter) Inserted(replaces bool) (bson.D, error) {
 	list, _ := equalities(f.source)
 	slices.SortStableFunc(list, func(a, b bson.E) int { return strings.Compare(a.Key, b.Key) })

@@ -46,8 +46,8 @@ type keyMaker struct {
 	fault.First
 }
 
-// along follows a path through documents, up to an array or the end. It returns what it found, the rest of the path, and
-// where it is below a place.
+// along follows a path through documents, up to an array or the end. It returns what it found, the rest of the path,
+// and where it is below a place.
 func along(d bson.D, path []string, place string) (v any, rest []string, at string) {
 	for {
 		v, at, rest = value.Lookup(d, path[0]), place+"."+path[0], path[1:]
@@ -122,8 +122,8 @@ func (k *keyMaker) expand(d bson.D, place string, fields []keyField) {
 	}
 }
 
-// element makes the keys of an element of an array. whole means that paths that end at the array have it as their value,
-// not its elements.
+// element makes the keys of an element of an array. whole means that paths that end at the array have it as their
+// value, not its elements.
 func (k *keyMaker) element(item any, place string, array bson.A, fields []keyField, in []int, whole bool) {
 	fields = slices.Clone(fields)
 	for _, i := range in {

@@ -206,8 +206,8 @@ func (p predicate) find(v any, parts []string, whole bool) (position int, ok boo
 	return p.find(value.Lookup(d, parts[0]), parts[1:], whole)
 }
 
-// inArray finds a value in an array: in the fields of its documents, and in the element that a number in the path names,
-// which itself matches if the path ends there.
+// inArray finds a value in an array: in the fields of its documents, and in the element that a number in the path
+// names, which itself matches if the path ends there.
 func (p predicate) inArray(a bson.A, parts []string, whole bool) (position int, ok bool) {
 	if len(parts) == 0 {
 		if i := slices.IndexFunc(a, p); i >= 0 && !whole {
@@ -272,7 +272,8 @@ func (p *parser) conjunction(d bson.D) node {
 func (p *parser) clause(e bson.E) node {
 	whole := e.Key == "$expr" || e.Key == "$where" || e.Key == "$text"
 	p.Refuse(p.inElement && whole, fault.BadValue, "%s can only be applied to the top-level document", e.Key)
-	p.Refuse(p.opts.Elements && whole, map[bool]int32{true: fault.QueryFeatureNotAllowed, false: fault.BadValue}[e.Key == "$expr"],
+	p.Refuse(p.opts.Elements && whole, map[bool]int32{true: fault.QueryFeatureNotAllowed,
+		false: fault.BadValue}[e.Key == "$expr"],
 		"%s is not allowed in this context", e.Key)
 	switch e.Key {
 	case "$and":

@@ -10,8 +10,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
-// InSlots returns the options of a find. That of 5.0.0 runs in the slot-based engine if no path has a number. There, the
-// fields of documents are compared by name before type, except for a sort on several fields of a document.
+// InSlots returns the options of a find. That of 5.0.0 runs in the slot-based engine if no path has a number. There,
+// the fields of documents are compared by name before type, except for a sort on several fields of a document.
 func (o Options) InSlots(filter, order bson.D) Options {
 	o.Collation = o.Collation.ByName(version.Of(o.Wire).SlotEngine && !numbered(filter) && !numbered(order))
 	return o

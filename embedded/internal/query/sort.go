@@ -161,8 +161,8 @@ func (o *Order) key(d bson.D) ([]any, error) {
 	return first, nil
 }
 
-// Along calls f for each value at a path, as distinct and $lookup find them: those in the documents of an array, and the
-// elements of an array at its end. A number in the path is a position in an array.
+// Along calls f for each value at a path, as distinct and $lookup find them: those in the documents of an array, and
+// the elements of an array at its end. A number in the path is a position in an array.
 func Along(v any, parts []string, f func(any)) {
 	d, _ := v.(bson.D)
 	list, isArray := v.(bson.A)

@@ -266,5 +266,6 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 		return nil, fault.Errorf(fault.TypeMismatch, "Expected boolean or number type for field \"showPrivileges\", found %s",
 			value.RawTypeName(given))
 	}
-	return bson.D{{Key: "authInfo", Value: value.AddIf(info, value.Truthy(shows), "authenticatedUserPrivileges", privileges)}}, nil
+	return bson.D{{Key: "authInfo", Value: value.AddIf(info, value.Truthy(shows), "authenticatedUserPrivileges",
+		privileges)}}, nil
 }

@@ -46,7 +46,8 @@ func (x *exchange) awaitConcern() {
 	switch {
 	case hit:
 		code, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
-		x.out.Concern, x.out.ConcernCode, x.out.Labels, x.out.Appended = f.WriteConcernError, int32(code), f.Labels, x.passesOn()
+		x.out.Concern, x.out.ConcernCode, x.out.Labels, x.out.Appended = f.WriteConcernError, int32(code), f.Labels,
+			x.passesOn()
 	case x.unsatisfied != nil && x.triedToWrite():
 		x.out.Concern, x.out.ConcernCode = x.unsatisfied.text(x), x.unsatisfied.code
 	}

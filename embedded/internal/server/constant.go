@@ -23,7 +23,8 @@ func constantRows() (rows []entry) {
 		row            commands.Row
 		mongod, mongos string
 	}{
-		{commands.Row{Name: "availableQueryOptions", Aliases: []string{"availablequeryoptions"}, Until: "5.0"}, `{"options": 246}`, `{"options": 182}`},
+		{commands.Row{Name: "availableQueryOptions", Aliases: []string{"availablequeryoptions"}, Until: "5.0"},
+			`{"options": 246}`, `{"options": 182}`},
 		{commands.Row{Name: "features", Until: "5.0"}, `{"js": {"utf8": true}, "oidMachine": 1}`, ""},
 		{commands.Row{Name: "isdbgrid", Roles: onMongos}, "", `{"isdbgrid": 1, "hostname": "localhost"}`},
 		{commands.Row{Name: "top", AdminOnly: true, Roles: onMongod},

@@ -82,7 +82,8 @@ func (x *exchange) routing() error {
 
 func (x *exchange) checkInternal(routing bool) error {
 	for _, f := range internalFields {
-		if v, err := x.request.Body.LookupErr(f.name); err == nil && f.routing == routing && (version.Range{Since: f.since}).Has(x.view.Wire) {
+		if v, err := x.request.Body.LookupErr(f.name); err == nil && f.routing == routing &&
+			(version.Range{Since: f.since}).Has(x.view.Wire) {
 			if err := f.check(x, v); err != nil {
 				return err
 			}

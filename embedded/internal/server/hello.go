@@ -67,7 +67,8 @@ func (x *exchange) await() (*await, error) {
 	case commands.Standalone:
 		codes.ahead = 51764
 	case commands.Mongos:
-		codes.together, codes.negative, codes.counter, codes.ahead, codes.exhaust, who = 51760, 51759, 51758, 51761, 51763, "mongos"
+		codes.together, codes.negative, codes.counter, codes.ahead, codes.exhaust, who = 51760, 51759, 51758, 51761, 51763,
+			"mongos"
 	}
 	version, hasVersion := x.request.Body.Lookup("topologyVersion").DocumentOK()
 	timeout, hasTimeout := x.request.Body.Lookup("maxAwaitTimeMS").AsInt64OK()

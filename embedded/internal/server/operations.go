@@ -30,7 +30,8 @@ type operation struct {
 // inProgress makes the command visible to other connections, until its reply.
 func (x *exchange) inProgress() {
 	x.conn.current.Store(&operation{conn: x.conn.id, id: x.conn.server.lastOperation.Add(1),
-		raw: x.conn.raw, about: x.conn.about, appName: x.conn.appName, user: x.conn.user, body: x.request.Body, start: x.start})
+		raw: x.conn.raw, about: x.conn.about, appName: x.conn.appName, user: x.conn.user, body: x.request.Body,
+		start: x.start})
 }
 
 // block waits for the time that a fail point sets. killSessions ends the wait, and the command.
@@ -135,7 +136,8 @@ func (o *operation) document(host string) bson.Raw {
 		bson.E{Key: "flowControlStats", Value: bson.D{}}))
 }
 
-// kinds are the kinds of operations that are not "command" (MongoDB manual, "$currentOp" and "Database Profiler Output").
+// kinds are the kinds of operations that are not "command" (MongoDB manual, "$currentOp" and "Database Profiler
+// Output").
 var kinds = map[string]string{"find": "query", "getMore": "getmore", "insert": "insert", "update": "update",
 	"delete": "remove"}
 

@@ -28,7 +28,8 @@ func (x *exchange) readPreference() error {
 	given, missing := preference.LookupErr("mode")
 	mode, isText := given.StringValueOK()
 	p.Refuse(missing != nil, fault.NoSuchKey, "Missing expected field \"mode\"")
-	p.Refuse(!isText, fault.TypeMismatch, "\"mode\" had the wrong type. Expected string, found %s", value.RawTypeName(given))
+	p.Refuse(!isText, fault.TypeMismatch, "\"mode\" had the wrong type. Expected string, found %s",
+		value.RawTypeName(given))
 	var known bool
 	if x.readsSecondary, known = modes[mode]; !known {
 		p.Fail(fault.BadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+

@@ -31,6 +31,7 @@ func (x *exchange) addShard() (bson.D, error) {
 		{Key: "topologyTime", Value: x.conn.server.now()}}
 	update := bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: name}}}, {Key: "u", Value: shard},
 		{Key: "upsert", Value: true}}
-	_, err := x.conn.server.internally("config", bson.D{{Key: "update", Value: "shards"}, {Key: "updates", Value: bson.A{update}}})
+	_, err := x.conn.server.internally("config", bson.D{{Key: "update", Value: "shards"},
+		{Key: "updates", Value: bson.A{update}}})
 	return bson.D{{Key: "shardAdded", Value: name}}, err
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// Place returns an error if a document has a point outside the range of a 2d index, or an array in a hashed one. No query
-// uses such an index.
+// Place returns an error if a document has a point outside the range of a 2d index, or an array in a hashed one. No
+// query uses such an index.
 func (x *Index) Place(doc bson.D) error {
 	for _, k := range x.Key {
 		if k.Value != "2d" && k.Value != "hashed" {

@@ -176,7 +176,8 @@ func (p *parser) arrange(clauses bson.D) func(a bson.A, added int) any {
 	}
 }
 
-// at returns the value at a path, in which a number is a position in an array. $sort of $push compares arrays as a whole.
+// at returns the value at a path, in which a number is a position in an array. $sort of $push compares arrays as a
+// whole.
 func at(v any, path []string) any {
 	for _, part := range path {
 		switch x := v.(type) {
@@ -225,8 +226,8 @@ func (p *parser) pushSort(v any) func(bson.A) {
 	return func(a bson.A) { slices.SortStableFunc(a, func(x, y any) int { return int(n) * c.Compare(x, y) }) }
 }
 
-// pull is $pull. An operator or a regular expression is a condition on elements of any type, another document one on the
-// fields of elements that are documents, and any other value equals the elements.
+// pull is $pull. An operator or a regular expression is a condition on elements of any type, another document one on
+// the fields of elements that are documents, and any other value equals the elements.
 func pull(e *parser, f bson.E) modifier {
 	const element = "element"
 	condition, isDocument := f.Value.(bson.D)
@@ -394,7 +395,8 @@ func integral(v any) bool {
 func rename(e *parser, f bson.E) modifier {
 	to, ok := f.Value.(string)
 	e.Refuse(!ok, fault.BadValue, "The 'to' field for $rename must be a string: %s: %s", f.Key, value.Text(f.Value))
-	e.Refuse(to == f.Key, fault.BadValue, "The source and target field for $rename must differ: %s: %s", f.Key, value.Text(to))
+	e.Refuse(to == f.Key, fault.BadValue, "The source and target field for $rename must differ: %s: %s", f.Key,
+		value.Text(to))
 	e.Refuse(overlap(to, f.Key), fault.BadValue,
 		"The source and target field for $rename must not be on the same path: %s: %s", f.Key, value.Text(to))
 	for i, path := range []string{f.Key, to} {
@@ -531,7 +533,8 @@ func (s step) notViable(before []string, part string, rest []string, v any) erro
 	case s.op == "$unset":
 		return nil
 	case s.keepsShape:
-		return fault.Errorf(fault.PathNotViable, "Cannot use the part (%s) of (%s) to traverse the element (%s)", part, path, in)
+		return fault.Errorf(fault.PathNotViable, "Cannot use the part (%s) of (%s) to traverse the element (%s)", part, path,
+			in)
 	}
 	return fault.Errorf(fault.PathNotViable, "Cannot create field '%s' in element %s", part, in)
 }

@@ -145,7 +145,8 @@ func (p *parser) operator(e bson.E) {
 // conflict refuses a path of which another step changes a part, or that finds elements of an array in another way.
 func (p *parser) conflict(path string, other step) {
 	for _, changed := range []string{other.path, other.to} {
-		p.Refuse(changed != "" && overlap(changed, path), fault.ConflictingUpdateOperators, conflicts, path, min(path, changed))
+		p.Refuse(changed != "" && overlap(changed, path), fault.ConflictingUpdateOperators, conflicts, path,
+			min(path, changed))
 		a, b := strings.Split(path, "."), strings.Split(changed, ".")
 		i := 0
 		for i < min(len(a), len(b)) && a[i] == b[i] {

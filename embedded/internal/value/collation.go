@@ -17,8 +17,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 )
 
-// Collation is how values are compared. The zero value compares the bytes of strings, and the fields of documents by type
-// and then by name.
+// Collation is how values are compared. The zero value compares the bytes of strings, and the fields of documents by
+// type and then by name.
 type Collation struct {
 	*collator
 	byName bool

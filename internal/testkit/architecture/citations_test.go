@@ -101,9 +101,9 @@ func newLibrary(texts map[string]string) library {
 	for i, n := range names {
 		names[i] = regexp.QuoteMeta(n)
 	}
-	any := "(" + strings.Join(names, "|") + ")"
-	l.name = regexp.MustCompile(`^` + any + `\b`)
-	l.cited = regexp.MustCompile(`\b` + any + `(?: and ` + any + `)?, `)
+	either := "(" + strings.Join(names, "|") + ")"
+	l.name = regexp.MustCompile(`^` + either + `\b`)
+	l.cited = regexp.MustCompile(`\b` + either + `(?: and ` + either + `)?, `)
 	return l
 }
 

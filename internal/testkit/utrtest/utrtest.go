@@ -1,4 +1,5 @@
-// Package utrtest runs the command utr, and a fake mongod, in processes, for tests. All waits are limited by testkit.Patience.
+// Package utrtest runs the command utr, and a fake mongod, in processes, for tests. All waits are limited by
+// testkit.Patience.
 package utrtest
 
 import (

@@ -3,9 +3,9 @@ package suggest
 
 import "strings"
 
-// Word returns the element of words that a misspelled word most likely means: the only one with this prefix, the closest
-// within two edits (one of a short word), or the only one that has all letters of a long word in their order. All
-// ignore case. It returns "" if that is ambiguous.
+// Word returns the element of words that a misspelled word most likely means: the only one with this prefix, the
+// closest within two edits (one of a short word), or the only one that has all letters of a long word in their order.
+// All ignore case. It returns "" if that is ambiguous.
 func Word(word string, words []string) string {
 	const most, long = 2, 6
 	var prefixed, containing []string

@@ -22,7 +22,7 @@ func readFile(name string) (mutations []Mutation, err error) {
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
 		old, isOld := strings.CutPrefix(line, removed)
-		new, isNew := strings.CutPrefix(line, added)
+		replacement, isNew := strings.CutPrefix(line, added)
 		switch {
 		case line == "", line[0] == '#':
 		case !isOld && !isNew:
@@ -45,7 +45,7 @@ func readFile(name string) (mutations []Mutation, err error) {
 		case isOld:
 			mutations[len(mutations)-1].Old += old + "\n"
 		default:
-			mutations[len(mutations)-1].New += new + "\n"
+			mutations[len(mutations)-1].New += replacement + "\n"
 		}
 	}
 	for i := range mutations {

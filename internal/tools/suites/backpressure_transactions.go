@@ -69,7 +69,8 @@ func overloadTransactions() *file {
 			Carries: begins, Then: aborts, Extra: true, Outcome: o.documentsLeft(false)})
 	}
 	f.add(insert, story{Says: "is retried no more than twice in a transaction (B4)", Before: start, Fails: overload,
-		With: inSession("client"), Raises: raisesOverload, After: undo, Attempts: 3, Carries: begins, Then: aborts, Extra: true})
+		With: inSession("client"), Raises: raisesOverload, After: undo, Attempts: 3, Carries: begins, Then: aborts,
+		Extra: true})
 	for _, r := range []struct{ title, by, option string }{
 		{"collection.find", "noReads", "retryReads"}, {"collection.aggregate", "noReads", "retryReads"},
 		{"collection.insertOne", "noWrites", "retryWrites"}, {"collection.updateMany", "noWrites", "retryWrites"},

@@ -72,8 +72,9 @@ func table(name, database string) (list []operation) {
 	for _, r := range tables[name] {
 		o := operation{Object: cmp.Or(r.Object, "collection"), Name: r.Name, Variant: r.Variant,
 			Command: cmp.Or(r.Command, format.Sent()[r.Name], r.Name), Since: r.Since,
-			Arguments: given(r.Arguments), Started: given(r.Started), Result: given(r.Result), Then: given(r.Then), Before: pointers(r.Before),
-			Wrote: pointers(r.Wrote), Watches: r.Watches, Reads: r.Reads, Session: r.Session, Txn: r.Txn}
+			Arguments: given(r.Arguments), Started: given(r.Started), Result: given(r.Result), Then: given(r.Then),
+			Before: pointers(r.Before),
+			Wrote:  pointers(r.Wrote), Watches: r.Watches, Reads: r.Reads, Session: r.Session, Txn: r.Txn}
 		target := node(1)
 		switch o.Object {
 		case "client", "admin":

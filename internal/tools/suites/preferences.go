@@ -85,7 +85,8 @@ func preferenceSuites() specification {
 		return block(doc("collection", doc("id", id+"-"+client, "database", "database-"+client, "collectionName", collection,
 			"collectionOptions", doc("readPreference", doc("mode", mode, "tagSets", sets)))))
 	}
-	tags.Entities = append(objectEntities(database, "setup", "collection"), tagged("nowhere", "waiting", "secondary", nowhere))
+	tags.Entities = append(objectEntities(database, "setup", "collection"), tagged("nowhere", "waiting", "secondary",
+		nowhere))
 	for _, name := range []string{"find", "aggregate"} {
 		o := titled(preferenceReads(database), "collection."+name)
 		o.Heading, o.Object = o.title(), "nowhere"
@@ -150,7 +151,8 @@ func preferencesOf2014() specification {
 	ping := titled(table("commands", database), "database.runCommand with ping")
 	ping.Arguments = flow("{ commandName: ping, command: { ping: 1 }, readPreference: { mode: secondary } }")
 	f.add(ping, story{Says: "runs on the primary even with mode secondary (P25)", By: "secondary", Before: []value{
-		flow("{ name: find, object: collection-secondary, arguments: { filter: {} } }")}, Mode: always, Fails: errorCode(interrupted),
+		flow("{ name: find, object: collection-secondary, arguments: { filter: {} } }")}, Mode: always,
+		Fails:  errorCode(interrupted),
 		Raises: raisedCode(interrupted), Attempts: 1,
 		Seen:  []value{startedEvent(doc("find", collection), "find", database), succeededEvent("find")},
 		Today: "it runs on a secondary"})

@@ -155,7 +155,8 @@ func writeSpans() *file {
 	numbered := func(t try) try { t.more = in; return t }
 	for _, title := range []string{"collection.insertOne", "collection.updateOne", "collection.replaceOne",
 		"collection.deleteOne",
-		"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete", "client.clientBulkWrite ordered"} {
+		"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete",
+		"client.clientBulkWrite ordered"} {
 		o := titled(writeOperations(tracingDatabase), title)
 		stepDown := errorWithLabels(primarySteppedDown, writable)
 		f.scenes(o,

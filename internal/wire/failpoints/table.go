@@ -66,7 +66,8 @@ func Names(fields []Field) (names []string) {
 var (
 	failCommands = Field{Name: "failCommands", Type: Commands, Doc: "the commands that it affects"}
 	appName      = Field{Name: "appName", Type: Text, Since: "4.4", Doc: "affects only clients with this application name"}
-	namespace    = Field{Name: "namespace", Type: Text, Since: "4.4", Doc: "affects only commands on this database.collection"}
+	namespace    = Field{Name: "namespace", Type: Text, Since: "4.4",
+		Doc: "affects only commands on this database.collection"}
 )
 
 // effects are the fields of failCommand that determine what happens to a command.
@@ -77,7 +78,8 @@ var effects = []Field{
 		Doc: "the error's labels, in place of those that the server adds"},
 	{Name: "errorExtraInfo", Type: Object, Since: "4.4", Needs: []string{"errorCode"}, Doc: "more fields of the error"},
 	{Name: "blockConnection", Type: Bool, Since: "4.2.9", Effect: true, Doc: "delays the command by blockTimeMS"},
-	{Name: "blockTimeMS", Type: Integer, Since: "4.2.9", Needs: []string{"blockConnection"}, Doc: "the delay in milliseconds"},
+	{Name: "blockTimeMS", Type: Integer, Since: "4.2.9", Needs: []string{"blockConnection"},
+		Doc: "the delay in milliseconds"},
 	{Name: "writeConcernError", Type: Object, Effect: true, Doc: "runs the command and adds this to the reply of a write"},
 }
 
@@ -106,13 +108,15 @@ var points = []Point{
 	{Name: "failCommandSequence", Doc: "gives each attempt of a command its own failure; only utr has it",
 		Requires: "failCommands",
 		Fields: []Field{failCommands, appName, namespace,
-			{Name: "sequence", Type: Objects, Effect: true, Doc: "the failures, in order: documents with the fields of failCommand that say " +
-				"what happens, and loseReply"}}},
+			{Name: "sequence", Type: Objects, Effect: true,
+				Doc: "the failures, in order: documents with the fields of failCommand that say " +
+					"what happens, and loseReply"}}},
 }
 
 // Element returns the fields of an element of failCommandSequence's sequence.
 func Element() []Field {
-	return append(slices.Clone(effects), Field{Name: "loseReply", Type: Bool, Doc: "runs the command, and closes the connection instead of a reply"})
+	return append(slices.Clone(effects), Field{Name: "loseReply", Type: Bool,
+		Doc: "runs the command, and closes the connection instead of a reply"})
 }
 
 // Points returns the fail points. The caller may modify the slice, but not what it refers to.

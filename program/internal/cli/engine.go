@@ -33,9 +33,10 @@ func checkCommand(c *call) *cobra.Command {
 		Use:   "check ENGINE [PATH...]",
 		Short: "Check the behavior of an engine, and list what it lacks",
 		Long: `Checks each behavior that every engine must have, on an embedded replica set, until the
-first message that breaks the protocol, or a behavior that the others need. Then runs tests at PATH (default: the built-in
-suites), one of those that need the same, and counts how many would run. It lists what
-the engine does not support in the order of what it would unlock.
+first message that breaks the protocol, or a behavior that the others need. Then runs
+tests at PATH (default: the built-in suites), one of those that need the same, and counts
+how many would run. It lists what the engine does not support in the order of what it
+would unlock.
 
 Exit codes: 0 the engine has all behaviors, 1 it does not, 2 bad usage or invalid
 suite, 3 the engine cannot be used, or the check was interrupted.`,
@@ -113,7 +114,8 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 		}
 		count[mark]++
 		if broke, _ := findingsOf(e); broke != nil {
-			return withAdvice(fmt.Errorf("the check ends here, because the adapter broke the protocol: %w", broke), workingMessages)
+			return withAdvice(fmt.Errorf("the check ends here, because the adapter broke the protocol: %w", broke),
+				workingMessages)
 		}
 		if mark == "✘" && b.Vital {
 			return &exitError{code: ExitFailed, err: withAdvice(

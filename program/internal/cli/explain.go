@@ -450,8 +450,8 @@ func address(deprioritized []string) string {
 	return string(name)
 }
 
-// selection reads the topology file, with the flags that change its case. Without an operation, the file decides between
-// read and write.
+// selection reads the topology file, with the flags that change its case. Without an operation, the file decides
+// between read and write.
 func (e *explainFlags) selection() (one selection.Case, err error) {
 	text, err := os.ReadFile(e.topologyFile)
 	if err == nil {

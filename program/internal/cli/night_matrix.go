@@ -127,7 +127,8 @@ func (m *matrixRun) read(c *call) (file *matrix.File, cells []*cellRun, err erro
 		return nil, nil, err
 	}
 	problems := []error{nil}
-	file, problems[0] = matrix.Parse(c.paths[0], data, m.set, c.env, matrix.Known{Versions: c.versions, Check: c.checkCellValue})
+	file, problems[0] = matrix.Parse(c.paths[0], data, m.set, c.env,
+		matrix.Known{Versions: c.versions, Check: c.checkCellValue})
 	if file == nil {
 		return nil, nil, problems[0]
 	}
@@ -154,8 +155,8 @@ func (c *call) forCell(paths []string) *call {
 	return &call{program: &p, secrets: c.secrets, errors: c.errors, paths: paths, engines: c.engines}
 }
 
-// checkCellValue checks a value of a flag for cells, or with "" for the flag a path of suites: it may be missing, unless
-// it is misspelled.
+// checkCellValue checks a value of a flag for cells, or with "" for the flag a path of suites: it may be missing,
+// unless it is misspelled.
 func (c *call) checkCellValue(flag, value string) (err error) {
 	c.secrets.Read("--"+flag, value)
 	cell := c.forCell(nil)

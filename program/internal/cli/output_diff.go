@@ -39,7 +39,8 @@ utr diff --allow-removed yesterday.json today.json`,
 		Args: arguments(2, 2, "two reports, the older one first"),
 	}, func(f *flags) action {
 		var slower time.Duration
-		f.duration(&slower, "slower", "list tests that are slower by at least this (default: count those slower by "+slowerBy.String()+")")
+		f.duration(&slower, "slower", "list tests that are slower by at least this (default: count those slower by "+
+			slowerBy.String()+")")
 		asJSON, allowed, verbose := false, false, false
 		var earlier []string
 		f.texts(&earlier, "earlier", "FILE|DIR", "JSON reports of earlier runs, to know the noise of durations")
@@ -74,7 +75,10 @@ func readNoise(names, compared []string) (report.Noise, error) {
 			if slices.ContainsFunc(compared, func(own string) bool { return reportfile.Same(own, file) }) {
 				continue
 			}
-			_, err := reportfile.Read(file, func(name string, from io.Reader) (any, error) { return nil, noise.Read(name, from) })
+			_, err := reportfile.Read(file, func(name string, from io.Reader) (any, error) {
+				return nil,
+					noise.Read(name, from)
+			})
 			if err != nil {
 				return nil, invalid(fmt.Errorf("--earlier: %w", err))
 			}

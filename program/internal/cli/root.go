@@ -41,7 +41,8 @@ func (c *call) root() *cobra.Command {
 	}
 	add("Suites and reports:", runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand,
 		siteCommand, engineGroup,
-		newCommand, listCommand, checkSuitesCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand, coverageCommand,
+		newCommand, listCommand, checkSuitesCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand,
+		coverageCommand,
 		auditCommand)
 	add("Deployments:", doctorCommand, serveCommand, pipeCommand, cleanCommand)
 	add("Specifications:", specsGroup, schemaCommand, explainCommand, experimentGroup)

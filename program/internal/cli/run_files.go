@@ -14,7 +14,7 @@ import (
 const (
 	filesOfRun    = 32 // standard streams, reports, the ledger, and what Go uses
 	filesOfTest   = 16 // listeners of its deployment, and what its engine uses
-	filesOfHost   = 8  // twice, because connections of the last test close late: two monitors, an operation, our own client
+	filesOfHost   = 8  // twice, because connections of the last test close late: two monitors, an operation, our client
 	filesOfClient = 4  // of a host, for each client of a test beyond three
 	filesIdle     = 48 // of the deployments that a worker keeps for other tests
 )

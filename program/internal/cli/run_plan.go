@@ -163,7 +163,8 @@ func (p *runPlan) open(ctx context.Context, act func(context.Context, *runPlan) 
 // claim prints the collections that suites name, and refuses those with documents that no run wrote.
 func (p *runPlan) claim(ctx context.Context, suites []*specs.Suite) error {
 	if all := runner.Namespaces(suites); len(all) > 0 {
-		hosts := slices.Concat(mapSlice(p.config.Source.Offers(), func(o deployment.Description) []string { return o.Servers })...)
+		hosts := slices.Concat(mapSlice(p.config.Source.Offers(),
+			func(o deployment.Description) []string { return o.Servers })...)
 		_, _ = fmt.Fprintf(p.call.errors, "utr will drop or change these collections on %s: %s\n",
 			strings.Join(hosts, ","), strings.Join(all, ", "))
 	}

@@ -137,7 +137,8 @@ func (p *runPlan) source(ctx context.Context, lost context.CancelCauseFunc) (dep
 	case onURI:
 		return c.program.Open(ctx, deployment.ClusterOptions{URI: r.uri, SingleURI: r.single,
 			FailPoints: runner.FailPoints(p.suites),
-			ServerAPI:  p.config.ServerAPI, URIOptions: r.uriOptions, Lock: r.lock, Ledger: book, Note: c.note, FailPointMode: r.failPoints})
+			ServerAPI:  p.config.ServerAPI, URIOptions: r.uriOptions, Lock: r.lock, Ledger: book, Note: c.note,
+			FailPointMode: r.failPoints})
 	case onLocal:
 		o := r.local
 		o.EmbeddedOptions = r.deployment.options()
@@ -155,7 +156,8 @@ func (p *runPlan) source(ctx context.Context, lost context.CancelCauseFunc) (dep
 			}
 			o.Clusters = append(o.Clusters, cluster)
 		}
-		o.Topology, o.URIOptions, o.ServerAPI, o.Lock = topologyOf(r.deployment.topology), r.uriOptions, p.config.ServerAPI, r.lock
+		o.Topology, o.URIOptions, o.ServerAPI, o.Lock = topologyOf(r.deployment.topology), r.uriOptions, p.config.ServerAPI,
+			r.lock
 		o.Ledger, o.Note, o.Secret, o.FailPointMode = book, c.note, c.secrets.Learn, r.failPoints
 		return c.program.Open(ctx, o)
 	default:

@@ -126,7 +126,8 @@ func staleJSON(f specs.File) (*specs.Problem, func() error) {
 
 // keeps reports whether a rule of upkeep is in force.
 func (v *validation) keeps(rule string) bool {
-	return slices.ContainsFunc(v.upkeep, func(u upkeep) bool { return u.Name == rule }) && !slices.Contains(v.disabled, rule)
+	return slices.ContainsFunc(v.upkeep, func(u upkeep) bool { return u.Name == rule }) &&
+		!slices.Contains(v.disabled, rule)
 }
 
 // keepUp finds what violates the rules of upkeep, or with --fix corrects it and returns the changed files.

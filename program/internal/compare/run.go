@@ -57,7 +57,8 @@ type mode struct {
 	whole      bool // a suite may be made of a pair
 }
 
-func run(ctx context.Context, suites []*specs.Suite, left, right Side, m mode) (found []Pair, problems []string, err error) {
+func run(ctx context.Context, suites []*specs.Suite, left, right Side, m mode) (found []Pair, problems []string,
+	err error) {
 	sides := [2]Side{left, right}
 	var engines [2]string
 	for i, side := range sides {

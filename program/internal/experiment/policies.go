@@ -87,14 +87,16 @@ func Questions() []Question {
 			patient := variant("patient", "a backoff before each retry, until the deadline", retries(1000))
 			patient.always = true
 			c.Policies = []Policy{Policies()[5], patient}
-			c.Policies[0].Name, c.Policies[0].What = "at-once", "at once until the deadline: client-backpressure@2026-07-08 with timeoutMS"
+			c.Policies[0].Name, c.Policies[0].What = "at-once",
+				"at once until the deadline: client-backpressure@2026-07-08 with timeoutMS"
 		}},
 		{"restart", "is one retry enough in a rolling restart?", func(c *Config) {
 			// Operations that wait for a primary arrive together. Admit them all: this is not about overload.
 			c.Spike, c.Fault, c.Rate, c.Queue = c.Load, Restarts, 0, c.Capacity
 			all := Policies()
 			c.Policies = []Policy{all[0], all[1], all[5]}
-			c.Policies[2].Name, c.Policies[2].What = "csot", "retries until the deadline: client-backpressure@2026-07-08 with timeoutMS"
+			c.Policies[2].Name, c.Policies[2].What = "csot",
+				"retries until the deadline: client-backpressure@2026-07-08 with timeoutMS"
 		}},
 	}
 }

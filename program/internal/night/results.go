@@ -39,7 +39,8 @@ func OpenResults(ctx context.Context, path string, limit time.Duration, note fun
 	if r.lock, err = filelock.Lock(filepath.Join(path, "lock")); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("cells of a killed run are still running after %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("cells of a killed run are still running after %s",
+		limit))
 	defer cancel()
 	r.Cells, err = filelock.Wait(ctx, filepath.Join(path, "cells"), func() {
 		note("waiting for the cells of a killed run to clean up")

@@ -11,8 +11,8 @@ import (
 )
 
 // SARIF writes a log for code scanning at the end of the run: a result for each place of each cause of failures, at the
-// first mismatch of its tests, with their status as the rule. Problems and breaks of the run are notifications. Known failures are not in it: whoever reads
-// it would show them as failures.
+// first mismatch of its tests, with their status as the rule. Problems and breaks of the run are notifications. Known
+// failures are not in it: whoever reads it would show them as failures.
 func SARIF() Generator {
 	var out bytes.Buffer
 	log := SARIFLog{Rules: []SARIFRule{

@@ -475,7 +475,8 @@ func (t *text) skipped() {
 		shown = reasons[:min(len(reasons), most)]
 	}
 	for _, r := range shown {
-		if kind, why, notRun := strings.Cut(r, "not run: "); notRun && (kind == "" || kind == string(result.SkipFilter)+": ") {
+		if kind, why, notRun := strings.Cut(r, "not run: "); notRun && (kind == "" || kind == string(result.SkipFilter)+
+			": ") {
 			t.line(0, "not run %d: %s", t.skips[r], why)
 		} else {
 			t.line(0, "skipped %d: %s", t.skips[r], r)

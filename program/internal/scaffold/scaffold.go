@@ -70,7 +70,8 @@ func Kinds() (names []string) {
 
 // Write writes an adapter for the engine name, which begins as one of Kinds, into a folder, and a workflow into the
 // folder .github/workflows of the repository around it. It returns the files. Unless it may overwrite, it writes
-// nothing if one of them exists: the error is an *ExistsError. The workflow uses the GitHub action at a commit or tag, ref.
+// nothing if one of them exists: the error is an *ExistsError. The workflow uses the GitHub action at a commit or tag,
+// ref.
 func Write(name, from, dir, ref string, overwrite bool) (written []string, err error) {
 	dir = filepath.Clean(dir)
 	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.From == from })

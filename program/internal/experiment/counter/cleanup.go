@@ -57,8 +57,8 @@ type CleanUp struct {
 	Later    string `json:"laterEvent"`
 }
 
-// RunCleanUps runs the nightly task with the article's pipeline and the corrected one, each on its own collection, which
-// it drops.
+// RunCleanUps runs the nightly task with the article's pipeline and the corrected one, each on its own collection,
+// which it drops.
 func RunCleanUps(ctx context.Context, c Config) ([]CleanUp, error) {
 	host, err := c.server(ctx)
 	if err != nil {
@@ -71,7 +71,8 @@ func RunCleanUps(ctx context.Context, c Config) ([]CleanUp, error) {
 	defer disconnect()
 	out := []CleanUp{{Pipeline: "as in the article"}, {Pipeline: "a missing counter is 0"}}
 	for i, p := range []mongo.Pipeline{verbatim(), corrected()} {
-		if err := out[i].run(ctx, client.Database(database).Collection(collection+"-"+bson.NewObjectID().Hex()), p); err != nil {
+		if err := out[i].run(ctx, client.Database(database).Collection(collection+"-"+bson.NewObjectID().Hex()),
+			p); err != nil {
 			return nil, err
 		}
 	}

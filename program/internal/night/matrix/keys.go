@@ -26,7 +26,8 @@ const cellTimeout = "cell-timeout"
 var settingKeys = []key{
 	{"auth", onOff, ""}, {"tls", toggle, ""}, {"server-api", text, ""}, {"fail-points", text, ""},
 	{"uri-options", pairs, "uri-option"},
-	{"known-failing", list, ""}, {"require-fail-points", toggle, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""},
+	{"known-failing", list, ""}, {"require-fail-points", toggle, ""}, {"retry-failed", text, ""}, {"policy", text, ""},
+	{"backoff", text, ""},
 	{"reseed", text, ""},
 	{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"min-tests", text, ""},
 	{"shuffle", text, ""},

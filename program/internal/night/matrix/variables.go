@@ -65,7 +65,8 @@ func (r *reader) fill(at source.Position, text string) string {
 				how = "with --set " + name + "=VALUE, in the environment, under variables,"
 			}
 			r.add(at, "the variable %s has no value: set it %s or write ${%s:-default}%s",
-				name, how, name, suggest.Hint(name, slices.Concat(slices.Sorted(maps.Keys(r.file)), slices.Sorted(maps.Keys(r.set)))))
+				name, how, name, suggest.Hint(name, slices.Concat(slices.Sorted(maps.Keys(r.file)),
+					slices.Sorted(maps.Keys(r.set)))))
 		}
 		return value
 	})
