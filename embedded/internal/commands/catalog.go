@@ -330,11 +330,11 @@ func renameCollection(s *call, a *args) action {
 
 // namespace checks the syntax of a namespace.
 func namespace(db, name string) error {
-	if name != "" && !strings.ContainsAny(name, "\x00$") && len(db)+len(name) < 255 {
+	if name != "" && !strings.ContainsAny(name, "\x00$") && !strings.Contains(db, "\x00") && len(db)+len(name) < 255 {
 		return nil
 	}
 	var p fault.First
-	p.Refuse(name == "" || strings.Contains(name, "\x00"), fault.InvalidNamespace,
+	p.Refuse(name == "" || strings.Contains(db+name, "\x00"), fault.InvalidNamespace,
 		"Invalid namespace specified '%s.%s'", db, name)
 	p.Refuse(strings.Contains(name, "$") && !(db == "local" && strings.HasPrefix(name, "oplog.$")), fault.InvalidNamespace,
 		"Invalid collection name: %s", name)
