@@ -232,7 +232,8 @@ func (m *Matcher) reject(want *source.Value, got, format string, args ...any) {
 func (m *Matcher) say(at source.Position, want, got, format string, args ...any) {
 	if m.differs = true; !m.quiet {
 		m.mismatches = append(m.mismatches,
-			result.Mismatch{Path: m.path, Position: result.Position(at), Message: fmt.Sprintf(format, args...), Want: want, Got: got})
+			result.Mismatch{Path: m.path, Position: result.Position(at), Message: fmt.Sprintf(format, args...),
+				Want: want, Got: got})
 	}
 }
 

@@ -99,7 +99,8 @@ func (m *Matcher) entity(operator string, name *source.Value) *source.Value {
 		if content, err = m.lookUp(operator, name); err != nil {
 			m.atKey(operator, func() {
 				m.faults = append(m.faults, result.Mismatch{
-					Path: m.path, Position: result.Position(name.Position), Message: fmt.Sprintf("%s: %v", operator, err), Want: name.JSON(),
+					Path: m.path, Position: result.Position(name.Position),
+					Message: fmt.Sprintf("%s: %v", operator, err), Want: name.JSON(),
 				})
 			})
 		}

@@ -28,8 +28,8 @@ const (
 // severities lists the levels of the Logging specification, most severe first ("Log Severity Levels").
 var severities = []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug", "trace"}
 
-// messageLog holds the structured log messages of one client. The Go driver writes the messages of component topology, the
-// engine all others. Documents are never truncated. A nil log observes nothing.
+// messageLog holds the structured log messages of one client. The Go driver writes the messages of component topology,
+// the engine all others. Documents are never truncated. A nil log observes nothing.
 type messageLog struct {
 	now     func() time.Time
 	least   map[string]int // index in severities of the least severe observed level, by component

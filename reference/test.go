@@ -54,8 +54,8 @@ type iterator interface {
 	// next returns the next document. With wait it blocks until there is one, the cursor is exhausted, or an error
 	// occurs; otherwise it sends at most one getMore.
 	next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *result.Error)
-	// close kills the cursor and ignores errors. limit is a timeoutMS; nil is the timeoutMS of the operation that created the
-	// cursor.
+	// close kills the cursor and ignores errors. limit is a timeoutMS; nil is the timeoutMS of the operation that
+	// created the cursor.
 	close(ctx context.Context, limit *time.Duration, tr *trace)
 	entity
 }

@@ -160,6 +160,7 @@ func (k *Socket) Read(b []byte) (int, error) {
 	k.using.RUnlock()
 	if err == nil && k.Streams() {
 		for !s.Await(context.Background(), s.HoldLimit, k.passes) {
+			continue
 		}
 	}
 	s.Update(func() {

@@ -1,7 +1,7 @@
-// Package pinning is for utr only. It selects the replica set member for a read by the rules of Driver Read Preferences,
-// 2014-02-14. Server Selection has replaced them. A thread in a request is pinned to the member that answered it, and a
-// read is tried on up to three members. Like package retry it is pure: Next maps a state and an input to the next state
-// and a decision.
+// Package pinning is for utr only. It selects the replica set member for a read by the rules of Driver Read
+// Preferences, 2014-02-14. Server Selection has replaced them. A thread in a request is pinned to the member that
+// answered it, and a read is tried on up to three members. Like package retry it is pure: Next maps a state and an
+// input to the next state and a decision.
 //
 // Rules returns the table of numbered rules. Values of this package are plain data and may be used concurrently.
 package pinning

@@ -22,7 +22,8 @@ func Labels(p *Policy, s Settings, at Chosen, f Failure) (labels []string) {
 func labelsWrite(p *Policy, s Settings, at Chosen, f Failure) bool {
 	ends := s.Operation.EndsTransaction
 	switch {
-	case !s.Operation.RetryableWrite, f.Has(codes.RetryableWriteError), !labelled(f), !ends && (!s.RetryWrites || s.InTransaction):
+	case !s.Operation.RetryableWrite, f.Has(codes.RetryableWriteError), !labelled(f),
+		!ends && (!s.RetryWrites || s.InTransaction):
 		return false
 	case f.Kind == PoolCleared, f.Handshake:
 		return true // the command was not sent

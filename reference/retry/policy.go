@@ -135,7 +135,8 @@ func (p *Policy) Constants() []string {
 // RetryableWriteError reports whether an error in a reply is a retryable write error: by its label, or before labels by
 // its code or message.
 func (p *Policy) RetryableWriteError(f Failure) bool {
-	return p.Since(writeLabels) && f.Has(codes.RetryableWriteError) || slices.Contains(p.WriteCodes, f.Code) || p.listedMessage(f)
+	return p.Since(writeLabels) && f.Has(codes.RetryableWriteError) || slices.Contains(p.WriteCodes, f.Code) ||
+		p.listedMessage(f)
 }
 
 func (p *Policy) listedMessage(f Failure) bool {

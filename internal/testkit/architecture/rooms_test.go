@@ -95,6 +95,9 @@ func TestImports(t *testing.T) {
 		fields := strings.Fields(l)
 		name := inside(fields[0])
 		testkit.Equal(t, "docs/architecture.md has a room for "+name, of(rooms, name) >= 0, true)
+		if !within(name, "internal/testkit") && slices.Contains(fields[1:], "testing") {
+			t.Errorf("%s imports testing, which belongs to tests", name)
+		}
 		for _, i := range fields[1:] {
 			if !within(i, module) {
 				continue

@@ -1,5 +1,5 @@
-// Package codes names the error codes of servers and the error labels of servers and drivers that clients of this module
-// depend on. Package embedded/internal/fault has the codes that a server returns, and how versions name them.
+// Package codes names the error codes of servers and the error labels of servers and drivers that clients of this
+// module depend on. Package embedded/internal/fault has the codes that a server returns, and how versions name them.
 package codes
 
 // Error codes by the server's names.

@@ -280,7 +280,8 @@ func sarif(problems []specs.Problem, version string) string {
 	}
 	for _, p := range problems {
 		log.Results = append(log.Results,
-			report.SARIFResult{Rule: p.Rule, Level: p.Severity.String(), Text: pathAndMessage(p), At: result.Position(p.Position)})
+			report.SARIFResult{Rule: p.Rule, Level: p.Severity.String(), Text: pathAndMessage(p),
+				At: result.Position(p.Position)})
 	}
 	return string(log.JSON())
 }

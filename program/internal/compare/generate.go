@@ -37,7 +37,8 @@ var (
 
 // labelSets are labels that a server may attach to a command error.
 var labelSets = [][]string{
-	{}, {codes.RetryableWriteError}, {codes.RetryableWriteError, codes.NoWritesPerformed}, {codes.NoWritesPerformed}, {codes.RetryableError},
+	{}, {codes.RetryableWriteError}, {codes.RetryableWriteError, codes.NoWritesPerformed}, {codes.NoWritesPerformed},
+	{codes.RetryableError},
 	{codes.TransientTransactionError},
 }
 

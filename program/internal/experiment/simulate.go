@@ -166,8 +166,9 @@ func (s *simulation) reply() {
 			s.answer(r, retry.Input{Kind: retry.Succeeded})
 			return
 		}
-		s.fail(r, retry.Failure{Kind: retry.Server, Code: codes.IngressRequestRateLimitExceeded, Labels: labels(), BaseBackoff: s.config.BaseBackoff,
-			Server: address})
+		s.fail(r, retry.Failure{Kind: retry.Server, Code: codes.IngressRequestRateLimitExceeded, Labels: labels(),
+			BaseBackoff: s.config.BaseBackoff,
+			Server:      address})
 	})
 }
 
