@@ -265,7 +265,7 @@ func await(ctx context.Context, what string, try func(context.Context) error) er
 			case <-ctx.Done():
 			}
 		}
-		return fmt.Errorf("waited %s for %s: %w (last error: %s)", time.Since(begun).Round(time.Millisecond), what,
+		return fmt.Errorf("waited %s for %s: %w (last error: %w)", time.Since(begun).Round(time.Millisecond), what,
 			context.Cause(ctx), last)
 	}
 }

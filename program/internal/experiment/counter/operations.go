@@ -80,7 +80,7 @@ func (c Config) perform(ctx context.Context, host string, o operation, f Fault) 
 	}
 	failed := sent(ctx, try)
 	if !mongo.IsNetworkError(failed) {
-		return out, fmt.Errorf("%s: the fault was not injected: %v", o.name, failed)
+		return out, fmt.Errorf("%s: the fault was not injected: %w", o.name, failed)
 	}
 	if err := insert(ctx, theirs, o.between...); err != nil {
 		return out, err
