@@ -184,14 +184,17 @@ func output(t *testing.T, dir, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// goStandIn returns a program that succeeds in place of go. What it builds or installs does so, too.
+// goStandIn returns a program that succeeds in place of go. What it builds does so, too.
 func goStandIn(t *testing.T) string {
-	return writeScript(t, t.TempDir(), "go", `case $1 in
-install) built=$GOBIN/${2##*/} && built=${built%@*} ;;
-build) built=$3 ;;
-*) exit ;;
+	return writeScript(t, t.TempDir(), "go", `succeeds() { printf '#!/bin/sh\n' >"$1" && chmod +x "$1"; }
+case $1 in
+tool) # -modfile=FILE -n NAME
+	succeeds "${0%/*}/$4" && echo "${0%/*}/$4" ;;
+build) # -o FOLDER PACKAGE…
+	folder=$3
+	shift 3
+	for package; do succeeds "$folder/${package##*/}"; done ;;
 esac
-printf '#!/bin/sh\n' >"$built" && chmod +x "$built"
 `)
 }
 

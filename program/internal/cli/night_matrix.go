@@ -136,7 +136,7 @@ func (m *matrixRun) read(c *call) (file *matrix.File, cells []*cellRun, err erro
 		c.secrets.Read(cell.Args()...)
 		one := &cellRun{Cell: cell, end: result.CellFinished{Cell: cell.Name, Broken: "interrupted before it began"}}
 		if err := one.check(c); err != nil {
-			problems = append(problems, fmt.Errorf("%s: the cell %s: %w", cell.Position, cell.Name, err))
+			problems = append(problems, fmt.Errorf("%s: the cell %s: %s", cell.Position, cell.Name, err.Error()))
 		}
 		cells = append(cells, one)
 	}
