@@ -56,7 +56,7 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 	return nil, fault.Errorf(fault.NotImplemented, "%s is not implemented by the embedded deployment", stage)
 }
 
-// checkOptions checks the options of a stage that produces documents and is no shape of fields.txt.
+// checkOptions checks the options of a stage that produces documents and that fields.txt does not list.
 func checkOptions(stage string, arg any) error {
 	var p fault.First
 	options, isDocument := arg.(bson.D)

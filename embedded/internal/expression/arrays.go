@@ -136,7 +136,7 @@ func slice(e *Env, v []any) any {
 	return Slice(list, n[0], &n[1])
 }
 
-// whole returns numbers that must be integers. For each, the next code is that of the error for another type, and the
+// whole returns numbers that must be integers. For each, the next code is the code of the error for another type, and the
 // one after it for a fraction. The formats have the name of the argument and the type or the number.
 func (e *Env) whole(v []any, code int32, notNumber, notWhole string, names ...string) []int64 {
 	out := make([]int64, len(v))

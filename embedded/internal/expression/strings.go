@@ -242,8 +242,8 @@ func replacer(name string, n int) func(p *parser, arg any) Expr {
 // bind fixes the arguments of an operator.
 func (f evaluator) bind(args []Expr) Expr { return func(e *Env) any { return f(e, args) } }
 
-// regexes is $regexMatch, $regexFind or $regexFindAll. result returns the value of up to limit matches; without a
-// string or a pattern there are none.
+// regexes is $regexMatch, $regexFind or $regexFindAll. result returns the value of up to limit matches. Without a
+// string or a pattern, nothing matches.
 func regexes(name string, limit int, result func(found bson.A) any) func(p *parser, arg any) Expr {
 	return func(p *parser, arg any) Expr {
 		args := p.named(name, arg, 51103, 31024, 31022, "input", "regex", "options?")

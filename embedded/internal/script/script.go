@@ -45,7 +45,7 @@ var unbounded = map[string][]string{
 	"Array":  {"fill"},
 }
 
-// prelude defines functions that the JavaScript of a server has besides those of the language.
+// prelude defines functions that servers add to JavaScript.
 var prelude = goja.MustCompile("", `
 	Array.sum = function(list) { return list.length ? list.reduce(function(a, b) { return a + b }) : null };
 	Array.avg = function(list) { return list.length ? Array.sum(list) / list.length : null };

@@ -112,7 +112,7 @@ func (w *Work) join(c Claim, known *session) (*transaction, error) {
 	return t, nil
 }
 
-// tooOld is the error of a transaction with a number below that of the session.
+// tooOld is the error of a transaction whose number is below the session's number.
 func (known *session) tooOld(c Claim) error {
 	format := "Cannot start transaction %d on session %s because a newer %s with txnNumber %d has already started on this session."
 	args := []any{c.Number, SessionText(known.key), known.kind(), known.number}

@@ -14,10 +14,10 @@ func mergeCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "merge FILE...",
 		Short: "Merge the reports of several runs",
-		Long: `Each FILE is a report that utr run --json wrote, such as that of a shard. They
-are reported as one run. Its problems are those of the reports, tests that are in two
-reports, and shards that are missing or duplicated. It is broken if a report is cut off,
-or its run broke or was interrupted.
+		Long: `Each FILE is a report that utr run --json wrote, such as the report of a shard. They
+are reported as one run. Its problems are the problems of the reports, tests that are in
+two reports, and shards that are missing or duplicated. It is broken if a report is cut
+off, or its run broke or was interrupted.
 
 Exit codes: as for utr run.`,
 		Example: `# the shards of one run
