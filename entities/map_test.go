@@ -88,7 +88,7 @@ func TestThread(t *testing.T) {
 	thread.Stop()
 	testkit.Check(t, thread.Wait(context.Background()))
 	testkit.Equal(t, "the order of work", got, []int{0, 1, 2})
-	if err := thread.Do(func() {}); !errors.Is(err, ErrStopped) {
+	if err := thread.Do(func() {}); !errors.Is(err, errStopped) {
 		t.Errorf("a stopped thread accepts work: %v", err)
 	}
 	testkit.Check(t, thread.Wait(ctx)) // already done

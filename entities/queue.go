@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// ErrStopped is the error of work for a stopped thread.
-var ErrStopped = errors.New("the thread has been told that no more operations are forthcoming")
+// errStopped is the error of work for a stopped thread.
+var errStopped = errors.New("the thread has been told that no more operations are forthcoming")
 
 // Queue is a thread of the test runner ("thread"), which performs work in order. The zero value is ready to use. Its
 // methods may be called concurrently.
@@ -22,7 +22,7 @@ func (t *Queue) Do(work func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped {
-		return ErrStopped
+		return errStopped
 	}
 	before, done := t.last, make(chan struct{})
 	t.last = done

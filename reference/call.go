@@ -44,11 +44,6 @@ func (r row) Accepts(name string) bool {
 	return !found || has && !slices.Contains(strings.Fields(r.lacks), name)
 }
 
-// Arguments lists the supported arguments of an operation. It returns false if the operation is not supported.
-func Arguments(kind entities.Kind, name string) ([]string, bool) {
-	return enginekit.NewTable(rows()).Arguments(kind, name)
-}
-
 // call is one operation in progress.
 type call struct {
 	enginekit.Call[row]

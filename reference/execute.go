@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/internal/wire"
 	"github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -304,7 +305,7 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 		}
 		retryable := a.retryableWriteError(f)
 		out.write, out.interrupts = f, retryable || a.driver.policy.RetryableWriteError(f.rules)
-		noWrites := cmd.op.Class == retry.Write && f.err.HasLabel(codes.NoWritesPerformed) // an earlier error may be raised
+		noWrites := cmd.op.Class == operations.Write && f.err.HasLabel(codes.NoWritesPerformed) // an earlier error may be raised
 		if retryable || noWrites {
 			return out, f
 		}

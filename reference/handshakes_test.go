@@ -17,6 +17,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/net/socket"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire"
 )
@@ -261,7 +262,7 @@ func TestHandledFirst(t *testing.T) {
 }
 
 // awaiting connects to a:1 and sends an awaitable hello. far is the server's side.
-func awaiting(t *testing.T, monitor bool) (s *sockets, k *enginekit.Socket, far net.Conn) {
+func awaiting(t *testing.T, monitor bool) (s *sockets, k *socket.Socket, far net.Conn) {
 	near, far := net.Pipe()
 	s = newSockets(func(context.Context, string, string) (net.Conn, error) { return near, nil })
 	k, err := s.Connect(t.Context(), "tcp", "a:1", monitor)

@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/net/shared"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -35,7 +36,7 @@ type messageLog struct {
 	least   map[string]int // index in severities of the least severe observed level, by component
 	options bson.D         // connection pool options that were set
 
-	shared   enginekit.Shared
+	shared   shared.State
 	messages []result.LogMessage
 	pending  int // messages that the Go driver writes after events that were already received
 }

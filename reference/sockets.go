@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/net/socket"
 	"github.com/unified-test-runner/utr/internal/wire/godriver"
 )
 
@@ -19,7 +19,7 @@ import (
 // docs/driver/reference-engine.md ("Sockets") lists. Methods may be called concurrently; options are set before the
 // first dial.
 type sockets struct {
-	*enginekit.Sockets
+	*socket.Dialer
 	dial         func(ctx context.Context, network, address string) (net.Conn, error)
 	tls          *tls.Config // nil: no TLS
 	polls        bool        // monitors poll instead of streaming
@@ -71,8 +71,8 @@ const monitorTimeout = 500 * time.Millisecond
 
 func newSockets(dial func(ctx context.Context, network, address string) (net.Conn, error)) *sockets {
 	s := &sockets{dial: dial, servers: map[string]*serverState{}}
-	s.Sockets = enginekit.NewSockets(s.connect, monitorTimeout)
-	s.Sent = func(k *enginekit.Socket, message []byte) []byte {
+	s.Dialer = socket.New(s.connect, monitorTimeout)
+	s.Sent = func(k *socket.Socket, message []byte) []byte {
 		fields := document("backpressure", s.backpressure)
 		if !k.Pooled { // the Go driver derives it from connectTimeoutMS
 			fields = append(fields, bson.E{Key: "maxTimeMS"})
@@ -80,7 +80,7 @@ func newSockets(dial func(ctx context.Context, network, address string) (net.Con
 		return godriver.RewriteHello(message, fields...)
 	}
 	s.Canceled = s.cancel
-	s.Failed = func(k *enginekit.Socket, err error) {
+	s.Failed = func(k *socket.Socket, err error) {
 		if k.Monitor {
 			s.awaitHandled(k.Address)
 			s.awaitPoolClosed(k.Address)

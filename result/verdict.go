@@ -271,6 +271,9 @@ func (s *Summary) RequireTests(least int) {
 	}
 }
 
+// Count returns the number of tests with a status.
+func (s Summary) Count(status Status) int { return *s.counter(status) }
+
 // counter returns the counter of a status, nil if it is unknown.
 func (s *Summary) counter(status Status) *int {
 	return map[Status]*int{
@@ -295,21 +298,6 @@ func (s *Summary) Add(v *Verdict) {
 
 // Ran returns the number of tests that ran.
 func (s *Summary) Ran() int { return s.Passed + s.Failed + s.Broken + s.KnownFailing + s.Flaky }
-
-// StatusCount is the number of tests with a status.
-type StatusCount struct {
-	Status Status
-	Tests  int
-}
-
-// Counts returns the counts of all statuses in the order of Statuses.
-func (s *Summary) Counts() []StatusCount {
-	var counts []StatusCount
-	for _, status := range Statuses() {
-		counts = append(counts, StatusCount{status, *s.counter(status)})
-	}
-	return counts
-}
 
 // ExitCode returns the exit code of the program after a run: 0 for success, 1 for
 // failed or flaky tests or problems, 3 for broken tests, an interruption or another break.

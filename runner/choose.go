@@ -251,7 +251,7 @@ func Unused(suites []*specs.Suite, cfg Config, now time.Time) []string {
 			!anyTest(suites, k.Pattern.MatchString) {
 			problems = append(problems, fmt.Sprintf("%s: the known failure %q matches no test", k.Position, k.Pattern))
 		}
-		if k.Expired(now) {
+		if k.expired(now) {
 			problems = append(problems, fmt.Sprintf("%s: the known failure %q has expired: %s", k.Position, k.Pattern, k.Reason))
 		}
 	}
@@ -267,7 +267,7 @@ func anyTest(suites []*specs.Suite, holds func(subject string) bool) bool {
 // known returns the first known failure of a test in a version of the engine that has not expired, or else the first.
 func known(list []KnownFailure, subject, version string, now time.Time) (found *KnownFailure) {
 	for _, k := range list {
-		if k.Holds(version) && k.Pattern.MatchString(subject) && (found == nil || found.Expired(now) && !k.Expired(now)) {
+		if k.holds(version) && k.Pattern.MatchString(subject) && (found == nil || found.expired(now) && !k.expired(now)) {
 			found = &k
 		}
 	}

@@ -12,15 +12,15 @@ import (
 
 const cleanupLimit = 15 * time.Second
 
-// InterruptedCleanUp is the time limit of a clean-up after an interruption. A
+// interruptedCleanUp is the time limit of a clean-up after an interruption. A
 // responding deployment needs a fraction of it.
-const InterruptedCleanUp = 3 * time.Second
+const interruptedCleanUp = 3 * time.Second
 
 // lostCleanUp is the time limit of a clean-up of a deployment that is lost.
 const lostCleanUp = time.Second
 
 // InterruptedEnd bounds the end of Run after an interruption, if the engine returns when it is canceled.
-const InterruptedEnd = InterruptedCleanUp + closeLimit
+const InterruptedEnd = interruptedCleanUp + closeLimit
 
 // cleanupContext returns the context of a clean-up. It outlives ctx and ends after
 // a time limit, which is shorter once the run is interrupted or the deployment lost.

@@ -162,9 +162,9 @@ func parseKnown(line string) (k KnownFailure, wrong string, err error) {
 
 func isVersion(text string) bool { return semver.IsValid("v" + text) }
 
-// Holds reports whether a version of the engine is between Since and Before. One that is not a number, such as the
+// holds reports whether a version of the engine is between Since and Before. One that is not a number, such as the
 // version of a build from source, counts as newer than all.
-func (k *KnownFailure) Holds(version string) bool {
+func (k *KnownFailure) holds(version string) bool {
 	if !isVersion(version) {
 		return k.Before == ""
 	}
@@ -172,7 +172,7 @@ func (k *KnownFailure) Holds(version string) bool {
 	return (k.Since == "" || !older(k.Since)) && (k.Before == "" || older(k.Before))
 }
 
-// Expired reports whether the day Until has passed.
-func (k *KnownFailure) Expired(now time.Time) bool {
+// expired reports whether the day Until has passed.
+func (k *KnownFailure) expired(now time.Time) bool {
 	return !k.Until.IsZero() && !now.Before(k.Until.AddDate(0, 0, 1))
 }

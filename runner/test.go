@@ -65,7 +65,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, r
 	if s.deployment.Dead() != nil { // servers will not respond
 		limit = lostCleanUp
 	}
-	cleaning, done := cleanupContext(ctx, limit, InterruptedCleanUp)
+	cleaning, done := cleanupContext(ctx, limit, interruptedCleanUp)
 	defer done()
 	var cleanup *fault
 	t.timed(&t.timings.Cleanup, func() {

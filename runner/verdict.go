@@ -152,7 +152,7 @@ func (r *run) expectFailure(v *result.Verdict, subject string) {
 	k := known(r.cfg.KnownFailing, subject, r.about.Version, r.day)
 	switch {
 	case k == nil:
-	case k.Expired(r.day):
+	case k.expired(r.day):
 		if v.Status == result.Failed {
 			v.Reason = strings.TrimPrefix(v.Reason+"; known to fail, but expired: "+k.Reason, "; ")
 		}

@@ -101,7 +101,7 @@ func (d *discovery) path(p string) {
 			return strings.TrimSuffix(p, filepath.Base(p)) + name
 		})
 	case errors.Is(err, fs.ErrNotExist):
-		if name, is := strings.CutPrefix(path.Clean(filepath.ToSlash(p))+"/", Official); is {
+		if name, is := strings.CutPrefix(path.Clean(filepath.ToSlash(p))+"/", official); is {
 			d.official(p, strings.TrimSuffix(name, "/"))
 			return
 		}
@@ -113,7 +113,7 @@ func (d *discovery) path(p string) {
 
 func (d *discovery) builtIn(p string) {
 	name := strings.TrimPrefix(path.Clean(filepath.ToSlash(p)), "specs/")
-	if name == All {
+	if name == allSuites {
 		for _, each := range Current() {
 			d.builtIn(each)
 		}
@@ -127,9 +127,9 @@ func (d *discovery) builtIn(p string) {
 	d.below(p, FS, name, func(name string) string { return name })
 }
 
-// Official begins the paths of official suites: official/SPECIFICATION is the folder tests of a specification,
+// official begins the paths of official suites: official/SPECIFICATION is the folder tests of a specification,
 // official/SPECIFICATION/PATH any other file or folder of it, and official everything.
-const Official = "official/"
+const official = "official/"
 
 func (d *discovery) official(p, name string) {
 	dir := d.options.Official
@@ -147,7 +147,7 @@ func (d *discovery) official(p, name string) {
 		d.fail(p, "no such official suites in "+dir+Likely(p, dir))
 		return
 	}
-	d.below(p, in, name, func(name string) string { return Official + name })
+	d.below(p, in, name, func(name string) string { return official + name })
 }
 
 // Likely returns the end of a message with the suites that a path may mean that does not exist: one beside it, built-in
@@ -165,7 +165,7 @@ func Likely(p, official string) string {
 func OfficialSuites(dir string) (names []string) {
 	all, _ := fs.Glob(os.DirFS(dir), "*/tests") // cannot fail: the pattern is valid
 	for _, name := range all {
-		names = append(names, Official+path.Dir(name))
+		names = append(names, official+path.Dir(name))
 	}
 	return names
 }
@@ -181,14 +181,14 @@ func beside(p string) (names []string) {
 	return names
 }
 
-// All names all built-in suites for the current policy.
-const All = "all"
+// allSuites names all built-in suites for the current policy.
+const allSuites = "all"
 
 // BuiltIn returns the names of built-in suites: the folders of the current ones, all of these, and the folders of those
 // for earlier policies.
 func BuiltIn() []string {
 	earlier, _ := fs.Glob(FS, "dated/*") // cannot fail: the pattern is valid
-	return slices.Concat(Current(), []string{All}, earlier)
+	return slices.Concat(Current(), []string{allSuites}, earlier)
 }
 
 // Current returns the folders of built-in suites for the current policy.

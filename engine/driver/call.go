@@ -32,12 +32,6 @@ func rows() []row {
 	return all
 }
 
-// Arguments lists the arguments of an operation that the driver supports. It
-// returns false if the driver does not have the operation.
-func Arguments(kind entities.Kind, name string) ([]string, bool) {
-	return enginekit.NewTable(rows()).Arguments(kind, name)
-}
-
 // call is an operation in progress.
 type call struct {
 	enginekit.Call[row]

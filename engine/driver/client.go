@@ -16,6 +16,7 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/internal/net/socket"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -23,7 +24,7 @@ import (
 type client struct {
 	*mongo.Client
 	log     *enginekit.EventLog
-	sockets *enginekit.Sockets
+	sockets *socket.Dialer
 	timeout *time.Duration // timeoutMS, nil if not set
 
 	closed sync.Once
@@ -139,9 +140,9 @@ const (
 // newSockets returns the dialer of a client. A heartbeat must not arrive while the driver handles a network error, so
 // when a socket fails, the monitor's stream from the same server is held for a moment. That changes when bytes
 // arrive, never their content.
-func newSockets() *enginekit.Sockets {
-	s := enginekit.NewSockets(new(net.Dialer).DialContext, holding)
-	s.Failed = func(k *enginekit.Socket, err error) {
+func newSockets() *socket.Dialer {
+	s := socket.New(new(net.Dialer).DialContext, holding)
+	s.Failed = func(k *socket.Socket, err error) {
 		var n net.Error
 		if errors.Is(err, net.ErrClosed) || errors.As(err, &n) && n.Timeout() {
 			return // the driver closed the socket, or does not take this as a failure of the server

@@ -12,7 +12,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/net/socket"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -21,7 +21,7 @@ const host = "h:1"
 // pipes are sockets to one in-memory server.
 type pipes struct {
 	*testing.T
-	sockets *enginekit.Sockets
+	sockets *socket.Dialer
 	peers   chan net.Conn
 }
 

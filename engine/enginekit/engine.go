@@ -1,7 +1,6 @@
 // Package enginekit is shared by engines built on packages of the Go driver. It has tests and their entities by name,
-// tables of operations, arguments, connection strings, the event log and sockets of a client, and conversions to the
-// types of package result. It contains no rules of a driver: engines that are compared with each other must not share
-// them.
+// tables of operations, arguments, connection strings, the event log of a client, and conversions to the types of
+// package result. It contains no rules of a driver: engines that are compared with each other must not share them.
 package enginekit
 
 import (

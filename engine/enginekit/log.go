@@ -3,9 +3,9 @@ package enginekit
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/net/shared"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -13,7 +13,7 @@ import (
 // the order of command, CMAP and SDAM events. Methods may be called concurrently.
 type EventLog struct {
 	now    func() time.Time
-	shared Shared
+	state  shared.State
 	events []result.Event // sequence numbers start at 1
 }
 
@@ -22,7 +22,7 @@ func NewEventLog(now func() time.Time) *EventLog { return &EventLog{now: now} }
 
 // Add adds an event, and sets its time and sequence number.
 func (l *EventLog) Add(e result.Event) {
-	l.shared.Update(func() {
+	l.state.Update(func() {
 		e.Time, e.Sequence = l.now(), int64(len(l.events))+1
 		l.events = append(l.events, e)
 	})
@@ -35,7 +35,7 @@ func (l *EventLog) After(ctx context.Context, n int64, wait time.Duration) (foun
 		found = slices.Clone(l.events[min(max(n, 0), int64(len(l.events))):])
 		return len(found) > 0 || wait <= 0
 	}
-	if !l.shared.Await(ctx, wait, ready) {
+	if !l.state.Await(ctx, wait, ready) {
 		err = ctx.Err()
 	}
 	return found, err
@@ -43,7 +43,7 @@ func (l *EventLog) After(ctx context.Context, n int64, wait time.Duration) (foun
 
 // Latest returns the last event of a type.
 func (l *EventLog) Latest(of result.EventType) (last result.Event, found bool) {
-	l.shared.Update(func() {
+	l.state.Update(func() {
 		for _, e := range slices.Backward(l.events) {
 			if e.Type == of {
 				last, found = e, true
@@ -55,45 +55,4 @@ func (l *EventLog) Latest(of result.EventType) (last result.Event, found bool) {
 }
 
 // Reset removes all events. Sequence numbers start at 1 again.
-func (l *EventLog) Reset() { l.shared.Update(func() { l.events = nil }) }
-
-// Shared guards state that goroutines share and wait on. The zero value is ready.
-type Shared struct {
-	mu      sync.Mutex
-	changed chan struct{} // closed by the next Update; nil until Await
-}
-
-// Update calls change under the lock and wakes all waiters.
-func (s *Shared) Update(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change()
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
-}
-
-// Await waits until a condition holds. The condition is evaluated under the lock after each Update, and must not
-// block. Await returns false if the context ends or the time limit passes first.
-func (s *Shared) Await(ctx context.Context, limit time.Duration, holds func() bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for {
-		s.mu.Lock()
-		done := holds()
-		if s.changed == nil {
-			s.changed = make(chan struct{})
-		}
-		changed := s.changed
-		s.mu.Unlock()
-		if done {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
+func (l *EventLog) Reset() { l.state.Update(func() { l.events = nil }) }

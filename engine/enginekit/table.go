@@ -7,7 +7,6 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
-	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -47,23 +46,6 @@ func (t Table[R]) Names() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// Arguments returns the arguments in the format that an operation accepts, and false
-// if the operation is not supported.
-func (t Table[R]) Arguments(kind entities.Kind, name string) ([]string, bool) {
-	r, found := t[Key{kind, name}]
-	if !found {
-		return nil, false
-	}
-	var accepted []string
-	op, _ := operations.Lookup(kind, name)
-	for _, a := range op.Arguments {
-		if r.Accepts(a.Name) || a.Name == "callback" {
-			accepted = append(accepted, a.Name)
-		}
-	}
-	return accepted, true
 }
 
 // Call is a call of an operation.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -39,7 +40,7 @@ func TestDocumentIsTrue(t *testing.T) {
 	}
 	var tests strings.Builder
 	for _, pattern := range []string{"*_test.go", "../*_test.go", "../selection/*_test.go",
-		"../../engine/enginekit/*_test.go"} {
+		"../../internal/net/socket/*_test.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
@@ -85,7 +86,7 @@ func policyRows() string {
 	return rows("| policy | follows | without | constants |", Policies(), func(p *Policy) []string {
 		var without []string
 		for _, r := range slices.Concat(Rules(), TransactionRules()) {
-			if !p.Rules.Has(r.ID) {
+			if !p.Rules.has(r.ID) {
 				without = append(without, r.ID)
 			}
 		}
@@ -97,7 +98,8 @@ func policyRows() string {
 func operationRows() string {
 	return rows("| operation | retried as | after an overload error if | not retried otherwise, because |", Operations(),
 		func(o Operation) []string {
-			as, gate, why := "", map[Class]string{Read: "`retryReads`", Write: "`retryWrites`", Command: "both"}[o.Class], o.Why
+			as, gate, why := "", map[operations.Class]string{operations.Read: "`retryReads`", operations.Write: "`retryWrites`",
+				operations.Generic: "both"}[o.Class], o.Why
 			switch {
 			case o.RetryableRead:
 				as = "a read"

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
@@ -122,7 +123,7 @@ type wanted struct {
 }
 
 func overloaded(h []Failure) bool {
-	return slices.ContainsFunc(h, func(f Failure) bool { return f.Has(codes.SystemOverloadedError) })
+	return slices.ContainsFunc(h, func(f Failure) bool { return f.has(codes.SystemOverloadedError) })
 }
 
 func want(c config, h []Failure) wanted {
@@ -141,10 +142,10 @@ func want(c config, h []Failure) wanted {
 	case "getMore":
 		gate = c.retryReads
 	case "insert":
-		eligible = last.Has(codes.RetryableWriteError) && c.retryWrites && !c.txn && c.supports(n)
+		eligible = last.has(codes.RetryableWriteError) && c.retryWrites && !c.txn && c.supports(n)
 		gate = c.retryWrites
 	case "commitTransaction":
-		eligible = last.Has(codes.RetryableWriteError) && c.supports(n)
+		eligible = last.has(codes.RetryableWriteError) && c.supports(n)
 		gate = true
 	case "multi-document update", "unacknowledged write", "aggregate with a write stage":
 		gate = c.retryWrites
@@ -158,7 +159,7 @@ func want(c config, h []Failure) wanted {
 	if c.policy.Pinning != "" {
 		eligible = false
 	}
-	if pressure && (gate || december) && last.Has(codes.SystemOverloadedError) && last.Has(codes.RetryableError) {
+	if pressure && (gate || december) && last.has(codes.SystemOverloadedError) && last.has(codes.RetryableError) {
 		eligible = true
 	}
 	var w wanted
@@ -173,16 +174,16 @@ func want(c config, h []Failure) wanted {
 			w.most, step = 6, step/2
 		}
 	}
-	w.backoff = pressure && last.Has(codes.SystemOverloadedError)
+	w.backoff = pressure && last.has(codes.SystemOverloadedError)
 	left := c.leftAt(n)
 	enough := !c.timeout || first || left > 0 && (!w.backoff || left >= step)
 	w.retry = eligible && n < w.most && enough
 	w.tokens = c.tokens()
 	for i, f := range h {
-		if december && i > 0 && !f.Has(codes.SystemOverloadedError) {
+		if december && i > 0 && !f.has(codes.SystemOverloadedError) {
 			w.tokens = min(10_000, w.tokens+10)
 		}
-		if last := i == n-1; december && f.Has(codes.SystemOverloadedError) && (!last || w.retry) {
+		if last := i == n-1; december && f.has(codes.SystemOverloadedError) && (!last || w.retry) {
 			if last && w.tokens < 10 {
 				w.retry = false
 				break
@@ -196,7 +197,7 @@ func want(c config, h []Failure) wanted {
 	for i, f := range h {
 		attempted := f.Kind == Network || f.Kind == Server
 		if c.op != "find" && c.op != "getMore" {
-			attempted = attempted && !f.Handshake && (!f.Has(codes.NoWritesPerformed) || first)
+			attempted = attempted && !f.Handshake && (!f.has(codes.NoWritesPerformed) || first)
 		}
 		if attempted {
 			w.raise = i
@@ -204,7 +205,7 @@ func want(c config, h []Failure) wanted {
 	}
 	for _, f := range h {
 		away := c.sharded
-		if !c.sharded && f.Has(codes.SystemOverloadedError) {
+		if !c.sharded && f.has(codes.SystemOverloadedError) {
 			away = final && c.retarget || c.policy.Name == "retryable-reads@2026"
 		}
 		if !away && !december || first {
@@ -223,14 +224,14 @@ func want(c config, h []Failure) wanted {
 func shed(h []Failure) bool {
 	return !slices.ContainsFunc(h,
 		func(f Failure) bool {
-			return f.Has(codes.RetryableWriteError) && !(f.Has(codes.SystemOverloadedError) && f.Has(codes.RetryableError))
+			return f.has(codes.RetryableWriteError) && !(f.has(codes.SystemOverloadedError) && f.has(codes.RetryableError))
 		})
 }
 
 // proves reports whether a failure proves that nothing was executed.
 func proves(f Failure) bool {
-	return f.Kind != Network && f.Kind != Server || f.Handshake || f.Has(codes.NoWritesPerformed) ||
-		f.Has(codes.SystemOverloadedError) && f.Has(codes.RetryableError)
+	return f.Kind != Network && f.Kind != Server || f.Handshake || f.has(codes.NoWritesPerformed) ||
+		f.has(codes.SystemOverloadedError) && f.has(codes.RetryableError)
 }
 
 func configs() []config {
@@ -241,7 +242,7 @@ func configs() []config {
 		}
 		for _, op := range []string{"find", "getMore", "runCommand", "aggregate with a write stage",
 			"insert", "commitTransaction", "multi-document update", "unacknowledged write"} {
-			writes := Lookup(op).Class == Write
+			writes := Lookup(op).Class == operations.Write
 			for i := range 1 << 7 {
 				bit := func(n int) bool { return i>>n&1 == 1 }
 				c := config{policy: p, op: op, retryReads: bit(0), retryWrites: bit(1), txn: bit(2), sharded: bit(3)}
@@ -307,7 +308,7 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 	before := slices.Clone(st.Deprioritized)
 	chosen := c.server(attempt)
 	sent, ds := Next(st, Input{Kind: Selected, Tokens: tokens, Chosen: chosen})
-	of := testkit.Either(Lookup(c.op).Class == Write, "w", "r")
+	of := testkit.Either(Lookup(c.op).Class == operations.Write, "w", "r")
 	for _, o := range outcomes {
 		if !strings.Contains(o.of, of) {
 			continue

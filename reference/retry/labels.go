@@ -22,7 +22,7 @@ func Labels(p *Policy, s Settings, at Chosen, f Failure) (labels []string) {
 func labelsWrite(p *Policy, s Settings, at Chosen, f Failure) bool {
 	ends := s.Operation.EndsTransaction
 	switch {
-	case !s.Operation.RetryableWrite, f.Has(codes.RetryableWriteError), !labelled(f),
+	case !s.Operation.RetryableWrite, f.has(codes.RetryableWriteError), !labelled(f),
 		!ends && (!s.RetryWrites || s.InTransaction):
 		return false
 	case f.Kind == PoolCleared, f.Handshake:
@@ -30,7 +30,7 @@ func labelsWrite(p *Policy, s Settings, at Chosen, f Failure) bool {
 	case f.Kind == Server && (at.Wire >= wire44 || f.WriteConcern && at.Mongos):
 		return false
 	}
-	return p.Supports(at)
+	return p.supports(at)
 }
 
 // wire44 is the wire version of server 4.4, the first to add the label itself.

@@ -2,20 +2,10 @@ package retry
 
 import "github.com/unified-test-runner/utr/format/operations"
 
-// Class determines which client option enables a retry after an overload error.
-type Class = operations.Class
-
-// The classes. A Command is a generic command, neither a read nor a write.
-const (
-	Command = operations.Generic
-	Read    = operations.Read
-	Write   = operations.Write
-)
-
 // Operation holds the properties of an operation that the rules depend on.
 type Operation struct {
 	Name  string
-	Class Class
+	Class operations.Class // which client option enables a retry after an overload error
 	// RetryableRead and RetryableWrite are true for "Supported Read Operations" and "Supported Write Operations";
 	// RetryableWrite also for commitTransaction and abortTransaction.
 	RetryableRead, RetryableWrite bool
@@ -45,6 +35,6 @@ func Operations() (all []Operation) {
 
 func operationOf(c operations.Command) Operation {
 	retried := c.Retried != operations.Never
-	return Operation{Name: c.Name, Class: c.Class, RetryableRead: retried && c.Class == Read,
-		RetryableWrite: retried && c.Class == Write, EndsTransaction: c.Retried == operations.Always, Why: c.Why}
+	return Operation{Name: c.Name, Class: c.Class, RetryableRead: retried && c.Class == operations.Read,
+		RetryableWrite: retried && c.Class == operations.Write, EndsTransaction: c.Retried == operations.Always, Why: c.Why}
 }

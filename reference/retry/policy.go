@@ -71,21 +71,21 @@ const (
 // Since reports whether the policy is of a date or a later one.
 func (p *Policy) Since(date string) bool { return p.Date >= date }
 
-// Supports reports whether a server supports retryable writes (Retryable Writes, "Supported Server Versions").
-func (p *Policy) Supports(at Chosen) bool {
+// supports reports whether a server supports retryable writes (Retryable Writes, "Supported Server Versions").
+func (p *Policy) supports(at Chosen) bool {
 	return p.Since(numberedWrites) && at.RetryableWrites && at.Wire >= p.MinWireVersion
 }
 
 // Numbers reports whether a write has a transaction number on a server if retryWrites is true.
 func (p *Policy) Numbers(o Operation, at Chosen) bool {
-	return o.RetryableWrite && (p.WriteCommands == nil || slices.Contains(p.WriteCommands, o.Name)) && p.Supports(at)
+	return o.RetryableWrite && (p.WriteCommands == nil || slices.Contains(p.WriteCommands, o.Name)) && p.supports(at)
 }
 
 // RulesInForce lists the rules of the policy, with its wording.
 func (p *Policy) RulesInForce() []Rule {
 	var out []Rule
 	for _, r := range slices.Concat(Rules(), TransactionRules()) {
-		if !p.Rules.Has(r.ID) {
+		if !p.Rules.has(r.ID) {
 			continue
 		}
 		then := p.Wording[r.ID]
@@ -127,7 +127,7 @@ func (p *Policy) Constants() []string {
 		}
 		add(true, "handshakes have `backpressure` %#v", o.Handshake)
 	}
-	add(p.Rules.Has("T9"), "withTransaction backs off %v · %v^exponent, at most %v, the exponent is the number of the attempt%s",
+	add(p.Rules.has("T9"), "withTransaction backs off %v · %v^exponent, at most %v, the exponent is the number of the attempt%s",
 		transactionBase, transactionGrowth, transactionCap, less[p.TransactionExponent])
 	return out
 }
@@ -135,7 +135,7 @@ func (p *Policy) Constants() []string {
 // RetryableWriteError reports whether an error in a reply is a retryable write error: by its label, or before labels by
 // its code or message.
 func (p *Policy) RetryableWriteError(f Failure) bool {
-	return p.Since(writeLabels) && f.Has(codes.RetryableWriteError) || slices.Contains(p.WriteCodes, f.Code) ||
+	return p.Since(writeLabels) && f.has(codes.RetryableWriteError) || slices.Contains(p.WriteCodes, f.Code) ||
 		p.listedMessage(f)
 }
 

@@ -51,8 +51,8 @@ type Failure struct {
 	Attempt int
 }
 
-// Has reports whether the failure has an error label.
-func (f Failure) Has(label string) bool { return slices.Contains(f.Labels, label) }
+// has reports whether the failure has an error label.
+func (f Failure) has(label string) bool { return slices.Contains(f.Labels, label) }
 
 // Settings are the options of the client, the session and the operation.
 type Settings struct {

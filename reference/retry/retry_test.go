@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
@@ -36,9 +37,9 @@ func TestRulesAreNumberedOnce(t *testing.T) {
 }
 
 func TestOperations(t *testing.T) {
-	for _, o := range append(Operations(), Operation{Name: "ping", Class: Command, Why: Lookup("runCommand").Why}) {
+	for _, o := range append(Operations(), Operation{Name: "ping", Class: operations.Generic, Why: Lookup("runCommand").Why}) {
 		testkit.Equal(t, o.Name, Lookup(o.Name), o)
-		if o.RetryableRead && o.Class != Read || o.RetryableWrite && o.Class != Write || o.Name == "" {
+		if o.RetryableRead && o.Class != operations.Read || o.RetryableWrite && o.Class != operations.Write || o.Name == "" {
 			t.Errorf("%+v has another class", o)
 		}
 	}

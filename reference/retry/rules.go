@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
@@ -103,7 +104,7 @@ func (st *step) attempted() bool {
 }
 
 // reads reports whether the rules for read errors apply. Generic commands count as reads.
-func (st *step) reads() bool { return st.Class != Write }
+func (st *step) reads() bool { return st.Class != operations.Write }
 
 // writeError reports whether the failure is a retryable write error, or would be labelled as one if the write were
 // retried.
@@ -116,7 +117,7 @@ func (st *step) supported() bool { return st.writeError() && st.RetryableWrite }
 
 // writes reports whether the rules for write errors determine which error is raised. Generic commands count as writes
 // (Client Backpressure, "Overload retry policy", 6).
-func (st *step) writes() bool { return st.Class != Read }
+func (st *step) writes() bool { return st.Class != operations.Read }
 
 // limit returns the maximum number of retries, or -1 for no limit.
 func (st *step) limit() int {
@@ -164,7 +165,7 @@ func always(*step) bool { return true }
 func (st *step) old(at Chosen) bool { return st.Policy.MinWireVersion > at.Wire }
 
 // shed reports whether the server rejected the command because it is overloaded.
-func (st *step) shed() bool { return st.f.Has(codes.SystemOverloadedError) }
+func (st *step) shed() bool { return st.f.has(codes.SystemOverloadedError) }
 
 // listed reports whether the failure is a server error with one of the codes.
 func (st *step) listed(codes []int32) bool {
@@ -200,13 +201,13 @@ var table = []row{
 	{Rule{"B7", "After retryable overload errors only, a write is also retried on a server that does not support retryable writes, without a transaction number.",
 		"Client Backpressure, Overload retry policy", "2026-01-09", "the server rejected all attempts unexecuted"},
 		Selected, func(st *step) bool {
-			return st.retrying() && st.RetryableWrite && !st.Policy.Supports(st.in.Chosen) && st.Overloaded && !st.Numbered
+			return st.retrying() && st.RetryableWrite && !st.Policy.supports(st.in.Chosen) && st.Overloaded && !st.Numbered
 		}, (*step).send},
 	{Rule{"W4", "If the server selected for a retry does not support retryable writes, raise the error of the previous attempt.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08",
 		"the new server does not support retryable writes"},
 		Selected, func(st *step) bool {
-			return st.retrying() && st.RetryableWrite && !st.Policy.Supports(st.in.Chosen)
+			return st.retrying() && st.RetryableWrite && !st.Policy.supports(st.in.Chosen)
 		}, (*step).raise},
 	{Rule{"R5", "Build the command for the selected server, and send it.",
 		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "a server is selected"},
@@ -243,10 +244,10 @@ var table = []row{
 		}, allowRead},
 	{Rule{"W10", "An error with the label RetryableWriteError is a retryable write error.",
 		"Retryable Writes, Determining Retryable Write Errors", "2019-10", ""},
-		Failed, func(st *step) bool { return !st.reads() && st.f.Has(codes.RetryableWriteError) },
+		Failed, func(st *step) bool { return !st.reads() && st.f.has(codes.RetryableWriteError) },
 		func(st *step) {
 			st.write = true
-			st.Numbered = st.Numbered || !(st.shed() && st.f.Has(codes.RetryableError))
+			st.Numbered = st.Numbered || !(st.shed() && st.f.has(codes.RetryableError))
 		}},
 	{Rule{"W11", "Before error labels, any network error is a retryable write error.",
 		"Retryable Writes (2018-03-14), Terms", "2017-08", ""},
@@ -262,7 +263,7 @@ var table = []row{
 		}, allowWrite},
 	{Rule{"B1", "An error with the labels SystemOverloadedError and RetryableError is retryable, whatever the command.",
 		"Client Backpressure, Overload retry policy", "2026-01-09", ""},
-		Failed, func(st *step) bool { return st.shed() && st.f.Has(codes.RetryableError) },
+		Failed, func(st *step) bool { return st.shed() && st.f.has(codes.RetryableError) },
 		func(st *step) { st.overload = true }},
 	{Rule{"B2", "After an overload error, the number of retries is limited to MAX_RETRIES for every policy, even under timeoutMS.",
 		"Client Backpressure, Interaction with Other Retry Policies", "2026-04-14", ""},
@@ -271,7 +272,7 @@ var table = []row{
 	// The error to raise.
 	{Rule{"W20", "The newest error of a write does not indicate an attempt if it has the label NoWritesPerformed.",
 		"Retryable Writes, Executing Retryable Write Commands", "2022-09-01", ""},
-		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.writes() && st.f.Has(codes.NoWritesPerformed) },
+		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.writes() && st.f.has(codes.NoWritesPerformed) },
 		func(st *step) { st.silent = true }},
 	{Rule{"R20", "The newest error is raised if it indicates that an attempt was made.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", ""},
@@ -310,7 +311,7 @@ var table = []row{
 	{Rule{"W32", "On a server that does not support retryable writes, a write is attempted once.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the server does not support retryable writes"},
 		Failed, func(st *step) bool {
-			return st.supported() && st.Chosen.Address != "" && !st.Policy.Supports(st.Chosen)
+			return st.supported() && st.Chosen.Address != "" && !st.Policy.supports(st.Chosen)
 		},
 		forbidWrite},
 	{Rule{"W33", "The only writes that are retried are insert, update, delete and findAndModify.",
@@ -325,9 +326,9 @@ var table = []row{
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the client's options do not allow overload retries"},
 		Failed, func(st *step) bool {
 			switch st.Class {
-			case Read:
+			case operations.Read:
 				return st.overload && !st.RetryReads
-			case Write:
+			case operations.Write:
 				return st.overload && !st.RetryWrites && !st.EndsTransaction
 			default:
 				return st.overload && !(st.RetryReads && st.RetryWrites)

@@ -34,8 +34,8 @@ func ruleOf(id string) RuleSet {
 	panic(fmt.Sprintf("no rule has the ID %q", id))
 }
 
-// Has reports whether a rule is in the set.
-func (s RuleSet) Has(id string) bool { return s.all(ruleOf(id)) }
+// has reports whether a rule is in the set.
+func (s RuleSet) has(id string) bool { return s.all(ruleOf(id)) }
 
 // all reports whether all rules of another set are in the set.
 func (s RuleSet) all(other RuleSet) bool {

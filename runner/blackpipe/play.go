@@ -25,7 +25,7 @@ type Play struct {
 	late   sync.WaitGroup // delayed answers
 
 	mu       sync.Mutex
-	groups   [][]Step // remaining steps
+	groups   [][]step // remaining steps
 	received int      // number of expected messages
 	failed   *Unexpected
 }
@@ -55,7 +55,7 @@ func (u *Unexpected) Error() string {
 func (s *Script) Play(server *Server, note func(line string)) *Play {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Play{server: server, stop: stop, ended: make(chan struct{}), done: make(chan struct{})}
-	for _, g := range s.Groups {
+	for _, g := range s.groups {
 		p.groups = append(p.groups, slices.Clone(g))
 	}
 	go func() {
@@ -91,9 +91,9 @@ func (p *Play) End() error {
 	}
 	if len(p.groups) > 0 {
 		missing := p.groups[0][0]
-		return &Unexpected{Position: missing.Expect.Position,
+		return &Unexpected{Position: missing.expect.Position,
 			Message: fmt.Sprintf("expected %s; the application ended after %s",
-				missing.Expect.JSON(), plural.Of(p.received, "message"))}
+				missing.expect.JSON(), plural.Of(p.received, "message"))}
 	}
 	return nil
 }
@@ -104,24 +104,24 @@ func (p *Play) answer(ctx context.Context, m *Message) (line string, reply func(
 	if failed != nil {
 		return failed.Error(), m.HangUp
 	}
-	line = fmt.Sprintf("%s: %s: %s", step.Expect.Position, m.Name, step.Answer)
+	line = fmt.Sprintf("%s: %s: %s", step.expect.Position, m.Name, step.answer)
 	answer := func() {
-		switch step.Answer {
-		case AnswerReply:
-			_ = m.Reply(step.Reply)
-		case AnswerHalf:
-			_ = m.ReplyHalf(step.Reply)
-		case AnswerHangUp:
+		switch step.answer {
+		case answerReply:
+			_ = m.Reply(step.reply)
+		case answerHalf:
+			_ = m.ReplyHalf(step.reply)
+		case answerHangUp:
 			m.HangUp()
 		}
 	}
-	if step.After == 0 {
+	if step.after == 0 {
 		return line, answer
 	}
-	return line + " after " + step.After.String(), func() {
+	return line + " after " + step.after.String(), func() {
 		p.late.Go(func() {
 			select {
-			case <-time.After(step.After):
+			case <-time.After(step.after):
 				answer()
 			case <-p.server.open.Done():
 			case <-ctx.Done():
@@ -131,7 +131,7 @@ func (p *Play) answer(ctx context.Context, m *Message) (line string, reply func(
 }
 
 // next removes the step for a message from the script and returns it.
-func (p *Play) next(m *Message) (Step, *Unexpected) {
+func (p *Play) next(m *Message) (step, *Unexpected) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	command := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.Command}
@@ -139,7 +139,7 @@ func (p *Play) next(m *Message) (Step, *Unexpected) {
 		group := p.groups[0]
 		var first []result.Mismatch
 		for i, step := range group {
-			found := matchers.New(nil).Value("expect", step.Expect, command, matchers.RootDocument)
+			found := matchers.New(nil).Value("expect", step.expect, command, matchers.RootDocument)
 			if len(found) > 0 {
 				if i == 0 {
 					first = found
@@ -154,14 +154,14 @@ func (p *Play) next(m *Message) (Step, *Unexpected) {
 			}
 			return step, nil
 		}
-		p.failed = &Unexpected{Position: group[0].Expect.Position, Mismatches: first,
+		p.failed = &Unexpected{Position: group[0].expect.Position, Mismatches: first,
 			Message: fmt.Sprintf("message %d does not match: %s", p.received+1, matchers.ExtendedJSON(command, false))}
 		close(p.done)
-		return Step{}, p.failed
+		return step{}, p.failed
 	}
 	more := &Unexpected{Message: fmt.Sprintf("received %s after the end of the script", m.Name)}
 	if p.failed == nil {
 		p.failed = more
 	}
-	return Step{}, more
+	return step{}, more
 }

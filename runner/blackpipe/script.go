@@ -18,32 +18,32 @@ import (
 type Script struct {
 	// Options of the server.
 	Options Options
-	// Groups are expected in order. The steps of a group may be received in any order.
-	Groups [][]Step
+	// groups are expected in order. The steps of a group may be received in any order.
+	groups [][]step
 }
 
-// Step is an expected message and its answer.
-type Step struct {
-	// Expect matches the command like an expected command in a suite, as a root document: the command may have more
+// step is an expected message and its answer.
+type step struct {
+	// expect matches the command like an expected command in a suite, as a root document: the command may have more
 	// fields.
-	Expect *source.Value
-	// After delays the answer. Other messages are answered meanwhile.
-	After time.Duration
-	// Answer is the server's action.
-	Answer Answer
-	// Reply is the document for AnswerReply and AnswerHalf.
-	Reply bson.Raw
+	expect *source.Value
+	// after delays the answer. Other messages are answered meanwhile.
+	after time.Duration
+	// answer is the server's action.
+	answer answerKind
+	// reply is the document for answerReply and answerHalf.
+	reply bson.Raw
 }
 
-// Answer is the answer of a server to a message.
-type Answer string
+// answerKind is the answer of a server to a message.
+type answerKind string
 
 // The answers, as scripts spell them.
 const (
-	AnswerReply  Answer = "reply"  // send the document
-	AnswerHalf   Answer = "half"   // send half of it and close the connection
-	AnswerHangUp Answer = "hangUp" // close the connection
-	AnswerStall  Answer = "stall"  // do nothing until the server is closed
+	answerReply  answerKind = "reply"  // send the document
+	answerHalf   answerKind = "half"   // send half of it and close the connection
+	answerHangUp answerKind = "hangUp" // close the connection
+	answerStall  answerKind = "stall"  // do nothing until the server is closed
 )
 
 // ParseScript parses a script in YAML or JSON:
@@ -85,13 +85,13 @@ func ParseScript(file string, text []byte) (*Script, error) {
 				if err != nil {
 					return nil, err
 				}
-				s.Groups = append(s.Groups, group)
+				s.groups = append(s.groups, group)
 			}
 		default:
 			return nil, noKey(f, "a script", "topology", "maxWireVersion", "hello", "steps")
 		}
 	}
-	if len(s.Groups) == 0 {
+	if len(s.groups) == 0 {
 		return nil, errorAt(root, "the script has no steps")
 	}
 	return &s, nil
@@ -107,14 +107,14 @@ func noKey(f source.Field, what string, known ...string) error {
 		cmp.Or(suggest.Hint(f.Key, known), "; it has "+strings.Join(known, ", ")))}
 }
 
-func parseGroup(v *source.Value) ([]Step, error) {
+func parseGroup(v *source.Value) ([]step, error) {
 	steps := []*source.Value{v}
 	if anyOrder := v.Get("any"); anyOrder != nil {
 		if steps = anyOrder.Elements(); len(v.Fields) > 1 || len(steps) == 0 {
 			return nil, errorAt(v, "any must be the only key of its document, and a list of steps")
 		}
 	}
-	group := make([]Step, len(steps))
+	group := make([]step, len(steps))
 	for i, step := range steps {
 		var err error
 		if group[i], err = parseStep(step); err != nil {
@@ -124,54 +124,54 @@ func parseGroup(v *source.Value) ([]Step, error) {
 	return group, nil
 }
 
-func parseStep(v *source.Value) (s Step, err error) {
+func parseStep(v *source.Value) (s step, err error) {
 	if v.Kind != source.Document {
 		return s, errorAt(v, "a step is not a document")
 	}
 	for _, f := range v.Fields {
-		switch answer := Answer(f.Key); answer {
+		switch answer := answerKind(f.Key); answer {
 		case "expect":
-			if s.Expect = f.Value; f.Value.Kind != source.Document || len(f.Value.Fields) == 0 {
+			if s.expect = f.Value; f.Value.Kind != source.Document || len(f.Value.Fields) == 0 {
 				return s, errorAt(f.Value, "expect is not a command")
 			}
 			if problems := specs.CheckMatched(f.Value, "expect"); len(problems) > 0 {
 				return s, &source.Error{Position: problems[0].Position, Message: problems[0].Message}
 			}
 		case "after":
-			if s.After, err = time.ParseDuration(f.Value.Text()); err != nil || s.After <= 0 {
+			if s.after, err = time.ParseDuration(f.Value.Text()); err != nil || s.after <= 0 {
 				return s, errorAt(f.Value, "after is not a duration such as 200ms")
 			}
-		case AnswerReply, AnswerHalf, AnswerHangUp, AnswerStall:
-			if err := s.answer(answer, f.Value); err != nil {
+		case answerReply, answerHalf, answerHangUp, answerStall:
+			if err := s.readAnswer(answer, f.Value); err != nil {
 				return s, err
 			}
 		default:
-			return s, noKey(f, "a step", "expect", "after", string(AnswerReply), string(AnswerHalf), string(AnswerHangUp),
-				string(AnswerStall))
+			return s, noKey(f, "a step", "expect", "after", string(answerReply), string(answerHalf), string(answerHangUp),
+				string(answerStall))
 		}
 	}
 	switch {
-	case s.Expect == nil:
+	case s.expect == nil:
 		return s, errorAt(v, "the step has no expect")
-	case s.Answer == "":
+	case s.answer == "":
 		return s, errorAt(v, "the step requires reply, half, hangUp or stall")
 	}
 	return s, nil
 }
 
-// answer reads how the server answers the command of a step.
-func (s *Step) answer(answer Answer, v *source.Value) (err error) {
-	document := answer == AnswerReply || answer == AnswerHalf
+// readAnswer reads how the server answers the command of a step.
+func (s *step) readAnswer(answer answerKind, v *source.Value) (err error) {
+	document := answer == answerReply || answer == answerHalf
 	switch {
-	case s.Answer != "":
-		return errorAt(v, "%s and %s are mutually exclusive", s.Answer, answer)
+	case s.answer != "":
+		return errorAt(v, "%s and %s are mutually exclusive", s.answer, answer)
 	case document && v.Kind != source.Document:
 		return errorAt(v, "%s is not a document", answer)
 	case !document && !v.IsTrue():
 		return errorAt(v, "%s is not true", answer)
 	case document:
-		s.Reply, err = v.Raw()
+		s.reply, err = v.Raw()
 	}
-	s.Answer = answer
+	s.answer = answer
 	return err
 }

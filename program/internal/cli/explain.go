@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/internal/text/suggest"
 	"github.com/unified-test-runner/utr/reference"
@@ -475,7 +476,7 @@ func (e *explainFlags) selection() (one selection.Case, err error) {
 		}
 	}
 	if o := operationNamed(e.operation); e.flags.Changed("operation") {
-		one.Options.Write = o.Class == retry.Write && !ignores(o)
+		one.Options.Write = o.Class == operations.Write && !ignores(o)
 	}
 	return one, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -14,7 +15,7 @@ import (
 // pins reports whether the reference engine performs the operation on a replica set by package pinning.
 func (e *explainFlags) pins(policy *retry.Policy, o retry.Operation) bool {
 	return policy.Pinning != "" && !e.settings.InTransaction &&
-		(o.Class == retry.Read && o.Name != "getMore" || ignores(o))
+		(o.Class == operations.Read && o.Name != "getMore" || ignores(o))
 }
 
 // ignores reports whether an operation does not obey a read preference. The name of a generic command is not known.

@@ -89,11 +89,11 @@ func (m *markdown) write(s result.Summary) {
 
 func (m *markdown) counts(s result.Summary) {
 	head, row := "", ""
-	for _, c := range s.Counts() {
-		head += fmt.Sprintf("| %s ", c.Status)
-		row += fmt.Sprintf("| %d ", c.Tests)
+	for _, status := range result.Statuses() {
+		head += fmt.Sprintf("| %s ", status)
+		row += fmt.Sprintf("| %d ", s.Count(status))
 	}
-	rule := strings.Repeat("| ---: ", len(s.Counts())+1)
+	rule := strings.Repeat("| ---: ", len(result.Statuses())+1)
 	m.printf("%s| time |\n%s|\n%s| %s |\n", head, rule, row, round(s.Duration.Round(time.Millisecond)))
 }
 

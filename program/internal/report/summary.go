@@ -89,9 +89,9 @@ func counts(s result.Summary, verbose bool) string {
 // counted lists the number of tests with each status that of accepts.
 func counted(s result.Summary, of func(result.Status) bool) string {
 	var parts []string
-	for _, c := range s.Counts() {
-		if c.Tests > 0 && of(c.Status) {
-			parts = append(parts, fmt.Sprintf("%d %s", c.Tests, c.Status))
+	for _, status := range result.Statuses() {
+		if n := s.Count(status); n > 0 && of(status) {
+			parts = append(parts, fmt.Sprintf("%d %s", n, status))
 		}
 	}
 	return strings.Join(parts, ", ")

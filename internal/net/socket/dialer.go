@@ -1,17 +1,19 @@
-package enginekit
+// Package socket dials for clients of the Go driver, and controls when their monitors receive heartbeats.
+package socket
 
 import (
 	"context"
 	"net"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/net/shared"
 	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
-// Sockets is the dialer of one client of the Go driver. With it an engine controls when the driver's monitors receive
+// Dialer dials for one client of the Go driver. With it an engine controls when the driver's monitors receive
 // heartbeats; docs/driver/reference-engine.md ("Sockets") explains why. The fields must be set before the first dial.
 // Methods may be called concurrently.
-type Sockets struct {
+type Dialer struct {
 	// Dial connects to a server.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// HoldLimit limits how long a stream is held, and how long Hold waits.
@@ -23,24 +25,24 @@ type Sockets struct {
 	// Canceled, which may be nil, is called in Update when a stream is closed while its monitor reads it.
 	Canceled func(address string)
 
-	Shared  // guards the fields below
-	open    map[*Socket]bool
-	streams map[string]*Socket // by address: sockets on which a monitor streams hello replies
-	closed  map[string]bool    // addresses whose pool is closed
-	shut    bool
-	leaving int // closed sockets that wait for their server
+	shared.State // guards the fields below
+	open         map[*Socket]bool
+	streams      map[string]*Socket // by address: sockets on which a monitor streams hello replies
+	closed       map[string]bool    // addresses whose pool is closed
+	shut         bool
+	leaving      int // closed sockets that wait for their server
 }
 
-// NewSockets returns the dialer of a client.
-func NewSockets(dial func(ctx context.Context, network, address string) (net.Conn, error),
-	holdLimit time.Duration) *Sockets {
-	return &Sockets{Dial: dial, HoldLimit: holdLimit, open: map[*Socket]bool{},
+// New returns a dialer.
+func New(dial func(ctx context.Context, network, address string) (net.Conn, error),
+	holdLimit time.Duration) *Dialer {
+	return &Dialer{Dial: dial, HoldLimit: holdLimit, open: map[*Socket]bool{},
 		streams: map[string]*Socket{}, closed: map[string]bool{}}
 }
 
 // DialContext implements options.ContextDialer.
-func (s *Sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	k, err := s.Connect(ctx, network, address, false)
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	k, err := d.Connect(ctx, network, address, false)
 	if err != nil {
 		return nil, err
 	}
@@ -48,51 +50,51 @@ func (s *Sockets) DialContext(ctx context.Context, network, address string) (net
 }
 
 // Connect dials a server. monitor is kept in the Socket.
-func (s *Sockets) Connect(ctx context.Context, network, address string, monitor bool) (*Socket, error) {
-	c, err := s.Dial(ctx, network, address)
+func (d *Dialer) Connect(ctx context.Context, network, address string, monitor bool) (*Socket, error) {
+	c, err := d.Dial(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	k := &Socket{Conn: c, Address: address, Monitor: monitor, owner: s, checked: replies.Check(c)}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed[address] {
+	k := &Socket{Conn: c, Address: address, Monitor: monitor, owner: d, checked: replies.Check(c)}
+	d.Lock()
+	defer d.Unlock()
+	if d.closed[address] {
 		_ = c.Close()
 		return nil, net.ErrClosed
 	}
-	s.open[k] = true
+	d.open[k] = true
 	return k, nil
 }
 
 // AwaitStream waits until the monitor of a server streams, or the time limit passes.
-func (s *Sockets) AwaitStream(address string, limit time.Duration) {
-	s.Await(context.Background(), limit, func() bool { return s.streams[address] != nil })
+func (d *Dialer) AwaitStream(address string, limit time.Duration) {
+	d.Await(context.Background(), limit, func() bool { return d.streams[address] != nil })
 }
 
 // Hold delays what a server streams to its monitor until Release, for at most
 // HoldLimit. It first waits until the monitor has processed what it read before.
-func (s *Sockets) Hold(address string) {
+func (d *Dialer) Hold(address string) {
 	var k *Socket
-	s.Update(func() {
-		if k = s.streams[address]; k != nil {
-			k.held, k.until = k.held+1, time.Now().Add(s.HoldLimit)
+	d.Update(func() {
+		if k = d.streams[address]; k != nil {
+			k.held, k.until = k.held+1, time.Now().Add(d.HoldLimit)
 		}
 	})
 	if k != nil {
-		s.Await(context.Background(), s.HoldLimit, func() bool { return k.reading || k.closed })
+		d.Await(context.Background(), d.HoldLimit, func() bool { return k.reading || k.closed })
 	}
 }
 
 // Release undoes one Hold. If fails is true, it first closes the stream.
-func (s *Sockets) Release(address string, fails bool) {
-	s.mu.Lock()
-	k := s.streams[address]
+func (d *Dialer) Release(address string, fails bool) {
+	d.Lock()
+	k := d.streams[address]
 	ends := k != nil && fails && k.reading && !k.closed
-	s.mu.Unlock()
+	d.Unlock()
 	if ends {
 		_ = k.Close()
 	}
-	s.Update(func() {
+	d.Update(func() {
 		if k != nil && k.held > 0 {
 			k.held--
 		}
@@ -101,11 +103,11 @@ func (s *Sockets) Release(address string, fails bool) {
 
 // PoolClosed must be called when the driver closes the pool of a server. The driver then waits for the server's
 // monitor, which can miss the request to stop: PoolClosed closes its socket. Later dials to the server fail.
-func (s *Sockets) PoolClosed(address string) {
+func (d *Dialer) PoolClosed(address string) {
 	var monitor *Socket
-	s.Update(func() {
-		s.closed[address] = true
-		monitor = s.streams[address]
+	d.Update(func() {
+		d.closed[address] = true
+		monitor = d.streams[address]
 	})
 	if monitor != nil {
 		_ = monitor.Close()
@@ -113,18 +115,18 @@ func (s *Sockets) PoolClosed(address string) {
 }
 
 // Ended reports whether the pool of a server is closed. It must be called in Update or Await.
-func (s *Sockets) Ended(address string) bool { return s.closed[address] }
+func (d *Dialer) Ended(address string) bool { return d.closed[address] }
 
 // Shut must be called when the client is being closed: later messages no longer matter.
-func (s *Sockets) Shut() { s.Update(func() { s.shut = true }) }
+func (d *Dialer) Shut() { d.Update(func() { d.shut = true }) }
 
 // IsShut reports whether Shut was called. It must be called in Update or Await.
-func (s *Sockets) IsShut() bool { return s.shut }
+func (d *Dialer) IsShut() bool { return d.shut }
 
 // Close disconnects a client. After some time, it closes open sockets whose pool is closed, or all if Shut was
 // called, so that the driver does not wait for an unresponsive server. When Close returns, the servers have executed
 // everything that they were sent, or closeLimit has passed.
-func (s *Sockets) Close(after time.Duration, disconnect func()) {
+func (d *Dialer) Close(after time.Duration, disconnect func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -135,20 +137,20 @@ func (s *Sockets) Close(after time.Duration, disconnect func()) {
 		case <-done:
 			finished = true
 		case <-time.After(after):
-			for _, k := range s.late() {
+			for _, k := range d.late() {
 				_ = k.Close()
 			}
 		}
 	}
-	s.Await(context.Background(), 2*closeLimit, func() bool { return s.leaving == 0 })
+	d.Await(context.Background(), 2*closeLimit, func() bool { return d.leaving == 0 })
 }
 
-func (s *Sockets) late() []*Socket {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (d *Dialer) late() []*Socket {
+	d.Lock()
+	defer d.Unlock()
 	var late []*Socket
-	for k := range s.open {
-		if s.shut || s.closed[k.Address] {
+	for k := range d.open {
+		if d.shut || d.closed[k.Address] {
 			late = append(late, k)
 		}
 	}

@@ -1,4 +1,4 @@
-package enginekit
+package socket
 
 import (
 	"context"
@@ -48,16 +48,16 @@ func (e *end) SetDeadline(t time.Time) error {
 func (e *end) SetReadDeadline(t time.Time) error { return e.in.SetReadDeadline(t) }
 
 // connected returns the sockets of a client that uses the given connection.
-func connected(t *testing.T, c net.Conn) (*Sockets, net.Conn) {
+func connected(t *testing.T, c net.Conn) (*Dialer, net.Conn) {
 	t.Helper()
-	s := NewSockets(func(context.Context, string, string) (net.Conn, error) { return c, nil }, time.Second)
+	s := New(func(context.Context, string, string) (net.Conn, error) { return c, nil }, time.Second)
 	client, err := s.DialContext(t.Context(), "tcp", "h:1")
 	testkit.Check(t, err)
 	return s, client
 }
 
 // connect returns a client's sockets, one of them, and its server.
-func connect(t *testing.T) (s *Sockets, client, server net.Conn) {
+func connect(t *testing.T) (s *Dialer, client, server net.Conn) {
 	t.Helper()
 	clientIn, serverOut := net.Pipe()
 	serverIn, clientOut := net.Pipe()
@@ -68,10 +68,10 @@ func connect(t *testing.T) (s *Sockets, client, server net.Conn) {
 }
 
 // wait closes the sockets of a disconnected client.
-func wait(s *Sockets) { s.Close(time.Second, func() {}) }
+func wait(s *Dialer) { s.Close(time.Second, func() {}) }
 
 // waiting calls wait and returns a channel that receives a value afterward.
-func waiting(s *Sockets) <-chan bool {
+func waiting(s *Dialer) <-chan bool {
 	done := make(chan bool, 1)
 	go func() { wait(s); done <- true }()
 	synctest.Wait()

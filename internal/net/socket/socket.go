@@ -1,4 +1,4 @@
-package enginekit
+package socket
 
 import (
 	"context"
@@ -20,12 +20,12 @@ type Socket struct {
 	Address string
 	Monitor bool
 	Pooled  bool // a pool uses it; set by the dialer
-	owner   *Sockets
+	owner   *Dialer
 	checked *replies.Conn // over Conn
 
 	using sync.RWMutex // read-locked during Read and Write
 
-	// Guarded by owner.mu.
+	// Guarded by owner.
 	awaitable bool // an awaitable hello was sent: the next read starts the stream
 	streams   bool
 	reading   bool
@@ -44,10 +44,10 @@ func (k *Socket) Streams() bool { return k.holds(&k.streams) }
 // Closed reports whether the socket was closed.
 func (k *Socket) Closed() bool { return k.holds(&k.closed) }
 
-// holds reads a field that owner.mu guards.
+// holds reads a field that owner guards.
 func (k *Socket) holds(field *bool) bool {
-	k.owner.mu.Lock()
-	defer k.owner.mu.Unlock()
+	k.owner.Lock()
+	defer k.owner.Unlock()
 	return *field
 }
 
@@ -58,21 +58,21 @@ func (k *Socket) holds(field *bool) bool {
 // connection. Without the wait it might execute a command after the next test has inserted its initial data and set
 // its fail points.
 func (k *Socket) Close() error {
-	s := k.owner
+	d := k.owner
 	half, halves := k.Conn.(interface{ CloseWrite() error })
 	var wasClosed, leaves bool
-	s.Update(func() {
+	d.Update(func() {
 		wasClosed, leaves = k.closed, k.owed && halves && !k.closed
 		if leaves {
-			s.leaving++
+			d.leaving++
 		}
-		if k.streams && k.reading && !k.closed && s.Canceled != nil {
-			s.Canceled(k.Address)
+		if k.streams && k.reading && !k.closed && d.Canceled != nil {
+			d.Canceled(k.Address)
 		}
 		k.closed = true
-		delete(s.open, k)
-		if s.streams[k.Address] == k {
-			delete(s.streams, k.Address)
+		delete(d.open, k)
+		if d.streams[k.Address] == k {
+			delete(d.streams, k.Address)
 		}
 	})
 	switch {
@@ -101,7 +101,7 @@ func (k *Socket) leave(closeWrite func() error) {
 }
 
 // use locks the socket for reading or writing, unless it is closed. The caller holds
-// owner.mu, so that leave waits for all users.
+// owner, so that leave waits for all users.
 func (k *Socket) use() bool {
 	if k.closed {
 		return false
@@ -112,23 +112,23 @@ func (k *Socket) use() bool {
 
 // Write records an awaitable hello. Only monitors send it.
 func (k *Socket) Write(message []byte) (int, error) {
-	s := k.owner
-	s.mu.Lock()
+	d := k.owner
+	d.Lock()
 	open := k.use()
 	owed, exhausts := answered(message)
 	k.owed, k.awaitable = owed, k.awaitable || exhausts
-	s.mu.Unlock()
+	d.Unlock()
 	if !open {
 		return 0, net.ErrClosed
 	}
 	out := message
-	if s.Sent != nil {
-		out = s.Sent(k, message)
+	if d.Sent != nil {
+		out = d.Sent(k, message)
 	}
 	n, err := k.checked.Write(out)
 	k.using.RUnlock()
-	if err != nil && s.Failed != nil {
-		s.Failed(k, err)
+	if err != nil && d.Failed != nil {
+		d.Failed(k, err)
 	}
 	if n == len(out) {
 		n = len(message)
@@ -141,16 +141,16 @@ func (k *Socket) Write(message []byte) (int, error) {
 // The stream starts with the first read after the awaitable hello, not with the hello: a monitor whose connection is
 // closed before it reads does not treat that as a network error, and sleeps for minHeartbeatFrequencyMS.
 func (k *Socket) Read(b []byte) (int, error) {
-	s := k.owner
+	d := k.owner
 	open := false
-	s.Update(func() {
+	d.Update(func() {
 		if open = k.use(); !open {
 			return
 		}
 		k.reading = true
 		if k.awaitable && !k.streams {
 			k.streams = true
-			s.streams[k.Address] = k
+			d.streams[k.Address] = k
 		}
 	})
 	if !open {
@@ -159,25 +159,25 @@ func (k *Socket) Read(b []byte) (int, error) {
 	n, err := k.checked.Read(b)
 	k.using.RUnlock()
 	if err == nil && k.Streams() {
-		for !s.Await(context.Background(), s.HoldLimit, k.passes) {
+		for !d.Await(context.Background(), d.HoldLimit, k.passes) {
 			continue
 		}
 	}
-	s.Update(func() {
+	d.Update(func() {
 		k.reading = false
 		k.owed = k.owed && n == 0
-		if k.closed || err == nil && k.streams && s.shut && k.held > 0 {
+		if k.closed || err == nil && k.streams && d.shut && k.held > 0 {
 			n, err = 0, net.ErrClosed
 		}
 	})
-	if err != nil && s.Failed != nil {
-		s.Failed(k, err)
+	if err != nil && d.Failed != nil {
+		d.Failed(k, err)
 	}
 	return n, err
 }
 
 // passes reports whether data may reach the monitor. If so, Hold waits until the
-// monitor has processed it. The caller holds owner.mu.
+// monitor has processed it. The caller holds owner.
 func (k *Socket) passes() bool {
 	if !time.Now().Before(k.until) {
 		k.held = 0
@@ -192,8 +192,8 @@ func (k *Socket) SetReadDeadline(t time.Time) error  { return k.set(k.Conn.SetRe
 func (k *Socket) SetWriteDeadline(t time.Time) error { return k.set(k.Conn.SetWriteDeadline, t) }
 
 func (k *Socket) set(deadline func(time.Time) error, t time.Time) error {
-	k.owner.mu.Lock()
-	defer k.owner.mu.Unlock()
+	k.owner.Lock()
+	defer k.owner.Unlock()
 	if k.closed {
 		return net.ErrClosed
 	}
