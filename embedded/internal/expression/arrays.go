@@ -46,18 +46,26 @@ func elementAt(list bson.A, n int64) any {
 }
 
 func concatArrays(e *Env, v []any) any {
-	out := bson.A{}
-	for _, x := range v {
-		list, ok := x.(bson.A)
-		switch {
-		case value.IsNull(x):
-			return nil
-		case !ok:
-			return e.fail(28664, "$concatArrays only supports arrays, not %s", value.TypeName(x))
-		}
-		out = append(out, list...)
+	lists, ok := allOf[bson.A](e, v, 28664, "$concatArrays only supports arrays, not %s")
+	if !ok {
+		return nil
 	}
-	return e.count(out)
+	return e.count(append(bson.A{}, slices.Concat(lists...)...))
+}
+
+// allOf returns values of one type. It returns false if one of them is null, or with an error if it has another type.
+func allOf[T any](e *Env, v []any, code int32, format string) (out []T, ok bool) {
+	for _, x := range v {
+		item, ok := x.(T)
+		if !ok && !value.IsNull(x) {
+			e.fail(code, format, value.TypeName(x))
+		}
+		if !ok {
+			return nil, false
+		}
+		out = append(out, item)
+	}
+	return out, true
 }
 
 func in(e *Env, v []any) any {
@@ -90,25 +98,19 @@ func indexOfArray(e *Env, v []any) any {
 
 // bounds returns an optional start and end.
 func (e *Env) bounds(name string, v []any, n int) (from, to int, ok bool) {
-	to = n
+	ends := []int{0, n}
 	for i, x := range v {
+		which := []string{"starting", "ending"}[i]
 		at, exact := value.Int64(x)
 		if !exact {
-			e.fail(40096, "%s requires an integral %s index, found a value of type: %s, with value: %s", name,
-				[]string{"starting", "ending"}[i], value.TypeName(x), value.Text(x))
-			return 0, 0, false
+			e.fail(40096, "%s requires an integral %s index, found a value of type: %s, with value: %s", name, which,
+				value.TypeName(x), value.Text(x))
+		} else if at < 0 {
+			e.fail(40097, "%s requires a nonnegative %s index, found: %d", name, which, at)
 		}
-		if at < 0 {
-			e.fail(40097, "%s requires a nonnegative %s index, found: %d", name, []string{"starting", "ending"}[i], at)
-			return 0, 0, false
-		}
-		if i == 0 {
-			from = int(at)
-		} else {
-			to = min(int(at), n)
-		}
+		ends[i] = int(at)
 	}
-	return from, to, true
+	return ends[0], min(ends[1], n), e.err == nil
 }
 
 func reverseArray(_ *Env, list bson.A) any {
@@ -186,30 +188,28 @@ func sequence(e *Env, v []any) any {
 func arrayToObject(e *Env, list bson.A) any {
 	out := bson.D{}
 	for _, item := range list {
-		var key, x any
-		switch pair := item.(type) {
-		case bson.A:
-			if len(pair) != 2 {
-				return e.fail(40397, "$arrayToObject requires an array of size 2 arrays,found array of size: %d", len(pair))
-			}
-			key, x = pair[0], pair[1]
-			if _, ok := key.(string); !ok {
-				return e.fail(40395, "$arrayToObject requires an array of key-value pairs, where the key must be of type string. Found key type: %s", value.TypeName(key))
-			}
-		case bson.D:
-			if len(pair) != 2 {
-				return e.fail(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:%d",
-					len(pair))
-			}
-			key, x = value.Get(pair, "k"), value.Get(pair, "v")
-			if _, ok := key.(string); !ok {
-				return e.fail(40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of "+
-					"type string. Found type: %s", value.TypeName(key))
-			}
-		default:
+		pair, isPair := item.(bson.A)
+		d, isDocument := item.(bson.D)
+		switch {
+		case !isPair && !isDocument:
 			return e.fail(40398, "Unrecognised input type format for $arrayToObject: %s", value.TypeName(item))
+		case isPair && len(pair) != 2:
+			return e.fail(40397, "$arrayToObject requires an array of size 2 arrays,found array of size: %d", len(pair))
+		case isDocument && len(d) != 2:
+			return e.fail(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:%d", len(d))
+		case isDocument:
+			pair = bson.A{value.Get(d, "k"), value.Get(d, "v")}
 		}
-		out = value.Set(out, key.(string), x)
+		key, isText := pair[0].(string)
+		switch {
+		case !isText && isPair:
+			return e.fail(40395, "$arrayToObject requires an array of key-value pairs, where the key must be of type string. "+
+				"Found key type: %s", value.TypeName(pair[0]))
+		case !isText:
+			return e.fail(40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of "+
+				"type string. Found type: %s", value.TypeName(pair[0]))
+		}
+		out = value.Set(out, key, pair[1])
 	}
 	return e.count(out)
 }
@@ -376,102 +376,88 @@ func (p *parser) zip(arg any) Expr {
 	p.Refuse(len(defaults) > 0 && len(defaults) != len(list), 34467, "defaults and inputs must have the same length")
 	inputs, others := p.all(list), p.all(defaults)
 	return func(e *Env) any {
-		var arrays []bson.A
-		n := -1
-		for _, x := range inputs {
-			a, null := e.array(x, 34468, "$zip found a non-array expression in input: %s")
-			if null {
+		arrays := make([]bson.A, len(inputs))
+		n := 0
+		for i, x := range inputs {
+			var null bool
+			if arrays[i], null = e.array(x, 34468, "$zip found a non-array expression in input: %s"); null {
 				return nil
 			}
-			arrays = append(arrays, a)
-			if n < 0 || longest && len(a) > n || !longest && len(a) < n {
-				n = len(a)
+			if size := len(arrays[i]); i == 0 || size > n == longest {
+				n = size
 			}
 		}
-		out := bson.A{}
-		for i := range max(n, 0) {
-			row := bson.A{}
+		out := make(bson.A, n)
+		for i := range out {
+			row := make(bson.A, len(arrays))
 			for j, a := range arrays {
-				v := value.OrNull(value.Element(a, i))
-				if i >= len(a) && j < len(others) {
-					v = value.OrNull(others[j](e))
+				if i < len(a) {
+					row[j] = a[i]
+				} else if len(others) > 0 {
+					row[j] = value.OrNull(others[j](e))
 				}
-				row = append(row, v)
 			}
-			out = append(out, row)
+			out[i] = row
 		}
 		return e.count(out)
 	}
 }
 
-// setField is $setField, which has named arguments. All of them are required.
-func (p *parser) setField(arg any) Expr { return p.fieldSetter("$setField", arg, 4161100) }
-
-// unsetField is $unsetField: $setField without a value.
-func (p *parser) unsetField(arg any) Expr { return p.fieldSetter("$unsetField", arg, 4161100) }
-
-func (p *parser) fieldSetter(op string, arg any, code int32) Expr {
-	d, ok := arg.(bson.D)
-	if !ok {
-		return p.fail(code, "%s only supports an object as its argument", op)
-	}
-	names := []string{"field", "input", "value"}
-	if op == "$unsetField" {
-		names = names[:2]
-	}
-	for _, a := range d {
-		p.Refuse(!slices.Contains(names, a.Key), code+1, "%s found an unknown argument: %s", op, a.Key)
-	}
-	args := map[string]Expr{"value": constant(value.Missing{})}
-	for _, name := range names {
-		v, ok := value.Field(d, name)
-		p.Refuse(!ok, 4161102, "%s requires '%s' to be specified", op, name)
-		args[name] = p.parse(v)
-	}
-	return func(e *Env) any {
-		field, input, v := args["field"](e), args["input"](e), args["value"](e)
-		key, ok := field.(string)
+// setField is $setField, or without the name value $unsetField.
+func setField(op string, names ...string) func(*parser, any) Expr {
+	return func(p *parser, arg any) Expr {
+		d, ok := arg.(bson.D)
 		if !ok {
-			return e.fail(4161107, "%s requires 'field' to evaluate to type String, but got %s", op, value.TypeName(field))
+			return p.fail(4161100, "%s only supports an object as its argument", op)
 		}
-		if value.IsNull(input) {
-			return nil
-		}
-		d, ok := input.(bson.D)
-		if !ok {
-			return e.fail(4161105, "%s requires 'input' to evaluate to type Object", op)
-		}
-		if (v == value.Missing{}) {
-			return value.Delete(d, key)
-		}
-		return e.count(value.Set(slices.Clone(d), key, v))
+		args := p.required(op, d, 4161101, []int32{4161102, 4161109, 4161103}, names...)
+		return of(func(e *Env, v []any) any {
+			key, isText := v[0].(string)
+			d, isDocument := v[1].(bson.D)
+			switch {
+			case !isText:
+				return e.fail(4161107, "%s requires 'field' to evaluate to type String, but got %s", op, value.TypeName(v[0]))
+			case value.IsNull(v[1]):
+				return nil
+			case !isDocument:
+				return e.fail(4161105, "%s requires 'input' to evaluate to type Object", op)
+			case len(v) == 2 || v[2] == any(value.Missing{}):
+				return value.Delete(d, key)
+			}
+			return e.count(value.Set(slices.Clone(d), key, v[2]))
+		}).bind(args)
 	}
 }
 
 func (p *parser) getField(arg any) Expr {
-	field, input := arg, any("$$CURRENT")
-	if d, ok := arg.(bson.D); ok && (len(d) == 0 || !strings.HasPrefix(d[0].Key, "$")) {
-		for _, e := range d {
-			p.Refuse(e.Key != "field" && e.Key != "input", 3041701, "$getField found an unknown argument: %s", e.Key)
-		}
-		var hasField, hasInput bool
-		field, hasField = value.Field(d, "field")
-		input, hasInput = value.Field(d, "input")
-		p.Refuse(!hasField, 3041702, "$getField requires 'field' to be specified")
-		p.Refuse(!hasInput, 3041703, "$getField requires 'input' to be specified")
+	d, ok := arg.(bson.D)
+	if !ok || len(d) > 0 && strings.HasPrefix(d[0].Key, "$") {
+		d = bson.D{{Key: "field", Value: arg}, {Key: "input", Value: "$$CURRENT"}}
 	}
-	name, from := p.parse(field), p.parse(input)
-	return func(e *Env) any {
-		f := name(e)
-		key, ok := f.(string)
-		if !ok {
-			return e.fail(3041704, "$getField requires 'field' to evaluate to type String, but got %s", value.TypeName(f))
-		}
-		in := from(e)
-		d, ok := in.(bson.D)
-		if !ok && value.IsNull(in) && in != any(value.Missing{}) {
+	args := p.required("$getField", d, 3041701, []int32{3041702, 3041703}, "field", "input")
+	return of(func(e *Env, v []any) any {
+		key, isText := v[0].(string)
+		d, isDocument := v[1].(bson.D)
+		switch {
+		case !isText:
+			return e.fail(3041704, "$getField requires 'field' to evaluate to type String, but got %s", value.TypeName(v[0]))
+		case !isDocument && value.IsNull(v[1]) && v[1] != any(value.Missing{}):
 			return nil
 		}
 		return value.Lookup(d, key)
+	}).bind(args)
+}
+
+// required parses the named arguments of $setField or $getField. missing has the code of the error for each.
+func (p *parser) required(op string, d bson.D, unknown int32, missing []int32, names ...string) []Expr {
+	for _, a := range d {
+		p.Refuse(!slices.Contains(names, a.Key), unknown, "%s found an unknown argument: %s", op, a.Key)
 	}
+	out := make([]Expr, len(names))
+	for i, name := range names {
+		v, ok := value.Field(d, name)
+		p.Refuse(!ok, missing[i], "%s requires '%s' to be specified", op, name)
+		out[i] = p.parse(v)
+	}
+	return out
 }

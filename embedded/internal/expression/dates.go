@@ -34,23 +34,20 @@ func moved(name string, sign int64) func(p *parser, arg any) Expr {
 			p.optional(args, "timezone")
 		return func(e *Env) any {
 			from, by, of := date(e), unit(e), amount(e)
-			if value.IsNull(from) || value.IsNull(by) || value.IsNull(of) {
-				return nil
-			}
-			switch from.(type) {
-			case bson.DateTime, bson.Timestamp, bson.ObjectID:
-			default:
-				return e.fail(5166403, "%s requires startDate to be convertible to a date", name)
-			}
+			_, isDate := asTime(from)
 			text, isText := by.(string)
 			u, known := units[text]
 			n, whole := value.Int64(of)
 			switch {
+			case anyNull([]any{from, by, of}):
+				return nil
+			case !isDate:
+				return e.fail(5166403, "%s requires startDate to be convertible to a date", name)
 			case !isText:
 				return e.fail(5166404, "%s expects string defining the time unit", name)
 			case !known:
 				return e.fail(9, "unknown time unit value: %s", text)
-			case !whole || !value.IsNumber(of):
+			case !whole:
 				return e.fail(5166405, "%s expects integer amount of time units", name)
 			case n > maxAmount || n < -maxAmount:
 				return e.fail(5166406, "invalid %s 'amount' parameter value: %d %s", name, n, text)

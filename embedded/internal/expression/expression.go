@@ -25,7 +25,7 @@ func (x Expr) Eval(e *Env) (any, error) {
 type Env struct {
 	root  any // the document
 	vars  bson.D
-	built int   // bytes of the arrays and documents built
+	built int   // bytes of the values built
 	err   error // the first error; values computed after it are meaningless
 	// Collation is how strings are compared. An expression sets it.
 	Collation value.Collation
@@ -42,13 +42,15 @@ func (e *Env) fail(code int32, format string, args ...any) any {
 	return nil
 }
 
-// count adds the size of a new array or document, without its elements, to e.built. It fails above value.MaxBuilt.
+// count adds the size of a new value, without its elements, to e.built. It fails above value.MaxBuilt.
 func (e *Env) count(v any) any {
 	switch x := v.(type) {
 	case bson.A:
 		e.built += 16 * len(x)
 	case bson.D:
 		e.built += 32 * len(x)
+	case string:
+		e.built += len(x)
 	}
 	if e.built > value.MaxBuilt {
 		return e.fail(fault.ExceededMemoryLimit, "an expression builds more than %d bytes for a document", value.MaxBuilt)

@@ -2,7 +2,6 @@ package expression
 
 import (
 	"math"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -11,8 +10,7 @@ import (
 )
 
 // arithmetic is an operator on numbers. If one of them is null, so is the result. $add also accepts dates.
-func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*Env, []Expr) any {
-	what := map[string]string{"$add": "numeric or date", "$multiply": "numeric"}[name]
+func arithmetic(name, what string, start int32, f func(a, b any) (any, bool)) func(*Env, []Expr) any {
 	return func(e *Env, args []Expr) any {
 		var result any = start
 		isDate := false
@@ -94,48 +92,19 @@ func squareRoot(e *Env, v any) any {
 	return math.Sqrt(value.Float(v))
 }
 
-// positive is a function of positive numbers.
-func positive(code int32, format string, f func(float64) float64) func(*Env, any) any {
-	return func(e *Env, v any) any {
-		if value.Float(v) <= 0 {
-			return e.fail(code, format, value.Text(v))
-		}
-		return f(value.Float(v))
-	}
-}
-
-// binary is an operator on two numbers. The formats of the errors for other types have the names of both types.
-func binary(name string, code int32, format string, code2 int32, format2 string,
-	f func(e *Env, a, b any) any) operator {
+// binary is an operator on two numbers. code is the code of the error for other types.
+func binary(name string, code int32, f func(e *Env, a, b any) any) operator {
 	return operator{2, 2, of(func(e *Env, v []any) any {
 		switch {
 		case anyNull(v):
 			return nil
-		case !value.IsNumber(v[0]):
-			return e.fail(code, format, value.TypeName(v[0]), value.TypeName(v[1]))
-		case !value.IsNumber(v[1]):
-			return e.fail(code2, format2, value.TypeName(v[0]), value.TypeName(v[1]))
+		case !value.IsNumber(v[0]) || !value.IsNumber(v[1]):
+			return e.fail(code, "%s only supports numeric types, not %s and %s", name, value.TypeName(v[0]), value.TypeName(v[1]))
 		case isDecimal(v[0]) || isDecimal(v[1]):
 			return e.decimal(name)
 		}
 		return f(e, v[0], v[1])
 	})}
-}
-
-func logarithm(e *Env, v, base any) any {
-	if value.Float(v) <= 0 {
-		return e.fail(28758, "$log's argument must be a positive number, but is %s", value.Text(v))
-	}
-	if value.Float(base) <= 0 || value.Float(base) == 1 {
-		return e.fail(28759, "$log's base must be a positive number not equal to 1, but is %s", value.Text(base))
-	}
-	return math.Log(value.Float(v)) / math.Log(value.Float(base))
-}
-
-// integers reports whether both of two numbers are integers, and whether one of them is a long.
-func integers(a, b any) (both, long bool) {
-	types := value.TypeName(a) + value.TypeName(b)
-	return !strings.Contains(types, "double"), strings.Contains(types, "long")
 }
 
 func subtract(e *Env, v []any) any {
@@ -167,33 +136,17 @@ func divide(e *Env, a, b any) any {
 }
 
 func mod(e *Env, a, b any) any {
-	both, long := integers(a, b)
 	n, _ := value.Int64(a)
 	by, _ := value.Int64(b)
 	switch {
 	case value.Float(b) == 0:
 		return e.fail(16610, "can't $mod by zero")
-	case !both:
+	case value.Is[float64](a) || value.Is[float64](b):
 		return math.Mod(value.Float(a), value.Float(b))
-	case long:
+	case value.Is[int64](a) || value.Is[int64](b):
 		return n % by
 	}
 	return int32(n % by)
-}
-
-func pow(e *Env, base, exponent any) any {
-	if value.Float(base) == 0 && value.Float(exponent) < 0 {
-		return e.fail(28764, "$pow cannot take a base of 0 and a negative exponent")
-	}
-	r := math.Pow(value.Float(base), value.Float(exponent))
-	both, long := integers(base, exponent)
-	switch {
-	case !both || value.Float(exponent) < 0 || math.Abs(r) >= 1<<53:
-		return r
-	case long:
-		return int64(r)
-	}
-	return value.Int(int64(r))
 }
 
 // rounding is $round or $trunc with an optional number of places.

@@ -38,27 +38,18 @@ var operators = map[string]operator{
 	"$cond":   {3, 3, cond},
 	"$ifNull": {2, -1, ifNull},
 
-	"$add":      {0, -1, arithmetic("$add", 0, value.Add)},
-	"$multiply": {0, -1, arithmetic("$multiply", 1, value.Multiply)},
+	"$add":      {0, -1, arithmetic("$add", "numeric or date", 0, value.Add)},
+	"$multiply": {0, -1, arithmetic("$multiply", "numeric", 1, value.Multiply)},
 	"$subtract": {2, 2, of(subtract)},
-	"$divide": binary("$divide", fault.TypeMismatch, "$divide only supports numeric types, not %[1]s and %[2]s",
-		fault.TypeMismatch, "$divide only supports numeric types, not %[1]s and %[2]s", divide),
-	"$mod": binary("$mod", 16611, "$mod only supports numeric types, not %[1]s and %[2]s",
-		16611, "$mod only supports numeric types, not %[1]s and %[2]s", mod),
-	"$pow": binary("$pow", 28762, "$pow's base must be numeric, not %[1]s",
-		28763, "$pow's exponent must be numeric, not %[2]s", pow),
-	"$log": binary("$log", 28756, "$log's argument must be numeric, not %[1]s",
-		28757, "$log's base must be numeric, not %[2]s", logarithm),
-	"$round": {1, 2, of(rounding("$round", math.RoundToEven))},
-	"$trunc": {1, 2, of(rounding("$trunc", math.Trunc))},
-	"$abs":   numeric("$abs", abs),
-	"$ceil":  numeric("$ceil", wholeOr(math.Ceil)),
-	"$floor": numeric("$floor", wholeOr(math.Floor)),
-	"$sqrt":  numeric("$sqrt", squareRoot),
-	"$exp":   numeric("$exp", func(_ *Env, v any) any { return math.Exp(value.Float(v)) }),
-	"$ln":    numeric("$ln", positive(28766, "$ln's argument must be a positive number, but is %s", math.Log)),
-	"$log10": numeric("$log10", positive(28761, "$log10's argument must be a positive number, but is %s", math.Log10)),
-	"$rand":  {0, 1, func(*Env, []Expr) any { return rand.Float64() }},
+	"$divide":   binary("$divide", fault.TypeMismatch, divide),
+	"$mod":      binary("$mod", 16611, mod),
+	"$round":    {1, 2, of(rounding("$round", math.RoundToEven))},
+	"$trunc":    {1, 2, of(rounding("$trunc", math.Trunc))},
+	"$abs":      numeric("$abs", abs),
+	"$ceil":     numeric("$ceil", wholeOr(math.Ceil)),
+	"$floor":    numeric("$floor", wholeOr(math.Floor)),
+	"$sqrt":     numeric("$sqrt", squareRoot),
+	"$rand":     {0, 1, func(*Env, []Expr) any { return rand.Float64() }},
 
 	"$sum": {0, -1, of(func(e *Env, v []any) any { return Sum(e, operands(v)) })},
 	"$avg": {0, -1, of(func(e *Env, v []any) any { return Average(e, operands(v)) })},
@@ -122,17 +113,23 @@ func init() {
 	special = map[string]func(p *parser, arg any) Expr{
 		"$literal": func(_ *parser, arg any) Expr { return constant(arg) },
 		"$const":   func(_ *parser, arg any) Expr { return constant(arg) },
-		"$cond":    (*parser).cond, "$let": (*parser).let, "$switch": (*parser).switchCase,
+		"$cond":    named("$cond", 0, 17083, 17080, cond, "if", "then", "else"),
+		"$let":     (*parser).let, "$switch": (*parser).switchCase,
 		"$map": over("$map", 16878, 16883, "in", mapped), "$filter": over("$filter", 28646, 28651, "cond", filtered),
 		"$reduce": (*parser).reduce, "$zip": (*parser).zip,
-		"$setField": (*parser).setField, "$getField": (*parser).getField, "$unsetField": (*parser).unsetField,
-		"$convert": (*parser).convert, "$trim": trimmer("$trim", strings.Trim), "$ltrim": trimmer("$ltrim", strings.TrimLeft),
+		"$getField": (*parser).getField,
+		"$setField": setField("$setField", "field", "input", "value"), "$unsetField": setField("$unsetField", "field", "input"),
+		"$convert": named("$convert", fault.FailedToParse, fault.FailedToParse, fault.FailedToParse, convertTo,
+			"input", "to", "onError?", "onNull?"),
+		"$trim":       trimmer("$trim", strings.Trim),
+		"$ltrim":      trimmer("$ltrim", strings.TrimLeft),
 		"$rtrim":      trimmer("$rtrim", strings.TrimRight),
 		"$replaceOne": replacer("$replaceOne", 1), "$replaceAll": replacer("$replaceAll", -1),
 		"$regexMatch":   regexes("$regexMatch", 1, func(found bson.A) any { return len(found) > 0 }),
 		"$regexFind":    regexes("$regexFind", 1, func(found bson.A) any { return value.OrNull(value.Element(found, 0)) }),
 		"$regexFindAll": regexes("$regexFindAll", -1, func(found bson.A) any { return found }),
-		"$dateToString": (*parser).dateToString, "$dateFromString": (*parser).dateFromString,
+		"$dateToString": named("$dateToString", 18629, 18534, 18628, dateToString,
+			"date", "format?", "timezone?", "onNull?"),
 		"$dateAdd": moved("$dateAdd", 1), "$dateSubtract": moved("$dateSubtract", -1),
 	}
 	for name, part := range dateParts {
@@ -145,7 +142,7 @@ func (p *parser) operator(name string, arg any) Expr {
 	if !fault.Exists("expression", name, p.wire) {
 		return p.fail(fault.InvalidPipelineOperator, "Unrecognized expression '%s'", name)
 	}
-	if parse := special[name]; parse != nil && !(name == "$cond" && value.Is[bson.A](arg)) {
+	if parse := special[name]; parse != nil && (name != "$cond" || value.Is[bson.D](arg)) {
 		return parse(p, arg)
 	}
 	o := operators[name]
@@ -162,9 +159,14 @@ func (p *parser) operator(name string, arg any) Expr {
 		return p.fail(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name,
 			o.min, o.max, n)
 	}
-	args := p.all(list)
-	return func(e *Env) any { return o.eval(e, args) }
+	return o.eval.bind(p.all(list))
 }
+
+// evaluator is what an operator does with its arguments.
+type evaluator func(e *Env, args []Expr) any
+
+// bind returns the expression of an operator with arguments.
+func (f evaluator) bind(args []Expr) Expr { return func(e *Env) any { return f(e, args) } }
 
 // of is an operator on the values of its arguments.
 func of(f func(e *Env, v []any) any) evaluator {
@@ -239,6 +241,18 @@ func (p *parser) named(op string, arg any, notDocument, unknown int32, missing i
 	return out
 }
 
+// named is an operator whose eval gets the named arguments in this order, nil for an optional one that is not given.
+func named(op string, notDocument, unknown, missing int32, eval evaluator, names ...string) func(*parser, any) Expr {
+	return func(p *parser, arg any) Expr {
+		given := p.named(op, arg, notDocument, unknown, missing, names...)
+		args := make([]Expr, len(names))
+		for i, name := range names {
+			args[i] = p.optional(given, strings.TrimSuffix(name, "?"))
+		}
+		return eval.bind(args)
+	}
+}
+
 // optional parses an argument, or returns nil if it is missing.
 func (p *parser) optional(args map[string]any, name string) Expr {
 	v, ok := args[name]
@@ -248,15 +262,12 @@ func (p *parser) optional(args map[string]any, name string) Expr {
 	return p.parse(v)
 }
 
-// cond is $cond with named arguments.
-func (p *parser) cond(arg any) Expr {
-	d, ok := arg.(bson.D)
-	if !ok {
-		return p.fail(16020, "Expression $cond takes exactly 3 arguments. 1 were passed in.")
+// or returns the value of an optional argument, or another value if it is not given.
+func (e *Env) or(x Expr, otherwise any) any {
+	if x == nil {
+		return otherwise
 	}
-	args := p.named("$cond", d, 0, 17083, 17080, "if", "then", "else")
-	list := []Expr{p.parse(args["if"]), p.parse(args["then"]), p.parse(args["else"])}
-	return func(e *Env) any { return cond(e, list) }
+	return x(e)
 }
 
 func (p *parser) let(arg any) Expr {

@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,20 +13,14 @@ import (
 )
 
 func concat(e *Env, v []any) any {
-	var b strings.Builder
-	for _, x := range v {
-		s, ok := x.(string)
-		switch {
-		case value.IsNull(x):
-			return nil
-		case !ok:
-			return e.fail(16702, "$concat only supports strings, not %s", value.TypeName(x))
-		}
-		if b.WriteString(s); b.Len() > value.MaxBuilt {
-			return e.count(make(bson.A, value.MaxBuilt))
-		}
+	parts, ok := allOf[string](e, v, 16702, "$concat only supports strings, not %s")
+	for _, s := range parts {
+		e.count(s)
 	}
-	return b.String()
+	if !ok || e.err != nil {
+		return nil
+	}
+	return strings.Join(parts, "")
 }
 
 // text converts a value to a string, as functions of strings do.
@@ -52,11 +47,7 @@ func numberText(v any) string {
 	if f, ok := v.(float64); ok {
 		return strconv.FormatFloat(f, 'g', -1, 64)
 	}
-	if d, ok := v.(bson.Decimal128); ok {
-		return d.String()
-	}
-	n, _ := value.Int64(v)
-	return strconv.FormatInt(n, 10)
+	return fmt.Sprint(v)
 }
 
 func dateText(d bson.DateTime) string { return d.Time().UTC().Format("2006-01-02T15:04:05.000Z") }
@@ -176,108 +167,80 @@ func substring(e *Env, name string, v []any, points bool) any {
 		count = int64(len(s))
 	}
 	end := from + min(count, int64(len(s))-from)
-	if !utf8.RuneStart(at(s, from)) || !utf8.RuneStart(at(s, end)) {
+	inside := func(i int64) bool { return i < int64(len(s)) && !utf8.RuneStart(s[i]) }
+	if inside(from) || inside(end) {
 		return e.fail(28656, "%s:  Invalid range, starting index is a UTF-8 continuation byte.", name)
 	}
 	return s[from:end]
-}
-
-// at returns a byte of a string, or that of a letter beyond its end.
-func at(s string, i int64) byte {
-	if i < int64(len(s)) {
-		return s[i]
-	}
-	return 'x'
 }
 
 const whitespace = "\x00\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
 
 // trimmer is $trim, $ltrim or $rtrim.
 func trimmer(name string, trim func(s, cutset string) string) func(p *parser, arg any) Expr {
-	return func(p *parser, arg any) Expr {
-		args := p.named(name, arg, 50696, 50694, 50695, "input", "chars?")
-		input, chars := p.parse(args["input"]), p.optional(args, "chars")
-		return func(e *Env) any {
-			v, set := input(e), any(whitespace)
-			if chars != nil {
-				set = chars(e)
-			}
-			s, ok := v.(string)
-			cut, cutOK := set.(string)
-			switch {
-			case value.IsNull(v), value.IsNull(set):
-				return nil
-			case !ok:
-				return e.fail(50699, "%s requires its input to be a string, got %s (of type %s) instead.", name, value.Text(v),
-					value.TypeName(v))
-			case !cutOK:
-				return e.fail(50700, "%s requires 'chars' to be a string, got %s (of type %s) instead.", name, value.Text(set),
-					value.TypeName(set))
-			}
-			return trim(s, cut)
+	return named(name, 50696, 50694, 50695, func(e *Env, args []Expr) any {
+		v, set := args[0](e), e.or(args[1], whitespace)
+		s, ok := v.(string)
+		cut, cutOK := set.(string)
+		switch {
+		case value.IsNull(v), value.IsNull(set):
+			return nil
+		case !ok:
+			return e.fail(50699, "%s requires its input to be a string, got %s (of type %s) instead.", name, value.Text(v),
+				value.TypeName(v))
+		case !cutOK:
+			return e.fail(50700, "%s requires 'chars' to be a string, got %s (of type %s) instead.", name, value.Text(set),
+				value.TypeName(set))
 		}
-	}
+		return trim(s, cut)
+	}, "input", "chars?")
 }
 
 // replacer is $replaceOne or $replaceAll.
 func replacer(name string, n int) func(p *parser, arg any) Expr {
-	return func(p *parser, arg any) Expr {
-		args := p.named(name, arg, 51751, 51750, 51749, "input", "find", "replacement")
-		list := []Expr{p.parse(args["input"]), p.parse(args["find"]), p.parse(args["replacement"])}
-		return of(func(e *Env, v []any) any {
-			for i, x := range v {
-				if _, ok := x.(string); !ok && !value.IsNull(x) {
-					return e.fail(51746-int32(i), "%s requires that '%s' be a string, found: %s", name,
-						[]string{"input", "find", "replacement"}[i], value.Text(x))
-				}
+	names := []string{"input", "find", "replacement"}
+	return named(name, 51751, 51750, 51749, of(func(e *Env, v []any) any {
+		for i, x := range v {
+			if _, ok := x.(string); !ok && !value.IsNull(x) {
+				return e.fail(51746-int32(i), "%s requires that '%s' be a string, found: %s", name, names[i], value.Text(x))
 			}
-			if anyNull(v) {
-				return nil
-			}
-			return strings.Replace(v[0].(string), v[1].(string), v[2].(string), n)
-		}).bind(list)
-	}
+		}
+		if anyNull(v) {
+			return nil
+		}
+		return strings.Replace(v[0].(string), v[1].(string), v[2].(string), n)
+	}), names...)
 }
-
-// bind fixes the arguments of an operator.
-func (f evaluator) bind(args []Expr) Expr { return func(e *Env) any { return f(e, args) } }
 
 // regexes is $regexMatch, $regexFind or $regexFindAll. result returns the value of up to limit matches. Without a
 // string or a pattern, nothing matches.
 func regexes(name string, limit int, result func(found bson.A) any) func(p *parser, arg any) Expr {
-	return func(p *parser, arg any) Expr {
-		args := p.named(name, arg, 51103, 31024, 31022, "input", "regex", "options?")
-		input, regex, options := p.parse(args["input"]), p.parse(args["regex"]), p.optional(args, "options")
-		return func(e *Env) any {
-			in, re := input(e), regex(e)
-			flags := ""
-			if options != nil {
-				flags, _ = options(e).(string)
-			}
-			source, isText := re.(string)
-			if r, ok := re.(bson.Regex); ok {
-				source, flags, isText = r.Pattern, flags+r.Options, true
-			}
-			s, ok := in.(string)
-			switch {
-			case !ok && !value.IsNull(in):
-				return e.fail(51104, "%s needs 'input' to be of type string", name)
-			case !isText && !value.IsNull(re):
-				return e.fail(51105, "%s needs 'regex' to be of type string or regex", name)
-			case value.IsNull(in) || value.IsNull(re):
-				return result(bson.A{})
-			}
-			compiled, err := pattern.Compile(source, flags)
-			if err != nil {
-				return e.fail(51111, "Invalid Regex in %s: %v", name, err)
-			}
-			matches, err := compiled.Find(s, limit)
-			if err != nil {
-				return e.fail(51156, "Error occurred while executing the regular expression in %s: %v", name, err)
-			}
-			return e.count(result(described(s, matches)))
+	return named(name, 51103, 31024, 31022, func(e *Env, args []Expr) any {
+		in, re := args[0](e), args[1](e)
+		flags, _ := e.or(args[2], "").(string)
+		source, isText := re.(string)
+		if r, ok := re.(bson.Regex); ok {
+			source, flags, isText = r.Pattern, flags+r.Options, true
 		}
-	}
+		s, ok := in.(string)
+		switch {
+		case !ok && !value.IsNull(in):
+			return e.fail(51104, "%s needs 'input' to be of type string", name)
+		case !isText && !value.IsNull(re):
+			return e.fail(51105, "%s needs 'regex' to be of type string or regex", name)
+		case value.IsNull(in) || value.IsNull(re):
+			return result(bson.A{})
+		}
+		compiled, err := pattern.Compile(source, flags)
+		if err != nil {
+			return e.fail(51111, "Invalid Regex in %s: %v", name, err)
+		}
+		matches, err := compiled.Find(s, limit)
+		if err != nil {
+			return e.fail(51156, "Error occurred while executing the regular expression in %s: %v", name, err)
+		}
+		return e.count(result(described(s, matches)))
+	}, "input", "regex", "options?")
 }
 
 // described returns matches in a string as documents.

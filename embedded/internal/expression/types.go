@@ -13,57 +13,49 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// evaluator is what an operator does with its arguments.
-type evaluator func(e *Env, args []Expr) any
-
 // converter is an operator such as $toInt.
 func converter(to string) operator {
 	return operator{1, 1, of(func(e *Env, v []any) any {
 		if value.IsNull(v[0]) {
 			return nil
 		}
-		r, err := convert(v[0], to)
-		if err != nil {
-			e.err = err
-		}
-		return r
+		return e.result(convert(v[0], to))
 	})}
 }
 
-// convert is $convert.
-func (p *parser) convert(arg any) Expr {
-	args := p.named("$convert", arg, fault.FailedToParse, fault.FailedToParse, fault.FailedToParse, "input", "to",
-		"onError?", "onNull?")
-	input, to := p.parse(args["input"]), p.parse(args["to"])
-	onError, onNull := p.optional(args, "onError"), p.optional(args, "onNull")
-	return func(e *Env) any {
-		v, target := input(e), to(e)
-		name, isName := target.(string)
-		if code, ok := value.Int64(target); ok && !isName {
-			name = value.TypeNamed(code)
-		}
-		switch {
-		case e.err != nil:
-			return nil
-		case value.IsNull(v) && onNull != nil:
-			return onNull(e)
-		case value.IsNull(v), value.IsNull(target):
-			return nil
-		case !isName && !value.IsNumber(target):
-			return e.fail(fault.FailedToParse, "$convert's 'to' argument must be a string or number, but is %s",
-				value.TypeName(target))
-		case !value.IsTypeName(name):
-			return e.fail(fault.BadValue, "Unknown type name: %s", name)
-		}
-		r, err := convert(v, name)
-		switch {
-		case err != nil && onError != nil:
-			return onError(e)
-		case err != nil:
-			e.err = err
-		}
-		return r
+// result returns a value, or records an error.
+func (e *Env) result(v any, err error) any {
+	if err != nil {
+		e.err = err
 	}
+	return v
+}
+
+// convertTo is $convert.
+func convertTo(e *Env, args []Expr) any {
+	v, target, onError, onNull := args[0](e), args[1](e), args[2], args[3]
+	name, isName := target.(string)
+	if code, ok := value.Int64(target); ok && !isName {
+		name = value.TypeNamed(code)
+	}
+	switch {
+	case e.err != nil:
+		return nil
+	case value.IsNull(v):
+		return e.or(onNull, nil)
+	case value.IsNull(target):
+		return nil
+	case !isName && !value.IsNumber(target):
+		return e.fail(fault.FailedToParse, "$convert's 'to' argument must be a string or number, but is %s",
+			value.TypeName(target))
+	case !value.IsTypeName(name):
+		return e.fail(fault.BadValue, "Unknown type name: %s", name)
+	}
+	r, err := convert(v, name)
+	if err != nil && onError != nil {
+		return onError(e)
+	}
+	return e.result(r, err)
 }
 
 func failedConversion(format string, args ...any) error {
@@ -192,10 +184,9 @@ func toDate(v any) (any, error) {
 	switch v := v.(type) {
 	case string:
 		return parseDate(v)
-	case bson.ObjectID:
-		return bson.NewDateTimeFromTime(v.Timestamp()), nil
-	case bson.Timestamp:
-		return bson.DateTime(int64(v.T) * 1000), nil
+	case bson.ObjectID, bson.Timestamp:
+		t, _ := asTime(v)
+		return bson.NewDateTimeFromTime(t), nil
 	case int64:
 		return bson.DateTime(v), nil
 	case float64, bson.Decimal128:
@@ -261,40 +252,44 @@ func datePart(name string, part func(time.Time) int) func(p *parser, arg any) Ex
 
 // date returns the value of an expression that must be a date, in a time zone.
 func (e *Env) date(x, zone Expr) (t time.Time, null bool) {
-	switch v := x(e).(type) {
-	case bson.DateTime:
-		t = v.Time().UTC()
-	case bson.Timestamp:
-		t = time.Unix(int64(v.T), 0).UTC()
-	case bson.ObjectID:
-		t = v.Timestamp().UTC()
-	default:
-		if !value.IsNull(v) {
-			e.fail(16006, "can't convert from BSON type %s to Date", value.TypeName(v))
-		}
-		return t, true
+	v := x(e)
+	t, ok := asTime(v)
+	if !ok && !value.IsNull(v) {
+		e.fail(16006, "can't convert from BSON type %s to Date", value.TypeName(v))
 	}
-	if zone == nil {
-		return t, e.err != nil
+	if !ok || zone == nil {
+		return t, !ok || e.err != nil
 	}
-	v := zone(e)
-	if value.IsNull(v) {
-		return t, true
-	}
-	name, ok := v.(string)
-	if !ok {
-		e.fail(40517, "timezone must evaluate to a string, found %s", value.TypeName(v))
-		return t, true
-	}
-	if offset, err := time.Parse("-07:00", name); err == nil {
-		return t.In(offset.Location()), false
-	}
-	location, err := time.LoadLocation(name)
+	given := zone(e)
+	name, isText := given.(string)
+	offset, err := time.Parse("-07:00", name)
+	location := offset.Location()
 	if err != nil {
-		e.fail(40485, "unrecognized time zone identifier: \"%s\"", name)
-		return t, true
+		location, err = time.LoadLocation(name)
 	}
-	return t.In(location), false
+	switch {
+	case value.IsNull(given):
+	case !isText:
+		e.fail(40517, "timezone must evaluate to a string, found %s", value.TypeName(given))
+	case err != nil:
+		e.fail(40485, "unrecognized time zone identifier: \"%s\"", name)
+	default:
+		return t.In(location), false
+	}
+	return t, true
+}
+
+// asTime returns a value that is a date or contains one.
+func asTime(v any) (t time.Time, ok bool) {
+	switch v := v.(type) {
+	case bson.DateTime:
+		return v.Time().UTC(), true
+	case bson.Timestamp:
+		return time.Unix(int64(v.T), 0).UTC(), true
+	case bson.ObjectID:
+		return v.Timestamp().UTC(), true
+	}
+	return t, false
 }
 
 // dateFormats are the specifiers of $dateToString.
@@ -317,72 +312,34 @@ var dateFormats = map[byte]func(t time.Time) string{
 	'%': func(time.Time) string { return "%" },
 }
 
-func (p *parser) dateToString(arg any) Expr {
-	args := p.named("$dateToString", arg, 18629, 18534, 18628, "date", "format?", "timezone?", "onNull?")
-	date, format, zone, onNull := p.parse(args["date"]), p.optional(args, "format"), p.optional(args,
-		"timezone"), p.optional(args, "onNull")
-	return func(e *Env) any {
-		t, null := e.date(date, zone)
-		layout := any("%Y-%m-%dT%H:%M:%S.%LZ")
-		if format != nil {
-			layout = format(e)
-		}
-		s, ok := layout.(string)
-		switch {
-		case null && onNull != nil:
-			return onNull(e)
-		case null, value.IsNull(layout):
-			return nil
-		case !ok:
-			return e.fail(18533, "$dateToString requires that 'format' be a string, found: %s with value %s",
-				value.TypeName(layout), value.Text(layout))
-		}
-		var b strings.Builder
-		for i := 0; i < len(s); i++ {
-			if s[i] != '%' {
-				b.WriteByte(s[i])
-				continue
-			}
-			i++
-			if i == len(s) {
-				return e.fail(18535, "Unmatched '%%' at end of format string")
-			}
-			f := dateFormats[s[i]]
-			if f == nil {
-				return e.fail(18536, "Invalid format character '%%%c' in format string", s[i])
-			}
-			b.WriteString(f(t))
-		}
-		return b.String()
+func dateToString(e *Env, args []Expr) any {
+	t, null := e.date(args[0], args[2])
+	layout := e.or(args[1], "%Y-%m-%dT%H:%M:%S.%LZ")
+	s, ok := layout.(string)
+	switch {
+	case null:
+		return e.or(args[3], nil)
+	case value.IsNull(layout):
+		return nil
+	case !ok:
+		return e.fail(18533, "$dateToString requires that 'format' be a string, found: %s with value %s",
+			value.TypeName(layout), value.Text(layout))
 	}
-}
-
-func (p *parser) dateFromString(arg any) Expr {
-	args := p.named("$dateFromString", arg, 40540, 40541, 40542, "dateString", "format?", "timezone?",
-		"onError?", "onNull?")
-	p.Refuse(args["format"] != nil || args["timezone"] != nil, fault.NotImplemented,
-		"$dateFromString with format or timezone is not implemented by the embedded deployment")
-	text, onError, onNull := p.parse(args["dateString"]), p.optional(args, "onError"), p.optional(args, "onNull")
-	return func(e *Env) any {
-		v := text(e)
-		s, ok := v.(string)
-		switch {
-		case value.IsNull(v) && onNull != nil:
-			return onNull(e)
-		case value.IsNull(v):
-			return nil
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			b.WriteByte(s[i])
+			continue
 		}
-		r, err := parseDate(s)
-		switch {
-		case (err != nil || !ok) && onError != nil:
-			return onError(e)
-		case !ok:
-			return e.fail(fault.ConversionFailure,
-				"$dateFromString requires that 'dateString' be a string, found: %s with value %s",
-				value.TypeName(v), value.Text(v))
-		case err != nil:
-			e.err = err
+		i++
+		if i == len(s) {
+			return e.fail(18535, "Unmatched '%%' at end of format string")
 		}
-		return r
+		f := dateFormats[s[i]]
+		if f == nil {
+			return e.fail(18536, "Invalid format character '%%%c' in format string", s[i])
+		}
+		b.WriteString(f(t))
 	}
+	return b.String()
 }
