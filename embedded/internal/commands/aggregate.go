@@ -150,9 +150,10 @@ func merge(tx *store.Tx, m *pipeline.Merge, doc bson.D) error {
 	if err != nil {
 		return err
 	}
-	filter := bson.D{}
+	filter, key := bson.D{}, []any{}
 	for _, name := range m.On {
-		filter = append(filter, bson.E{Key: name, Value: bson.D{{Key: "$eq", Value: value.Get(doc, name)}}})
+		key = append(key, value.Get(doc, name))
+		filter = value.Append(filter, name, value.Doc("$eq", value.Get(doc, name)))
 	}
 	f, err := query.Compile(filter, m.Options)
 	if err != nil {
@@ -170,10 +171,6 @@ func merge(tx *store.Tx, m *pipeline.Merge, doc bson.D) error {
 	case len(old) == 0:
 		return tx.Insert(c, doc, value.Encode(doc))
 	case m.Pipeline == nil && m.Matched == "fail":
-		key := []any{}
-		for _, name := range m.On {
-			key = append(key, value.Get(doc, name))
-		}
 		return c.Duplicate(c.Indexes[0], key)
 	case m.Pipeline == nil && m.Matched == "keepExisting":
 		return nil
@@ -217,7 +214,7 @@ func aggregate(s *call, a *args) action {
 	_, ok = a.any("cursor").(bson.D)
 	a.Refuse(!ok && a.has("cursor"), fault.TypeMismatch, "cursor field must be missing or an object")
 	c := a.part("cursor")
-	a.Note(checkFields(s.req, "cursor", "cursor", c.doc))
+	a.Note(CheckDocument(s.req, "cursor", c.doc))
 	g.batchSize = c.number("batchSize", firstBatch)
 	g.opts = query.Options{Let: a.let(s.req), Collation: a.collation(s, s.req.DB, g.name), Wire: wire(s.req)}
 	if a.Err == nil {
@@ -286,11 +283,7 @@ func (g *aggregation) input(p *pipeline.Pipeline) ([]bson.D, error) {
 			q.filter, _ = first.Value.(bson.D)
 		}
 	}
-	if err := q.choosePlan(); err != nil {
-		return nil, err
-	}
-	records, err := q.records()
-	docs := store.Documents(records)
+	docs, err := q.documents()
 	if order := q.scanOrder(); order != nil {
 		err = cmp.Or(err, query.Sort(docs, order, func(d bson.D) bson.D { return d }))
 	}
@@ -326,8 +319,7 @@ func mapReduce(s *call, a *args) action {
 	a.flag("verbose")
 	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
 	name, m := a.collection(s.req.DB), &mapReducer{stopped: s.Stopped, mapper: a.function("map"),
-		reducer: a.function("reduce"),
-		byKey:   map[string]int{}}
+		reducer: a.function("reduce"), byKey: map[string]*emitted{}}
 	if out, ok := a.any("out").(bson.D); !ok || len(out) != 1 || out[0].Key != "inline" {
 		a.Fail(fault.NotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment",
 			value.Text(a.any("out")))
@@ -343,7 +335,7 @@ func mapReduce(s *call, a *args) action {
 			return nil, err
 		}
 		results, err := m.run(docs)
-		return bson.D{{Key: "results", Value: results}}, err
+		return value.Doc("results", results), err
 	}
 }
 
@@ -361,9 +353,14 @@ func (a *args) function(key string) *script.Function {
 type mapReducer struct {
 	mapper, reducer *script.Function
 	stopped         func() error
-	keys            []any
-	values          []bson.A
-	byKey           map[string]int // positions in keys and values
+	groups          []*emitted
+	byKey           map[string]*emitted
+}
+
+// emitted are the values that were emitted with a key.
+type emitted struct {
+	key    any
+	values bson.A
 }
 
 func (m *mapReducer) emit(args []any) (any, error) {
@@ -371,14 +368,11 @@ func (m *mapReducer) emit(args []any) (any, error) {
 		return nil, fault.Errorf(fault.JSInterpreterFailure, "emit takes 2 args")
 	}
 	k := value.Key(args[0])
-	i, ok := m.byKey[k]
-	if !ok {
-		i = len(m.keys)
-		m.byKey[k] = i
-		m.keys = append(m.keys, args[0])
-		m.values = append(m.values, nil)
+	if m.byKey[k] == nil {
+		m.byKey[k] = &emitted{key: args[0]}
+		m.groups = append(m.groups, m.byKey[k])
 	}
-	m.values[i] = append(m.values[i], args[1])
+	m.byKey[k].values = append(m.byKey[k].values, args[1])
 	return nil, nil
 }
 
@@ -390,15 +384,15 @@ func (m *mapReducer) run(docs []bson.D) (bson.A, error) {
 		}
 	}
 	out := bson.A{}
-	for i, key := range m.keys {
-		v := m.values[i][0]
-		if len(m.values[i]) > 1 {
+	for _, g := range m.groups {
+		v := g.values[0]
+		if len(g.values) > 1 {
 			var err error
-			if v, err = m.reducer.Call(m.stopped, nil, nil, key, m.values[i]); err != nil {
+			if v, err = m.reducer.Call(m.stopped, nil, nil, g.key, g.values); err != nil {
 				return nil, err
 			}
 		}
-		out = append(out, bson.D{{Key: "_id", Value: key}, {Key: "value", Value: v}})
+		out = append(out, value.Doc("_id", g.key, "value", v))
 	}
 	return out, nil
 }

@@ -65,7 +65,7 @@ func (a *args) number(key string, fallback int64) int64 {
 
 // let returns the variables of a command: those of the field let and NOW, which is constant during the command.
 func (a *args) let(req *Request) bson.D {
-	out := bson.D{{Key: "NOW", Value: bson.NewDateTimeFromTime(time.Now())}}
+	out := value.Doc("NOW", bson.NewDateTimeFromTime(time.Now()))
 	for _, v := range a.document("let") {
 		x, err := expression.Parse(v.Value, out, value.Collation{}, wire(req))
 		if err == nil {

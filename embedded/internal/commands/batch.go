@@ -32,18 +32,10 @@ type batch struct {
 
 type effect struct {
 	i    int
-	kind writeKind
+	kind store.Kind // of the statement
 	st   *store.Statement
 	err  *fault.Error
 }
-
-type writeKind uint8
-
-const (
-	inserting writeKind = iota
-	updating
-	deleting
-)
 
 // newBatch parses the common fields of write command.
 func newBatch(s *call, a *args) *batch {
@@ -79,7 +71,7 @@ func (b *batch) retriedFields() bson.D {
 	if len(b.retried) == 0 || !b.s.has.RetriedStatements {
 		return nil
 	}
-	return bson.D{{Key: "retriedStmtIds", Value: b.retried}}
+	return value.Doc("retriedStmtIds", b.retried)
 }
 
 // failed reports whether a statement has failed.
@@ -131,8 +123,8 @@ func (b *batch) once(w *write) (st *store.Statement, err error) {
 		if st, err = b.s.do(tx, w); err == nil && st.Wrote() {
 			tx.Record(b.id(w.i), w.record(*st))
 		}
-		if e, ok := err.(*fault.Error); ok && w.findAndModify != nil && b.s.has.ErrorContext {
-			err = prefixed("Plan executor error during findAndModify", e)
+		if w.findAndModify != nil && b.s.has.ErrorContext {
+			err = prefixed("Plan executor error during findAndModify", err)
 		}
 		return err
 	})
@@ -144,8 +136,8 @@ func (b *batch) runAll(writes []*write) error {
 	var err error
 	for len(writes) > 0 && err == nil {
 		w, n := writes[0], 1
-		if w.kind == inserting {
-			for n < len(writes) && writes[n].kind == inserting && writes[n].db == w.db && writes[n].coll == w.coll {
+		if w.kind == store.Insert {
+			for n < len(writes) && writes[n].kind == store.Insert && writes[n].db == w.db && writes[n].coll == w.coll {
 				n++
 			}
 			err = b.insertAll(writes[:n])
@@ -200,8 +192,7 @@ func (a *args) operations(req *Request) (writes []*write) {
 	}
 	for i, doc := range docs {
 		if len(doc) == 0 {
-			a.Fail(fault.TypeMismatch,
-				"BSON field 'bulkWrite.ops.%d' is the wrong type 'object', expected type 'object'", i)
+			a.Fail(fault.TypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type 'object', expected type 'object'", i)
 			break
 		}
 		n, ok := value.Int64(doc[0].Value)
@@ -214,15 +205,15 @@ func (a *args) operations(req *Request) (writes []*write) {
 			a.Fail(fault.IDLUnknownField, "BSON field '%s' is an unknown field.", of)
 			break
 		}
-		a.Note(checkFields(req, of, of, doc))
+		a.Note(CheckDocument(req, of, doc))
 		switch op := (&args{of: of, doc: doc, First: a.First}); doc[0].Key {
 		case "insert":
 			inserted := op.document("document")
 			w = newInsert(req, inserted, value.Encode(inserted))
 		case "update":
-			w = op.write(updating, let, "filter", "updateMods", "constants")
+			w = op.write(store.Update, let, "filter", "updateMods", "constants")
 		case "delete":
-			w = op.write(deleting, let, "filter", "", "")
+			w = op.write(store.Delete, let, "filter", "", "")
 		}
 		w.i, w.db, w.coll, w.notRetryable = i, collections[n][0], collections[n][1], "retryable writes with multi=true"
 		writes = append(writes, w)
@@ -234,19 +225,19 @@ func (a *args) operations(req *Request) (writes []*write) {
 func (b *batch) tally(errorsOnly bool) (counts bson.D, docs []bson.Raw) {
 	var failed, inserted, matched, modified, upserted, deleted int64
 	for _, o := range b.results {
-		doc := bson.D{{Key: "ok", Value: 1.0}, {Key: "idx", Value: int32(o.i)}}
+		doc := value.Doc("ok", 1.0, "idx", int32(o.i))
 		st := o.st
 		if o.err != nil {
 			st = &store.Statement{}
 			failed++
 			doc[0].Value = 0.0
-			doc = append(doc, bson.E{Key: "code", Value: o.err.Code}, bson.E{Key: "errmsg", Value: o.err.Message})
+			doc = value.Append(doc, "code", o.err.Code, "errmsg", o.err.Message)
 			doc = append(doc, o.err.Extra...)
 		}
 		switch {
-		case o.kind == inserting:
+		case o.kind == store.Insert:
 			inserted += st.N
-		case o.kind == deleting:
+		case o.kind == store.Delete:
 			deleted += st.N
 		case st.Kind == store.Insert:
 			upserted++
@@ -254,24 +245,21 @@ func (b *batch) tally(errorsOnly bool) (counts bson.D, docs []bson.Raw) {
 			matched += st.N
 		}
 		modified += st.Modified
-		doc = append(doc, bson.E{Key: "n", Value: value.Int(st.N)})
-		doc = value.AddIf(doc, o.kind == updating, "nModified", value.Int(st.Modified))
-		doc = value.AddIf(doc, o.kind == updating && st.Kind == store.Insert, "upserted", bson.D{{Key: "_id", Value: st.ID}})
+		doc = value.Append(doc, "n", value.Int(st.N))
+		doc = value.AddIf(doc, o.kind == store.Update, "nModified", value.Int(st.Modified))
+		doc = value.AddIf(doc, o.kind == store.Update && st.Kind == store.Insert, "upserted", value.Doc("_id", st.ID))
 		if o.err != nil || !errorsOnly {
 			docs = append(docs, value.Encode(doc))
 		}
 	}
-	return bson.D{
-		{Key: "nErrors", Value: value.Int(failed)}, {Key: "nInserted", Value: value.Int(inserted)},
-		{Key: "nMatched", Value: value.Int(matched)}, {Key: "nModified", Value: value.Int(modified)},
-		{Key: "nUpserted", Value: value.Int(upserted)}, {Key: "nDeleted", Value: value.Int(deleted)},
-	}, docs
+	return value.Doc("nErrors", value.Int(failed), "nInserted", value.Int(inserted), "nMatched", value.Int(matched),
+		"nModified", value.Int(modified), "nUpserted", value.Int(upserted), "nDeleted", value.Int(deleted)), docs
 }
 
 // newInsert returns a statement that inserts a document.
 func newInsert(req *Request, doc bson.D, raw bson.Raw) *write {
 	doc, raw = withID(doc, raw)
-	return &write{kind: inserting, doc: doc, raw: raw, invalid: storable(req, doc, raw)}
+	return &write{kind: store.Insert, doc: doc, raw: raw, invalid: storable(req, doc, raw)}
 }
 
 // together returns how many of the first documents are stored in one transactional write.
@@ -290,7 +278,7 @@ func (b *batch) insertAll(inserts []*write) error {
 	s := b.s
 	stored := func(inserts ...*write) {
 		for _, w := range inserts {
-			b.results = append(b.results, effect{i: w.i, st: &store.Statement{Kind: store.Insert, N: 1}})
+			b.results = append(b.results, effect{i: w.i, kind: w.kind, st: &store.Statement{Kind: w.kind, N: 1}})
 		}
 	}
 	s.View(func(tx *store.Tx) {
@@ -369,7 +357,7 @@ func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
 	if !ok {
 		id = bson.NewObjectID()
 	}
-	doc = append(bson.D{{Key: "_id", Value: id}}, value.Delete(doc, "_id")...)
+	doc = append(value.Doc("_id", id), value.Delete(doc, "_id")...)
 	return doc, value.Encode(doc)
 }
 
@@ -390,8 +378,7 @@ func storable(req *Request, doc bson.D, raw bson.Raw) error {
 	}
 	if !req.Server.Has.DollarFields {
 		for _, e := range doc {
-			p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue,
-				"Document can't have $ prefixed field names: %s", e.Key)
+			p.Refuse(strings.HasPrefix(e.Key, "$"), fault.BadValue, "Document can't have $ prefixed field names: %s", e.Key)
 		}
 	}
 	return p.Err

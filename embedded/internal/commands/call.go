@@ -113,6 +113,15 @@ func (s *call) sleep(d time.Duration) error {
 	return s.Sleep(d)
 }
 
+// change changes data and returns the reply of the command.
+func (s *call) change(f func(*store.Tx) (bson.D, error)) (reply bson.D, err error) {
+	err = s.Update(func(tx *store.Tx) error {
+		reply, err = f(tx)
+		return err
+	})
+	return reply, err
+}
+
 // opTime returns the fields that members of a replica set add to write replies. A statement of a transaction writes
 // nothing before the commit, unless it fails.
 func (s *call) opTime(failed bool) bson.D {
@@ -125,17 +134,16 @@ func (s *call) opTime(failed bool) bson.D {
 	}
 	var opTime any = now
 	if !now.IsZero() {
-		opTime = bson.D{{Key: "ts", Value: now}, {Key: "t", Value: s.req.Server.Term}}
+		opTime = value.Doc("ts", now, "t", s.req.Server.Term)
 	}
-	return bson.D{{Key: "electionId", Value: s.req.Server.ElectionID}, {Key: "opTime", Value: opTime}}
+	return value.Doc("electionId", s.req.Server.ElectionID, "opTime", opTime)
 }
 
 // ShardFailure returns the reply of a mongos to a Raw command that failed on a shard.
 func ShardFailure(host string, e *fault.Error) (bson.D, error) {
-	code := bson.D{{Key: "code", Value: e.Code}, {Key: "codeName", Value: fault.Name(e.Code)}}
-	raw := slices.Concat(bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: e.Message}}, code, e.Extra)
-	return append(bson.D{{Key: "raw", Value: bson.D{{Key: host, Value: raw}}}}, code...),
-		&fault.Error{Message: e.Message, Extra: e.Extra}
+	code := value.Doc("code", e.Code, "codeName", fault.Name(e.Code))
+	raw := slices.Concat(value.Doc("ok", 0.0, "errmsg", e.Message), code, e.Extra)
+	return append(value.Doc("raw", value.Doc(host, raw)), code...), &fault.Error{Message: e.Message, Extra: e.Extra}
 }
 
 // onShard wraps the reply of a shard as a mongos does.
@@ -150,5 +158,5 @@ func (s *call) onShard(reply bson.D, err error) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bson.D{{Key: "raw", Value: bson.D{{Key: host, Value: append(reply, bson.E{Key: "ok", Value: 1.0})}}}}, nil
+	return value.Doc("raw", value.Doc(host, value.Append(reply, "ok", 1.0))), nil
 }

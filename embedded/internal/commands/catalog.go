@@ -24,14 +24,13 @@ func clusteredIndex(req *Request, a *args) bson.D {
 	a.Refuse(c.doc == nil, fault.TypeMismatch,
 		"BSON field 'create.clusteredIndex' is the wrong type '%s', expected type 'object'",
 		value.TypeName(a.any("clusteredIndex")))
-	a.Note(checkFields(req, c.of, c.of, c.doc))
+	a.Note(CheckDocument(req, c.of, c.doc))
 	key, name := c.document("key"), cmp.Or(c.str("name"), "_id_")
 	c.Refuse(!c.flag("unique"), 5979700, "The clusteredIndex option requires unique: true to be specified")
-	c.Refuse(!value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}), fault.InvalidIndexSpecificationOption,
+	c.Refuse(!value.Equal(key, value.Doc("_id", int32(1))), fault.InvalidIndexSpecificationOption,
 		"The clusteredIndex option is only supported for key: {_id: 1}")
 	c.Refuse(c.number("v", 2) != 2, fault.NotImplemented, "clusteredIndex.v is not implemented by the embedded deployment")
-	return bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: key}, {Key: "name", Value: name},
-		{Key: "unique", Value: true}}
+	return value.Doc("v", int32(2), "key", key, "name", name, "unique", true)
 }
 
 // enableSharding only checks its argument: every database can be sharded.
@@ -49,18 +48,14 @@ func shardCollection(s *call, a *args) action {
 	a.checkName(db, name)
 	a.Refuse(len(key) == 0, fault.BadValue, "Shard key is empty")
 	return func() (bson.D, error) {
-		var uuid bson.Binary
-		err := s.Update(func(tx *store.Tx) error {
+		return s.change(func(tx *store.Tx) (bson.D, error) {
 			c, err := tx.Writable(db, name, true)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			uuid = c.UUID
-			tx.Log(c.Logged(store.Shard, bson.D{{Key: "shardKey", Value: key}, {Key: "unique", Value: a.flag("unique")},
-				{Key: "numInitialChunks", Value: int64(1)}}))
-			return nil
+			tx.Log(c.Logged(store.Shard, value.Doc("shardKey", key, "unique", a.flag("unique"), "numInitialChunks", int64(1))))
+			return value.AddIf(value.Doc("collectionsharded", ns), s.has.ShardedUUID, "collectionUUID", c.UUID), nil
 		})
-		return value.AddIf(bson.D{{Key: "collectionsharded", Value: ns}}, s.has.ShardedUUID, "collectionUUID", uuid), err
 	}
 }
 
@@ -121,7 +116,7 @@ func (a *args) newCollection(s *call) *store.Collection {
 	if clustered != nil {
 		id := c.IDIndex()
 		id.Name, id.Clustered = value.As[string](clustered, "name"), true
-		id.Spec = append(slices.Clip(clustered), bson.E{Key: "clustered", Value: true})
+		id.Spec = value.Append(slices.Clip(clustered), "clustered", true)
 	}
 	c.ViewOn, c.TimeSeries = a.str("viewOn"), len(a.document("timeseries")) > 0
 	a.Note(c.SetCollation(a.document("collation")))
@@ -161,7 +156,7 @@ func (a *args) idIndex(s *call, c *store.Collection) {
 	}
 	p.refuse(!p.has("key"), fault.FailedToParse, "The 'key' field is a required property of an index specification")
 	a.Refuse(c.IsView(), fault.InvalidOptions, "'idIndex' is not allowed with 'viewOn': %s", value.Text(id.doc))
-	a.Refuse(!value.Equal(id.document("key"), bson.D{{Key: "_id", Value: int32(1)}}), fault.BadValue,
+	a.Refuse(!value.Equal(id.document("key"), value.Doc("_id", int32(1))), fault.BadValue,
 		"The field 'key' for an _id index must be {_id: 1}, but got %s", value.Text(id.document("key")))
 }
 
@@ -273,9 +268,9 @@ func drop(s *call, a *args) action {
 		case c == nil:
 			return nil, fault.Errorf(fault.NamespaceNotFound, "ns not found")
 		case c.IsView():
-			return bson.D{{Key: "ns", Value: c.NS()}}, nil
+			return value.Doc("ns", c.NS()), nil
 		}
-		return bson.D{{Key: "nIndexesWas", Value: int32(c.Catalogued())}, {Key: "ns", Value: c.NS()}}, nil
+		return value.Doc("nIndexesWas", int32(c.Catalogued()), "ns", c.NS()), nil
 	}
 }
 
@@ -283,20 +278,18 @@ func dropDatabase(s *call, a *args) action {
 	name := s.req.DB
 	a.Refuse(internalDB(name), fault.IllegalOperation, "Dropping the '%s' database is prohibited.", name)
 	return func() (bson.D, error) {
-		exists := false
-		err := s.Update(func(tx *store.Tx) (err error) {
-			exists, err = tx.DropDatabase(name)
-			return err
+		return s.change(func(tx *store.Tx) (bson.D, error) {
+			existed, err := tx.DropDatabase(name)
+			switch {
+			case err != nil:
+				return nil, err
+			case existed && !s.has.SilentDrops:
+				return value.Doc("dropped", name), nil
+			case mongos(s.req) && !s.has.SilentDrops:
+				return value.Doc("info", "database does not exist"), nil
+			}
+			return bson.D{}, nil
 		})
-		switch {
-		case err != nil:
-			return nil, err
-		case exists && !s.has.SilentDrops:
-			return bson.D{{Key: "dropped", Value: name}}, nil
-		case !exists && mongos(s.req) && !s.has.SilentDrops:
-			return bson.D{{Key: "info", Value: "database does not exist"}}, nil
-		}
-		return bson.D{}, nil
 	}
 }
 
@@ -330,9 +323,6 @@ func renameCollection(s *call, a *args) action {
 
 // namespace checks the syntax of a namespace.
 func namespace(db, name string) error {
-	if name != "" && !strings.ContainsAny(name, "\x00$") && !strings.Contains(db, "\x00") && len(db)+len(name) < 255 {
-		return nil
-	}
 	var p fault.First
 	p.Refuse(name == "" || strings.Contains(db+name, "\x00"), fault.InvalidNamespace,
 		"Invalid namespace specified '%s.%s'", db, name)

@@ -49,14 +49,12 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 	case !ok:
 		return nil, fault.Errorf(50808, "$changeStream stage expects a document as argument.")
 	}
-	if err := checkFields(s.req, "$changeStream", "$changeStream", doc); err != nil {
+	if err := CheckDocument(s.req, "$changeStream", doc); err != nil {
 		return nil, err
 	}
 	a := &args{of: "$changeStream", doc: doc, First: new(fault.First)}
-	st := &stream{d: s.d, has: s.has, db: s.req.DB, coll: g.name,
-		fullDocument: a.enum("fullDocument", "default", "updateLookup", "whenAvailable", "required"),
-		before: a.enum("fullDocumentBeforeChange", "off", "whenAvailable",
-			"required"), expanded: a.flag("showExpandedEvents")}
+	st := &stream{d: s.d, has: s.has, db: s.req.DB, coll: g.name, fullDocument: a.str("fullDocument"),
+		before: a.str("fullDocumentBeforeChange"), expanded: a.flag("showExpandedEvents")}
 	switch all := a.flag("allChangesForCluster"); {
 	case all && (g.name != "" || st.db != "admin"):
 		a.Fail(fault.IllegalOperation,
@@ -88,14 +86,6 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 		return nil, a.Err
 	}
 	return s.open(g.ns, st, cursorOptions{size: g.batchSize, await: true})
-}
-
-// enum returns a string that is empty or one of these values.
-func (a *args) enum(key string, values ...string) string {
-	v := a.str(key)
-	a.Refuse(v != "" && !slices.Contains(values, v), fault.BadValue,
-		"Enumeration value '%s' for field '%s.%s' is not a valid value.", v, a.of, key)
-	return v
 }
 
 // internalDB reports whether a database is reserved for the server.
@@ -148,7 +138,7 @@ func (st *stream) resume(log *store.History, option, text string) error {
 		e, ok := log.At(seq)
 		if !ok || e.TS != ts {
 			return fault.Errorf(fault.ChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s",
-				value.Text(bson.D{{Key: "_data", Value: text}}))
+				value.Text(value.Doc("_data", text)))
 		}
 		event := tokenOf(e, false)
 		switch {
@@ -170,7 +160,7 @@ func (st *stream) resume(log *store.History, option, text string) error {
 }
 
 func (st *stream) extra() bson.D {
-	return bson.D{{Key: "postBatchResumeToken", Value: bson.D{{Key: "_data", Value: st.token.String()}}}}
+	return value.Doc("postBatchResumeToken", value.Doc("_data", st.token.String()))
 }
 
 func (st *stream) batch(n int64) ([]bson.Raw, bool, error) {
@@ -258,7 +248,8 @@ func (st *stream) add(e *store.Entry, invalidate bool) error {
 	for _, doc := range out {
 		if newID := value.Get(doc, "_id"); !value.Equal(newID, id) {
 			return nonResumable(fault.ChangeStreamFatalError,
-				"Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s", value.Text(bson.D{{Key: "_id", Value: id}}), value.Text(bson.D{{Key: "_id", Value: newID}}))
+				"Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s",
+				value.Text(value.Doc("_id", id)), value.Text(value.Doc("_id", newID)))
 		}
 		raw := value.Encode(doc)
 		if len(raw) > maxEvent {
@@ -280,11 +271,7 @@ const maxEvent = store.MaxDocument + 16*1024
 
 // event returns the change event of an entry.
 func (st *stream) event(e *store.Entry, t token, invalidate bool) (bson.D, error) {
-	out := bson.D{
-		{Key: "_id", Value: bson.D{{Key: "_data", Value: t.String()}}},
-		{Key: "operationType", Value: string(e.Kind)},
-		{Key: "clusterTime", Value: e.TS},
-	}
+	out := value.Doc("_id", value.Doc("_data", t.String()), "operationType", string(e.Kind), "clusterTime", e.TS)
 	add := func(when bool, key string, v any) { out = value.AddIf(out, when, key, v) }
 	add(st.expanded && len(e.UUID.Data) > 0 && !invalidate, "collectionUUID", e.UUID)
 	add(st.has.WallTime, "wallTime", e.Wall)
@@ -312,14 +299,14 @@ func (st *stream) event(e *store.Entry, t token, invalidate bool) (bson.D, error
 	detail := e.Detail
 	if e.Kind == store.Rename {
 		db, coll, _ := strings.Cut(e.To, ".")
-		detail = bson.D{{Key: "to", Value: nsDocument(db, coll)}}
+		detail = value.Doc("to", nsDocument(db, coll))
 		out = append(out, detail...)
 		if e.Dropped != nil {
-			detail = append(detail, bson.E{Key: "dropTarget", Value: *e.Dropped})
+			detail = value.Append(detail, "dropTarget", *e.Dropped)
 		}
 	}
 	if r != nil {
-		add(true, "documentKey", bson.D{{Key: "_id", Value: value.Get(r.Document(), "_id")}})
+		add(true, "documentKey", value.Doc("_id", value.Get(r.Document(), "_id")))
 	}
 	if e.Kind == store.Update {
 		add(true, "updateDescription", difference(e.Old.Document(), e.New.Document(), st.expanded))
@@ -335,7 +322,7 @@ func (st *stream) event(e *store.Entry, t token, invalidate bool) (bson.D, error
 }
 
 func nsDocument(db, coll string) bson.D {
-	return value.AddIf(bson.D{{Key: "db", Value: db}}, coll != "", "coll", coll)
+	return value.AddIf(value.Doc("db", db), coll != "", "coll", coll)
 }
 
 // updated returns the field fullDocument of an update event, if the stream requests it.
@@ -352,7 +339,7 @@ func (st *stream) updated(e *store.Entry) (bson.D, error) {
 			}
 		}
 	})
-	return bson.D{{Key: "fullDocument", Value: current}}, nil
+	return value.Doc("fullDocument", current), nil
 }
 
 // image returns a field with a pre-image or post-image according to mode. kept reports whether the collection has them.
@@ -361,12 +348,12 @@ func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, erro
 	case mode != "whenAvailable" && mode != "required":
 		return nil, nil
 	case kept:
-		return bson.D{{Key: field, Value: doc}}, nil
+		return value.Doc(field, doc), nil
 	case mode == "required":
 		return nil, fault.Errorf(fault.NoMatchingDocument,
 			"Change stream was configured to require a %s was not found for event", what)
 	}
-	return bson.D{{Key: field, Value: nil}}, nil
+	return value.Doc(field, nil), nil
 }
 
 // difference returns the updateDescription of an update. With expanded, it has the paths whose text is ambiguous
@@ -374,8 +361,7 @@ func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, erro
 func difference(old, updated bson.D, expanded bool) bson.D {
 	d := differ{updated: bson.D{}, removed: bson.A{}, truncated: bson.A{}, ambiguous: bson.D{}}
 	d.documents(path{}, old, updated)
-	out := bson.D{{Key: "updatedFields", Value: d.updated}, {Key: "removedFields", Value: d.removed},
-		{Key: "truncatedArrays", Value: d.truncated}}
+	out := value.Doc("updatedFields", d.updated, "removedFields", d.removed, "truncatedArrays", d.truncated)
 	return value.AddIf(out, expanded, "disambiguatedPaths", append(d.ambiguous, d.ambiguousRemoved...))
 }
 
@@ -403,7 +389,7 @@ func (p path) ambiguous() bson.D {
 	for i, part := range p.parts {
 		name, ok := part.(string)
 		if ok && (strings.Contains(name, ".") || i > 0 && name != "" && strings.Trim(name, "0123456789") == "") {
-			return bson.D{{Key: p.text, Value: p.parts}}
+			return value.Doc(p.text, p.parts)
 		}
 	}
 	return nil
@@ -439,11 +425,11 @@ func (d *differ) values(p path, old, updated any) {
 			}
 			if len(x) < len(y) {
 				size := int32(len(x))
-				d.truncated = append(d.truncated, bson.D{{Key: "field", Value: p.text}, {Key: "newSize", Value: size}})
+				d.truncated = append(d.truncated, value.Doc("field", p.text, "newSize", size))
 			}
 			return
 		}
 	}
-	d.updated = append(d.updated, bson.E{Key: p.text, Value: updated})
+	d.updated = value.Append(d.updated, p.text, updated)
 	d.ambiguous = append(d.ambiguous, p.ambiguous()...)
 }

@@ -78,8 +78,7 @@ func (s *call) open(ns string, src source, o cursorOptions) (bson.D, error) {
 		return nil, err
 	}
 	c := &cursor{ns: ns, source: src, server: address(s.req), session: store.SessionKey(s.req.LSID), txn: -1,
-		api:    s.req.API,
-		killed: make(chan struct{}), await: o.await, noTimeout: s.noTimeout, used: time.Now()}
+		api: s.req.API, killed: make(chan struct{}), await: o.await, noTimeout: s.noTimeout, used: time.Now()}
 	if s.InTransaction() {
 		c.txn = s.TxnNumber()
 	}
@@ -98,14 +97,14 @@ func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst b
 	if docs == nil {
 		docs = []bson.Raw{}
 	}
-	head, batch := bson.D{{Key: "id", Value: c.id}, {Key: "ns", Value: c.ns}}, bson.D{{Key: key, Value: docs}}
+	head, batch := value.Doc("id", c.id, "ns", c.ns), value.Doc(key, docs)
 	if len(extra) > 0 && extra[0].Key == "postBatchResumeToken" {
 		batch, extra = append(batch, extra...), nil
 	}
 	if !idFirst {
 		head, batch = batch, head
 	}
-	return bson.D{{Key: "cursor", Value: slices.Concat(head, batch, extra)}}
+	return value.Doc("cursor", slices.Concat(head, batch, extra))
 }
 
 // list returns the reply with a cursor over complete results.
@@ -220,10 +219,8 @@ func killCursors(s *call, a *args) action {
 			}
 			all.kill(errCursorKilled(), func(x *cursor) bool { return x == c })
 		}
-		return bson.D{
-			{Key: "cursorsKilled", Value: killed}, {Key: "cursorsNotFound", Value: missing},
-			{Key: "cursorsAlive", Value: bson.A{}}, {Key: "cursorsUnknown", Value: bson.A{}},
-		}, nil
+		return value.Doc("cursorsKilled", killed, "cursorsNotFound", missing, "cursorsAlive", bson.A{},
+			"cursorsUnknown", bson.A{}), nil
 	}
 }
 
@@ -333,12 +330,11 @@ func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
 	records, err := reread(t.q.s.d, t.c)
 	i, found := slices.BinarySearchFunc(records, t.last,
 		func(r *store.Record, id int64) int { return cmp.Compare(r.ID, id) })
-	e, gone := err.(*fault.Error)
 	switch {
-	case gone && !t.q.s.has.ErrorContext:
+	case err != nil && !t.q.s.has.ErrorContext:
 		return nil, true, fault.Errorf(fault.QueryPlanKilled, "collection dropped between getMore calls")
-	case gone:
-		return nil, true, prefixed("Executor error during getMore", e)
+	case err != nil:
+		return nil, true, prefixed("Executor error during getMore", err)
 	case t.last > 0 && !found && t.q.s.has.TailPositions:
 		return nil, true, fault.Errorf(fault.CappedPositionLost, "Executor error during getMore :: caused by :: "+
 			"CollectionScan died due to failure to restore tailable cursor position.")

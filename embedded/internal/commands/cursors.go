@@ -10,6 +10,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
 // cursorTimeout closes idle cursors.
@@ -56,8 +57,7 @@ func (all *cursors) keep(c *cursor) {
 	if now := time.Now(); now.Sub(all.checked) >= cursorTimeout/10 {
 		all.checked = now
 		all.kill(errCursorKilled(), func(c *cursor) bool {
-			return !c.busy && !c.noTimeout &&
-				now.Sub(c.used) > cursorTimeout
+			return !c.busy && !c.noTimeout && now.Sub(c.used) > cursorTimeout
 		})
 	}
 	all.open[c.id] = c
@@ -201,7 +201,7 @@ func (all *cursors) localSessions(server string) []bson.D {
 	for k, used := range all.recent {
 		if k.server == server {
 			id := withDigest(bson.Binary{Subtype: bson.TypeBinaryUUID, Data: []byte(k.session)})
-			out = append(out, bson.D{{Key: "_id", Value: id}, {Key: "lastUse", Value: bson.NewDateTimeFromTime(used)}})
+			out = append(out, value.Doc("_id", id, "lastUse", bson.NewDateTimeFromTime(used)))
 		}
 	}
 	return out

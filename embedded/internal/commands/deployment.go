@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/store"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
 // Options describe the deployment. Without Sharded and ReplicaSet it is a standalone.
@@ -48,8 +49,7 @@ func New(opts Options) *Deployment {
 		d.Seed("config", "shards")
 	case opts.Sharded:
 		d.Seed("config", "shards",
-			bson.D{{Key: "_id", Value: opts.ShardName}, {Key: "host", Value: opts.ShardHost}, {Key: "state", Value: int32(1)},
-				{Key: "topologyTime", Value: d.Now()}})
+			value.Doc("_id", opts.ShardName, "host", opts.ShardHost, "state", int32(1), "topologyTime", d.Now()))
 	case opts.ReplicaSet:
 		d.Seed("config", "transactions")
 		fallthrough
@@ -65,17 +65,11 @@ func (d *Deployment) Scripting() bool { return !d.opts.NoScripting }
 // KillSessions closes the cursors and aborts the transactions of sessions, or of all sessions if lsids is empty.
 // Records of retryable writes remain.
 func (d *Deployment) KillSessions(lsids []bson.Raw) {
-	among := among(lsids)
-	chosen := func(key string) bool { return len(lsids) == 0 || among(key) }
-	d.cursors.killSessions(chosen)
-	d.Store.KillSessions(chosen)
-}
-
-// among returns a function that reports whether a session is one of those with these lsids.
-func among(lsids []bson.Raw) func(key string) bool {
 	keys := map[string]bool{}
 	for _, l := range lsids {
 		keys[store.SessionKey(l)] = true
 	}
-	return func(key string) bool { return keys[key] }
+	chosen := func(key string) bool { return len(lsids) == 0 || keys[key] }
+	d.cursors.killSessions(chosen)
+	d.Store.KillSessions(chosen)
 }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"net"
 	"slices"
 	"strconv"
@@ -28,8 +29,8 @@ var explainable = map[string]func(a *args) (find bson.D, above []string){
 		if a.flag("remove") {
 			top = "DELETE"
 		}
-		return append(renamed(pick(a.doc, "query", "sort", "hint", "collation"), "query"),
-			bson.E{Key: "limit", Value: int32(1)}), []string{top}
+		return value.Append(renamed(pick(a.doc, "query", "sort", "hint", "collation"), "query"), "limit", int32(1)),
+			[]string{top}
 	},
 	"update":    func(a *args) (bson.D, []string) { return statement(a, "updates"), []string{"UPDATE"} },
 	"delete":    func(a *args) (bson.D, []string) { return statement(a, "deletes"), []string{"DELETE"} },
@@ -78,7 +79,7 @@ func pushedDown(pipeline bson.A, hint any) bson.D {
 		if len(stage) == 0 || names[stage[0].Key] == "" || value.Get(out, names[stage[0].Key]) != nil {
 			break
 		}
-		out = append(out, bson.E{Key: names[stage[0].Key], Value: stage[0].Value})
+		out = value.Append(out, names[stage[0].Key], stage[0].Value)
 	}
 	return value.AddIf(out, hint != nil, "hint", hint)
 }
@@ -102,12 +103,7 @@ type progress struct {
 
 // explain implements explain.
 func explain(s *call, a *args) action {
-	verbosity := a.str("verbosity")
-	if verbosity == "" {
-		verbosity = "allPlansExecution"
-	}
-	a.Refuse(!slices.Contains([]string{"queryPlanner", "executionStats", "allPlansExecution"}, verbosity), fault.BadValue,
-		"Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", verbosity)
+	verbosity := cmp.Or(a.str("verbosity"), "allPlansExecution")
 	x := newExplanation(s, a, a.document("explain"))
 	return func() (bson.D, error) { return x.run(verbosity) }
 }
@@ -143,8 +139,7 @@ func newExplanation(s *call, a *args, command bson.D) *explanation {
 	if pipeline := inner.array("pipeline"); row.Name == "aggregate" {
 		x.rest = pipeline[min(len(pipeline), len(pick(fields, "filter", "sort", "skip", "limit"))):]
 	}
-	x.q = newFind(s, &args{of: "find", doc: append(bson.D{{Key: "find", Value: command[0].Value}}, fields...),
-		First: a.First})
+	x.q = newFind(s, &args{of: "find", doc: append(value.Doc("find", command[0].Value), fields...), First: a.First})
 	return x
 }
 
@@ -158,21 +153,18 @@ func (x *explanation) run(verbosity string) (bson.D, error) {
 	if err := x.execute(); err != nil {
 		return nil, err
 	}
-	planner := bson.D{{Key: "namespace", Value: x.q.canonical.ns}, {Key: "indexFilterSet", Value: false}}
+	planner := value.Doc("namespace", x.q.canonical.ns, "indexFilterSet", false)
 	planner = value.AddIf(planner, !x.counts(), "parsedQuery", parsed(x.q.filter))
 	planner = value.AddIf(planner, x.aggregates(), "optimizedPipeline", true)
 	for _, limit := range []string{"maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached",
 		"maxScansToExplodeReached"} {
-		planner = append(planner, bson.E{Key: limit, Value: false})
+		planner = value.Append(planner, limit, false)
 	}
-	planner = append(planner, bson.E{Key: "winningPlan", Value: x.plan(false)},
-		bson.E{Key: "rejectedPlans", Value: bson.A{}})
+	planner = value.Append(planner, "winningPlan", x.plan(false), "rejectedPlans", bson.A{})
 	var stats bson.D
 	if verbosity != "queryPlanner" {
-		stats = bson.D{{Key: "executionSuccess", Value: true}, {Key: "nReturned", Value: value.Int(x.returned)},
-			{Key: "executionTimeMillis", Value: int32(0)},
-			{Key: "totalKeysExamined", Value: value.Int(x.keys)}, {Key: "totalDocsExamined",
-				Value: value.Int(x.examined)}, {Key: "executionStages", Value: x.plan(true)}}
+		stats = value.Doc("executionSuccess", true, "nReturned", value.Int(x.returned), "executionTimeMillis", int32(0),
+			"totalKeysExamined", value.Int(x.keys), "totalDocsExamined", value.Int(x.examined), "executionStages", x.plan(true))
 		stats = value.AddIf(stats, verbosity == "allPlansExecution", "allPlansExecution", x.candidates())
 	}
 	return x.reply(planner, stats), nil
@@ -186,9 +178,8 @@ func (x *explanation) candidates() bson.A {
 	}
 	idle := *x
 	idle.progress = progress{}
-	return bson.A{bson.D{{Key: "nReturned", Value: int32(0)}, {Key: "executionTimeMillisEstimate", Value: int32(0)},
-		{Key: "totalKeysExamined", Value: int32(0)},
-		{Key: "totalDocsExamined", Value: int32(0)}, {Key: "executionStages", Value: idle.plan(true)}}}
+	return bson.A{value.Doc("nReturned", int32(0), "executionTimeMillisEstimate", int32(0), "totalKeysExamined", int32(0),
+		"totalDocsExamined", int32(0), "executionStages", idle.plan(true))}
 }
 
 // counts reports whether the plan counts all documents of a collection, without reading them.
@@ -230,7 +221,7 @@ func parsed(filter bson.D) bson.D {
 			continue
 		}
 		for _, op := range operators(e) {
-			all = append(all, bson.D{{Key: e.Key, Value: bson.D{op}}})
+			all = append(all, value.Doc(e.Key, bson.D{op}))
 		}
 	}
 	switch len(all) {
@@ -239,7 +230,7 @@ func parsed(filter bson.D) bson.D {
 	case 1:
 		return all[0].(bson.D)
 	}
-	return bson.D{{Key: "$and", Value: all}}
+	return value.Doc("$and", all)
 }
 
 // plan returns the stages of the plan, the outermost first. Executed ones have statistics.
@@ -250,14 +241,11 @@ func (x *explanation) plan(executed bool) bson.D {
 		isEOF = 1
 	}
 	add := func(stage string, fields ...bson.E) {
-		out := bson.D{{Key: "stage", Value: stage}}
+		out := value.Doc("stage", stage)
 		if executed {
-			out = append(out, bson.E{Key: "nReturned", Value: value.Int(x.returned)},
-				bson.E{Key: "executionTimeMillisEstimate", Value: int32(0)},
-				bson.E{Key: "works", Value: value.Int(x.works)}, bson.E{Key: "advanced", Value: value.Int(x.returned)},
-				bson.E{Key: "needTime", Value: value.Int(x.examined - x.returned)}, bson.E{Key: "needYield", Value: int32(0)},
-				bson.E{Key: "saveState", Value: int32(0)}, bson.E{Key: "restoreState", Value: int32(0)},
-				bson.E{Key: "isEOF", Value: isEOF})
+			out = value.Append(out, "nReturned", value.Int(x.returned), "executionTimeMillisEstimate", int32(0),
+				"works", value.Int(x.works), "advanced", value.Int(x.returned), "needTime", value.Int(x.examined-x.returned),
+				"needYield", int32(0), "saveState", int32(0), "restoreState", int32(0), "isEOF", isEOF)
 		}
 		out = append(out, fields...)
 		inner = value.AddIf(out, inner != nil, "inputStage", inner)
@@ -304,12 +292,11 @@ func (x *explanation) access(executed bool, add func(string, ...bson.E)) {
 	case q.index != nil:
 		bounds := bson.D{}
 		for _, k := range q.index.Key {
-			bounds = append(bounds, bson.E{Key: k.Key, Value: bson.A{"[MinKey, MaxKey]"}})
+			bounds = value.Append(bounds, k.Key, bson.A{"[MinKey, MaxKey]"})
 		}
 		add("IXSCAN", bson.E{Key: "keyPattern", Value: q.index.Key}, bson.E{Key: "indexName", Value: q.index.Name},
-			bson.E{Key: "isMultiKey", Value: false},
-			bson.E{Key: "isUnique", Value: q.index.Unique}, bson.E{Key: "isSparse", Value: q.index.Sparse},
-			bson.E{Key: "isPartial", Value: q.index.Partial != nil},
+			bson.E{Key: "isMultiKey", Value: false}, bson.E{Key: "isUnique", Value: q.index.Unique},
+			bson.E{Key: "isSparse", Value: q.index.Sparse}, bson.E{Key: "isPartial", Value: q.index.Partial != nil},
 			bson.E{Key: "indexVersion", Value: int32(2)}, bson.E{Key: "direction", Value: "forward"},
 			bson.E{Key: "indexBounds", Value: bounds})
 		add("FETCH", filter)
@@ -332,38 +319,36 @@ func (x *explanation) reply(planner, stats bson.D) bson.D {
 	server := func(address string) bson.D {
 		host, port, _ := net.SplitHostPort(address)
 		n, _ := strconv.Atoi(port)
-		return bson.D{{Key: "host", Value: host}, {Key: "port", Value: int32(n)},
-			{Key: "version", Value: s.req.Server.Text()},
-			{Key: "gitVersion", Value: GitVersion}}
+		return value.Doc("host", host, "port", int32(n), "version", s.req.Server.Text(), "gitVersion", GitVersion)
 	}
 	command := slices.Clip(x.command)
 	if mongos(s.req) && !x.aggregates() {
 		command = append(command, pick(value.Must(s.req.Body), "apiVersion", "apiStrict", "apiDeprecationErrors")...)
 	}
-	command = append(command, bson.E{Key: "$db", Value: s.req.DB})
-	about := bson.D{{Key: "serverInfo", Value: server(address(s.req))}}
+	command = value.Append(command, "$db", s.req.DB)
+	about := value.Doc("serverInfo", server(address(s.req)))
 	about = value.AddIf(about, s.has.ExplainVersion, "serverParameters", serverParameters)
 	out := value.AddIf(bson.D{}, s.has.ExplainVersion, "explainVersion", "1")
 	switch {
 	case mongos(s.req) && !x.aggregates():
-		shard := append(bson.D{{Key: "shardName", Value: s.d.opts.ShardName},
-			{Key: "connectionString", Value: s.d.opts.ShardHost}, {Key: "serverInfo", Value: server(s.host())}}, planner...)
-		out = bson.D{{Key: "queryPlanner", Value: bson.D{{Key: "mongosPlannerVersion", Value: int32(1)},
-			{Key: "winningPlan", Value: bson.D{{Key: "stage", Value: "SINGLE_SHARD"}, {Key: "shards", Value: bson.A{shard}}}}}}}
+		shard := append(value.Doc("shardName", s.d.opts.ShardName, "connectionString", s.d.opts.ShardHost,
+			"serverInfo", server(s.host())), planner...)
+		out = value.Doc("queryPlanner", value.Doc("mongosPlannerVersion", int32(1),
+			"winningPlan", value.Doc("stage", "SINGLE_SHARD", "shards", bson.A{shard})))
 		if stats != nil {
-			out = append(out, bson.E{Key: "executionStats", Value: s.sharded(stats)})
+			out = value.Append(out, "executionStats", s.sharded(stats))
 		}
-		return append(append(out, about...), bson.E{Key: "command", Value: command})
+		return value.Append(append(out, about...), "command", command)
 	case mongos(s.req):
 		out = append(about, out...)
 	}
 	if len(x.rest) > 0 {
-		cursor := value.AddIf(bson.D{{Key: "queryPlanner", Value: planner}}, stats != nil, "executionStats", stats)
-		out = append(out, bson.E{Key: "stages", Value: append(bson.A{bson.D{{Key: "$cursor", Value: cursor}}}, x.rest...)})
+		cursor := value.AddIf(value.Doc("queryPlanner", planner), stats != nil, "executionStats", stats)
+		out = value.Append(out, "stages", append(bson.A{value.Doc("$cursor", cursor)}, x.rest...))
 	} else {
-		out = value.AddIf(append(out, bson.E{Key: "queryPlanner", Value: planner}), stats != nil, "executionStats", stats)
+		out = value.AddIf(value.Append(out, "queryPlanner", planner), stats != nil, "executionStats", stats)
 	}
-	out = append(out, bson.E{Key: "command", Value: command})
+	out = value.Append(out, "command", command)
 	if mongos(s.req) {
 		return out
 	}
@@ -373,14 +358,12 @@ func (x *explanation) reply(planner, stats bson.D) bson.D {
 // sharded returns the statistics of a mongos with those of its only shard.
 func (s *call) sharded(stats bson.D) bson.D {
 	totals := pick(stats, "nReturned", "executionTimeMillis", "totalKeysExamined", "totalDocsExamined")
-	shard := append(bson.D{{Key: "shardName", Value: s.d.opts.ShardName}}, stats...)
-	stages := append(append(bson.D{{Key: "stage", Value: "SINGLE_SHARD"}}, totals...),
-		bson.E{Key: "totalChildMillis", Value: int64(0)},
-		bson.E{Key: "shards", Value: bson.A{shard}})
-	out := append(totals, bson.E{Key: "executionStages", Value: stages})
+	shard := append(value.Doc("shardName", s.d.opts.ShardName), stats...)
+	stages := value.Append(append(value.Doc("stage", "SINGLE_SHARD"), totals...), "totalChildMillis", int64(0),
+		"shards", bson.A{shard})
+	out := value.Append(totals, "executionStages", stages)
 	return value.AddIf(out, value.Get(stats, "allPlansExecution") != nil, "allPlansExecution",
-		bson.A{bson.D{{Key: "shardName", Value: s.d.opts.ShardName},
-			{Key: "allPlans", Value: value.Get(stats, "allPlansExecution")}}})
+		bson.A{value.Doc("shardName", s.d.opts.ShardName, "allPlans", value.Get(stats, "allPlansExecution"))})
 }
 
 // serverParameters are the parameters that an explanation shows.

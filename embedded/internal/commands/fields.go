@@ -44,72 +44,69 @@ var shapes = sync.OnceValue(func() map[string]*shape { return parseShapes(fields
 
 func parseShapes(text string) map[string]*shape {
 	out := map[string]*shape{}
-	for line := range strings.Lines(text) {
-		words := strings.Fields(line)
-		if len(words) == 0 || words[0] == "#" {
-			continue
-		}
-		s := out[words[0]]
+	for name, words := range fault.Table(text) {
+		s := out[name]
 		if s == nil {
 			s = &shape{fields: map[string]field{}}
-			out[words[0]] = s
+			out[name] = s
 		}
-		for _, word := range words[1:] {
-			if wire, ok := strings.CutPrefix(word, "@"); ok {
-				s.since, _ = strconv.Atoi(wire)
-				continue
+		for _, word := range words {
+			switch word[0] {
+			case '@':
+				s.since, _ = strconv.Atoi(word[1:])
+			case '^':
+				word, s.routed = strings.CutPrefix(word[1:], "^")
+				s.early, _ = strconv.Atoi(word)
+			case '*':
+				s.open = true
+			default:
+				s.add(word)
 			}
-			if wire, ok := strings.CutPrefix(word, "^"); ok {
-				wire, s.routed = strings.CutPrefix(wire, "^")
-				s.early, _ = strconv.Atoi(wire)
-				continue
-			}
-			if s.open = s.open || word == "*"; word == "*" {
-				continue
-			}
-			name, kind, _ := strings.Cut(word, ":")
-			kind, wire, _ := strings.Cut(kind, "@")
-			f := field{}
-			f.since, _ = strconv.Atoi(wire)
-			kind, f.loose = strings.CutSuffix(kind, "~")
-			kind, f.later = strings.CutSuffix(kind, "?")
-			kind, required := strings.CutSuffix(kind, "!")
-			if required {
-				s.required = append(s.required, name)
-			}
-			f.list = strings.HasPrefix(kind, "[")
-			f.kind, f.plain = strings.CutPrefix(strings.Trim(kind, "[]{}"), "=")
-			f.bounds(&f.least, ">=")
-			f.bounds(&f.most, "<=")
-			if strings.Contains(f.kind, "|") {
-				f.kind, f.options = "string", strings.Split(f.kind, "|")
-			}
-			s.fields[name] = f
 		}
 	}
 	return out
 }
 
-// bounds moves a bound from the kind of a number.
-func (f *field) bounds(to **int64, operator string) {
-	if before, after, ok := strings.Cut(f.kind, operator); ok {
-		digits, rest, _ := strings.Cut(after, "<=")
-		n, _ := strconv.ParseInt(digits, 10, 64)
-		if f.kind, *to = before, &n; rest != "" {
-			f.kind += "<=" + rest
-		}
+// add adds a field in the form of fields.txt.
+func (s *shape) add(text string) {
+	name, kind, _ := strings.Cut(text, ":")
+	kind, wire, _ := strings.Cut(kind, "@")
+	f := field{}
+	f.since, _ = strconv.Atoi(wire)
+	kind, f.loose = strings.CutSuffix(kind, "~")
+	kind, f.later = strings.CutSuffix(kind, "?")
+	kind, required := strings.CutSuffix(kind, "!")
+	if required {
+		s.required = append(s.required, name)
 	}
+	f.list = strings.HasPrefix(kind, "[")
+	kind, f.plain = strings.CutPrefix(strings.Trim(kind, "[]{}"), "=")
+	kind, f.most = bound(kind, "<=")
+	f.kind, f.least = bound(kind, ">=")
+	if strings.Contains(f.kind, "|") {
+		f.kind, f.options = "string", strings.Split(f.kind, "|")
+	}
+	s.fields[name] = f
+}
+
+// bound separates the kind of a number from its bound after an operator, which is nil if it has none.
+func bound(kind, operator string) (string, *int64) {
+	kind, digits, ok := strings.Cut(kind, operator)
+	if !ok {
+		return kind, nil
+	}
+	n, _ := strconv.ParseInt(digits, 10, 64)
+	return kind, &n
 }
 
 // fieldTypes are the types of fields, with the types of values that they accept, as messages name them. A flag of find
 // accepts what a bool accepts before 5.0.
 var fieldTypes = map[string][]string{
-	"string": {"string"}, "object": {"object"}, "array": {"array"}, "timestamp": {"timestamp"}, "int": {"int"},
-	"long": {"long"},
-	"bool": {"bool", "long", "int", "decimal", "double"}, "number": {"long", "int", "decimal", "double"}, "flag": {"bool"},
-	"ignored": {"bool"}, "owned": {"object"}, "hint": {"string", "object"}, "name": {"string", "object"},
-	"boolean": {"bool"}, "quorum": {"long", "int", "decimal", "double", "string"}, "date": {"date"},
-	"objectId": {"objectId"}, "uuid": {"binData"}, "digest": {"binData"},
+	"string": {"string"}, "object": {"object"}, "array": {"array"}, "timestamp": {"timestamp"}, "date": {"date"},
+	"int": {"int"}, "long": {"long"}, "number": {"long", "int", "decimal", "double"}, "objectId": {"objectId"},
+	"boolean": {"bool"}, "flag": {"bool"}, "ignored": {"bool"}, "bool": {"bool", "long", "int", "decimal", "double"},
+	"owned": {"object"}, "hint": {"string", "object"}, "name": {"string", "object"}, "uuid": {"binData"},
+	"digest": {"binData"}, "quorum": {"long", "int", "decimal", "double", "string"},
 	"w": {"string", "int", "decimal", "double", "long"},
 }
 
@@ -117,7 +114,7 @@ var fieldTypes = map[string][]string{
 var subtypes = map[byte]string{0: "general", 1: "function", 2: "byte array (deprecated)", 3: "UUID(deprecated)",
 	5: "MD5", 6: "encrypt"}
 
-// generic reports whether a field is one of those that every command accepts.
+// generic reports whether every command accepts a field.
 func generic(name string) bool { _, known := shapes()["generic"].fields[name]; return known }
 
 // oldRefusals are the errors for unknown fields before 5.0, where they differ.
@@ -251,9 +248,6 @@ func (c *checker) field(f field, of string, e bson.E) {
 	if f.kind == "any" || e.Value == nil && !c.takesNull(f.kind) {
 		return
 	}
-	if !f.list && f.least == nil && f.most == nil && f.options == nil && plainly(f.kind, e.Value) {
-		return
-	}
 	path := of + "." + e.Key
 	if !f.list {
 		c.value(f, path, e)
@@ -293,19 +287,6 @@ func (c *checker) takesNull(kind string) bool {
 
 // ownsCollation reports whether the collation of the command has the message of a field that the server copies.
 func (c *checker) ownsCollation() bool { return c.req.Row.Name == "find" && c.has.IDL }
-
-// plainly reports whether a value certainly has a type: the usual case, which needs no path for a message.
-func plainly(kind string, v any) bool {
-	types := fieldTypes[kind]
-	if len(types) == 0 || !slices.Contains(types, value.TypeName(v)) {
-		return false
-	}
-	b, isBinary := v.(bson.Binary)
-	if kind == "uuid" {
-		return b.Subtype == bson.TypeBinaryUUID && len(b.Data) == 16
-	}
-	return !isBinary
-}
 
 func (c *checker) value(f field, path string, e bson.E) {
 	if shapes()[f.kind] == nil {
@@ -371,8 +352,7 @@ func (c *checker) within(f field, path string, e bson.E) {
 	n := math.Trunc(value.Float(e.Value))
 	if f.least != nil && n < float64(*f.least) {
 		c.Refuse(c.req.Row.Name == "find" && !c.has.IDL && *f.least == 0, fault.BadValue,
-			"%s value must be non-negative, but received: %.0f",
-			strings.ToUpper(e.Key[:1])+e.Key[1:], n)
+			"%s value must be non-negative, but received: %.0f", strings.ToUpper(e.Key[:1])+e.Key[1:], n)
 		c.Fail(fault.ValueTooSmall, "BSON field '%s' value must be >= %d, actual value '%.0f'", e.Key, *f.least, n)
 	}
 	if f.most != nil && n > float64(*f.most) {

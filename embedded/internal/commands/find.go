@@ -64,16 +64,15 @@ func newFind(s *call, a *args) *findCommand {
 		"min and max must have the same field names")
 	projection := a.document("projection")
 	a.Refuse(q.await && !q.tailable, fault.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
-	a.Refuse(q.tailable && len(q.sort) > 0 && !value.Equal(q.sort, bson.D{{Key: "$natural", Value: int32(1)}}),
-		fault.BadValue,
+	a.Refuse(q.tailable && len(q.sort) > 0 && !value.Equal(q.sort, value.Doc("$natural", int32(1))), fault.BadValue,
 		"cannot use tailable option with a sort other than {$natural: 1}")
 	a.Refuse(q.tailable && q.single, fault.BadValue, "cannot use tailable option with the 'singleBatch' option")
 	q.canonical = canonical{s.req.DB + "." + q.name, a.number("batchSize", 0), q.limit, q.skip, q.filter, q.sort,
 		projection}
 	var err error
 	q.match, err = query.Compile(q.filter, opts)
-	if _, where := value.Field(q.filter, "$where"); where {
-		err = q.onShard(err)
+	if _, where := value.Field(q.filter, "$where"); where && mongos(s.req) { // the shard parses it
+		err = prefixed("Encountered non-retryable error during query", err)
 	}
 	a.Note(err)
 	q.order, err = query.CompileOrder(q.sort, opts.Collation)
@@ -126,8 +125,7 @@ func (q *findCommand) run() (bson.D, error) {
 	}
 	limited := q.limit > 0 && int64(len(src.planned)) >= q.limit && !q.s.has.SlotEngine
 	src.known = limited || byID || q.blocking || missing && !(onMongos && q.batchSize == 0)
-	return q.s.open(q.canonical.ns, src,
-		cursorOptions{size: q.batchSize, single: q.single, idFirst: missing && !onMongos})
+	return q.s.open(q.canonical.ns, src, cursorOptions{size: q.batchSize, single: q.single, idFirst: missing && !onMongos})
 }
 
 // allowed returns an error if the query cannot run in its transaction.
@@ -202,10 +200,8 @@ func (q *findCommand) hits(records []*store.Record) ([]*store.Record, error) {
 		stop = q.skip + q.limit
 	}
 	hits, err := search(nil, records, q.match, stop)
-	if e, ok := query.Sort(hits, q.order, (*store.Record).Document).(*fault.Error); ok && err == nil {
-		err = prefixed("Executor error during find command", e)
-	}
-	return hits[min(q.skip, int64(len(hits))):], err
+	unsorted := prefixed("Executor error during find command", query.Sort(hits, q.order, (*store.Record).Document))
+	return hits[min(q.skip, int64(len(hits))):], cmp.Or(err, unsorted)
 }
 
 // covered returns the records that a scan of an index finds, or all without one: a sparse one lacks documents.
@@ -236,7 +232,7 @@ func (q *findCommand) result(r *store.Record) (bson.Raw, error) {
 	}
 	doc, err := q.proj.Apply(r.Document())
 	if q.showRecordID {
-		doc = append(doc[:len(doc):len(doc)], bson.E{Key: "$recordId", Value: r.ID})
+		doc = value.Append(doc[:len(doc):len(doc)], "$recordId", r.ID)
 	}
 	return value.Encode(doc), err
 }
@@ -270,19 +266,10 @@ func (q *findCommand) indexKey(doc bson.D) bson.Raw {
 	}
 	if keys, _ := q.index.Keys(doc); len(keys) > 0 { // without error: the index exists
 		for i, k := range q.index.Key {
-			out = append(out, bson.E{Key: k.Key, Value: keys[0][i]})
+			out = value.Append(out, k.Key, keys[0][i])
 		}
 	}
 	return value.Encode(out)
-}
-
-// onShard converts an error of parsing $where: a mongos reports it as an error of the shard.
-func (q *findCommand) onShard(err error) error {
-	e, ok := err.(*fault.Error)
-	if !ok || !mongos(q.s.req) {
-		return err
-	}
-	return prefixed("Encountered non-retryable error during query", e)
 }
 
 func count(s *call, a *args) action {
@@ -296,7 +283,7 @@ func count(s *call, a *args) action {
 	}
 	f := a.filter("query", s.options(nil, a.collation(s, s.req.DB, name)))
 	return func() (bson.D, error) {
-		docs, err := s.documents(name, a.any("hint"), nil, f)
+		docs, err := s.matching(name, a.any("hint"), readConcern{}, f)
 		if err != nil {
 			return nil, err
 		}
@@ -308,9 +295,9 @@ func count(s *call, a *args) action {
 		if limit != 0 {
 			n = min(n, max(limit, -limit))
 		}
-		reply := bson.D{{Key: "n", Value: value.Int(n)}}
+		reply := value.Doc("n", value.Int(n))
 		if mongos(s.req) {
-			reply = append(bson.D{{Key: "shards", Value: bson.D{{Key: s.d.opts.ShardName, Value: value.Int(n)}}}}, reply...)
+			reply = append(value.Doc("shards", value.Doc(s.d.opts.ShardName, value.Int(n))), reply...)
 		}
 		return reply, nil
 	}
@@ -324,7 +311,7 @@ func distinct(s *call, a *args) action {
 	f := a.filter("query", s.options(nil, collation))
 	return func() (bson.D, error) {
 		now := s.d.Now()
-		docs, err := s.documents(name, a.any("hint"), concern.at, f)
+		docs, err := s.matching(name, a.any("hint"), concern, f)
 		if err != nil {
 			return nil, err
 		}
@@ -338,7 +325,7 @@ func distinct(s *call, a *args) action {
 			})
 		}
 		slices.SortFunc(values, collation.Compare)
-		return append(bson.D{{Key: "values", Value: values}}, concern.time(now)...), nil
+		return append(value.Doc("values", values), concern.time(now)...), nil
 	}
 }
 
@@ -378,15 +365,20 @@ func (s *call) documentsOf(db, name string, at *bson.Timestamp, depth int) ([]bs
 	return store.Documents(records), err
 }
 
-// documents returns the documents of a collection or a view that match a filter.
-func (s *call) documents(name string, hint any, at *bson.Timestamp, f *query.Filter) ([]bson.D, error) {
-	q := &findCommand{s: s, name: name, hint: hint, match: f, concern: readConcern{at: at}}
+// documents returns the documents that the plan of a query reads.
+func (q *findCommand) documents() ([]bson.D, error) {
 	if err := q.choosePlan(); err != nil {
 		return nil, err
 	}
 	records, err := q.records()
+	return store.Documents(records), err
+}
+
+// matching returns the documents of a collection or a view that match a filter.
+func (s *call) matching(name string, hint any, concern readConcern, f *query.Filter) ([]bson.D, error) {
+	docs, err := (&findCommand{s: s, name: name, hint: hint, match: f, concern: concern}).documents()
 	if err != nil {
 		return nil, err
 	}
-	return f.Select(store.Documents(records))
+	return f.Select(docs)
 }

@@ -39,8 +39,7 @@ func createIndexes(s *call, a *args) action {
 		if invalid.Err != nil {
 			return s.onShard(nil, invalid.Err)
 		}
-		reply, err := s.buildIndexes(name, specs, quorum)
-		return s.onShard(reply, err)
+		return s.onShard(s.buildIndexes(name, specs, quorum))
 	}
 }
 
@@ -50,8 +49,7 @@ func (a *args) quorum(s *call) any {
 	n := int64(value.Float(given))
 	name, isName := given.(string)
 	a.Refuse(isName && name == "", fault.FailedToParse, "commitQuorum can't be an empty string")
-	a.Refuse(n < 0 || n > 50, fault.FailedToParse,
-		"commitQuorum has to be a non-negative number and not greater than 50")
+	a.Refuse(n < 0 || n > 50, fault.FailedToParse, "commitQuorum has to be a non-negative number and not greater than 50")
 	a.Refuse(isName && name != "votingMembers" && name != "majority", fault.UnknownReplWriteConcern,
 		"No write concern mode named '%s' found in replica set configuration", name)
 	a.Refuse(s.req.Server.DataBearing > 0 && n > int64(s.req.Server.DataBearing), 278,
@@ -113,8 +111,7 @@ func (p *indexParser) parse(collation value.Collation) *store.Index {
 	p.refuse(!p.has("key"), fault.FailedToParse, "The 'key' field is a required property of an index specification")
 	p.refuse(!p.has("name"), fault.FailedToParse, "The 'name' field is a required property of an index specification")
 	x := &store.Index{Key: p.document("key"), Name: p.str("name"), Unique: p.flag("unique"), Sparse: p.flag("sparse"),
-		Collation: collation,
-		Prepared:  p.flag("prepareUnique") && !p.flag("unique"), Clustered: p.flag("clustered")}
+		Collation: collation, Prepared: p.flag("prepareUnique") && !p.flag("unique"), Clustered: p.flag("clustered")}
 	p.refuse(len(x.Key) == 0, fault.CannotCreateIndex, "Index keys cannot be an empty object")
 	p.refuse(x.Name == "*", fault.BadValue, "The index name '*' is not valid.")
 	for _, k := range x.Key {
@@ -130,8 +127,7 @@ func (p *indexParser) parse(collation value.Collation) *store.Index {
 	if isID := len(x.Key) == 1 && x.Key[0].Key == "_id" && value.IsNumber(x.Key[0].Value); isID && !x.Clustered {
 		for _, e := range p.doc {
 			p.refuse(e.Key == "sparse" || e.Key == "unique" || e.Key == "partialFilterExpression" ||
-				e.Key == "expireAfterSeconds" || e.Key == "hidden",
-				fault.InvalidIndexSpecificationOption,
+				e.Key == "expireAfterSeconds" || e.Key == "hidden", fault.InvalidIndexSpecificationOption,
 				"The field '%s' is not valid for an _id index specification. Specification: %s", e.Key, value.Text(p.doc))
 		}
 	}
@@ -158,8 +154,7 @@ func (p *indexParser) partial(filter bson.D) {
 		}
 		for _, op := range operators(e) {
 			p.refuse(logical || !p.supportsPartial(op.Key) || op.Key == "$exists" && !value.Truthy(op.Value),
-				fault.CannotCreateIndex,
-				"Expression not supported in partial index: %s", value.Text(bson.D{e}))
+				fault.CannotCreateIndex, "Expression not supported in partial index: %s", value.Text(bson.D{e}))
 		}
 	}
 }
@@ -178,8 +173,7 @@ func (p *indexParser) option(e bson.E) {
 	switch number := value.IsNumber(e.Value); o.kind {
 	case "bool":
 		p.refuse(found != "bool" && !number, fault.TypeMismatch,
-			"The field '%s' has value %s: %s, which is not convertible to bool",
-			e.Key, e.Key, value.Text(e.Value))
+			"The field '%s' has value %s: %s, which is not convertible to bool", e.Key, e.Key, value.Text(e.Value))
 	case "number":
 		p.refuse(!number, fault.TypeMismatch, "The field '%s' must be a number, but got %s", e.Key, found)
 	case "object", "string":
@@ -245,9 +239,9 @@ func (p *indexParser) spec(x *store.Index) bson.D {
 		name, _ := k.Value.(string)
 		if name != "text" {
 			key = append(key, k)
-		} else if weights = append(weights, bson.E{Key: k.Key, Value: int32(1)}); !text {
+		} else if weights = value.Append(weights, k.Key, int32(1)); !text {
 			text = true
-			key = append(key, bson.E{Key: "_fts", Value: "text"}, bson.E{Key: "_ftsx", Value: int32(1)})
+			key = value.Append(key, "_fts", "text", "_ftsx", int32(1))
 		}
 		for _, e := range indexTypes[name] {
 			if !p.has(e.Key) {
@@ -264,11 +258,11 @@ func (p *indexParser) spec(x *store.Index) bson.D {
 	}
 	x.Key = key
 	flags := value.AddIf(value.AddIf(nil, x.Unique, "unique", true), p.flag("hidden"), "hidden", true)
-	names := bson.D{{Key: "key", Value: key}, {Key: "name", Value: x.Name}}
+	names := value.Doc("key", key, "name", x.Name)
 	if p.server.Has.ReplyOrder {
 		flags, names = names, flags
 	}
-	spec := slices.Concat(bson.D{{Key: "v", Value: value.Int(p.number("v", 2))}}, flags, names)
+	spec := slices.Concat(value.Doc("v", value.Int(p.number("v", 2))), flags, names)
 	for _, e := range p.doc {
 		switch e.Key {
 		case "v", "key", "name", "unique", "hidden", "ns", "dropDups", "weights", "collation":
@@ -281,46 +275,42 @@ func (p *indexParser) spec(x *store.Index) bson.D {
 }
 
 func (s *call) buildIndexes(name string, specs []*store.Index, quorum any) (bson.D, error) {
-	var reply bson.D
-	err := s.Update(func(tx *store.Tx) error {
+	return s.change(func(tx *store.Tx) (bson.D, error) {
 		created := tx.Collection(s.req.DB, name) == nil
 		c, err := tx.Writable(s.req.DB, name, true)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		before := len(c.Indexes)
 		added, err := s.newIndexes(c, specs)
-		if err != nil {
-			return err
-		}
-		if s.InTransaction() && len(added) > 0 && !tx.Created(c) {
-			return fault.Errorf(fault.OperationNotSupportedInTransaction,
+		switch {
+		case err != nil || len(added) == 0:
+		case !s.InTransaction():
+			err = tx.Unlocked(c.DB, c.Name)
+		case !tx.Created(c):
+			err = fault.Errorf(fault.OperationNotSupportedInTransaction,
 				"Cannot create new indexes on existing collection %s in a multi-document transaction.", c.NS())
 		}
-		if !s.InTransaction() && len(added) > 0 {
-			if err := tx.Unlocked(c.DB, c.Name); err != nil {
-				return err
-			}
+		if err != nil {
+			return nil, err
 		}
 		// Readers may hold the list of indexes, so it is replaced, not changed.
 		c.Indexes = slices.Concat(c.Indexes, added)
-		counts := bson.D{{Key: "numIndexesBefore", Value: int32(before)},
-			{Key: "numIndexesAfter", Value: int32(len(c.Indexes))}}
+		counts := value.Doc("numIndexesBefore", int32(before), "numIndexesAfter", int32(len(c.Indexes)))
 		if len(added) == 0 {
-			reply = append(counts, bson.E{Key: "note", Value: "all indexes already exist"})
-			return nil
+			return value.Append(counts, "note", "all indexes already exist"), nil
 		}
-		automatically := bson.D{{Key: "createdCollectionAutomatically", Value: created}}
-		if reply = slices.Concat(automatically, counts); s.has.ReplyOrder {
+		automatically := value.Doc("createdCollectionAutomatically", created)
+		reply := slices.Concat(automatically, counts)
+		if s.has.ReplyOrder {
 			reply = slices.Concat(counts, automatically)
 		}
-		reply = value.AddIf(reply, s.d.Logged() && (!s.InTransaction() || s.has.TransactionErrors), "commitQuorum", quorum)
 		if !s.InTransaction() {
-			tx.Log(c.Logged(store.CreateIndexes, bson.D{{Key: "indexes", Value: specsOf(added)}}))
+			tx.Log(c.Logged(store.CreateIndexes, value.Doc("indexes", specsOf(added))))
 		}
-		return nil
+		hasQuorum := s.d.Logged() && (!s.InTransaction() || s.has.TransactionErrors)
+		return value.AddIf(reply, hasQuorum, "commitQuorum", quorum), nil
 	})
-	return reply, err
 }
 
 // newIndexes fills the indexes that a collection lacks.
@@ -418,12 +408,7 @@ func dropIndexes(s *call, a *args) action {
 		names = bson.A{a.any("index")}
 	}
 	return func() (bson.D, error) {
-		var reply bson.D
-		err := s.Update(func(tx *store.Tx) (err error) {
-			reply, err = removeIndexes(tx, s.req.DB, name, names)
-			return err
-		})
-		return s.onShard(reply, err)
+		return s.onShard(s.change(func(tx *store.Tx) (bson.D, error) { return removeIndexes(tx, s.req.DB, name, names) }))
 	}
 }
 
@@ -433,12 +418,12 @@ func removeIndexes(tx *store.Tx, db, name string, which bson.A) (bson.D, error) 
 	if c == nil || c.IsView() {
 		return nil, fault.Errorf(fault.NamespaceNotFound, "ns not found %s.%s", db, name)
 	}
-	reply := bson.D{{Key: "nIndexesWas", Value: int32(c.Catalogued())}}
+	reply := value.Doc("nIndexesWas", int32(c.Catalogued()))
 	var dropped []*store.Index
 	for _, n := range which {
 		if n == "*" {
 			dropped = append(dropped, c.Indexes[1:]...)
-			reply = append(reply, bson.E{Key: "msg", Value: "non-_id indexes dropped for collection"})
+			reply = value.Append(reply, "msg", "non-_id indexes dropped for collection")
 			continue
 		}
 		x, err := indexNamed(c, n)
@@ -448,7 +433,7 @@ func removeIndexes(tx *store.Tx, db, name string, which bson.A) (bson.D, error) 
 		dropped = append(dropped, x)
 	}
 	if len(dropped) > 0 {
-		tx.Log(c.Logged(store.DropIndexes, bson.D{{Key: "indexes", Value: specsOf(dropped)}}))
+		tx.Log(c.Logged(store.DropIndexes, value.Doc("indexes", specsOf(dropped))))
 	}
 	c.Indexes = slices.DeleteFunc(slices.Clone(c.Indexes),
 		func(x *store.Index) bool { return slices.Contains(dropped, x) })
@@ -470,8 +455,7 @@ func indexNamed(c *store.Collection, which any) (*store.Index, error) {
 		return nil, fault.Errorf(fault.IndexNotFound, "can't find index with key: %s", value.Text(which))
 	}
 	return nil, fault.Errorf(fault.TypeMismatch,
-		"BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object']",
-		value.TypeName(which))
+		"BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object']", value.TypeName(which))
 }
 
 func listIndexes(s *call, a *args) action {
@@ -499,46 +483,43 @@ func listIndexes(s *call, a *args) action {
 
 func collMod(s *call, a *args) action {
 	name := a.collection(s.req.DB)
-	a.document("changeStreamPreAndPostImages")
 	index := parseIndexChange(a)
 	opts := query.Options{Wire: wire(s.req), Collation: a.collation(s, s.req.DB, name)}
 	validator := a.filter("validator", opts)
 	view, invalid := pipeline.Compile(a.array("pipeline"), opts)
 	a.Refuse(a.has("viewOn") && a.str("viewOn") == "", fault.BadValue, "'viewOn' cannot be empty")
+	options := slices.DeleteFunc(slices.Clone(a.doc[1:]), func(e bson.E) bool { return generic(e.Key) || e.Key == "index" })
 	return func() (bson.D, error) {
-		reply := bson.D{}
-		err := s.Update(func(tx *store.Tx) error {
+		return s.onShard(s.change(func(tx *store.Tx) (bson.D, error) {
 			c := tx.Main(s.req.DB, name)
 			if c == nil {
-				return fault.Errorf(fault.NamespaceNotFound, "ns does not exist")
+				return nil, fault.Errorf(fault.NamespaceNotFound, "ns does not exist")
 			}
-			next := *c
-			for _, e := range a.doc[1:] {
-				if view := e.Key == "viewOn" || e.Key == "pipeline"; !generic(e.Key) && e.Key != "index" && view != c.IsView() {
-					return fault.Errorf(fault.InvalidOptions, "'%s' option %ssupported on a view", e.Key,
-						map[bool]string{true: "only ", false: "not "}[view])
+			for _, e := range options {
+				if ofView := e.Key == "viewOn" || e.Key == "pipeline"; ofView != c.IsView() {
+					return nil, fault.Errorf(fault.InvalidOptions, "'%s' option %ssupported on a view", e.Key,
+						map[bool]string{true: "only ", false: "not "}[ofView])
 				}
 			}
 			if invalid != nil {
-				return invalid
+				return nil, invalid
 			}
+			next, reply := *c, bson.D{}
 			if index != nil {
 				err := tx.Unlocked(c.DB, c.Name)
 				if err != nil {
-					return err
+					return nil, err
 				}
 				if reply, err = index.apply(&next); err != nil {
-					return err
+					return nil, err
 				}
 			}
 			next.Options = slices.Clone(c.Options)
-			for _, e := range a.doc[1:] {
-				if e.Key != "index" && !generic(e.Key) {
-					next.Options = value.Set(next.Options, e.Key, e.Value)
-				}
+			for _, e := range options {
+				next.Options = value.Set(next.Options, e.Key, e.Value)
 			}
 			if a.has("validationLevel") || a.has("validationAction") {
-				for _, e := range []bson.E{{Key: "validationLevel", Value: "strict"}, {Key: "validationAction", Value: "error"}} {
+				for _, e := range value.Doc("validationLevel", "strict", "validationAction", "error") {
 					next.Options = value.Set(next.Options, e.Key, cmp.Or(value.Get(next.Options, e.Key), e.Value))
 				}
 			}
@@ -549,9 +530,8 @@ func collMod(s *call, a *args) action {
 				next.Validator = validator
 			}
 			tx.Modify(c, &next)
-			return nil
-		})
-		return s.onShard(reply, err)
+			return reply, nil
+		}))
 	}
 }
 
@@ -576,13 +556,11 @@ func parseIndexChange(a *args) *indexChange {
 	if prepare := x.flag("prepareUnique"); x.has("prepareUnique") {
 		ch.prepare = &prepare
 	}
-	x.Refuse(x.has("name") && x.has("keyPattern"), fault.InvalidOptions,
-		"Cannot specify both key pattern and name.")
+	x.Refuse(x.has("name") && x.has("keyPattern"), fault.InvalidOptions, "Cannot specify both key pattern and name.")
 	x.Refuse(!x.has("name") && !x.has("keyPattern"), fault.InvalidOptions,
 		"Must specify either index name or key pattern.")
 	x.Refuse(ch.prepare == nil && !x.has("unique") && !x.has("hidden") && !x.has("expireAfterSeconds"),
-		fault.InvalidOptions,
-		"no expireAfterSeconds, hidden, unique or prepareUnique field")
+		fault.InvalidOptions, "no expireAfterSeconds, hidden, unique or prepareUnique field")
 	x.Refuse(x.has("unique") && ch.prepare == nil && !ch.unique, fault.BadValue, "Cannot make index non-unique")
 	return ch
 }
@@ -600,11 +578,11 @@ func (ch *indexChange) options(x *store.Index) (reply bson.D, err error) {
 		was, _ := value.Int64(old)
 		now := ch.number("expireAfterSeconds", 0)
 		setOption(x, "expireAfterSeconds", value.Int(now))
-		reply = bson.D{{Key: "expireAfterSeconds_old", Value: was}, {Key: "expireAfterSeconds_new", Value: now}}
+		reply = value.Doc("expireAfterSeconds_old", was, "expireAfterSeconds_new", now)
 	}
 	if ch.has("hidden") && hidden != ch.flag("hidden") {
 		setOption(x, "hidden", ch.flag("hidden"))
-		reply = append(reply, bson.E{Key: "hidden_old", Value: hidden}, bson.E{Key: "hidden_new", Value: ch.flag("hidden")})
+		reply = value.Append(reply, "hidden_old", hidden, "hidden_new", ch.flag("hidden"))
 	}
 	return reply, nil
 }
@@ -635,16 +613,15 @@ func (ch *indexChange) apply(c *store.Collection) (bson.D, error) {
 		if found := violations(x, c); len(found) > 0 {
 			e := fault.Errorf(fault.CannotConvertIndexToUnique,
 				"Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
-			e.Extra = bson.D{{Key: "violations", Value: found}}
+			e.Extra = value.Doc("violations", found)
 			return nil, e
 		}
 		y.Unique, y.Prepared = true, false
-		reply = append(reply, bson.E{Key: "unique_new", Value: true})
+		reply = value.Append(reply, "unique_new", true)
 		setOption(&y, "unique", true)
 		setOption(&y, "prepareUnique", false)
 	case x.Prepared != *ch.prepare:
-		reply = append(reply, bson.E{Key: "prepareUnique_old", Value: x.Prepared},
-			bson.E{Key: "prepareUnique_new", Value: *ch.prepare})
+		reply = value.Append(reply, "prepareUnique_old", x.Prepared, "prepareUnique_new", *ch.prepare)
 		y.Prepared = *ch.prepare
 		setOption(&y, "prepareUnique", y.Prepared)
 		y = *y.Empty()
@@ -662,7 +639,7 @@ func violations(x *store.Index, c *store.Collection) (groups bson.A) {
 		for _, r := range records {
 			ids = append(ids, value.Get(r.Document(), "_id"))
 		}
-		groups = append(groups, bson.D{{Key: "ids", Value: ids}})
+		groups = append(groups, value.Doc("ids", ids))
 	}
 	return groups
 }

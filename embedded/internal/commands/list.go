@@ -18,13 +18,12 @@ func listCollections(s *call, a *args) action {
 	nameOnly, size, f := a.flag("nameOnly"), a.batchSize(), a.filter("filter", query.Options{Wire: wire(s.req)})
 	return func() (bson.D, error) {
 		var docs []bson.D
-		exists := false
 		s.View(func(tx *store.Tx) {
-			exists = len(tx.Collections(s.req.DB)) > 0
 			for _, c := range tx.Collections(s.req.DB) {
 				docs = append(docs, s.describe(c)...)
 			}
 		})
+		exists := len(docs) > 0
 		docs, err := f.Select(docs)
 		if err != nil {
 			return nil, err
@@ -38,7 +37,7 @@ func listCollections(s *call, a *args) action {
 		}
 		reply := s.list(s.req.DB+".$cmd.listCollections", out, size)
 		if !exists && mongos(s.req) && s.has.ResultLists {
-			reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
+			reply = append(value.Doc("result", bson.A{}), reply...)
 		}
 		return reply, nil
 	}
@@ -47,10 +46,9 @@ func listCollections(s *call, a *args) action {
 // describe returns the entries of a collection in listCollections: that of a time series collection and of its buckets.
 func (s *call) describe(c *store.Collection) []bson.D {
 	entry := func(name, kind string, options bson.D) bson.D {
-		info := bson.D{{Key: "readOnly", Value: c.IsView()}}
+		info := value.Doc("readOnly", c.IsView())
 		info = value.AddIf(info, kind == "collection", "uuid", c.UUID)
-		return bson.D{{Key: "name", Value: name}, {Key: "type", Value: kind}, {Key: "options", Value: options},
-			{Key: "info", Value: info}}
+		return value.Doc("name", name, "type", kind, "options", options, "info", info)
 	}
 	if !c.TimeSeries || !s.has.TimeSeries {
 		doc := entry(c.Name, c.Kind(), c.Options)
@@ -61,9 +59,8 @@ func (s *call) describe(c *store.Collection) []bson.D {
 		// 5.0.0 shows the view and no key, according to recordings; the manual describes the options
 		options, clustered = c.Definition(), bson.D{}
 	}
-	return []bson.D{entry(c.Name, c.Kind(), options),
-		entry(c.Buckets(), "collection", bson.D{{Key: "validator", Value: bucketValidator(c)},
-			{Key: "clusteredIndex", Value: clustered}, {Key: "timeseries", Value: c.Bucketing()}})}
+	buckets := value.Doc("validator", bucketValidator(c), "clusteredIndex", clustered, "timeseries", c.Bucketing())
+	return []bson.D{entry(c.Name, c.Kind(), options), entry(c.Buckets(), "collection", buckets)}
 }
 
 // idIndex returns the specification of the index on _id, nil for a view.
@@ -77,8 +74,8 @@ func idIndex(c *store.Collection) bson.D {
 // bucketValidator returns the validator of the buckets of a time series collection.
 func bucketValidator(c *store.Collection) (validator bson.D) {
 	name := value.As[string](c.Bucketing(), "timeField")
-	at := bson.D{{Key: "bsonType", Value: "object"}, {Key: "required", Value: bson.A{name}},
-		{Key: "properties", Value: bson.D{{Key: name, Value: bson.D{{Key: "bsonType", Value: "date"}}}}}}
+	at := value.Doc("bsonType", "object", "required", bson.A{name},
+		"properties", value.Doc(name, value.Doc("bsonType", "date")))
 	const text = `{"$jsonSchema": {"bsonType": "object", "required": ["_id", "control", "data"], "properties": {"_id": {"bsonType": "objectId"},
 		"control": {"bsonType": "object", "required": ["version", "min", "max"], "properties": {"version": {"bsonType": "number"},
 			"min": %[1]s, "max": %[1]s, "closed": {"bsonType": "bool"}}},
@@ -109,25 +106,15 @@ func listDatabases(s *call, a *args) action {
 		}
 		list, total := bson.A{}, int64(0)
 		for _, doc := range docs {
-			size, _ := value.Int64(doc[1].Value)
-			total += size
+			total += int64(value.Float(doc[1].Value))
 			if nameOnly {
 				doc = doc[:1]
 			}
 			list = append(list, doc)
 		}
-		reply := bson.D{{Key: "databases", Value: list}}
-		switch {
-		case nameOnly:
-		case s.has.LongSizes:
-			reply = append(reply, bson.E{Key: "totalSize", Value: total}, bson.E{Key: "totalSizeMb", Value: total >> 20})
-		case mongos(s.req):
-			reply = append(reply, bson.E{Key: "totalSize", Value: value.Int(total)},
-				bson.E{Key: "totalSizeMb", Value: value.Int(total >> 20)})
-		default:
-			reply = append(reply, bson.E{Key: "totalSize", Value: float64(total)})
-		}
-		return reply, nil
+		reply := value.AddIf(value.Doc("databases", list), !nameOnly, "totalSize", s.diskSize(total))
+		inMegabytes := !nameOnly && (s.has.LongSizes || mongos(s.req))
+		return value.AddIf(reply, inMegabytes, "totalSizeMb", s.diskSize(total>>20)), nil
 	}
 }
 
@@ -137,21 +124,23 @@ func (s *call) describeDatabase(tx *store.Tx, name string) bson.D {
 	for _, c := range tx.Collections(name) {
 		size += c.Size() + 4096*int64(1+len(c.Indexes))
 	}
-	doc := bson.D{{Key: "name", Value: name}, {Key: "sizeOnDisk", Value: any(float64(size))}, {Key: "empty", Value: false}}
-	if s.has.LongSizes {
-		doc[1].Value = size
-	}
-	if !mongos(s.req) {
-		return doc
-	}
 	shard := s.d.opts.ShardName
 	if name == "admin" || name == "config" {
 		shard = "config"
 	}
-	if !s.has.LongSizes {
-		doc[1].Value = value.Int(size)
+	doc := value.Doc("name", name, "sizeOnDisk", s.diskSize(size), "empty", false)
+	return value.AddIf(doc, mongos(s.req), "shards", value.Doc(shard, s.diskSize(size)))
+}
+
+// diskSize returns a size in the type that listDatabases has for it.
+func (s *call) diskSize(n int64) any {
+	switch {
+	case s.has.LongSizes:
+		return n
+	case mongos(s.req):
+		return value.Int(n)
 	}
-	return append(doc, bson.E{Key: "shards", Value: bson.D{{Key: shard, Value: doc[1].Value}}})
+	return float64(n)
 }
 
 func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
@@ -160,17 +149,14 @@ func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 		return nil, fault.Errorf(5447000, "$collStats must take a nested object but found: $collStats: %s", value.Text(arg))
 	}
 	c, records := s.Records(db, name)
-	out := bson.D{{Key: "ns", Value: db + "." + name}}
+	out := value.Doc("ns", db+"."+name)
 	out = value.AddIf(out, mongos(s.req), "shard", s.d.opts.ShardName)
-	out = append(out, bson.E{Key: "host", Value: s.host()},
-		bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())})
+	out = value.Append(out, "host", s.host(), "localTime", bson.NewDateTimeFromTime(time.Now()))
 	for _, e := range doc {
 		switch {
 		case e.Key == "latencyStats":
-			none := bson.D{{Key: "latency", Value: int64(0)}, {Key: "ops", Value: int64(0)}}
-			out = append(out, bson.E{Key: e.Key,
-				Value: bson.D{{Key: "reads", Value: none}, {Key: "writes", Value: none}, {Key: "commands", Value: none},
-					{Key: "transactions", Value: none}}})
+			none := value.Doc("latency", int64(0), "ops", int64(0))
+			out = value.Append(out, e.Key, value.Doc("reads", none, "writes", none, "commands", none, "transactions", none))
 		case e.Key == "queryExecStats":
 			return nil, fault.Errorf(fault.NotImplemented, "queryExecStats is not implemented by the embedded deployment")
 		case e.Key != "count" && e.Key != "storageStats":
@@ -181,11 +167,11 @@ func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 		case c.IsView():
 			return nil, store.OnView(c)
 		case e.Key == "count":
-			out = append(out, bson.E{Key: "count", Value: value.Int(int64(len(records)))})
+			out = value.Append(out, "count", value.Int(int64(len(records))))
 		default:
 			options, _ := e.Value.(bson.D)
 			scale, _ := value.Int64(value.Get(options, "scale"))
-			out = append(out, bson.E{Key: "storageStats", Value: storageStats(c, records, scale)})
+			out = value.Append(out, "storageStats", storageStats(c, records, scale))
 		}
 	}
 	return []bson.D{out}, nil
@@ -209,10 +195,8 @@ func (s *call) indexStats(db, name string) (out []bson.D) {
 			return
 		}
 		for _, x := range c.Indexes {
-			out = append(out, bson.D{{Key: "name", Value: x.Name}, {Key: "key", Value: x.Key}, {Key: "host", Value: host},
-				{Key: "accesses", Value: bson.D{{Key: "ops", Value: int64(0)},
-					{Key: "since", Value: bson.NewDateTimeFromTime(time.Now())}}},
-				{Key: "spec", Value: x.Spec}})
+			accesses := value.Doc("ops", int64(0), "since", bson.NewDateTimeFromTime(time.Now()))
+			out = append(out, value.Doc("name", x.Name, "key", x.Key, "host", host, "accesses", accesses, "spec", x.Spec))
 		}
 	})
 	return out
@@ -225,35 +209,31 @@ func storageStats(c *store.Collection, records []*store.Record, scale int64) bso
 	for _, r := range records {
 		size += int64(len(r.Raw))
 	}
-	out := bson.D{{Key: "size", Value: share(size)}, {Key: "count", Value: value.Int(n)}}
+	out := value.Doc("size", share(size), "count", value.Int(n))
 	out = value.AddIf(out, n > 0, "avgObjSize", value.Int(size/max(n, 1)))
-	out = append(out, bson.E{Key: "storageSize", Value: share(4096 + size)},
-		bson.E{Key: "freeStorageSize", Value: int32(0)}, bson.E{Key: "capped", Value: c.Capped})
+	out = value.Append(out, "storageSize", share(4096+size), "freeStorageSize", int32(0), "capped", c.Capped)
 	out = value.AddIf(out, c.Capped, "max", value.Int(c.MaxDocs))
 	out = value.AddIf(out, c.Capped, "maxSize", share(c.MaxSize))
 	sizes := bson.D{}
 	for _, x := range c.Indexes {
-		sizes = append(sizes, bson.E{Key: x.Name, Value: share(4096)})
+		sizes = value.Append(sizes, x.Name, share(4096))
 	}
 	total := int64(4096 * len(c.Indexes))
-	return append(out, bson.E{Key: "nindexes", Value: int32(len(c.Indexes))}, bson.E{Key: "indexBuilds", Value: bson.A{}},
-		bson.E{Key: "totalIndexSize", Value: share(total)},
-		bson.E{Key: "totalSize", Value: share(4096 + size + total)},
-		bson.E{Key: "indexSizes", Value: sizes}, bson.E{Key: "scaleFactor", Value: value.Int(max(scale, 1))})
+	return value.Append(out, "nindexes", int32(len(c.Indexes)), "indexBuilds", bson.A{}, "totalIndexSize", share(total),
+		"totalSize", share(4096+size+total), "indexSizes", sizes, "scaleFactor", value.Int(max(scale, 1)))
 }
 
 func collStats(s *call, a *args) action {
 	name, scale := a.collection(s.req.DB), a.number("scale", 1)
 	return func() (bson.D, error) {
 		c, records := s.Records(s.req.DB, name)
-		reply := bson.D{{Key: "ns", Value: s.req.DB + "." + name}}
+		reply := value.Doc("ns", s.req.DB+"."+name)
 		switch {
 		case c == nil:
 			for _, key := range []string{"size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
-				reply = append(reply, bson.E{Key: key, Value: int32(0)})
+				reply = value.Append(reply, key, int32(0))
 			}
-			return append(reply, bson.E{Key: "indexDetails", Value: bson.D{}}, bson.E{Key: "indexSizes", Value: bson.D{}},
-				bson.E{Key: "scaleFactor", Value: value.Int(scale)}), nil
+			return value.Append(reply, "indexDetails", bson.D{}, "indexSizes", bson.D{}, "scaleFactor", value.Int(scale)), nil
 		case c.IsView():
 			return nil, store.OnView(c)
 		}
@@ -288,30 +268,24 @@ func dbStats(s *call, a *args) action {
 		})
 		share := func(n int64) any { return float64(n) / float64(scale) }
 		storage, indexSize := 4096*colls, 4096*indexes
-		reply := bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)},
-			{Key: "views", Value: value.Int(views)},
-			{Key: "objects", Value: value.Int(objects)}, {Key: "avgObjSize", Value: float64(size) / float64(max(objects, 1))},
-			{Key: "dataSize", Value: share(size)}, {Key: "storageSize", Value: share(storage)}, {Key: "freeStorageSize",
-				Value: 0.0},
-			{Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize",
-				Value: share(indexSize)}, {Key: "indexFreeStorageSize", Value: 0.0},
-			{Key: "totalSize", Value: share(storage + indexSize)}, {Key: "totalFreeStorageSize",
-				Value: 0.0}, {Key: "scaleFactor", Value: float64(scale)},
-			{Key: "fsUsedSize", Value: float64(1 << 36)}, {Key: "fsTotalSize", Value: float64(1 << 38)}}
+		reply := value.Doc("db", s.req.DB, "collections", value.Int(colls), "views", value.Int(views),
+			"objects", value.Int(objects), "avgObjSize", float64(size)/float64(max(objects, 1)), "dataSize", share(size),
+			"storageSize", share(storage), "freeStorageSize", 0.0, "indexes", value.Int(indexes), "indexSize", share(indexSize),
+			"indexFreeStorageSize", 0.0, "totalSize", share(storage+indexSize), "totalFreeStorageSize", 0.0,
+			"scaleFactor", float64(scale), "fsUsedSize", float64(1<<36), "fsTotalSize", float64(1<<38))
 		if !mongos(s.req) {
 			return reply, nil
 		}
-		raw := bson.D{{Key: "raw", Value: bson.D{{Key: s.d.opts.ShardHost,
-			Value: append(reply, bson.E{Key: "ok", Value: 1.0})}}}}
+		raw := value.Doc("raw", value.Doc(s.d.opts.ShardHost, value.Append(reply, "ok", 1.0)))
 		for _, key := range []string{"objects", "avgObjSize", "dataSize", "storageSize", "totalSize", "indexes", "indexSize",
 			"scaleFactor"} {
 			n := int64(value.Float(value.Get(reply, key)))
-			raw = append(raw, bson.E{Key: key, Value: value.Int(n)})
+			raw = value.Append(raw, key, value.Int(n))
 			if key == "avgObjSize" {
 				raw[len(raw)-1].Value = float64(n)
 			}
 		}
-		return append(raw, bson.E{Key: "fileSize", Value: int32(0)}), nil
+		return value.Append(raw, "fileSize", int32(0)), nil
 	}
 }
 
@@ -330,22 +304,19 @@ func validate(s *call, a *args) action {
 		}
 		keys, details := bson.D{}, bson.D{}
 		for _, x := range c.Indexes {
-			keys = append(keys, bson.E{Key: x.Name, Value: value.Int(int64(len(records)))})
-			details = append(details, bson.E{Key: x.Name, Value: bson.D{{Key: "valid", Value: true}}})
+			keys = value.Append(keys, x.Name, value.Int(int64(len(records))))
+			details = value.Append(details, x.Name, value.Doc("valid", true))
 		}
-		out := bson.D{{Key: "ns", Value: c.NS()}, {Key: "nInvalidDocuments", Value: int32(0)},
-			{Key: "nrecords", Value: value.Int(int64(len(records)))},
-			{Key: "nIndexes", Value: int32(len(c.Indexes))}, {Key: "keysPerIndex", Value: keys}, {Key: "indexDetails",
-				Value: details},
-			{Key: "valid", Value: true}, {Key: "repaired", Value: false}}
+		out := value.Doc("ns", c.NS(), "nInvalidDocuments", int32(0), "nrecords", value.Int(int64(len(records))),
+			"nIndexes", int32(len(c.Indexes)), "keysPerIndex", keys, "indexDetails", details, "valid", true, "repaired", false)
 		for _, list := range []string{"warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords"} {
-			out = append(out, bson.E{Key: list, Value: bson.A{}})
+			out = value.Append(out, list, bson.A{})
 		}
 		if !mongos(s.req) {
 			return out, nil
 		}
-		raw := bson.D{{Key: s.d.opts.ShardName, Value: append(out, bson.E{Key: "ok", Value: 1.0})}}
-		return bson.D{{Key: "raw", Value: raw}, {Key: "valid", Value: true}}, nil
+		raw := value.Doc(s.d.opts.ShardName, value.Append(out, "ok", 1.0))
+		return value.Doc("raw", raw, "valid", true), nil
 	}
 }
 
@@ -361,6 +332,6 @@ func currentOp(s *call, a *args) action {
 		for _, doc := range docs {
 			list = append(list, doc)
 		}
-		return bson.D{{Key: "inprog", Value: list}}, err
+		return value.Doc("inprog", list), err
 	}
 }

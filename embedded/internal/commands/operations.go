@@ -15,24 +15,20 @@ func (s *call) inProgress(options bson.D) (out []bson.D) {
 	for _, o := range s.req.Operations(value.Get(options, "localOps") == true) {
 		out = append(out, value.Must(o))
 	}
-	idle := func(kind string, fields ...bson.E) {
-		out = append(out, append(bson.D{{Key: "type", Value: kind}, {Key: "host", Value: address(s.req)}}, fields...))
+	idle := func(kind string, fields ...any) {
+		out = append(out, value.Append(value.Doc("type", kind, "host", address(s.req)), fields...))
 	}
 	if value.Get(options, "idleSessions") != false {
 		for _, t := range s.d.OpenTransactions() {
 			id, _ := value.FromRaw(t.LSID.Lookup("id"))
-			idle("idleSession", bson.E{Key: "desc", Value: "inactive transaction"}, bson.E{Key: "active", Value: false},
-				bson.E{Key: "lsid", Value: withDigest(id)}, bson.E{Key: "transaction", Value: bson.D{{Key: "parameters",
-					Value: bson.D{{Key: "txnNumber", Value: t.Number}, {Key: "autocommit", Value: false}}}}})
+			idle("idleSession", "desc", "inactive transaction", "active", false, "lsid", withDigest(id),
+				"transaction", value.Doc("parameters", value.Doc("txnNumber", t.Number, "autocommit", false)))
 		}
 	}
 	if value.Get(options, "idleCursors") == true {
 		for _, c := range s.d.cursors.idle(address(s.req)) {
-			idle("idleCursor", bson.E{Key: "ns", Value: c.ns},
-				bson.E{Key: "cursor", Value: bson.D{{Key: "cursorId", Value: c.id},
-					{Key: "tailable", Value: c.await}, {Key: "awaitData", Value: c.await}, {Key: "noCursorTimeout",
-						Value: c.noTimeout},
-					{Key: "lastAccessDate", Value: bson.NewDateTimeFromTime(c.used)}}})
+			idle("idleCursor", "ns", c.ns, "cursor", value.Doc("cursorId", c.id, "tailable", c.await, "awaitData", c.await,
+				"noCursorTimeout", c.noTimeout, "lastAccessDate", bson.NewDateTimeFromTime(c.used)))
 		}
 	}
 	return out
@@ -40,7 +36,7 @@ func (s *call) inProgress(options bson.D) (out []bson.D) {
 
 // withDigest returns a session id as servers show it, with the digest of its user.
 func withDigest(id any) bson.D {
-	return bson.D{{Key: "id", Value: id}, {Key: "uid", Value: store.UserDigest("")}}
+	return value.Doc("id", id, "uid", store.UserDigest(""))
 }
 
 // idle returns copies of the cursors of a server that no command uses, in the order of their ids.

@@ -36,11 +36,11 @@ func follows(need, given bson.E) bool {
 	inner, compares := bounds[given.Key]
 	switch {
 	case given.Key == "$eq":
-		f, err := query.Compile(bson.D{{Key: "v", Value: bson.D{need}}}, query.Options{})
+		f, err := query.Compile(value.Doc("v", bson.D{need}), query.Options{})
 		if err != nil {
 			return false
 		}
-		ok, err := f.Matches(bson.D{{Key: "v", Value: given.Value}})
+		ok, err := f.Matches(value.Doc("v", given.Value))
 		return ok && err == nil
 	case need.Key == "$exists":
 		return compares

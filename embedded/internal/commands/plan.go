@@ -131,7 +131,7 @@ func operators(condition bson.E) bson.D {
 	if d, _ := condition.Value.(bson.D); query.IsOperators(d) {
 		return d
 	}
-	return bson.D{{Key: "$eq", Value: condition.Value}}
+	return value.Doc("$eq", condition.Value)
 }
 
 // tree writes the conditions of a filter, one a line.

@@ -77,8 +77,7 @@ func (r *Row) AcceptsWriteConcern() bool { return r.WriteConcern || r.Write && !
 
 // titles are the names of commands in messages about their fields since 5.0, where they differ.
 var titles = map[string]string{"find": "FindCommandRequest", "killSessions": "KillSessionsCmd",
-	"killAllSessions":          "KillAllSessionsCmd",
-	"killAllSessionsByPattern": "KillAllSessionsByPatternCmd"}
+	"killAllSessions": "KillAllSessionsCmd", "killAllSessionsByPattern": "KillAllSessionsByPatternCmd"}
 
 // title returns the name of the command in messages about its fields.
 func (r *Row) title(has *version.Features) string {

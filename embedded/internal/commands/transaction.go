@@ -26,11 +26,9 @@ func (s *call) begin() error {
 	token, noToken := req.Body.LookupErr("recoveryToken")
 	shard, _ := req.Body.Lookup("recoveryToken", "recoveryShardId").StringValueOK()
 	return s.Begin(store.Claim{LSID: req.LSID, Number: *req.TxnNumber, Transaction: req.InTransaction,
-		Start:   req.StartTransaction,
-		Commits: req.Row.Name == "commitTransaction", Aborts: req.Row.Name == "abortTransaction",
-		Lifetime: req.TransactionLifetime,
-		Refused:  refused.Err, Name: req.Name, API: req.API, Has: s.has, Mongos: mongos(req), Server: address(req),
-		Shard:    s.d.opts.ShardName,
+		Start: req.StartTransaction, Commits: req.Row.Name == "commitTransaction",
+		Aborts: req.Row.Name == "abortTransaction", Lifetime: req.TransactionLifetime, Refused: refused.Err, Name: req.Name,
+		API: req.API, Has: s.has, Mongos: mongos(req), Server: address(req), Shard: s.d.opts.ShardName,
 		Recovers: noToken == nil && token.Type == bson.TypeEmbeddedDocument, Recovery: shard})
 }
 
@@ -63,13 +61,17 @@ func (s *call) routed(reply bson.D, err error) (bson.D, error) {
 	if req.InTransaction && (e.Code == fault.SnapshotTooOld || e.Code == fault.SnapshotUnavailable) {
 		transaction, statement := s.Statement()
 		err = prefixed(fmt.Sprintf("Transaction %s was aborted on statement %d due to: a non-retryable snapshot error",
-			transaction, statement), err.(*fault.Error))
+			transaction, statement), err)
 	}
 	return reply, err
 }
 
-// prefixed returns an error with the place where a mongos encountered it.
-func prefixed(where string, e *fault.Error) error {
+// prefixed returns an error with the place where a server encountered it, as servers report errors of other parts.
+func prefixed(where string, err error) error {
+	e, ok := err.(*fault.Error)
+	if !ok {
+		return err
+	}
 	c := *e
 	c.Message = where + " :: caused by :: " + e.Message
 	return &c
@@ -162,7 +164,7 @@ func endTransaction(s *call) (bson.D, error) {
 func (s *call) recoveryToken() bson.D {
 	token := bson.D{}
 	if s.Recoverable() {
-		token = bson.D{{Key: "recoveryShardId", Value: s.d.opts.ShardName}}
+		token = value.Doc("recoveryShardId", s.d.opts.ShardName)
 	}
-	return bson.D{{Key: "recoveryToken", Value: token}}
+	return value.Doc("recoveryToken", token)
 }

@@ -17,8 +17,8 @@ import (
 
 // write is a statement: an insert, an update or a delete.
 type write struct {
-	i        int // position in the command
-	kind     writeKind
+	i        int        // position in the command
+	kind     store.Kind // Insert, Update or Delete
 	db, coll string
 	// Of an insert:
 	doc     bson.D
@@ -41,7 +41,7 @@ type write struct {
 }
 
 // write parses a statement. query, update and constants are the names of the fields that differ between command.
-func (a *args) write(kind writeKind, let bson.D, query, update, constants string) *write {
+func (a *args) write(kind store.Kind, let bson.D, query, update, constants string) *write {
 	w := &write{kind: kind, q: a.document(query), update: a.any(update), sort: a.document("sort")}
 	w.multi, w.hint = a.flag("multi"), a.any("hint")
 	w.opts.Constants, w.opts.ArrayFilters = a.document(constants), a.array("arrayFilters")
@@ -54,7 +54,7 @@ func (s *call) prepare(w *write) (err error) {
 	if w.opts.Collation = w.collation.collation(s, w.db, w.coll); w.collation.Err != nil {
 		return w.collation.Err
 	}
-	if w.kind == updating {
+	if w.kind == store.Update {
 		if w.u, err = update.Compile(w.update, w.opts); err != nil {
 			return err
 		}
@@ -63,8 +63,8 @@ func (s *call) prepare(w *write) (err error) {
 		}
 	}
 	if w.filter, err = query.Compile(w.q, w.opts.Options); err != nil {
-		if e, ok := err.(*fault.Error); ok && mongos(s.req) && s.req.Row.Name == "delete" && s.has.ErrorContext {
-			return prefixed("Could not parse delete query "+value.Text(w.q), e)
+		if mongos(s.req) && s.req.Row.Name == "delete" && s.has.ErrorContext {
+			return prefixed("Could not parse delete query "+value.Text(w.q), err)
 		}
 		return err
 	}
@@ -84,10 +84,7 @@ func (s *call) do(tx *store.Tx, w *write) (*store.Statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &store.Statement{Kind: store.Update}
-	if w.kind == deleting {
-		st.Kind = store.Delete
-	}
+	st := &store.Statement{Kind: w.kind}
 	if len(hits) == 0 && w.opts.Upsert {
 		return st, s.upsert(tx, w, c, st)
 	}
@@ -142,7 +139,7 @@ func (w *write) limit() int64 {
 // apply applies a write to a record and returns the new document, or nil after a delete.
 func (s *call) apply(tx *store.Tx, w *write, c *store.Collection, r *store.Record) (post bson.Raw, modified bool,
 	_ error) {
-	if w.kind == deleting {
+	if w.kind == store.Delete {
 		if err := s.removable(c); err != nil {
 			return nil, false, err
 		}
@@ -231,9 +228,10 @@ func updateCommand(s *call, a *args) action {
 	let := a.let(s.req)
 	var writes []*write
 	for _, st := range a.statements("updates") {
-		w := st.write(updating, let, "q", "u", "c")
+		w := st.write(store.Update, let, "q", "u", "c")
 		w.notRetryable = "(or request) retryable writes with multi=true"
-		st.Refuse(!isUpdate(w.update) && s.has.IDL, fault.FailedToParse, notUpdate)
+		st.Refuse(!value.Is[bson.D](w.update) && !value.Is[bson.A](w.update) && s.has.IDL, fault.FailedToParse,
+			"Update argument must be either an object or an array")
 		st.Refuse(w.multi && st.has("sort"), fault.FailedToParse, "Cannot specify sort with multi=true")
 		writes = append(writes, w)
 	}
@@ -261,17 +259,11 @@ func deleteCommand(s *call, a *args) action {
 		limit := value.Float(st.any("limit")) // 0 if it is not a number
 		st.Refuse(limit != 0 && limit != 1, fault.FailedToParse,
 			"The limit field in delete objects must be 0 or 1. Got %v", limit)
-		w := st.write(deleting, let, "q", "", "")
+		w := st.write(store.Delete, let, "q", "", "")
 		w.multi, w.notRetryable = limit == 0, "(or request) retryable writes with limit=0"
 		writes = append(writes, w)
 	}
 	return batched(s, a, writes)
-}
-
-const notUpdate = "Update argument must be either an object or an array"
-
-func isUpdate(v any) bool {
-	return value.Is[bson.D](v) || value.Is[bson.A](v)
 }
 
 // tally returns the reply of insert, update or delete, with the fields in the server's order. times and retried are
@@ -287,10 +279,10 @@ func tally(req *Request, results []effect, times, retried bson.D) bson.D {
 		n += r.st.N
 		changed += r.st.Modified
 		if req.Row.Name == "update" && r.st.Kind == store.Insert {
-			inserted = append(inserted, bson.D{{Key: "index", Value: int32(r.i)}, {Key: "_id", Value: r.st.ID}})
+			inserted = append(inserted, value.Doc("index", int32(r.i), "_id", r.st.ID))
 		}
 	}
-	count := bson.D{{Key: "n", Value: value.Int(n)}}
+	count := value.Doc("n", value.Int(n))
 	modified := value.AddIf(nil, req.Row.Name == "update", "nModified", value.Int(changed))
 	upserted := value.AddIf(nil, len(inserted) > 0, "upserted", inserted)
 	errs := value.AddIf(nil, len(failed) > 0, "writeErrors", failed)
@@ -305,7 +297,7 @@ func tally(req *Request, results []effect, times, retried bson.D) bson.D {
 }
 
 func writeError(req *Request, r effect) bson.D {
-	w := bson.D{{Key: "index", Value: int32(r.i)}, {Key: "code", Value: r.err.Code}}
+	w := value.Doc("index", int32(r.i), "code", r.err.Code)
 	message := bson.E{Key: "errmsg", Value: r.err.Message}
 	if !mongos(req) || !req.Server.Has.NamedWriteErrors {
 		return append(append(w, r.err.Extra...), message)
@@ -352,11 +344,11 @@ func (a *args) unacknowledged(req *Request) bool {
 
 func findAndModify(s *call, a *args) action {
 	m := &modify{remove: a.flag("remove"), returnNew: a.flag("new"), request: a.doc}
-	w := a.write(updating, a.let(s.req), "query", "update", "")
+	w := a.write(store.Update, a.let(s.req), "query", "update", "")
 	w.db, w.coll, w.findAndModify = s.req.DB, a.collection(s.req.DB), m
 	fields, b := a.document("fields"), newBatch(s, a)
 	if m.remove {
-		w.kind = deleting
+		w.kind = store.Delete
 	}
 	const code = fault.FailedToParse
 	a.Refuse(m.remove && a.has("update"), code, "Cannot specify both an update and remove=true")
@@ -375,7 +367,7 @@ func findAndModify(s *call, a *args) action {
 			return nil, err
 		}
 		proj.On(w.filter)
-		last := bson.D{{Key: "n", Value: value.Int(st.N)}}
+		last := value.Doc("n", value.Int(st.N))
 		// A retry returns what is recorded, even if it was of another kind.
 		last = value.AddIf(last, !m.remove || len(b.retried) > 0 && st.Kind != store.Delete, "updatedExisting", st.N > 0 &&
 			st.Kind != store.Insert)
@@ -393,7 +385,7 @@ func findAndModify(s *call, a *args) action {
 				return nil, err
 			}
 		}
-		out := bson.D{{Key: "lastErrorObject", Value: last}, {Key: "value", Value: result}}
+		out := value.Doc("lastErrorObject", last, "value", result)
 		return value.AddIf(out, b.retriedFields() != nil, "retriedStmtId", b.id(0)), nil
 	}
 }
@@ -423,7 +415,7 @@ func (w *write) again(st *store.Statement) (*store.Statement, error) {
 		return st, w.findAndModify.check(w, st)
 	}
 	switch {
-	case w.kind == deleting:
+	case w.kind == store.Delete:
 		return &store.Statement{Kind: store.Delete, N: 1}, nil
 	case st.Kind == store.Delete:
 		return nil, fault.Errorf(incompatibleRetry,

@@ -150,14 +150,10 @@ var errorCodes = sync.OnceValue(func() map[int32]errorCode { return parseErrorCo
 
 func parseErrorCodes(text string) map[int32]errorCode {
 	out := map[int32]errorCode{}
-	for line := range strings.Lines(text) {
-		words := strings.Fields(line)
-		if len(words) < 2 || words[0] == "#" {
-			continue
-		}
-		number, _ := strconv.ParseInt(words[0], 10, 32)
-		e := errorCode{name: words[1], categories: map[string]int{}}
-		for _, word := range words[2:] {
+	for code, words := range Table(text) {
+		number, _ := strconv.ParseInt(code, 10, 32)
+		e := errorCode{name: words[0], categories: map[string]int{}}
+		for _, word := range words[1:] {
 			if wire, ok := strings.CutPrefix(word, "since="); ok {
 				e.since, _ = strconv.Atoi(wire)
 			} else if former, wire, ok := strings.Cut(word, "<"); ok {

@@ -3,6 +3,7 @@ package fault
 import (
 	"cmp"
 	_ "embed" // for names.txt
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,12 +24,8 @@ var names = sync.OnceValue(func() map[string][]Named { return parseNames(namesTe
 
 func parseNames(text string) map[string][]Named {
 	out := map[string][]Named{}
-	for line := range strings.Lines(text) {
-		words := strings.Fields(line)
-		if len(words) == 0 || words[0] == "#" {
-			continue
-		}
-		for _, word := range words[1:] {
+	for kind, words := range Table(text) {
+		for _, word := range words {
 			var n Named
 			word, n.Refused = strings.CutSuffix(word, "?")
 			name, versions, _ := strings.Cut(word, "@")
@@ -36,13 +33,25 @@ func parseNames(text string) map[string][]Named {
 			n.Name = name
 			n.Since, _ = strconv.Atoi(since)
 			n.Until, _ = strconv.Atoi(until)
-			out[words[0]] = append(out[words[0]], n)
+			out[kind] = append(out[kind], n)
 		}
 	}
 	for _, list := range out {
 		slices.SortFunc(list, func(a, b Named) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	return out
+}
+
+// Table returns the lines of a text: their first words, and their other words. A line that begins with # is a comment.
+func Table(text string) iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		for line := range strings.Lines(text) {
+			words := strings.Fields(line)
+			if len(words) > 0 && words[0] != "#" && !yield(words[0], words[1:]) {
+				return
+			}
+		}
+	}
 }
 
 // Names returns the names of a kind, sorted.

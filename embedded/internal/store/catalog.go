@@ -133,7 +133,7 @@ func (c *Collection) creation() Entry {
 	case c.Clustered():
 		e.Detail = c.Options
 	case !c.IsView():
-		e.Detail = append(bson.D{{Key: "idIndex", Value: c.Indexes[0].Spec}}, c.Options...)
+		e.Detail = append(value.Doc("idIndex", c.Indexes[0].Spec), c.Options...)
 	}
 	return e
 }

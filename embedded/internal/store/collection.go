@@ -66,8 +66,8 @@ type Collection struct {
 // NewCollection returns a collection with an _id index, which is not stored.
 func NewCollection(db, name string, options bson.D) *Collection {
 	c := &Collection{DB: db, Name: name, UUID: value.NewUUID(), Options: options, lastID: new(int64)}
-	id := &Index{Name: "_id_", Key: bson.D{{Key: "_id", Value: int32(1)}}, Unique: true}
-	id.Spec = bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: id.Key}, {Key: "name", Value: id.Name}}
+	id := &Index{Name: "_id_", Key: value.Doc("_id", int32(1)), Unique: true}
+	id.Spec = value.Doc("v", int32(2), "key", id.Key, "name", id.Name)
 	c.Indexes = []*Index{id.Empty()}
 	return c
 }
@@ -207,11 +207,11 @@ func (c *Collection) WithID(id any) []*Record {
 func (c *Collection) Duplicate(x *Index, key []any) error {
 	kv := bson.D{}
 	for i, k := range x.Key {
-		kv = append(kv, bson.E{Key: k.Key, Value: x.Collation.Shown(key[i])})
+		kv = value.Append(kv, k.Key, x.Collation.Shown(key[i]))
 	}
 	e := fault.Errorf(fault.DuplicateKey, "E11000 duplicate key error collection: %s index: %s dup key: %s", c.NS(),
 		x.Name, value.Text(kv))
-	e.Extra = bson.D{{Key: "keyPattern", Value: x.Key}, {Key: "keyValue", Value: kv}}
+	e.Extra = value.Doc("keyPattern", x.Key, "keyValue", kv)
 	return e
 }
 
@@ -335,9 +335,7 @@ func (tx *Tx) valid(c *Collection, old *Record, doc bson.D) error {
 		return err
 	}
 	e := fault.Errorf(fault.DocumentValidationFailure, "Document failed validation")
-	e.Extra = bson.D{{Key: "errInfo", Value: bson.D{
-		{Key: "failingDocumentId", Value: value.Get(doc, "_id")},
-		{Key: "details", Value: c.Validator.Mismatch(doc)},
-	}}}
+	e.Extra = value.Doc("errInfo", value.Doc("failingDocumentId", value.Get(doc, "_id"),
+		"details", c.Validator.Mismatch(doc)))
 	return e
 }

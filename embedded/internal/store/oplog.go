@@ -156,8 +156,7 @@ func (h *History) Seek(ts bson.Timestamp) int64 {
 func unavailable(at, changed bson.Timestamp) error {
 	return fault.Errorf(fault.SnapshotUnavailable,
 		"Unable to read from a snapshot due to pending collection catalog changes; "+
-			"please retry the operation. Snapshot timestamp is %s. Collection minimum is %s", value.Text(at),
-		value.Text(changed))
+			"please retry the operation. Snapshot timestamp is %s. Collection minimum is %s", value.Text(at), value.Text(changed))
 }
 
 // Seen returns an error if another collection with the name was created after the snapshot of the transaction.

@@ -34,9 +34,9 @@ func (o *oplog) collection() *Collection {
 		s.records = append(s.records, NewRecord(o.First+int64(i)+1, value.Encode(e.document())))
 	}
 	n := len(s.records)
-	return &Collection{DB: "local", Name: "oplog.rs", UUID: s.uuid,
-		Options: bson.D{{Key: "capped", Value: true}, {Key: "size", Value: int64(MaxOplogBytes)}},
-		Capped:  true, MaxSize: MaxOplogBytes, docs: s.records[:n:n], shared: true, lastID: new(int64), frozen: true}
+	return &Collection{DB: "local", Name: "oplog.rs", UUID: s.uuid, Options: value.Doc("capped", true,
+		"size", int64(MaxOplogBytes)), Capped: true, MaxSize: MaxOplogBytes, docs: s.records[:n:n], shared: true,
+		lastID: new(int64), frozen: true}
 }
 
 // forget removes the records of entries from a sequence number on.
@@ -51,7 +51,7 @@ func (s *shown) forget(seq int64) {
 // document returns the entry in the form of the oplog. An update has the new document, as a replacement has.
 func (e *Entry) document() bson.D {
 	op, ns, o, o2 := "c", e.DB+".$cmd", bson.D(nil), bson.D(nil)
-	id := func(r *Record) bson.D { return bson.D{{Key: "_id", Value: value.Get(r.doc, "_id")}} }
+	id := func(r *Record) bson.D { return value.Doc("_id", value.Get(r.doc, "_id")) }
 	switch e.Kind {
 	case Insert:
 		op, o = "i", e.New.doc
@@ -60,24 +60,22 @@ func (e *Entry) document() bson.D {
 	case Delete:
 		op, o = "d", id(e.Old)
 	case Rename:
-		o = bson.D{{Key: "renameCollection", Value: e.DB + "." + e.Coll}, {Key: "to", Value: e.To}}
+		o = value.Doc("renameCollection", e.DB+"."+e.Coll, "to", e.To)
 	case DropDatabase:
-		o = bson.D{{Key: "dropDatabase", Value: int32(1)}}
+		o = value.Doc("dropDatabase", int32(1))
 	default:
 		name := string(e.Kind)
 		if e.Kind == Modify {
 			name = "collMod"
 		}
-		o = append(bson.D{{Key: name, Value: e.Coll}}, e.Detail...)
+		o = append(value.Doc(name, e.Coll), e.Detail...)
 	}
 	if op != "c" {
 		ns = e.DB + "." + e.Coll
 	}
-	out := bson.D{{Key: "op", Value: op}, {Key: "ns", Value: ns}}
+	out := value.Doc("op", op, "ns", ns)
 	out = value.AddIf(out, len(e.UUID.Data) > 0, "ui", e.UUID)
-	out = append(out, bson.E{Key: "o", Value: o})
+	out = value.Append(out, "o", o)
 	out = value.AddIf(out, o2 != nil, "o2", o2)
-	return append(out, bson.E{Key: "ts", Value: e.TS}, bson.E{Key: "t", Value: int64(1)},
-		bson.E{Key: "v", Value: int64(2)},
-		bson.E{Key: "wall", Value: e.Wall})
+	return value.Append(out, "ts", e.TS, "t", int64(1), "v", int64(2), "wall", e.Wall)
 }

@@ -19,9 +19,8 @@ func (c *Collection) Definition() bson.D {
 		for _, e := range c.Bucketing() {
 			unpack = value.AddIf(unpack, e.Key != "granularity", e.Key, e.Value)
 		}
-		unpack = append(unpack, bson.E{Key: "exclude", Value: bson.A{}})
-		return bson.D{{Key: "viewOn", Value: c.Buckets()},
-			{Key: "pipeline", Value: bson.A{bson.D{{Key: "$_internalUnpackBucket", Value: unpack}}}}}
+		unpack = value.Append(unpack, "exclude", bson.A{})
+		return value.Doc("viewOn", c.Buckets(), "pipeline", bson.A{value.Doc("$_internalUnpackBucket", unpack)})
 	}
 	return nil
 }
@@ -38,8 +37,8 @@ func (c *Collection) Bucketing() bson.D {
 	}
 	granularity := cmp.Or(value.As[string](given, "granularity"), "seconds")
 	span := map[string]int32{"seconds": 60 * 60, "minutes": 24 * 60 * 60, "hours": 30 * 24 * 60 * 60}[granularity]
-	return append(out, bson.E{Key: "granularity", Value: granularity},
-		bson.E{Key: "bucketMaxSpanSeconds", Value: cmp.Or(value.Get(given, "bucketMaxSpanSeconds"), any(span))})
+	return value.Append(out, "granularity", granularity, "bucketMaxSpanSeconds", cmp.Or(value.Get(given,
+		"bucketMaxSpanSeconds"), any(span)))
 }
 
 // define replaces the definition of a view in system.views. Either may be nil, or not a view.
@@ -60,5 +59,5 @@ func (tx *Tx) define(old, c *Collection) {
 		defined = NewCollection(c.DB, name, bson.D{})
 		tx.store.add(defined)
 	}
-	defined.swap(nil, defined.newRecord(value.Encode(append(bson.D{{Key: "_id", Value: c.NS()}}, c.Definition()...))))
+	defined.swap(nil, defined.newRecord(value.Encode(append(value.Doc("_id", c.NS()), c.Definition()...))))
 }

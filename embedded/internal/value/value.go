@@ -186,6 +186,19 @@ func Set(d bson.D, key string, v any) bson.D {
 	return append(d, bson.E{Key: key, Value: v})
 }
 
+// Doc returns a document with these fields: names and values in turn.
+func Doc(fields ...any) bson.D { return Append(nil, fields...) }
+
+// Append appends fields to a document: names and values in turn.
+func Append(d bson.D, fields ...any) bson.D {
+	d = slices.Grow(d, len(fields)/2)
+	for i := 0; i+1 < len(fields); i += 2 {
+		name, _ := fields[i].(string)
+		d = append(d, bson.E{Key: name, Value: fields[i+1]})
+	}
+	return d
+}
+
 // AddIf appends a field if when is true.
 func AddIf(d bson.D, when bool, key string, v any) bson.D {
 	if when {
