@@ -32,19 +32,19 @@ func (k *conn) configureFailPoint(x *pending) bson.Raw {
 	switch {
 	case x.db != "admin":
 		return k.failure(x, fault.Errorf(fault.Unauthorized,
-			"configureFailPoint may only be run against the admin database."), nil)
+			"configureFailPoint may only be run against the admin database."))
 	case registry == nil:
-		return k.failure(x, fault.Errorf(fault.FailPointSetFailed, "the connection has not said hello to a service"), nil)
+		return k.failure(x, fault.Errorf(fault.FailPointSetFailed, "the connection has not said hello to a service"))
 	}
 	for _, field := range LackingFields() {
-		if _, err := x.body.LookupErr("data", field); err == nil {
+		if value.Has(x.body, "data", field) {
 			return k.failure(x, fault.Errorf(fault.FailPointSetFailed,
-				"%s takes effect inside a server: the proxy cannot execute it", field), nil)
+				"%s takes effect inside a server: the proxy cannot execute it", field))
 		}
 	}
 	count, err := registry.Configure(x.body)
 	if err != nil {
-		return k.failure(x, err, nil)
+		return k.failure(x, err)
 	}
 	return k.success(bson.D{{Key: "count", Value: count}})
 }
@@ -76,10 +76,22 @@ func (k *conn) getParameter(x *pending) bson.Raw {
 	return k.success(found)
 }
 
-// listsOperations reports whether an aggregation lists the commands in progress. The server lists a command that the
-// proxy holds only when the command has begun.
-func listsOperations(r *request) bool {
-	stage, _ := r.body.Lookup("pipeline", "0").DocumentOK()
-	_, err := stage.LookupErr("$currentOp")
-	return err == nil
+// kills are the commands that end the commands of sessions, and where an element of their list has the session's id.
+// All users have the same sessions.
+var kills = map[string][]string{"killSessions": {"id"}, "killAllSessionsByPattern": {"lsid", "id"}, "killAllSessions": {}}
+
+// kill ends the blocked commands of the sessions that a command has killed: on its server, or after a mongos on all.
+func (k *conn) kill(x *pending) {
+	var ids []bson.RawValue
+	for _, v := range value.Elements(x.body.Index(0).Value()) {
+		doc, _ := v.DocumentOK()
+		if id := doc.Lookup(kills[x.name]...); !id.IsZero() {
+			ids = append(ids, id)
+		}
+	}
+	var server any = k.front
+	if k.front.current().mongos {
+		server = nil
+	}
+	k.front.proxy.held.Kill(server, ids)
 }

@@ -18,9 +18,8 @@ func LackingFields() []string { return []string{"failBeforeCommitExceptionCode"}
 // connection is closed. The command has run: a server, too, continues a command whose connection it closes.
 func (k *conn) commits(x *pending, reply bson.Raw) (closes bool) {
 	registry := k.registry()
-	_, err := x.body.LookupErr("autocommit")
 	number, numbered := x.body.Lookup("txnNumber").AsInt64OK()
-	if registry == nil || err == nil || !numbered {
+	if registry == nil || value.Has(x.body, "autocommit") || !numbered {
 		return false
 	}
 	if on, _ := registry.On(failpoint.OnPrimaryTransactionalWrite); !on {
@@ -44,10 +43,9 @@ func commitsOf(r *request, reply bson.Raw) int {
 		n, _ := from.Lookup(path...).AsInt64OK()
 		return int(n)
 	}
-	_, err := reply.LookupErr("writeErrors")
 	switch r.name {
 	case "insert":
-		return together(number(reply, "n"), 1, err == nil)
+		return together(number(reply, "n"), 1, value.Has(reply, "writeErrors"))
 	case "update":
 		return number(reply, "nModified") + len(value.Elements(reply.Lookup("upserted")))
 	case "delete":

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/wire"
 )
 
@@ -42,7 +43,7 @@ type pending struct {
 	row       *commands.Row
 	start     time.Time
 	undecided bool              // no fail point has been evaluated yet, because the service is not known
-	element   failpoint.Failure // of failCommandSequence
+	failure   failpoint.Failure // of a fail point
 	labels    []string          // of a fail point; nil if none has set labels
 }
 
@@ -131,8 +132,8 @@ func (k *conn) request(message []byte) error {
 	if hello {
 		k.noteApplication(&r)
 	}
-	if r.name == "aggregate" && listsOperations(&r) {
-		p.held.settled(k.ctx)
+	if r.name == "aggregate" && value.Has(r.body, "pipeline", "0", "$currentOp") {
+		p.held.Settled(k.ctx) // the server lists a command only after it has begun
 	}
 	x.undecided = k.registry() == nil
 	if !x.undecided {
@@ -149,7 +150,7 @@ func (k *conn) request(message []byte) error {
 		}
 	}
 	exhaust := r.flags&wire.ExhaustAllowed != 0
-	if (hello || exhaust || x.undecided || kills[r.name] != nil || x.row.AcceptsWriteConcern() || x.element.LoseReply ||
+	if (hello || exhaust || x.undecided || kills[r.name] != nil || x.row.AcceptsWriteConcern() || x.failure.LoseReply ||
 		x.labels != nil) && r.flags&wire.MoreToCome == 0 {
 		k.expect(x)
 	}
@@ -194,10 +195,10 @@ func (k *conn) noteApplication(r *request) {
 const linger = time.Second
 
 // block blocks a command. It ends early if the client disconnects, unless that expects no reply.
-func (k *conn) block(x *pending, d time.Duration) end {
+func (k *conn) block(x *pending, d time.Duration) error {
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
-	if x.flags&wire.MoreToCome == 0 && !x.element.LoseReply {
+	if x.flags&wire.MoreToCome == 0 && !x.failure.LoseReply {
 		k.peeked = make(chan struct{})
 		go func(done chan<- struct{}) {
 			defer close(done)
@@ -208,12 +209,12 @@ func (k *conn) block(x *pending, d time.Duration) end {
 			}
 		}(k.peeked)
 	}
-	return k.front.proxy.held.wait(ctx, k.front, &x.request, d)
+	return k.front.proxy.held.Wait(ctx, k.front, x.body, d)
 }
 
 // blockReply blocks a reply, while the client's messages are read.
-func (k *conn) blockReply(x *pending, d time.Duration) end {
-	return k.front.proxy.held.wait(k.ctx, k.front, &x.request, d)
+func (k *conn) blockReply(x *pending, d time.Duration) error {
+	return k.front.proxy.held.Wait(k.ctx, k.front, x.body, d)
 }
 
 // replies passes on the server's messages until its stream ends. It then returns errLost.
@@ -271,13 +272,13 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 	switch {
 	case !ok:
 		return message, nil, nil
-	case k.commits(x, r.doc), x.element.LoseReply:
+	case k.commits(x, r.doc), x.failure.LoseReply:
 		return nil, nil, errClose
 	case hellos[x.name]:
 		r.doc = k.hello(r.doc)
 	case kills[x.name] != nil:
 		if succeeded(r.doc) { // a server ends nothing if it refuses the list
-			k.front.proxy.held.kill(k.front, kills[x.name](x.body.Index(0).Value()))
+			k.kill(x)
 		}
 	default:
 		r.doc = k.written(x, r.doc)

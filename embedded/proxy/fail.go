@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -19,38 +20,29 @@ import (
 
 // fail evaluates the fail points for a command before it runs. It returns the reply if the command does not run, and
 // errClose if the connection is closed instead.
-func (k *conn) fail(x *pending, block func(*pending, time.Duration) end) (bson.Raw, error) {
-	p, c, registry := k.front.proxy, k.command(x), k.registry()
+func (k *conn) fail(x *pending, block func(*pending, time.Duration) error) (bson.Raw, error) {
+	c, registry := k.command(x), k.registry()
 	about := k.front.current()
-	_, err := x.body.LookupErr("txnNumber")
-	if registry == nil || err == nil && about.role() == commands.Standalone || !x.row.Exists(about.wire, about.role()) {
+	if registry == nil || value.Has(x.body, "txnNumber") && about.role() == commands.Standalone || !x.row.Exists(about.wire, about.role()) {
 		return nil, nil // a standalone refuses the number before, and any server a command that it does not have
 	}
-	f, hit := registry.Before(c)
-	if !hit {
-		if x.element, hit = p.sequence.Next(c); hit {
-			f = x.element
+	if f, hit := registry.Before(c); hit {
+		x.failure = f
+		if version.Of(about.wire).ErrorLabels {
+			x.labels = f.Labels
 		}
-	}
-	if hit {
-		labels := f.Labels
-		if !version.Of(about.wire).ErrorLabels {
-			labels = nil
-		}
-		x.labels = labels
 		if f.Err != nil {
-			return k.failure(x, f.Err, labels), nil
+			return k.failure(x, f.Err), nil
 		}
 		if f.Block > 0 {
-			if x.element.LoseReply {
+			if f.LoseReply {
 				_ = k.client.Close() // the client notices it before the command runs
 			}
-			switch block(x, f.Block) {
-			case killed:
-				return k.failure(x, store.Interrupted(), labels), nil
-			case left:
+			switch err := block(x, f.Block); {
+			case errors.Is(err, context.Canceled):
 				return nil, errClose
-			case over:
+			case err != nil:
+				return k.failure(x, err), nil
 			}
 		}
 		closes, err := f.Error(about.wire)
@@ -58,7 +50,7 @@ func (k *conn) fail(x *pending, block func(*pending, time.Duration) end) (bson.R
 			return nil, errClose
 		}
 		if err != nil {
-			return k.failure(x, err, labels), nil
+			return k.failure(x, err), nil
 		}
 	}
 	return k.expire(x, registry, c), nil
@@ -68,7 +60,7 @@ func (k *conn) fail(x *pending, block func(*pending, time.Duration) end) (bson.R
 func (k *conn) expire(x *pending, registry *failpoint.Registry, c failpoint.Command) bson.Raw {
 	if x.row.Name == "getMore" {
 		if f, hit := registry.During(failpoint.FailGetMoreAfterCursorCheckout, c); hit && f.HasCode {
-			return k.failure(x, fault.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout), nil)
+			return k.failure(x, fault.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout))
 		}
 		return nil
 	}
@@ -78,7 +70,7 @@ func (k *conn) expire(x *pending, registry *failpoint.Registry, c failpoint.Comm
 	}
 	_, always := registry.During(failpoint.MaxTimeAlwaysTimeOut, c)
 	if always || time.Since(x.start) > time.Duration(ms)*time.Millisecond {
-		return k.failure(x, store.TimedOut(), nil)
+		return k.failure(x, store.TimedOut())
 	}
 	return nil
 }
@@ -111,9 +103,9 @@ func (k *conn) parts(x *pending) *compose.Reply {
 }
 
 // failure returns the reply to a command that failed before it ran. Labels of a fail point replace the server's.
-func (k *conn) failure(x *pending, err error, labels []string) bson.Raw {
+func (k *conn) failure(x *pending, err error) bson.Raw {
 	r := k.parts(x)
-	if r.Labels = labels; !errors.As(err, &r.Failure) {
+	if r.Labels = x.labels; !errors.As(err, &r.Failure) {
 		r.Failure = fault.Errorf(fault.InternalError, "%s", err)
 	}
 	r.SetLabels()
@@ -129,10 +121,7 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 	}
 	r := k.parts(x)
 	r.NoWrites = !k.noteWrite(x, doc) && r.NoWrites
-	f, hit := k.registry().After(k.command(x))
-	if x.element.WriteConcernError != nil {
-		f, hit = x.element, true
-	}
+	f, hit := k.registry().After(k.command(x), x.failure)
 	if !hit {
 		return doc
 	}
@@ -176,9 +165,8 @@ var refusals = []int32{
 
 // noteWrite records the time of a write, and reports whether the command has written anything.
 func (k *conn) noteWrite(x *pending, doc bson.Raw) bool {
-	_, errAuto := x.body.LookupErr("autocommit")
-	_, errWrite := doc.LookupErr("writeErrors")
-	if !x.row.Write || !succeeded(doc) || errAuto == nil && !x.row.EndsTransaction && errWrite != nil {
+	open := value.Has(x.body, "autocommit") && !x.row.EndsTransaction && !value.Has(doc, "writeErrors")
+	if !x.row.Write || !succeeded(doc) || open {
 		return false
 	}
 	t, i, _ := doc.Lookup("operationTime").TimestampOK()

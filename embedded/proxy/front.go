@@ -175,8 +175,7 @@ func (f *front) learn(hello bson.Raw) {
 	name, _ := hello.Lookup("me").StringValueOK()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, err := hello.LookupErr("setName")
-	f.about = about{int(version), message == "isdbgrid", err == nil}
+	f.about = about{int(version), message == "isdbgrid", value.Has(hello, "setName")}
 	f.name = cmp.Or(f.name, strings.ToLower(cmp.Or(name, f.server)))
 }
 

@@ -12,34 +12,27 @@ var hellos = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
 // rewritten returns a reply to hello with the proxy's addresses instead of the servers' (Server Discovery and
 // Monitoring, "ServerDescription"), and without compression.
 func (p *Proxy) rewritten(hello bson.Raw) bson.Raw {
-	elements, err := hello.Elements()
-	if err != nil {
-		return hello
-	}
-	out := make(bson.D, 0, len(elements))
-	for _, e := range elements {
-		var v any = e.Value()
-		switch name := e.Key(); name {
-		case "compression":
-			continue
+	out := value.Delete(value.Must(hello), "compression")
+	for i, e := range out {
+		switch e.Key {
 		case "hosts", "passives", "arbiters":
-			hosts := []string{}
-			for _, host := range value.Strings(e.Value()) {
-				hosts = append(hosts, p.Address(host))
+			hosts, _ := e.Value.(bson.A)
+			for j, host := range hosts {
+				hosts[j] = p.named(host)
 			}
-			v = hosts
 		case "me", "primary":
-			if host, ok := e.Value().StringValueOK(); ok {
-				v = p.Address(host)
-			}
+			out[i].Value = p.named(e.Value)
 		}
-		out = append(out, bson.E{Key: e.Key(), Value: v})
 	}
-	raw, err := bson.Marshal(out)
-	if err != nil {
-		return hello
+	return value.Encode(out)
+}
+
+// named returns the address of the proxy in front of the server with a name, which is a string.
+func (p *Proxy) named(name any) any {
+	if server, ok := name.(string); ok {
+		return p.Address(server)
 	}
-	return raw
+	return name
 }
 
 // hello records what a reply to hello says, and rewrites it.

@@ -56,7 +56,7 @@ type Proxy struct {
 	Options
 	commands map[string]*commands.Row
 	sequence *failpoint.Registry
-	held     held
+	held     failpoint.Held
 	numbers  numbers
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
@@ -76,9 +76,9 @@ func Start(o Options, servers ...string) (*Proxy, error) {
 		}
 	}
 	p := &Proxy{Options: o, commands: server.Commands(commands.New(commands.Options{}).Rows()),
-		fronts: map[string]*front{},
-		sequence: failpoint.NewRegistry(rand.Float64,
-			failpoint.FailCommandSequence), registries: map[string]*failpoint.Registry{}}
+		fronts:     map[string]*front{},
+		sequence:   failpoint.NewRegistry(rand.Float64, nil, failpoint.FailCommandSequence),
+		registries: map[string]*failpoint.Registry{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	for _, s := range servers {
 		if _, err := p.front(s); err != nil {
@@ -125,7 +125,7 @@ func (p *Proxy) registry(name string) *failpoint.Registry {
 	defer p.mu.Unlock()
 	r := p.registries[name]
 	if r == nil {
-		r = failpoint.NewRegistry(rand.Float64, ofServer...)
+		r = failpoint.NewRegistry(rand.Float64, p.sequence, ofServer...)
 		p.registries[name] = r
 	}
 	return r

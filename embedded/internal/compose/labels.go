@@ -24,11 +24,8 @@ type Facts struct {
 
 // Read reads what a command shows.
 func (f *Facts) Read(command bson.Raw) {
-	_, noNumber := command.LookupErr("txnNumber")
-	_, noAuto := command.LookupErr("autocommit")
-	stage, _ := command.Lookup("pipeline", "0").DocumentOK()
-	_, noStream := stage.LookupErr("$changeStream")
-	f.HasTxnNumber, f.InTransaction, f.ChangeStream = noNumber == nil, noAuto == nil, f.ChangeStream || noStream == nil
+	f.HasTxnNumber, f.InTransaction = value.Has(command, "txnNumber"), value.Has(command, "autocommit")
+	f.ChangeStream = f.ChangeStream || value.Has(command, "pipeline", "0", "$changeStream")
 }
 
 // SetLabels sets the labels that follow from the codes of the errors, and the labels of the command's own error, unless

@@ -141,7 +141,7 @@ func (e *effect) readSequence(m mode) error {
 func (k kind) read(data bson.Raw) effect {
 	data = append(bson.Raw(nil), data...)
 	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: value.Strings(data.Lookup("errorLabels")),
-		LoseReply: isTrue(data, "loseReply")}
+		LoseReply: k.name == FailCommandSequence && isTrue(data, "loseReply")}
 	if _, given := data.Lookup("closeConnection").BooleanOK(); !given {
 		f.CloseConnection = k.closes
 	}
@@ -172,13 +172,8 @@ func (e *effect) appliesTo(c Command) bool {
 	if e.kind.always {
 		return true
 	}
-	if !e.allows("appName", c.AppName) || !e.allows("namespace", c.Namespace) {
-		return false
-	}
-	if c.Internal && !isTrue(e.data, "failInternalCommands") {
-		return false
-	}
-	if e.has("threadName") && !e.allows("threadName", fmt.Sprint("conn", c.Connection)) {
+	if !e.allows("appName", c.AppName) || !e.allows("namespace", c.Namespace) ||
+		!e.allows("threadName", fmt.Sprint("conn", c.Connection)) || c.Internal && !isTrue(e.data, "failInternalCommands") {
 		return false
 	}
 	commands := e.kind.commands
@@ -193,16 +188,26 @@ func (e *effect) appliesTo(c Command) bool {
 		func(name string) bool { return name == c.Name || slices.Contains(c.Aliases, name) })
 }
 
-// Before evaluates failCommand before the command runs.
+// Before evaluates failCommand before the command runs, and failCommandSequence if failCommand does not affect it.
 func (r *Registry) Before(c Command) (Failure, bool) {
-	return r.hit(FailCommand, c, func(e *effect) bool {
+	f, hit := r.hit(FailCommand, c, func(e *effect) bool {
 		return e.failure.Err != nil || early(e.failure) || isTrue(e.data, "blockConnection")
 	})
+	if hit {
+		f.WriteConcernError = nil // After evaluates it
+		return f, true
+	}
+	return r.deployment.next(c)
 }
 
-// After evaluates failCommand after the command, for a write concern error in the reply.
-func (r *Registry) After(c Command) (Failure, bool) {
-	return r.hit(FailCommand, c, func(e *effect) bool { return e.failure.WriteConcernError != nil })
+// After evaluates failCommand after the command, for a write concern error in the reply. One that Before has returned
+// precedes it.
+func (r *Registry) After(c Command, before Failure) (Failure, bool) {
+	f, hit := r.hit(FailCommand, c, func(e *effect) bool { return e.failure.WriteConcernError != nil })
+	if before.WriteConcernError != nil {
+		return before, true
+	}
+	return f, hit
 }
 
 // During evaluates a fail point that is checked while a command runs.
@@ -210,9 +215,9 @@ func (r *Registry) During(name string, c Command) (Failure, bool) {
 	return r.hit(name, c, func(*effect) bool { return true })
 }
 
-// Next consumes the next element of the sequence if it affects the command, and reports whether the element has an
+// next consumes the next element of the sequence if it affects the command, and reports whether the element has an
 // effect.
-func (r *Registry) Next(c Command) (Failure, bool) {
+func (r *Registry) next(c Command) (Failure, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.points[FailCommandSequence]
@@ -229,13 +234,11 @@ func (r *Registry) Next(c Command) (Failure, bool) {
 	return f, true
 }
 
-func (e *effect) has(field string) bool { _, err := e.data.LookupErr(field); return err == nil }
-
 // allows reports whether a field of the data is missing or has the value. One that is not a string is like an empty
 // one.
 func (e *effect) allows(field, own string) bool {
 	text, _ := e.data.Lookup(field).StringValueOK()
-	return text == own || !e.has(field)
+	return text == own || !value.Has(e.data, field)
 }
 
 // integer returns a field whose value is exactly an integer.

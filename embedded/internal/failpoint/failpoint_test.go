@@ -31,7 +31,7 @@ func entered(r *failpoint.Registry, name string) int { return int(r.State(name)[
 
 func registry(t testing.TB, mode, data string) *failpoint.Registry {
 	t.Helper()
-	r := failpoint.NewRegistry(half)
+	r := failpoint.NewRegistry(half, nil)
 	_, err := r.Configure(failCommand(t, mode, data))
 	testkit.Check(t, err)
 	return r
@@ -58,7 +58,7 @@ func TestModes(t *testing.T) {
 
 // Each fail point has its own count, which configurations do not reset.
 func TestCounts(t *testing.T) {
-	r := failpoint.NewRegistry(half)
+	r := failpoint.NewRegistry(half, nil)
 	configure := func(name, mode string, want int32) {
 		t.Helper()
 		if got, err := r.Configure(testkit.Extended[bson.Raw](t,
@@ -120,7 +120,7 @@ func TestFailures(t *testing.T) {
 		}
 		f, hit := r.Before(c)
 		got := describe(f, hit)
-		if f, later := r.After(c); later {
+		if f, later := r.After(c, f); later {
 			got, hit = fmt.Sprint("then ", f.WriteConcernError, " ", f.Labels), true
 		}
 		testkit.Equal(t, "the hit was counted", entered(r, "failCommand") == 1, hit)
@@ -132,7 +132,7 @@ func TestFailures(t *testing.T) {
 func TestWithin(t *testing.T) {
 	testkit.PlayCases(t, "testdata/within.txt", func(t *testing.T, in string) string {
 		words := strings.SplitN(in, " ", 3)
-		r := failpoint.NewRegistry(half)
+		r := failpoint.NewRegistry(half, nil)
 		_, err := r.Configure(testkit.Extended[bson.Raw](t,
 			fmt.Sprintf(`{"configureFailPoint": %q, "mode": {"times": 1}, "data": %s}`, words[1], words[2])))
 		testkit.Check(t, err)
@@ -164,18 +164,18 @@ func TestConcurrently(t *testing.T) {
 // blocked command, w a write concern error, l a lost reply, a dot no effect.
 func TestSequence(t *testing.T) {
 	testkit.PlayCases(t, "testdata/sequences.txt", func(t *testing.T, in string) string {
-		s := failpoint.NewRegistry(half)
+		s := failpoint.NewRegistry(half, nil)
 		got := ""
 		for range 2 {
 			_, err := s.Configure(testkit.Extended[bson.Raw](t,
 				`{"configureFailPoint": "failCommandSequence", "mode": "alwaysOn",
 				"data": {"failCommands": ["find"], "sequence": `+in+`}}`))
 			testkit.Check(t, err)
-			if _, hit := s.Next(failpoint.Command{Name: "insert"}); hit {
+			if _, hit := s.Before(failpoint.Command{Name: "insert"}); hit {
 				t.Error("another command is affected")
 			}
 			for range 5 {
-				step, hit := s.Next(find)
+				step, hit := s.Before(find)
 				kinds := map[string]bool{"l": step.LoseReply, "w": step.WriteConcernError != nil, "x": step.CloseConnection,
 					"c": step.HasCode, "b": step.Block.Milliseconds() == 3, ".": !hit}
 				for kind, is := range kinds {
@@ -189,7 +189,7 @@ func TestSequence(t *testing.T) {
 		count, err := s.Configure(testkit.Extended[bson.Raw](t,
 			`{"configureFailPoint": "failCommandSequence", "mode": "off"}`))
 		testkit.Check(t, err)
-		if _, hit := s.Next(find); hit {
+		if _, hit := s.Before(find); hit {
 			t.Error("it is hit when it is off")
 		}
 		return fmt.Sprint(got, count)
@@ -206,7 +206,7 @@ func FuzzConfigure(f *testing.F) {
 		f.Add([]byte(c))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		r := failpoint.NewRegistry(half)
+		r := failpoint.NewRegistry(half, nil)
 		if first, err := bson.Raw(in).IndexErr(0); err != nil || first.Validate() != nil || bson.Raw(in).Validate() != nil {
 			return
 		} else if _, err := r.Configure(in); err != nil {
@@ -215,6 +215,6 @@ func FuzzConfigure(f *testing.F) {
 		if got, hit := r.Before(find); hit && got.Block < 0 {
 			t.Errorf("blocks for %v", got.Block)
 		}
-		r.After(find)
+		r.After(find, failpoint.Failure{})
 	})
 }

@@ -3,6 +3,7 @@
 package failpoint
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sync"
@@ -13,19 +14,21 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// Registry contains the fail points of a server or, for FailCommandSequence, of a deployment. Its methods may be called
-// concurrently.
+// Registry contains the fail points of a server, or of a deployment. Its methods may be called concurrently.
 type Registry struct {
-	mu     sync.Mutex
-	points map[string]*point
-	random func() float64
-	change chan struct{} // closed when a fail point is configured
+	mu         sync.Mutex
+	points     map[string]*point
+	random     func() float64
+	deployment *Registry     // has FailCommandSequence
+	change     chan struct{} // closed when a fail point is configured
 }
 
-// NewRegistry creates a registry with the named fail points, or all, which are off. random returns numbers in [0, 1)
-// for activationProbability. It is called by one goroutine at a time.
-func NewRegistry(random func() float64, names ...string) *Registry {
+// NewRegistry creates a registry with the named fail points, or all, which are off. FailCommandSequence is the
+// deployment's; nil creates the registry of a deployment. random returns numbers in [0, 1) for activationProbability.
+// It is called by one goroutine at a time.
+func NewRegistry(random func() float64, deployment *Registry, names ...string) *Registry {
 	r := &Registry{points: map[string]*point{}, random: random, change: make(chan struct{})}
+	r.deployment = cmp.Or(deployment, r)
 	for _, k := range kinds {
 		if len(names) == 0 || slices.Contains(names, k.name) {
 			r.points[k.name] = &point{effect: effect{kind: k}}
@@ -44,6 +47,14 @@ type point struct {
 	entered     int64 // hits since it was configured
 }
 
+// of returns the registry with a fail point.
+func (r *Registry) of(name string) *Registry {
+	if name == FailCommandSequence {
+		return r.deployment
+	}
+	return r
+}
+
 // mode is a mode, numbered as on the server.
 type mode int32
 
@@ -58,6 +69,7 @@ const (
 // Configure executes a configureFailPoint command. It returns the number of previous hits, or the server's error.
 func (r *Registry) Configure(request bson.Raw) (int32, error) {
 	name, _ := request.Index(0).Value().StringValueOK()
+	r = r.of(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old, ok := r.points[name]
@@ -193,6 +205,7 @@ func Names() (names []string) {
 // State returns the named fail point as getParameter shows it: its mode (0 off, 1 alwaysOn, 2 random, 3 times,
 // 4 skip), its data, and the number of hits.
 func (r *Registry) State(name string) bson.D {
+	r = r.of(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.points[name]

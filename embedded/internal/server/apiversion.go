@@ -47,7 +47,7 @@ func (x *exchange) apiVersion() error {
 	}
 	given, missing := x.request.Body.LookupErr("apiVersion")
 	version, isText := given.StringValueOK()
-	switch server := x.conn.server.params; {
+	switch server := x.server.params; {
 	case missing != nil && len(params) > 0:
 		return fault.Errorf(fault.APIVersionMissing,
 			"Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")

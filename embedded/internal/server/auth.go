@@ -248,7 +248,7 @@ func (x *exchange) authenticate() (bson.D, error) {
 	if x.view.Has.MechanismCode { // as a server without TLS
 		return nil, fault.Errorf(fault.BadValue, "Unsupported mechanism: %s", mechanism)
 	}
-	return nil, x.conn.server.cluster.noMechanism(mechanism)
+	return nil, x.server.cluster.noMechanism(mechanism)
 }
 
 func (x *exchange) connectionStatus() (bson.D, error) {

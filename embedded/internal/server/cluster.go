@@ -67,9 +67,9 @@ type Config struct {
 // concurrently.
 type Cluster struct {
 	Config
-	commands map[string]*entry
-	onData   map[string]bool // the names of the Backend's commands
+	commands map[string]*command
 	sequence *failpoint.Registry
+	held     failpoint.Held
 	log      serverLog
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
@@ -86,21 +86,11 @@ type Cluster struct {
 func NewCluster(config Config) *Cluster {
 	config.Topology = cmp.Or(config.Topology, Standalone)
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, onData: map[string]bool{},
+	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: allCommands(config.Backend.Rows()),
 		set:      &SetConfig{},
-		sequence: failpoint.NewRegistry(rand.Float64)}
+		sequence: failpoint.NewRegistry(rand.Float64, nil, failpoint.FailCommandSequence)}
 	if c.Users == nil {
 		c.Users = new(Users)
-	}
-	rows := protocolRows()
-	for _, row := range config.Backend.Rows() {
-		c.onData[row.Name] = true
-		rows = append(rows, entry{Row: row})
-	}
-	for _, row := range rows {
-		for _, name := range append([]string{row.Name}, row.Aliases...) {
-			c.commands[name] = &row
-		}
 	}
 	return c
 }
@@ -132,7 +122,7 @@ func (c *Cluster) Close() error {
 }
 
 // find returns the row of a command for a role, nil if the command does not exist there.
-func (c *Cluster) find(name string, role commands.Role) *entry {
+func (c *Cluster) find(name string, role commands.Role) *command {
 	if role == commands.Uninitiated {
 		role = commands.Secondary // it has the commands of a member
 	}

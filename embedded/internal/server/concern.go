@@ -25,8 +25,7 @@ type unsatisfied struct {
 // supportsConcern reports whether the command accepts a write concern. mapReduce does if it writes a collection.
 func (x *exchange) supportsConcern() bool {
 	if x.row != nil && x.row.Name == "mapReduce" {
-		_, err := x.request.Body.LookupErr("out", "inline")
-		return err != nil
+		return !value.Has(x.request.Body, "out", "inline")
 	}
 	return x.row != nil && x.row.AcceptsWriteConcern()
 }
@@ -39,11 +38,7 @@ func (x *exchange) awaitConcern() {
 	if x.unsatisfied == nil {
 		x.awaitReplication()
 	}
-	f, hit := x.conn.server.failPoints.After(x.forFailPoint())
-	if x.element.WriteConcernError != nil {
-		f, hit = x.element, true
-	}
-	switch {
+	switch f, hit := x.server.failPoints.After(x.forFailPoint(), x.failure); {
 	case hit:
 		code, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
 		x.out.Concern, x.out.ConcernCode, x.out.Labels, x.out.Appended = f.WriteConcernError, int32(code), f.Labels,
@@ -96,17 +91,6 @@ func (u *unsatisfied) details() bson.D {
 		bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})})
 }
 
-// unknownField returns the first unknown field of a concern, "" if all are known.
-func unknownField(concern bson.Raw, known []string) string {
-	elements, _ := concern.Elements() // a validated document cannot cause an error
-	for _, e := range elements {
-		if !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, e.Key()) }) {
-			return e.Key()
-		}
-	}
-	return ""
-}
-
 const maxW = 50 // maximum number of members of a replica set
 
 // writeConcern checks the write concern, and whether it can be satisfied.
@@ -118,22 +102,21 @@ func (x *exchange) writeConcern() error {
 	if !x.supportsConcern() {
 		return x.noWriteConcern()
 	}
-	if err := x.wrongConcern(given); err != nil {
-		return err
-	}
+	var p fault.First
+	p.Note(x.wrongConcern(given))
 	concern, err := x.document("writeConcern")
-	if err == nil && x.row.Name != "aggregate" {
-		err = commands.CheckDocument(&x.request, "writeConcern", value.Must(concern))
+	p.Note(err)
+	if x.row.Name != "aggregate" {
+		p.Note(commands.CheckDocument(&x.request, "writeConcern", value.Must(concern)))
 	}
-	if err != nil {
-		return err
-	}
-	if name := unknownField(concern, writeConcernFields); name != "" {
-		return fault.Errorf(fault.FailedToParse, "unrecognized write concern field: %s", name)
+	elements, _ := concern.Elements() // a validated document cannot cause an error
+	for _, e := range elements {
+		known := slices.ContainsFunc(writeConcernFields, func(name string) bool { return strings.EqualFold(name, e.Key()) })
+		p.Refuse(!known, fault.FailedToParse, "unrecognized write concern field: %s", e.Key())
 	}
 	w, err := concern.LookupErr("w")
-	if err != nil {
-		return nil
+	if err != nil || p.Err != nil {
+		return p.Err
 	}
 	if name, ok := w.StringValueOK(); ok {
 		return x.namedConcern(concern, name)
@@ -213,8 +196,7 @@ func (r *readConcern) parse(concern bson.Raw) error {
 		switch e.Key() {
 		case "level":
 			r.level, r.hasLevel = v.StringValueOK()
-			p.Refuse(!r.hasLevel, fault.TypeMismatch, "\"level\" had the wrong type. Expected string, found %s",
-				value.RawTypeName(v))
+			checkType(&p, e.Key(), "string", v)
 			p.Refuse(!slices.Contains(commands.ReadConcernLevels, r.level), fault.FailedToParse,
 				"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 		case "afterClusterTime":
@@ -245,9 +227,8 @@ func (r *readConcern) parse(concern bson.Raw) error {
 }
 
 func readTime(p *fault.First, e bson.RawElement) *bson.Timestamp {
-	t, i, ok := e.Value().TimestampOK()
-	p.Refuse(!ok, fault.TypeMismatch, "\"%s\" had the wrong type. Expected timestamp, found %s", e.Key(),
-		value.RawTypeName(e.Value()))
+	t, i, _ := e.Value().TimestampOK()
+	checkType(p, e.Key(), "timestamp", e.Value())
 	return &bson.Timestamp{T: t, I: i}
 }
 
@@ -284,7 +265,7 @@ func (x *exchange) readConcern() (err error) {
 	}
 	if reason := x.refusesLevel(&r); reason != "" {
 		if mongos && r.level == "snapshot" && x.row.ShardRefuses {
-			now := x.conn.server.clusterTime(bson.Timestamp{})
+			now := x.server.clusterTime(bson.Timestamp{})
 			r.after, r.at, x.noTimes = nil, cmp.Or(r.at, &now), false
 		}
 		return fault.Errorf(fault.InvalidOptions, "Command %s does not support %s :: caused by :: %s", x.request.Name,
@@ -298,7 +279,7 @@ func (x *exchange) readConcern() (err error) {
 	e, failed := err.(*fault.Error)
 	switch {
 	case failed && mongos && x.row.Raw:
-		x.execute = func() (bson.D, error) { return commands.ShardFailure(ShardHost(x.conn.server.cluster.SetName), e) }
+		x.execute = func() (bson.D, error) { return commands.ShardFailure(ShardHost(x.server.cluster.SetName), e) }
 		return nil
 	case failed && mongos && shardErrors[x.row.Name] != "":
 		e.Message = shardErrors[x.row.Name] + " :: caused by :: " + e.Message
@@ -314,7 +295,7 @@ var shardErrors = map[string]string{"find": "Encountered non-retryable error dur
 // readTimes checks the times of a read concern on the server that reads.
 func (x *exchange) readTimes(r *readConcern) error {
 	var p fault.First
-	alone, now := x.view.Role == commands.Standalone, x.conn.server.clusterTime(bson.Timestamp{})
+	alone, now := x.view.Role == commands.Standalone, x.server.clusterTime(bson.Timestamp{})
 	p.Refuse(alone && (r.level == "linearizable" || r.afterOpTime), fault.NotAReplicaSet,
 		"node needs to be a replica set member to use read concern")
 	p.Refuse(alone && r.level == "snapshot", fault.NotAReplicaSet,

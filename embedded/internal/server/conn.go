@@ -207,7 +207,7 @@ func (k *conn) msg(h wire.Header, body []byte, reply func(message []byte) error)
 
 // refusal returns the reply to a message that is not a command.
 func (k *conn) refusal(failure *fault.Error) bson.Raw {
-	x := &exchange{conn: k, view: k.server.view()}
+	x := &exchange{conn: k, server: k.server, view: k.server.view()}
 	x.out.Failure = failure
 	x.describe()
 	return x.out.Compose()

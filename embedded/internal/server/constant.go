@@ -18,7 +18,7 @@ import (
 
 // constantRows are commands with constant replies, on a mongod and on a mongos: what they report or change does not
 // exist here. The replies are documents in relaxed Extended JSON.
-func constantRows() (rows []entry) {
+func constantRows() (rows []command) {
 	for _, c := range []struct {
 		row            commands.Row
 		mongod, mongos string
@@ -37,7 +37,7 @@ func constantRows() (rows []entry) {
 			`{"numClientConnections": 0, "numAScopedConnections": 0, "totalInUse": 0, "totalAvailable": 0,
 			"totalCreated": 0, "totalRefreshing": 0, "pools": {}, "hosts": {}, "replicaSets": {}}`, ""},
 	} {
-		rows = append(rows, entry{c.row, func(x *exchange) (reply bson.D, err error) {
+		rows = append(rows, command{c.row, func(x *exchange) (reply bson.D, err error) {
 			text := cmp.Or(c.mongod, c.mongos)
 			if x.view.isMongos() {
 				text = cmp.Or(c.mongos, c.mongod)
@@ -126,7 +126,7 @@ func (x *exchange) getShardMap() (bson.D, error) {
 
 // listCommands describes the commands of the server.
 func (x *exchange) listCommands() (bson.D, error) {
-	c, out := x.conn.server.cluster, bson.D{}
+	c, out := x.server.cluster, bson.D{}
 	for _, name := range slices.Sorted(maps.Keys(c.commands)) {
 		row := c.find(name, x.view.Role)
 		if row == nil || row.Name != name {

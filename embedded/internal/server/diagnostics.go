@@ -10,7 +10,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
-	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/wire"
 )
@@ -23,7 +22,7 @@ func (x *exchange) whatsmyuri() (bson.D, error) {
 
 func (x *exchange) buildInfo() (bson.D, error) {
 	v, scripts := x.view.Version, "none"
-	if x.conn.server.cluster.Backend.Scripting() {
+	if x.server.cluster.Backend.Scripting() {
 		scripts = "mozjs"
 	}
 	reply := bson.D{
@@ -64,7 +63,7 @@ func (v view) process() string {
 }
 
 func (x *exchange) serverStatus() (bson.D, error) {
-	s := x.conn.server
+	s := x.server
 	reply := bson.D{
 		{Key: "host", Value: x.view.Address},
 		{Key: "version", Value: x.view.Text()},
@@ -96,27 +95,19 @@ func (x *exchange) serverStatus() (bson.D, error) {
 }
 
 func (x *exchange) getCmdLineOpts() (bson.D, error) {
-	p := x.conn.server.process
+	p := x.server.process
 	if p.Arguments == nil {
 		p.Arguments, p.Settings = []string{x.view.process()}, bson.D{}
 	}
 	return bson.D{{Key: "argv", Value: p.Arguments}, {Key: "parsed", Value: p.Settings}}, nil
 }
 
-func (s *Server) registry(name string) *failpoint.Registry {
-	if name == failpoint.FailCommandSequence {
-		return s.cluster.sequence
-	}
-	return s.failPoints
-}
-
 func (x *exchange) configureFailPoint() (bson.D, error) {
-	name, _ := x.request.Body.Index(0).Value().StringValueOK()
-	count, err := x.conn.server.registry(name).Configure(x.request.Body)
+	count, err := x.server.failPoints.Configure(x.request.Body)
 	if err != nil {
 		return nil, err
 	}
-	settings := bson.D{}
+	name, settings := x.firstText(), bson.D{}
 	for _, field := range []string{"mode", "data"} {
 		v, err := x.request.Body.LookupErr(field)
 		settings = value.AddIf(settings, err == nil, field, v)

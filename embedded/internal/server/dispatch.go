@@ -22,9 +22,10 @@ import (
 // exchange is a command and its reply.
 type exchange struct {
 	conn           *conn
+	server         *Server
 	view           view
 	request        commands.Request
-	row            *entry
+	row            *command
 	start          time.Time
 	ns             string                 // "" if not determined yet
 	execute        func() (bson.D, error) // the result of Row.Parse, or the row's own function
@@ -32,7 +33,7 @@ type exchange struct {
 	answered       bson.D                 // the reply, if a check already has it
 	ran            bool                   // the checks before the command have passed
 	unsatisfied    *unsatisfied           // the write concern, if it cannot be satisfied
-	element        failpoint.Failure      // of failCommandSequence
+	failure        failpoint.Failure      // of a fail point
 	lastOp         bson.Timestamp         // lastOp of the connection before the command
 	response       commands.Response      // of a command of the backend, or of a stream
 	out            compose.Reply
@@ -40,7 +41,7 @@ type exchange struct {
 }
 
 func (k *conn) begin(body bson.Raw, exhaust bool) *exchange {
-	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
+	x := &exchange{conn: k, server: k.server, view: k.server.view(), start: time.Now()}
 	x.request = commands.Request{
 		Context: k.client, Name: firstKey(body), Body: body, Server: &x.view.Identity, ExhaustAllowed: exhaust,
 		HangUp: k.hangUp, Operations: x.operations,
@@ -54,7 +55,7 @@ func (k *conn) begin(body bson.Raw, exhaust bool) *exchange {
 func (x *exchange) answer() (bson.Raw, error) { return x.finish(x.guard(x.run)) }
 
 func (x *exchange) nextReply() (bson.Raw, error) {
-	x.view, x.out.Labels, x.element, x.start = x.conn.server.view(), nil, failpoint.Failure{}, time.Now()
+	x.view, x.out.Labels, x.failure, x.start = x.server.view(), nil, failpoint.Failure{}, time.Now()
 	x.inProgress()
 	if err := x.applyFailPoint(); err != nil {
 		return x.finish(nil, err)
@@ -71,11 +72,11 @@ func (x *exchange) take(r commands.Response, err error) (bson.D, error) {
 // finish makes the reply from the result of a command.
 func (x *exchange) finish(fields bson.D, err error) (bson.Raw, error) {
 	defer x.conn.current.Store(nil)
-	if errors.Is(err, commands.ErrClose) || x.element.LoseReply || x.conn.hungUp.Load() || x.conn.ctx.Err() != nil {
+	if errors.Is(err, commands.ErrClose) || x.failure.LoseReply || x.conn.hungUp.Load() || x.conn.ctx.Err() != nil {
 		x.logEnd(nil, true)
 		return nil, commands.ErrClose
 	}
-	x.view.version = x.conn.server.view().version // the primary may have changed
+	x.view.version = x.server.view().version // the primary may have changed
 	x.out.Fields, x.out.Failure = fields, nil
 	if err != nil {
 		x.response.Stream = nil
@@ -132,11 +133,11 @@ func (x *exchange) run() (bson.D, error) {
 	if !x.row.Write || !x.view.isMember() {
 		return x.execute()
 	}
-	before := x.conn.server.now()
+	before := x.server.now()
 	fields, err := x.execute()
 	open := x.request.InTransaction && !x.row.EndsTransaction && value.Get(fields, "writeErrors") == nil
 	// A command that changes nothing counts as well, unless it fails before it tries, or ends a transaction.
-	now, wrote := x.conn.server.now(), !x.row.EndsTransaction && (x.response.TriedToWrite || err == nil)
+	now, wrote := x.server.now(), !x.row.EndsTransaction && (x.response.TriedToWrite || err == nil)
 	if !open && (wrote || before.Before(now)) {
 		x.conn.lastOp = now
 	}
@@ -195,8 +196,8 @@ func (x *exchange) database() error {
 
 func (x *exchange) lookUp() error {
 	name := x.request.Name
-	x.row = x.conn.server.cluster.find(name, x.view.Role)
-	if name == "configureFailPoint" && !x.conn.server.params.isTrue(testCommands) {
+	x.row = x.server.cluster.find(name, x.view.Role)
+	if name == "configureFailPoint" && !x.server.params.isTrue(testCommands) {
 		x.row = nil
 	}
 	switch {
@@ -231,58 +232,31 @@ func (x *exchange) gossip() error {
 	if !ok {
 		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object ($clusterTime)")
 	}
-	clusterTime, err := doc.LookupErr("clusterTime")
-	t, i, ok := clusterTime.TimestampOK()
-	switch {
-	case err != nil:
-		return fault.Errorf(fault.NoSuchKey, "Missing expected field \"clusterTime\"")
-	case !ok:
-		return fault.Errorf(fault.TypeMismatch, "\"clusterTime\" had the wrong type. Expected timestamp, found %s",
-			value.RawTypeName(clusterTime))
-	}
-	if ignored, err := x.signature(doc); ignored || err != nil {
-		return err
-	}
-	const year = 365 * 24 * 60 * 60
-	if wall := uint32(time.Now().Unix()); t > wall && t-wall > year {
-		return fault.Errorf(fault.ClusterTimeFailsRateLimiter,
-			"New cluster time, %d, is too far from this node's wall clock time, %d.", t, wall)
-	}
-	x.conn.server.clusterTime(bson.Timestamp{T: t, I: i})
-	return nil
-}
-
-// signature checks the form of a cluster time's signature: a server without keys accepts every one. Clients that have
-// not authenticated have none; their time is ignored.
-func (x *exchange) signature(clusterTime bson.Raw) (ignored bool, _ error) {
-	if _, err := clusterTime.LookupErr("signature"); err != nil && x.row.BeforeAuth {
-		return true, nil
-	}
 	var p fault.First
-	within := clusterTime
-	for _, f := range []struct{ name, kind string }{{"signature", "object"}, {"hash", "binData"}, {"keyId", "number"}} {
-		given, err := within.LookupErr(f.name)
-		_, isNumber := given.AsInt64OK()
-		p.Refuse(err != nil, fault.NoSuchKey, "Missing expected field \"%s\"", f.name)
-		p.Refuse(value.RawTypeName(given) != f.kind && !(isNumber && f.kind == "number"), fault.TypeMismatch,
-			"\"%s\" had the wrong type. Expected %s, found %s", f.name, f.kind, value.RawTypeName(given))
-		if document, ok := given.DocumentOK(); ok {
-			within = document
-		}
+	t, i, _ := need(&p, doc, "clusterTime", "timestamp").TimestampOK()
+	if p.Err == nil && x.row.BeforeAuth && !value.Has(doc, "signature") {
+		return nil // a client that has not authenticated has none: its time is ignored
 	}
-	return false, p.Err
+	signature, _ := need(&p, doc, "signature", "object").DocumentOK() // a server without keys accepts every one
+	need(&p, signature, "hash", "binData")
+	need(&p, signature, "keyId", "number")
+	const year = 365 * 24 * 60 * 60
+	wall := uint32(time.Now().Unix())
+	p.Refuse(t > wall && t-wall > year, fault.ClusterTimeFailsRateLimiter,
+		"New cluster time, %d, is too far from this node's wall clock time, %d.", t, wall)
+	if p.Err == nil {
+		x.server.clusterTime(bson.Timestamp{T: t, I: i})
+	}
+	return p.Err
 }
 
 // applyFailPoint applies failCommand or failCommandSequence before the command runs.
 func (x *exchange) applyFailPoint() error {
-	c := x.forFailPoint()
-	f, hit := x.conn.server.failPoints.Before(c)
+	f, hit := x.server.failPoints.Before(x.forFailPoint())
 	if !hit {
-		if x.element, hit = x.conn.server.cluster.sequence.Next(c); !hit {
-			return nil
-		}
-		f = x.element
+		return nil
 	}
+	x.failure = f
 	if x.view.Has.ErrorLabels {
 		x.out.Labels = f.Labels
 	}
@@ -291,13 +265,17 @@ func (x *exchange) applyFailPoint() error {
 	}
 	x.logHit(f)
 	if f.Block > 0 {
-		if x.element.LoseReply {
+		if f.LoseReply {
 			x.request.HangUp() // the client notices it before the command runs
 		}
-		if err := x.block(f.Block); err != nil {
+		err := x.server.cluster.held.Wait(x.request.Context, x.server, x.request.Body, f.Block)
+		switch {
+		case errors.Is(err, context.Canceled):
+			return commands.ErrClose
+		case err != nil:
 			return err
 		}
-		x.view = x.conn.server.view() // the server may have stepped down
+		x.view = x.server.view() // the server may have stepped down
 	}
 	closes, err := f.Error(x.view.Wire)
 	if closes {
@@ -356,17 +334,17 @@ func (x *exchange) authorize() error {
 	if x.row.AdminOnly && x.request.DB != "admin" {
 		return fault.Errorf(fault.Unauthorized, "%s may only be run against the admin database.", x.row.Name)
 	}
-	if !x.conn.server.process.AccessControl {
+	if !x.server.process.AccessControl {
 		return nil
 	}
 	if x.conn.user != nil {
 		x.request.Reads = func(db string) bool {
-			return slices.ContainsFunc(x.conn.user.roles, func(r role) bool { return x.conn.server.cluster.Users.reads(r, db) })
+			return slices.ContainsFunc(x.conn.user.roles, func(r role) bool { return x.server.cluster.Users.reads(r, db) })
 		}
 		return x.permitted()
 	}
 	localhostException := x.row.LocalhostException && x.request.DB == "admin" &&
-		!x.conn.server.cluster.Users.nonEmpty.Load()
+		!x.server.cluster.Users.nonEmpty.Load()
 	if !x.row.BeforeAuth && !localhostException {
 		return fault.Errorf(fault.Unauthorized, "command %s requires authentication", x.row.Name)
 	}
@@ -379,12 +357,10 @@ func (x *exchange) document(name string) (bson.Raw, error) {
 	if err != nil {
 		return nil, nil
 	}
-	document, ok := given.DocumentOK()
-	if !ok {
-		return nil, fault.Errorf(fault.TypeMismatch,
-			"\"%s\" had the wrong type. Expected object, found %s", name, value.RawTypeName(given))
-	}
-	return document, nil
+	var p fault.First
+	checkType(&p, name, "object", given)
+	document, _ := given.DocumentOK()
+	return document, p.Err
 }
 
 // role rejects writes on a secondary, and reads whose read preference requires the primary.
@@ -398,7 +374,7 @@ func (x *exchange) role() error {
 		return x.notPrimary(fault.NotWritablePrimary, "not primary")
 	case level == "linearizable" && x.row.ReadConcern != nil:
 		return fault.Errorf(fault.NotWritablePrimary, "cannot satisfy linearizable read concern on non-primary node")
-	case !x.row.OnSecondary && (x.view.Role == commands.Uninitiated || x.conn.server.member.ArbiterOnly):
+	case !x.row.OnSecondary && (x.view.Role == commands.Uninitiated || x.server.member.ArbiterOnly):
 		return x.notPrimary(fault.NotPrimaryOrSecondary, "node is not in primary or recovering state")
 	case !x.row.OnSecondary && !x.readsSecondary:
 		return x.notPrimary(fault.NotPrimaryNoSecondaryOk, "not primary and secondaryOk=false")
@@ -452,7 +428,7 @@ func (x *exchange) describe() {
 		NoWrites: !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp}
 	x.out.Read(x.request.Body)
 	x.out.After = x.response.AfterTimes
-	x.out.Backoff = func() int64 { return int64(x.conn.server.params.number(baseBackoff)) }
+	x.out.Backoff = func() int64 { return int64(x.server.params.number(baseBackoff)) }
 	x.out.Topology = func() any {
 		if !v.isMember() {
 			return nil
@@ -470,10 +446,10 @@ func (x *exchange) times() (out bson.D) {
 	if !x.view.hasClock() || x.noTimes {
 		return out
 	}
-	now := x.conn.server.now()
+	now := x.server.now()
 	return append(out,
 		bson.E{Key: "$clusterTime", Value: bson.D{
-			{Key: "clusterTime", Value: x.conn.server.clusterTime(bson.Timestamp{})},
+			{Key: "clusterTime", Value: x.server.clusterTime(bson.Timestamp{})},
 			{Key: "signature", Value: bson.D{
 				{Key: "hash", Value: bson.Binary{Data: make([]byte, 20)}},
 				{Key: "keyId", Value: int64(0)},

@@ -57,15 +57,12 @@ var internalFields = []struct {
 // documentWith returns a check that a value is a document with a field.
 func documentWith(title, field string) func(*exchange, bson.RawValue) error {
 	return func(_ *exchange, v bson.RawValue) error {
+		var p fault.First
 		doc, ok := v.DocumentOK()
-		if !ok { // sic
-			return fault.Errorf(fault.TypeMismatch, "%s element has incorrect type: expectedobject but got %s", title,
-				value.RawTypeName(v))
-		}
-		if _, err := doc.LookupErr(field); err != nil {
-			return fault.Errorf(fault.NoSuchKey, "Missing expected field \"%s\"", field)
-		}
-		return nil
+		p.Refuse(!ok, fault.TypeMismatch, "%s element has incorrect type: expectedobject but got %s", title, // sic
+			value.RawTypeName(v))
+		p.Refuse(!value.Has(doc, field), fault.NoSuchKey, "Missing expected field \"%s\"", field)
+		return p.Err
 	}
 }
 
@@ -94,7 +91,7 @@ func (x *exchange) checkInternal(routing bool) error {
 
 // beforeParsing refuses an option that a mongos looks for before it parses the command.
 func (x *exchange) beforeParsing() error {
-	if _, err := x.request.Body.LookupErr("$maxTimeMS"); err == nil && x.view.isMongos() {
+	if x.view.isMongos() && value.Has(x.request.Body, "$maxTimeMS") {
 		return noMaxTime()
 	}
 	return nil
@@ -103,10 +100,10 @@ func (x *exchange) beforeParsing() error {
 // options refuses the options for time limits that clients may not send, and answers a request for help.
 func (x *exchange) options() error {
 	body := x.request.Body
-	if _, err := body.LookupErr("maxTimeMSOpOnly"); err == nil && !x.conn.internal && !x.view.isMongos() {
+	if value.Has(body, "maxTimeMSOpOnly") && !x.conn.internal && !x.view.isMongos() {
 		return fault.Errorf(fault.InvalidOptions, "Can not specify maxTimeMSOpOnly for non internal clients")
 	}
-	if _, err := body.LookupErr("$maxTimeMS"); err == nil {
+	if value.Has(body, "$maxTimeMS") {
 		return noMaxTime()
 	}
 	if v, err := body.LookupErr("help"); err == nil && (v.Type == bson.TypeBoolean || !x.view.isMongos()) {
@@ -136,10 +133,10 @@ func helpOf(name string) string {
 
 // replData describes the replication of a member for the field $replData of other members.
 func (x *exchange) replData() bson.D {
-	if _, err := x.request.Body.LookupErr("$replData"); err != nil || !x.view.isMember() {
+	if !value.Has(x.request.Body, "$replData") || !x.view.isMember() {
 		return nil
 	}
-	now, term := x.conn.server.now(), x.view.Term
+	now, term := x.server.now(), x.view.Term
 	at := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: term}}
 	primary := x.view.Role == commands.Primary
 	source := -1

@@ -108,7 +108,7 @@ func (x *exchange) await() (*await, error) {
 func (a *await) wait(x *exchange) {
 	if x.view.processID == a.processID && x.view.version == a.counter {
 		sleep(x.request.Context, a.timeout, x.view.change)
-		x.view = x.conn.server.viewAfter(a.counter)
+		x.view = x.server.viewAfter(a.counter)
 	}
 	a.processID, a.counter = x.view.processID, x.view.version
 }
@@ -121,9 +121,7 @@ func (k *conn) handshake(body bson.Raw) error {
 	}
 	ok, _ := body.Lookup("helloOk").BooleanOK()
 	k.helloOk = k.helloOk || ok
-	if _, err := body.LookupErr("internalClient"); err == nil {
-		k.internal = true
-	}
+	k.internal = k.internal || value.Has(body, "internalClient")
 	if user, ok := body.Lookup("saslSupportedMechs").StringValueOK(); ok && !strings.Contains(user, ".") {
 		return fault.Errorf(fault.BadValue, "username must contain a '.' separated database.user pair")
 	}
@@ -183,8 +181,7 @@ func checkMetadata(given bson.RawValue, mongos bool) error {
 		}
 	}
 	for _, name := range []string{"driver", "os"} {
-		_, err := client.LookupErr(name)
-		p.Refuse(err != nil, fault.ClientMetadataMissingField,
+		p.Refuse(!value.Has(client, name), fault.ClientMetadataMissingField,
 			"Missing required sub-document '%s' in the client metadata document", name)
 	}
 	return p.Err
@@ -199,8 +196,7 @@ func (x *exchange) description(speculative bson.D) bson.D {
 		writable = "isWritablePrimary"
 	}
 	streams, mongos := x.view.Has.TopologyVersion, v.isMongos()
-	_, asked := x.request.Body.LookupErr("helloOk")
-	offers := asked == nil && x.view.Has.HelloOK
+	offers := value.Has(x.request.Body, "helloOk") && x.view.Has.HelloOK
 	addIf(offers && !mongos, "helloOk", true)
 	addIf(streams && (v.isMember() || v.Role == commands.Uninitiated), "topologyVersion", v.topologyVersion())
 	switch {
@@ -225,7 +221,7 @@ func (x *exchange) description(speculative bson.D) bson.D {
 	}...)
 	addIf(mongos, "maxWireVersion", int32(v.Wire))
 	lowest := int32(0)
-	if _, internal := x.request.Body.LookupErr("internalClient"); internal == nil && !mongos {
+	if !mongos && value.Has(x.request.Body, "internalClient") {
 		lowest = int32(v.Wire) // a client that belongs to the deployment must have its version
 	}
 	addIf(true, "minWireVersion", lowest)
@@ -245,13 +241,13 @@ func (x *exchange) description(speculative bson.D) bson.D {
 
 // inSet returns the fields of a member of a replica set.
 func (x *exchange) inSet(writable string) bson.D {
-	v, member := &x.view, x.conn.server.member
+	v, member := &x.view, x.server.member
 	hosts, passives, arbiters := v.set.hosts()
 	out := bson.D{{Key: "hosts", Value: hosts}}
 	addIf := func(condition bool, key string, field any) { out = value.AddIf(out, condition, key, field) }
 	addIf(len(passives) > 0, "passives", passives)
 	addIf(len(arbiters) > 0, "arbiters", arbiters)
-	addIf(true, "setName", x.conn.server.cluster.SetName)
+	addIf(true, "setName", x.server.cluster.SetName)
 	addIf(true, "setVersion", v.set.Version)
 	addIf(true, writable, v.Role == commands.Primary)
 	addIf(true, "secondary", v.Role == commands.Secondary && !member.ArbiterOnly && !v.stepping)
@@ -269,8 +265,8 @@ func (x *exchange) inSet(writable string) bson.D {
 
 // lastWrite returns the field from which clients compute staleness.
 func (x *exchange) lastWrite() bson.D {
-	now := x.conn.server.now()
-	now.T -= uint32(x.conn.server.member.SecondaryDelaySecs)
+	now := x.server.now()
+	now.T -= uint32(x.server.member.SecondaryDelaySecs)
 	at := bson.DateTime(int64(now.T) * 1000)
 	opTime := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: x.view.Term}}
 	return bson.D{

@@ -119,7 +119,7 @@ func (x *exchange) logHit(f failpoint.Failure) {
 	add(f.Block > 0, "blocks for %v", f.Block)
 	add(f.CloseConnection, "closes the connection")
 	add(f.HasCode, "error %d %s", f.Code, fault.NameIn(f.Code, x.view.Wire))
-	add(x.element.LoseReply, "loses the reply")
+	add(f.LoseReply, "loses the reply")
 	if len(effects) > 0 {
 		x.conn.logEvent(fmt.Sprintf("fail point hits %s: %s", x.request.Name, strings.Join(effects, ", ")))
 	}

@@ -121,7 +121,7 @@ func (c *Cluster) newServer(m Member, p Process) (*Server, error) {
 		process:    p,
 		params:     params,
 		ingress:    newIngress(params),
-		failPoints: failpoint.NewRegistry(rand.Float64),
+		failPoints: failpoint.NewRegistry(rand.Float64, c.sequence),
 		serviceID:  bson.NewObjectID(),
 		processID:  bson.NewObjectID(),
 		started:    time.Now(),

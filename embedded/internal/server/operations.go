@@ -9,7 +9,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -24,56 +23,28 @@ type operation struct {
 	user    *User // nil without authentication
 	body    bson.Raw
 	start   time.Time
-	killed  chan struct{} // closed by killSessions; nil while nothing blocks the command
 }
 
 // inProgress makes the command visible to other connections, until its reply.
 func (x *exchange) inProgress() {
-	x.conn.current.Store(&operation{conn: x.conn.id, id: x.conn.server.lastOperation.Add(1),
+	x.conn.current.Store(&operation{conn: x.conn.id, id: x.server.lastOperation.Add(1),
 		raw: x.conn.raw, about: x.conn.about, appName: x.conn.appName, user: x.conn.user, body: x.request.Body,
 		start: x.start})
 }
 
-// block waits for the time that a fail point sets. killSessions ends the wait, and the command.
-func (x *exchange) block(d time.Duration) error {
-	blocked := *x.conn.current.Load()
-	blocked.killed = make(chan struct{})
-	x.conn.current.Store(&blocked)
-	ended := sleep(x.request.Context, d, blocked.killed)
-	if !x.conn.current.CompareAndSwap(&blocked, nil) {
-		return store.Interrupted()
-	}
-	x.inProgress()
-	if !ended {
-		return commands.ErrClose
-	}
-	return nil
-}
-
-// killSessions ends the operations of sessions, or of all sessions if lsids is empty, and what the backend has of them.
-// A mongos also ends operations of the shards, because shards execute the commands of all mongoses.
+// killSessions ends the blocked operations of sessions, or of all sessions if lsids is empty, and what the backend has
+// of them. A mongos also ends operations of the shards, because shards execute the commands of all mongoses.
 func (x *exchange) killSessions(lsids []bson.Raw) {
-	servers := []*Server{x.conn.server}
+	var server any = x.server
 	if x.view.isMongos() {
-		servers = x.conn.server.cluster.Members()
+		server = nil
 	}
-	for _, s := range servers {
-		s.mu.Lock()
-		for k := range s.conns {
-			if o := k.current.Load(); o != nil && o.killed != nil && o.among(lsids) && k.current.CompareAndSwap(o, nil) {
-				close(o.killed)
-			}
-		}
-		s.mu.Unlock()
+	var ids []bson.RawValue
+	for _, lsid := range lsids {
+		ids = append(ids, lsid.Lookup("id"))
 	}
-	x.conn.server.cluster.Backend.KillSessions(lsids)
-}
-
-// among reports whether the operation is in one of the sessions, or in any if lsids is empty.
-func (o *operation) among(lsids []bson.Raw) bool {
-	mine, err := o.body.LookupErr("lsid", "id")
-	return err == nil && (len(lsids) == 0 ||
-		slices.ContainsFunc(lsids, func(lsid bson.Raw) bool { return mine.Equal(lsid.Lookup("id")) }))
+	x.server.cluster.held.Kill(server, ids)
+	x.server.cluster.Backend.KillSessions(lsids)
 }
 
 func (s *Server) operations() (out []*operation) {
@@ -90,9 +61,9 @@ func (s *Server) operations() (out []*operation) {
 // operations returns the commands in progress for $currentOp. A mongos without local reports the operations of its
 // shards, because these execute the commands of all mongoses.
 func (x *exchange) operations(local bool) (out []bson.Raw) {
-	servers := []*Server{x.conn.server}
+	servers := []*Server{x.server}
 	if x.view.isMongos() && !local {
-		servers = x.conn.server.cluster.Members()
+		servers = x.server.cluster.Members()
 	}
 	for _, s := range servers {
 		for _, o := range s.operations() {

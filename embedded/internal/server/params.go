@@ -207,15 +207,11 @@ func (p *parameters) selected(by func(name string) bool) bson.D {
 }
 
 func (x *exchange) getParameter() (bson.D, error) {
-	first, _ := x.request.Body.Index(0).Value().StringValueOK()
-	requested := func(name string) bool {
-		_, err := x.request.Body.LookupErr(name)
-		return first == "*" || err == nil
-	}
-	reply := x.conn.server.params.selected(func(name string) bool { return requested(name) && x.sees(name) })
+	requested := func(name string) bool { return x.firstText() == "*" || value.Has(x.request.Body, name) }
+	reply := x.server.params.selected(func(name string) bool { return requested(name) && x.sees(name) })
 	for _, name := range failpoint.Names() {
 		if shown := "failpoint." + name; requested(shown) {
-			state := x.conn.server.registry(name).State(name)
+			state := x.server.failPoints.State(name)
 			if !x.view.Has.HitCounts {
 				state = state[:2]
 			}
@@ -230,7 +226,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 
 // sees reports whether clients of the server see a parameter.
 func (x *exchange) sees(name string) bool {
-	row := x.conn.server.params.table[name]
+	row := x.server.params.table[name]
 	return row != nil && !(row.mongod && x.view.isMongos())
 }
 
@@ -254,19 +250,19 @@ func (x *exchange) setParameter() (bson.D, error) {
 		return nil, err
 	}
 	var reply bson.D
-	defer x.conn.server.ingress.reload()
+	defer x.server.ingress.reload()
 	for _, e := range elements[1:] {
 		name := e.Key()
 		if strings.HasPrefix(name, "$") || slices.Contains(NotParameters, name) {
 			continue
 		}
-		switch p := x.conn.server.params; {
+		switch p := x.server.params; {
 		case !x.sees(name):
 			return nil, x.noOption("attempted to set unrecognized parameter [%s], use help:true to see options ", name)
 		case p.table[name].startup:
 			return nil, x.noOption("not allowed to change [%s] at runtime", name)
 		}
-		old, err := x.conn.server.params.set(name, e.Value())
+		old, err := x.server.params.set(name, e.Value())
 		if err != nil {
 			return nil, err
 		}

@@ -25,20 +25,16 @@ func (x *exchange) readPreference() error {
 		return err
 	}
 	var p fault.First
-	given, missing := preference.LookupErr("mode")
-	mode, isText := given.StringValueOK()
-	p.Refuse(missing != nil, fault.NoSuchKey, "Missing expected field \"mode\"")
-	p.Refuse(!isText, fault.TypeMismatch, "\"mode\" had the wrong type. Expected string, found %s",
-		value.RawTypeName(given))
+	mode, _ := need(&p, preference, "mode", "string").StringValueOK()
 	var known bool
 	if x.readsSecondary, known = modes[mode]; !known {
 		p.Fail(fault.BadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
 			"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
 			":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
 	}
-	tags := preference.Lookup("tags")
-	p.Refuse(!tags.IsZero() && tags.Type != bson.TypeArray, fault.TypeMismatch,
-		"\"tags\" had the wrong type. Expected array, found %s", value.RawTypeName(tags))
+	if tags, err := preference.LookupErr("tags"); err == nil {
+		checkType(&p, "tags", "array", tags)
+	}
 	limits(&p, preference, mode == "primary")
 	if p.Err == nil && x.view.isMongos() {
 		selectable(&p, preference)

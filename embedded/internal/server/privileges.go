@@ -23,7 +23,7 @@ type customRole struct {
 
 // createRole creates a role from privileges and other roles.
 func (x *exchange) createRole() (bson.D, error) {
-	name, key := x.userName(), role{x.userName(), x.request.DB}
+	key := role{x.firstText(), x.request.DB}
 	created := customRole{inherits: rolesOf(x.request.Body.Lookup("roles"), x.request.DB)}
 	for _, v := range value.Elements(x.request.Body.Lookup("privileges")) {
 		doc, _ := v.DocumentOK()
@@ -32,15 +32,16 @@ func (x *exchange) createRole() (bson.D, error) {
 		p.collection, _ = doc.Lookup("resource", "collection").StringValueOK()
 		created.privileges = append(created.privileges, p)
 	}
-	if _, exists := x.conn.server.cluster.Users.roles.LoadOrStore(key, created); exists {
-		return nil, fault.Errorf(codeRoleExists, "Role \"%s@%s\" already exists", name, x.request.DB)
+	if _, exists := x.server.cluster.Users.roles.LoadOrStore(key, created); exists {
+		return nil, fault.Errorf(codeRoleExists, "Role \"%s@%s\" already exists", key.name, key.database)
 	}
 	return nil, nil
 }
 
 func (x *exchange) dropRole() (bson.D, error) {
-	if _, existed := x.conn.server.cluster.Users.roles.LoadAndDelete(role{x.userName(), x.request.DB}); !existed {
-		return nil, fault.Errorf(codeRoleNotFound, "Role '%s@%s' not found", x.userName(), x.request.DB)
+	key := role{x.firstText(), x.request.DB}
+	if _, existed := x.server.cluster.Users.roles.LoadAndDelete(key); !existed {
+		return nil, fault.Errorf(codeRoleNotFound, "Role '%s@%s' not found", key.name, key.database)
 	}
 	return nil, nil
 }
@@ -70,7 +71,7 @@ func (r customRole) permits(x *exchange) bool {
 	if needed == nil {
 		needed = []string{x.row.Name}
 	}
-	collection, _ := x.request.Body.Index(0).Value().StringValueOK()
+	collection := x.firstText()
 	return !slices.ContainsFunc(needed, func(action string) bool {
 		return !slices.ContainsFunc(r.privileges, func(p privilege) bool {
 			return (p.database == "" || p.database == x.request.DB) && (p.collection == "" || p.collection == collection) &&

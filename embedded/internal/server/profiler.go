@@ -29,7 +29,7 @@ func (s *Server) profilingOf(db string) profiling {
 
 // profile changes the level of the profiler, if it is 0, 1 or 2, and returns the old settings.
 func (x *exchange) profile() (bson.D, error) {
-	body, s := x.request.Body, x.conn.server
+	body, s := x.request.Body, x.server
 	level, _ := body.Index(0).Value().AsInt64OK()
 	if x.view.isMongos() && level > 0 {
 		return nil, fault.Errorf(fault.BadValue, "Profiling is not allowed on mongos: the profiling level must be 0")
@@ -55,7 +55,7 @@ func (x *exchange) profile() (bson.D, error) {
 // note writes an entry about the command and its reply to system.profile, if the settings of the database say so. A
 // server's has more fields, about plans and locks, and each statement of a write has its own.
 func (x *exchange) note(fields bson.D, failure *fault.Error, size int) {
-	s, db, took := x.conn.server, x.request.DB, time.Since(x.start)
+	s, db, took := x.server, x.request.DB, time.Since(x.start)
 	s.mu.Lock()
 	p := s.profilingOf(db)
 	s.mu.Unlock()

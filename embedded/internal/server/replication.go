@@ -45,7 +45,7 @@ func (x *exchange) missing(w bson.RawValue) (n int, changed <-chan struct{}) {
 	if name, _ := w.StringValueOK(); name == "majority" {
 		needed, isNumber = int64(data/2+1), true
 	}
-	for _, s := range x.conn.server.cluster.Members() {
+	for _, s := range x.server.cluster.Members() {
 		on, next := s.failPoints.On(failpoint.StopReplProducer)
 		if on && s.view().Role == commands.Secondary {
 			data, changed = data-1, next

@@ -30,7 +30,7 @@ func onMember(run func(*exchange, *Cluster, *Server) (bson.D, error)) func(*exch
 		case commands.Uninitiated:
 			return nil, fault.Errorf(fault.NotYetInitialized, "no replset config has been received")
 		}
-		s := x.conn.server
+		s := x.server
 		s.cluster.mu.Lock()
 		defer s.cluster.mu.Unlock()
 		return run(x, s.cluster, s)
@@ -56,7 +56,7 @@ func (x *exchange) replSetGetStatus(c *Cluster, self *Server) (bson.D, error) {
 		}, s == self, "self", true))
 	}
 	return bson.D{
-		{Key: "set", Value: x.conn.server.cluster.SetName},
+		{Key: "set", Value: x.server.cluster.SetName},
 		{Key: "date", Value: bson.NewDateTimeFromTime(time.Now())},
 		{Key: "myState", Value: mine},
 		{Key: "term", Value: x.view.Term},
@@ -137,7 +137,7 @@ func (x *exchange) replSetFreeze(c *Cluster, s *Server) (bson.D, error) {
 
 // replSetInitiate passes the configuration of the replica set to Config.Initiate.
 func (x *exchange) replSetInitiate() (bson.D, error) {
-	c := x.conn.server.cluster
+	c := x.server.cluster
 	switch {
 	case x.view.Role == commands.Standalone:
 		return nil, fault.Errorf(fault.NoReplicationEnabled, "This node was not started with the replSet option")
@@ -157,7 +157,7 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 
 // shutdown ends the server's process, without a reply.
 func (x *exchange) shutdown() (bson.D, error) {
-	stop := x.conn.server.process.Shutdown
+	stop := x.server.process.Shutdown
 	if stop == nil {
 		return nil, fault.Errorf(fault.IllegalOperation,
 			"the server cannot be shut down: it is part of an embedded deployment")

@@ -80,11 +80,11 @@ func (x *exchange) permitted() error {
 
 // grants reports whether a role permits the command.
 func (x *exchange) grants(r role) bool {
-	if custom, ok := x.conn.server.cluster.Users.custom(r); ok {
+	if custom, ok := x.server.cluster.Users.custom(r); ok {
 		return custom.permits(x)
 	}
 	may, some := limited[r.name]
-	onData := may.reads && x.conn.server.cluster.onData[x.row.Name] && (may.everywhere || r.database == x.request.DB) &&
+	onData := may.reads && x.row.Parse != nil && (may.everywhere || r.database == x.request.DB) &&
 		(may.writes || !x.row.Write)
 	return !some || onData || may.monitors && ofMonitors[x.row.Name]
 }

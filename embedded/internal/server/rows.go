@@ -12,31 +12,36 @@ var (
 	onMongos = []commands.Role{commands.Mongos}
 )
 
-// entry is a command of a server: a row and the function that executes it.
-type entry struct {
+// command is a command of a server: a row and the function that executes it.
+type command struct {
 	commands.Row
 	execute func(*exchange) (bson.D, error)
 }
 
-// Commands returns the commands of all versions and roles, and of a backend, by their names and aliases.
+// Commands returns the rows of the commands of all versions and roles, and of a backend, by their names and aliases.
 func Commands(backend []commands.Row) map[string]*commands.Row {
 	all := map[string]*commands.Row{}
-	add := func(row commands.Row) {
-		for _, name := range append([]string{row.Name}, row.Aliases...) {
-			all[name] = &row
-		}
-	}
-	for _, row := range protocolRows() {
-		add(row.Row)
-	}
-	for _, row := range backend {
-		add(row)
+	for name, c := range allCommands(backend) {
+		all[name] = &c.Row
 	}
 	return all
 }
 
-func protocolRows() []entry {
-	rows := []entry{
+func allCommands(backend []commands.Row) map[string]*command {
+	rows, all := protocolRows(), map[string]*command{}
+	for _, row := range backend {
+		rows = append(rows, command{Row: row})
+	}
+	for _, row := range rows {
+		for _, name := range append([]string{row.Name}, row.Aliases...) {
+			all[name] = &row
+		}
+	}
+	return all
+}
+
+func protocolRows() []command {
+	rows := []command{
 		// The handshake.
 		{commands.Row{Name: "hello", BeforeAuth: true, Since: "4.4", API: "1"}, (*exchange).hello},
 		{commands.Row{Name: "isMaster", Aliases: []string{"ismaster"}, BeforeAuth: true}, (*exchange).hello},

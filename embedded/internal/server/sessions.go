@@ -37,7 +37,7 @@ func (x *exchange) session() error {
 	_, r.InTransaction = body.Lookup("autocommit").BooleanOK()
 	_, r.StartTransaction = body.Lookup("startTransaction").BooleanOK()
 	if r.StartTransaction {
-		r.TransactionLifetime = time.Duration(x.conn.server.params.number(transactionLifetime)) * time.Second
+		r.TransactionLifetime = time.Duration(x.server.params.number(transactionLifetime)) * time.Second
 	}
 	return x.transactionFields()
 }

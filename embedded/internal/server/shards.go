@@ -11,7 +11,7 @@ import (
 // The shards of a cluster are the documents of config.shards. Clients may read and change them, as on the server.
 
 func (x *exchange) listShards() (bson.D, error) {
-	reply, err := x.conn.server.internally("config", bson.D{
+	reply, err := x.server.internally("config", bson.D{
 		{Key: "find", Value: "shards"}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "singleBatch",
 			Value: true}})
 	if err != nil {
@@ -22,16 +22,16 @@ func (x *exchange) listShards() (bson.D, error) {
 
 // addShard records a shard, or updates its record. It never receives data.
 func (x *exchange) addShard() (bson.D, error) {
-	host, _ := x.request.Body.Index(0).Value().StringValueOK()
+	host := x.firstText()
 	name, named := x.request.Body.Lookup("name").StringValueOK()
 	if !named {
 		name, _, _ = strings.Cut(host, "/") // the name of the replica set
 	}
 	shard := bson.D{{Key: "host", Value: host}, {Key: "state", Value: int32(1)},
-		{Key: "topologyTime", Value: x.conn.server.now()}}
+		{Key: "topologyTime", Value: x.server.now()}}
 	update := bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: name}}}, {Key: "u", Value: shard},
 		{Key: "upsert", Value: true}}
-	_, err := x.conn.server.internally("config", bson.D{{Key: "update", Value: "shards"},
+	_, err := x.server.internally("config", bson.D{{Key: "update", Value: "shards"},
 		{Key: "updates", Value: bson.A{update}}})
 	return bson.D{{Key: "shardAdded", Value: name}}, err
 }

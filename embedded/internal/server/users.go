@@ -17,7 +17,7 @@ import (
 
 // setUser creates or changes a user. Users can authenticate even without access control.
 func (x *exchange) setUser() (bson.D, error) {
-	users, name, creates := x.conn.server.cluster.Users, x.userName(), x.row.Name == "createUser"
+	users, name, creates := x.server.cluster.Users, x.firstText(), x.row.Name == "createUser"
 	password, given := x.request.Body.Lookup("pwd").StringValueOK()
 	roles, old := x.request.Body.Lookup("roles"), users.find(x.request.DB, name)
 	names, digested, err := x.mechanisms(old, given)
@@ -45,10 +45,10 @@ func (x *exchange) setUser() (bson.D, error) {
 
 // wrongUser returns an error if the user cannot be created or changed as the command says.
 func (x *exchange) wrongUser(old *User) error {
-	name, db, creates := x.userName(), x.request.DB, x.row.Name == "createUser"
+	name, db, creates := x.firstText(), x.request.DB, x.row.Name == "createUser"
 	password, given := x.request.Body.Lookup("pwd").StringValueOK()
-	has := func(field string) bool { return !x.request.Body.Lookup(field).IsZero() }
-	changes := given || has("roles") || has("customData") || has("mechanisms") || has("authenticationRestrictions")
+	changes := given || slices.ContainsFunc([]string{"roles", "customData", "mechanisms", "authenticationRestrictions"},
+		func(field string) bool { return value.Has(x.request.Body, field) })
 	var p fault.First
 	p.Refuse(creates && name == "", fault.BadValue, "User document needs 'user' field to be non-empty")
 	p.Refuse(creates && !given && db != "$external", fault.BadValue,
@@ -83,14 +83,14 @@ func (x *exchange) mechanisms(old *User, password bool) (names []string, digeste
 	return names, digested, p.Err
 }
 
-// userName returns the name of the user in the command. Its type has been checked.
-func (x *exchange) userName() string {
+// firstText returns the value of the first field of the command, "" if it is not a string.
+func (x *exchange) firstText() string {
 	name, _ := x.request.Body.Index(0).Value().StringValueOK()
 	return name
 }
 
 func (x *exchange) dropUser() (bson.D, error) {
-	users, name := x.conn.server.cluster.Users, x.userName()
+	users, name := x.server.cluster.Users, x.firstText()
 	if users.find(x.request.DB, name) == nil {
 		return nil, fault.Errorf(fault.UserNotFound, "User '%s@%s' not found", name, x.request.DB)
 	}
@@ -99,7 +99,7 @@ func (x *exchange) dropUser() (bson.D, error) {
 }
 
 func (x *exchange) dropAllUsers() (bson.D, error) {
-	users, n := x.conn.server.cluster.Users, int32(0)
+	users, n := x.server.cluster.Users, int32(0)
 	for _, u := range users.list(func(u *User) bool { return u.Database == x.request.DB }) {
 		users.users.Delete(u.Database + "." + u.Name)
 		n++
@@ -130,7 +130,7 @@ func (x *exchange) usersInfo() (bson.D, error) {
 		}
 	}
 	out := bson.A{}
-	for _, u := range x.conn.server.cluster.Users.list(wanted) {
+	for _, u := range x.server.cluster.Users.list(wanted) {
 		out = append(out, bson.D{
 			{Key: "_id", Value: u.Database + "." + u.Name}, {Key: "userId", Value: u.id}, {Key: "user", Value: u.Name},
 			{Key: "db", Value: u.Database},
@@ -167,7 +167,7 @@ func (x *exchange) knownUser(doc bson.Raw) error {
 	name, _ := doc.Lookup("user").StringValueOK()
 	db, _ := doc.Lookup("db").StringValueOK()
 	switch {
-	case x.conn.server.cluster.Users.find(db, name) != nil:
+	case x.server.cluster.Users.find(db, name) != nil:
 		return nil
 	case x.view.isMongos():
 		return fault.Errorf(fault.UserNotFound, "User \"%s@%s\" not found", name, db)

@@ -19,6 +19,12 @@ func Elements(v bson.RawValue) []bson.RawValue {
 	return items
 }
 
+// Has reports whether a document has a value at a path.
+func Has(document bson.Raw, path ...string) bool {
+	_, err := document.LookupErr(path...)
+	return err == nil
+}
+
 // Strings returns the strings in an array; nil if the value is not an array.
 func Strings(v bson.RawValue) []string {
 	if v.Type != bson.TypeArray {
