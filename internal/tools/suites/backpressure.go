@@ -214,7 +214,7 @@ func retries() *file {
 
 const overloadDatabase = "utr-client-backpressure"
 
-const written = "written" // the collection of aggregations that write
+const written = collection + "-written" // the collection of aggregations that write
 
 // both are the labels of a retryable overload error.
 var both = labels{overloaded, retryable}

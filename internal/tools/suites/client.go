@@ -92,7 +92,8 @@ func objectEntities(database, client string, kinds ...string) (out []value) {
 		{"admin", doc("database", doc("id", "admin"+s, "client", client, "databaseName", "admin"))},
 		{"database", doc("database", doc("id", "database"+s, "client", client, "databaseName", database))},
 		{"collection", doc("collection", doc("id", "collection"+s, "database", "database"+s, "collectionName", collection))},
-		{"bucket", doc("bucket", doc("id", "bucket"+s, "database", "database"+s))},
+		{"bucket", doc("bucket", doc("id", "bucket"+s, "database", "database"+s,
+			"bucketOptions", doc("bucketName", collection)))},
 	} {
 		if slices.Contains(kinds, e.kind) {
 			out = append(out, block(e.entity))

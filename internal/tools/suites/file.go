@@ -75,8 +75,9 @@ type outcome struct {
 // left returns the outcome of a test that leaves these documents in the collection.
 func left(documents ...value) []outcome { return []outcome{{collection, documents}} }
 
-// collection is a collection of every suite.
-const collection = "documents"
+// collection stands for the collection of a file, as in the tables. Its name is the name of the file, so that tests of
+// two files can run at the same time.
+const collection = "COLLECTION"
 
 // initial returns the documents of the collection before each test.
 func initial() []value { return []value{first, second, third} }
@@ -126,7 +127,7 @@ func (f *file) text(s specification, version string) ([]byte, error) {
 		fmt.Fprintf(&b, "# %s\n", line)
 	}
 	text, err := printed(f.value(s, version))
-	b.Write(text)
+	b.Write(bytes.ReplaceAll(text, []byte(collection), []byte(f.Name)))
 	return b.Bytes(), err
 }
 
@@ -184,9 +185,9 @@ func (f *file) initialData(database string) []value {
 	}
 	if f.Bucket {
 		all = append(all,
-			contents(database, "fs.files", flow(`{ _id: { $oid: "00000000000000000000000a" }, length: 2, chunkSize: 4, `+
+			contents(database, collection+".files", flow(`{ _id: { $oid: "00000000000000000000000a" }, length: 2, chunkSize: 4, `+
 				`uploadDate: { $date: "2020-01-01T00:00:00.000Z" }, filename: coffee, metadata: {} }`)),
-			contents(database, "fs.chunks", flow(`{ _id: { $oid: "00000000000000000000000b" }, `+
+			contents(database, collection+".chunks", flow(`{ _id: { $oid: "00000000000000000000000b" }, `+
 				`files_id: { $oid: "00000000000000000000000a" }, "n": 0, data: { $binary: { base64: "yv4=", subType: "00" } } }`)))
 	}
 	return all

@@ -15,6 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -142,4 +143,26 @@ func requires(all []specs.Requirement, major int) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(r specs.Requirement) bool {
 		return r.MinServerVersion == nil || r.MinServerVersion.Major < major
 	})
+}
+
+// Tests of two files can run at the same time on one cluster: no collection is in two files of a specification. Servers
+// before 4.4 limit its name.
+func TestFilesShareNoCollection(t *testing.T) {
+	for _, s := range all() {
+		owners := map[string]string{}
+		for _, f := range s.Files {
+			name := s.folder() + "/" + f.Name + ".yml"
+			suite, err := specs.Parse(name, []byte(testkit.Read(t, filepath.Join("..", "..", "..", "specs", name))))
+			testkit.Check(t, err)
+			for _, namespace := range runner.Namespaces([]*specs.Suite{suite}) {
+				if owner := owners[namespace]; owner != "" {
+					t.Errorf("%s is in %s and in %s", namespace, owner, name)
+				}
+				owners[namespace] = name
+				if len(namespace) > 120 || strings.Contains(namespace, collection) {
+					t.Errorf("%s: invalid name of a collection %q", name, namespace)
+				}
+			}
+		}
+	}
 }
