@@ -124,7 +124,7 @@ func (b *batch) once(w *write) (st *store.Statement, err error) {
 			tx.Record(b.id(w.i), w.record(*st))
 		}
 		if w.findAndModify != nil && b.s.has.ErrorContext {
-			err = prefixed("Plan executor error during findAndModify", err)
+			err = fault.Within("Plan executor error during findAndModify", err)
 		}
 		return err
 	})

@@ -236,7 +236,7 @@ func (s *call) onShardHost(c *cursor, err error) error {
 	if !ok || !mongos(s.req) || c.isStream() || e.Code == fault.CursorKilled {
 		return err
 	}
-	return prefixed("Error on remote shard "+s.host(), e)
+	return fault.Within("Error on remote shard "+s.host(), e)
 }
 
 // scan is the source of a find: it reads the collection as it is at each batch.
@@ -334,7 +334,7 @@ func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
 	case err != nil && !t.q.s.has.ErrorContext:
 		return nil, true, fault.Errorf(fault.QueryPlanKilled, "collection dropped between getMore calls")
 	case err != nil:
-		return nil, true, prefixed("Executor error during getMore", err)
+		return nil, true, fault.Within("Executor error during getMore", err)
 	case t.last > 0 && !found && t.q.s.has.TailPositions:
 		return nil, true, fault.Errorf(fault.CappedPositionLost, "Executor error during getMore :: caused by :: "+
 			"CollectionScan died due to failure to restore tailable cursor position.")

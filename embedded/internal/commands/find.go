@@ -72,7 +72,7 @@ func newFind(s *call, a *args) *findCommand {
 	var err error
 	q.match, err = query.Compile(q.filter, opts)
 	if _, where := value.Field(q.filter, "$where"); where && mongos(s.req) { // the shard parses it
-		err = prefixed("Encountered non-retryable error during query", err)
+		err = fault.Within("Encountered non-retryable error during query", err)
 	}
 	a.Note(err)
 	q.order, err = query.CompileOrder(q.sort, opts.Collation)
@@ -200,7 +200,7 @@ func (q *findCommand) hits(records []*store.Record) ([]*store.Record, error) {
 		stop = q.skip + q.limit
 	}
 	hits, err := search(nil, records, q.match, stop)
-	unsorted := prefixed("Executor error during find command", query.Sort(hits, q.order, (*store.Record).Document))
+	unsorted := fault.Within("Executor error during find command", query.Sort(hits, q.order, (*store.Record).Document))
 	return hits[min(q.skip, int64(len(hits))):], cmp.Or(err, unsorted)
 }
 

@@ -354,7 +354,7 @@ func specsOf(indexes []*store.Index) (specs bson.A) {
 }
 
 func buildFailed(c *store.Collection, e *fault.Error) error {
-	return prefixed(fmt.Sprintf("Index build failed: %s: Collection %s ( %s )", value.UUIDText(value.NewUUID().Data),
+	return fault.Within(fmt.Sprintf("Index build failed: %s: Collection %s ( %s )", value.UUIDText(value.NewUUID().Data),
 		c.NS(), value.UUIDText(c.UUID.Data)), e)
 }
 

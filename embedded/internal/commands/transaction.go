@@ -49,9 +49,9 @@ func (s *call) routed(reply bson.D, err error) (bson.D, error) {
 	transient := req.InTransaction && (fault.Transient.Has(e.Code) || fault.Retriable.Has(e.Code))
 	switch {
 	case req.Row.Name == "find":
-		err = prefixed("Encountered non-retryable error during query", e)
+		err = fault.Within("Encountered non-retryable error during query", e)
 	case req.Row.Statements != "" && transient:
-		err = prefixed(fmt.Sprintf("Encountered error from %s during a transaction", s.host()), e)
+		err = fault.Within(fmt.Sprintf("Encountered error from %s during a transaction", s.host()), e)
 	case req.Row.Statements != "":
 		if req.InTransaction {
 			s.out.AfterTimes = s.recoveryToken()
@@ -60,21 +60,10 @@ func (s *call) routed(reply bson.D, err error) (bson.D, error) {
 	}
 	if req.InTransaction && (e.Code == fault.SnapshotTooOld || e.Code == fault.SnapshotUnavailable) {
 		transaction, statement := s.Statement()
-		err = prefixed(fmt.Sprintf("Transaction %s was aborted on statement %d due to: a non-retryable snapshot error",
+		err = fault.Within(fmt.Sprintf("Transaction %s was aborted on statement %d due to: a non-retryable snapshot error",
 			transaction, statement), err)
 	}
 	return reply, err
-}
-
-// prefixed returns an error with the place where a server encountered it, as servers report errors of other parts.
-func prefixed(where string, err error) error {
-	e, ok := err.(*fault.Error)
-	if !ok {
-		return err
-	}
-	c := *e
-	c.Message = where + " :: caused by :: " + e.Message
-	return &c
 }
 
 // inTransaction completes a command of a transaction, which it aborts if the command has failed. If the transaction

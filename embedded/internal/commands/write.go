@@ -64,7 +64,7 @@ func (s *call) prepare(w *write) (err error) {
 	}
 	if w.filter, err = query.Compile(w.q, w.opts.Options); err != nil {
 		if mongos(s.req) && s.req.Row.Name == "delete" && s.has.ErrorContext {
-			return prefixed("Could not parse delete query "+value.Text(w.q), err)
+			return fault.Within("Could not parse delete query "+value.Text(w.q), err)
 		}
 		return err
 	}

@@ -421,7 +421,7 @@ func setField(op string, names ...string) func(*parser, any) Expr {
 				return nil
 			case !isDocument:
 				return e.fail(4161105, "%s requires 'input' to evaluate to type Object", op)
-			case len(v) == 2 || v[2] == any(value.Missing{}):
+			case len(v) == 2 || value.IsMissing(v[2]):
 				return value.Delete(d, key)
 			}
 			return e.count(value.Set(slices.Clone(d), key, v[2]))
@@ -437,11 +437,11 @@ func (p *parser) getField(arg any) Expr {
 	args := p.required("$getField", d, 3041701, []int32{3041702, 3041703}, "field", "input")
 	return of(func(e *Env, v []any) any {
 		key, isText := v[0].(string)
-		d, isDocument := v[1].(bson.D)
+		d, _ := v[1].(bson.D)
 		switch {
 		case !isText:
 			return e.fail(3041704, "$getField requires 'field' to evaluate to type String, but got %s", value.TypeName(v[0]))
-		case !isDocument && value.IsNull(v[1]) && v[1] != any(value.Missing{}):
+		case value.IsNull(v[1]) && !value.IsMissing(v[1]):
 			return nil
 		}
 		return value.Lookup(d, key)

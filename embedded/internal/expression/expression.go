@@ -159,9 +159,7 @@ func (p *parser) object(d bson.D) Expr {
 			if e.err != nil {
 				break
 			}
-			if (x != value.Missing{}) {
-				out = append(out, bson.E{Key: d[i].Key, Value: x})
-			}
+			out = value.AddIf(out, !value.IsMissing(x), d[i].Key, x)
 		}
 		return e.count(out)
 	}
@@ -236,7 +234,7 @@ func walk(v any, parts []string) any {
 		case bson.A:
 			out := bson.A{}
 			for _, item := range x {
-				if r := walk(item, parts[i:]); (r != any(value.Missing{})) {
+				if r := walk(item, parts[i:]); !value.IsMissing(r) {
 					out = append(out, r)
 				}
 			}

@@ -241,6 +241,17 @@ func Errorf(code int32, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// Within returns an error with the place where a server encountered it, as servers report errors of other parts.
+func Within(where string, err error) error {
+	e, ok := err.(*Error)
+	if !ok {
+		return err
+	}
+	c := *e
+	c.Message = where + " :: caused by :: " + e.Message
+	return &c
+}
+
 // First keeps the first error of a parser.
 type First struct{ Err error }
 

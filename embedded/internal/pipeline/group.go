@@ -28,8 +28,7 @@ var accumulators = map[string]accumulator{
 }
 
 func present(values []any) bson.A {
-	return slices.DeleteFunc(slices.Clone(append(bson.A{}, values...)),
-		func(v any) bool { return v == any(value.Missing{}) })
+	return slices.DeleteFunc(append(bson.A{}, values...), value.IsMissing)
 }
 
 func distinct(values bson.A, c value.Collation) bson.A {

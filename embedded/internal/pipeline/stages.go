@@ -36,18 +36,11 @@ func match(p *parser, arg any) stage {
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return f.Select(docs) }
 }
 
-// within adds the name of a stage to an error.
-func (p *parser) within(stage string, err error) {
-	if e, ok := err.(*fault.Error); ok {
-		p.Fail(e.Code, "Invalid %s :: caused by :: %s", stage, e.Message)
-	}
-}
-
 func project(p *parser, arg any) stage {
 	d := p.document(arg, 15969, "$project specification must be an object")
 	p.Refuse(len(d) == 0, 51272, "Invalid $project :: caused by :: projection specification must have at least one field")
 	projection, err := query.CompileProjection(d, p.opts)
-	p.within("$project", err)
+	p.Note(fault.Within("Invalid $project", err))
 	return each(projection.Apply)
 }
 
@@ -55,7 +48,7 @@ func addFields(p *parser, arg any) stage {
 	d := p.document(arg, 40272, "$addFields specification stage must be an object, got "+value.TypeName(arg))
 	p.Refuse(len(d) == 0, 40177, "Invalid $addFields :: caused by :: specification must have at least one field")
 	fields, err := query.CompileFields(d, p.opts)
-	p.within("$addFields", err)
+	p.Note(fault.Within("Invalid $addFields", err))
 	return each(fields.Apply)
 }
 
@@ -74,7 +67,7 @@ func unset(p *parser, arg any) stage {
 		spec = append(spec, bson.E{Key: name, Value: false})
 	}
 	projection, err := query.CompileProjection(spec, p.opts)
-	p.within("$unset", err)
+	p.Note(fault.Within("Invalid $unset", err))
 	return each(projection.Apply)
 }
 
@@ -98,10 +91,7 @@ func sort(p *parser, arg any) stage {
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		docs = slices.Clone(docs)
 		err := query.Sort(docs, order, func(d bson.D) bson.D { return d })
-		if e, ok := err.(*fault.Error); ok {
-			err = fault.Errorf(e.Code, "PlanExecutor error during aggregation :: caused by :: %s", e.Message)
-		}
-		return docs, err
+		return docs, fault.Within("PlanExecutor error during aggregation", err)
 	}
 }
 
@@ -174,7 +164,7 @@ func unwind(p *parser, arg any) stage {
 		var made volume
 		add := func(d bson.D, item, position any) error {
 			c := d
-			if item != any(value.Missing{}) {
+			if !value.IsMissing(item) {
 				c = value.Put(value.CloneDoc(d), parts, item).(bson.D)
 			}
 			if index != "" {

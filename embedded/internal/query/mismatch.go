@@ -35,7 +35,7 @@ func (p *parser) mismatch(filter, doc bson.D) bson.D {
 	if len(clauses) == 1 {
 		return p.why(clauses[0], doc)
 	}
-	return operator("$and", bson.E{Key: "clausesNotSatisfied", Value: p.clauses(clauses, doc)})
+	return operator("$and", field("clausesNotSatisfied", p.clauses(clauses, doc)))
 }
 
 // separate splits the operators on a field.
@@ -58,7 +58,7 @@ func separate(filter bson.D) (out []bson.E) {
 func (p *parser) clauses(list []bson.E, doc bson.D) (out bson.A) {
 	for i, e := range list {
 		if !p.clause(e)(doc, &run{}) {
-			out = append(out, bson.D{{Key: "index", Value: int32(i)}, {Key: "details", Value: p.why(e, doc)}})
+			out = append(out, bson.D{field("index", int32(i)), field("details", p.why(e, doc))})
 		}
 	}
 	return out
@@ -70,18 +70,17 @@ func (p *parser) why(e bson.E, doc bson.D) bson.D {
 	switch e.Key {
 	case "$jsonSchema":
 		s := p.schema(e.Value)
-		return append(operator(e.Key, s.about...), bson.E{Key: "schemaRulesNotSatisfied", Value: s.failures(doc)})
+		return append(operator(e.Key, s.about...), field("schemaRulesNotSatisfied", s.failures(doc)))
 	case "$and", "$or":
 		var failed bson.A
 		for i, item := range list {
 			if inner := item.(bson.D); !p.conjunction(inner)(doc, &run{}) {
-				failed = append(failed, bson.D{{Key: "index", Value: int32(i)}, {Key: "details", Value: p.mismatch(inner, doc)}})
+				failed = append(failed, bson.D{field("index", int32(i)), field("details", p.mismatch(inner, doc))})
 			}
 		}
-		return operator(e.Key, bson.E{Key: "clausesNotSatisfied", Value: failed})
+		return operator(e.Key, field("clausesNotSatisfied", failed))
 	case "$expr":
-		out := bson.D{{Key: "operatorName", Value: e.Key}, {Key: "specifiedAs", Value: bson.D{e}},
-			{Key: "reason", Value: "expression did not match"}}
+		out := operator(e.Key, field("specifiedAs", bson.D{e}), field("reason", "expression did not match"))
 		x, err := expression.Parse(e.Value, p.opts.Let, p.opts.Collation, p.opts.Wire)
 		if err != nil {
 			return out
@@ -89,7 +88,7 @@ func (p *parser) why(e bson.E, doc bson.D) bson.D {
 		result, err := x.Eval(expression.NewEnv(doc, p.opts.Let))
 		return value.AddIf(out, err == nil, "expressionResult", result)
 	case "$nor":
-		return bson.D{{Key: "operatorName", Value: e.Key}, {Key: "specifiedAs", Value: bson.D{e}}}
+		return operator(e.Key, field("specifiedAs", bson.D{e}))
 	}
 	return whyField(e, doc)
 }
@@ -102,7 +101,6 @@ func whyField(e bson.E, doc bson.D) bson.D {
 	} else if _, isRegex := e.Value.(bson.Regex); isRegex {
 		name = "$regex"
 	}
-	out := bson.D{{Key: "operatorName", Value: name}, {Key: "specifiedAs", Value: bson.D{e}}}
 	var found bson.A
 	Along(doc, strings.Split(e.Key, "."), func(v any) { found = append(found, v) })
 	if list, ok := value.Get(doc, e.Key).(bson.A); ok { // considered as well, or alone
@@ -111,19 +109,23 @@ func whyField(e bson.E, doc bson.D) bson.D {
 		}
 		found = append(found, list)
 	}
+	reason := reasons[name]
 	switch {
 	case name == "$not":
-		return append(out, bson.E{Key: "reason", Value: "child expression matched"})
+		reason, found = "child expression matched", nil
 	case name == "$exists" && len(found) > 0:
-		return append(out, bson.E{Key: "reason", Value: "path does exist"})
+		reason, found = "path does exist", nil
 	case name == "$exists":
-		return append(out, bson.E{Key: "reason", Value: "path does not exist"})
+		reason = "path does not exist"
 	case len(found) == 0:
-		return append(out, bson.E{Key: "reason", Value: "field was missing"})
+		reason = "field was missing"
 	}
-	out = append(out, bson.E{Key: "reason", Value: reasons[name]})
-	if len(found) > 1 {
-		return append(out, bson.E{Key: "consideredValues", Value: found})
+	out := operator(name, field("specifiedAs", bson.D{e}), field("reason", reason))
+	switch len(found) {
+	case 0:
+		return out
+	case 1:
+		return value.AddIf(append(out, considered(found[0])), name == "$type", "consideredType", value.TypeName(found[0]))
 	}
-	return value.AddIf(append(out, considered(found[0])), name == "$type", "consideredType", value.TypeName(found[0]))
+	return append(out, field("consideredValues", found))
 }

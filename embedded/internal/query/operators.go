@@ -33,14 +33,15 @@ func init() {
 			return not(at(parts, p.equal(e.Value)))
 		},
 		"$exists": func(_ *parser, parts []string, e bson.E) node {
+			present := at(parts, func(v any) bool { return !value.IsMissing(v) })
 			if !value.Truthy(e.Value) {
-				return not(at(parts, present))
+				return not(present)
 			}
-			return at(parts, present)
+			return present
 		},
 		"$not":          (*parser).not,
 		"$type":         leaf(func(p *parser, e bson.E) predicate { return p.types(e.Value) }),
-		"$size":         whole((*parser).size),
+		"$size":         (*parser).size,
 		"$elemMatch":    (*parser).elemMatch,
 		"$all":          (*parser).all,
 		"$mod":          leaf((*parser).mod),
@@ -54,17 +55,6 @@ func init() {
 // leaf is an operator on each value at a path, and on each element of an array there.
 func leaf(parse func(p *parser, e bson.E) predicate) fieldOperator {
 	return func(p *parser, parts []string, e bson.E) node { return at(parts, parse(p, e)) }
-}
-
-// whole is an operator on each value at a path, but not on the elements of an array there.
-func whole(parse func(p *parser, e bson.E) predicate) fieldOperator {
-	return func(p *parser, parts []string, e bson.E) node {
-		f := parse(p, e)
-		if parts == nil {
-			return at(nil, f)
-		}
-		return func(doc any, c *run) bool { return c.found(f.find(doc, parts, true)) }
-	}
 }
 
 // operator parses one operator on a field, such as {$gt: 1}.
@@ -123,17 +113,21 @@ func (p *parser) not(parts []string, e bson.E) node {
 	return not(p.operators(parts, d))
 }
 
-func (p *parser) size(e bson.E) predicate {
+// size is $size, which is about an array itself, not about its elements.
+func (p *parser) size(parts []string, e bson.E) node {
+	text := e.Key + ": " + value.Text(e.Value)
 	n, exact := value.Int64(e.Value)
-	text := value.Text(bson.D{e})
-	text = strings.TrimSuffix(strings.TrimPrefix(text, "{ "), " }")
 	p.Refuse(!value.IsNumber(e.Value), fault.BadValue, "Failed to parse $size. Expected a number in: %s", text)
 	p.Refuse(!exact, fault.BadValue, "Failed to parse $size. Expected an integer: %s", text)
 	p.Refuse(n < 0, fault.BadValue, "Failed to parse $size. Expected a non-negative number in: %s", text)
-	return func(v any) bool {
+	has := predicate(func(v any) bool {
 		a, ok := v.(bson.A)
 		return ok && int64(len(a)) == n
+	})
+	if parts == nil {
+		return at(nil, has)
 	}
+	return func(doc any, c *run) bool { return c.found(has.find(doc, parts, true)) }
 }
 
 // elemMatch is $elemMatch with conditions on elements, or on the fields of elements.
@@ -233,14 +227,15 @@ func (p *parser) bits(e bson.E) predicate {
 	case bson.A:
 		for i, item := range v {
 			n, ok := value.Int64(item)
-			p.Refuse(!ok || n < 0, fault.BadValue, "bit positions must be an integer but got: %d: %s", i, value.Text(item))
-			mask |= 1 << min(n, 63)
+			p.Refuse(!ok, fault.BadValue, "bit positions must be an integer but got: %d: %s", i, value.Text(item))
+			p.Refuse(n < 0, fault.BadValue, "bit positions must be >= 0 but got: %d: %s", i, value.Text(item))
+			mask |= 1 << max(0, min(n, 63))
 		}
 	case bson.Binary:
 		p.Fail(fault.NotImplemented, "%s with BinData is not implemented by the embedded deployment", e.Key)
 	default:
 		n, ok := value.Int64(v)
-		p.Refuse(!value.IsNumber(v), fault.BadValue, "%s takes an Array, a number, or a BinData but received: %s: %s", e.Key,
+		p.Refuse(!value.IsNumber(v), fault.BadValue, "%[1]s takes an Array, a number, or a BinData but received: %[1]s: %[2]s",
 			e.Key, value.Text(v))
 		p.Refuse(!ok, fault.FailedToParse, "Expected an integer: %s: %s", e.Key, value.Text(v))
 		p.Refuse(n < 0, fault.FailedToParse, "Expected a non-negative number in: %s: %s", e.Key, value.Text(v))

@@ -344,10 +344,6 @@ func (p *parser) field(parts []string, v any) node {
 // predicate tests one value, which may be value.Missing.
 type predicate func(v any) bool
 
-func missing(v any) bool { return v == any(value.Missing{}) }
-
-func present(v any) bool { return !missing(v) }
-
 // equal parses a value in a filter, which may be a regular expression.
 func (p *parser) equal(x any) predicate {
 	if r, ok := x.(bson.Regex); ok {
@@ -390,7 +386,7 @@ func (p *parser) compare(e bson.E) predicate {
 		if x == nil {
 			return holds(0) && value.IsNull(v)
 		}
-		if missing(v) {
+		if value.IsMissing(v) {
 			return false
 		}
 		switch x.(type) {
@@ -464,7 +460,7 @@ func (p *parser) types(v any) predicate {
 			p.Fail(fault.TypeMismatch, "type must be represented as a number or a string")
 		}
 	}
-	return func(v any) bool { return !missing(v) && slices.Contains(names, value.TypeName(v)) }
+	return func(v any) bool { return !value.IsMissing(v) && slices.Contains(names, value.TypeName(v)) }
 }
 
 // Scripts is the environment of $where functions.

@@ -14,11 +14,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// modifier returns the new value of a field. The old value may be value.Missing.
+// modifier returns the new value of a field. Both may be value.Missing: a field that does not exist or is removed.
 type modifier func(old any) (any, error)
-
-// removed is returned by a modifier to remove the field.
-type removed struct{}
 
 // rearranged is an array that was sorted or cut, which counts as modified even if it is equal.
 type rearranged bson.A
@@ -49,14 +46,12 @@ var operators = map[string]operator{
 	"$pull": {modify: pull, keepsShape: true},
 }
 
-func missing(v any) bool { return v == any(value.Missing{}) }
-
 func set(_ *parser, f bson.E) modifier {
 	return func(any) (any, error) { return value.Clone(f.Value), nil }
 }
 
 func unset(*parser, bson.E) modifier {
-	return func(any) (any, error) { return removed{}, nil }
+	return func(any) (any, error) { return value.Missing{}, nil }
 }
 
 // theID is a placeholder for the document's _id in messages.
@@ -71,7 +66,7 @@ func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*parse
 		e.Refuse(!value.IsNumber(f.Value), fault.TypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, f.Key,
 			value.Text(f.Value))
 		return func(old any) (any, error) {
-			if missing(old) {
+			if value.IsMissing(old) {
 				old = int32(0)
 			}
 			if !value.IsNumber(old) {
@@ -109,7 +104,7 @@ func adding(op string, set bool, format string) func(*parser, bson.E) modifier {
 		}
 		return func(old any) (any, error) {
 			a, ok := old.(bson.A)
-			if !ok && !missing(old) {
+			if !ok && !value.IsMissing(old) {
 				return nil, fault.Errorf(fault.BadValue, format, f.Key, value.TypeName(old))
 			}
 			out, added := slices.Clone(a), 0
@@ -256,8 +251,8 @@ func removing(matches func(any) (bool, error)) modifier {
 	return func(old any) (any, error) {
 		a, ok := old.(bson.A)
 		switch {
-		case missing(old):
-			return removed{}, nil
+		case value.IsMissing(old):
+			return value.Missing{}, nil
 		case !ok:
 			return nil, fault.Errorf(fault.BadValue, "Cannot apply $pull to a non-array value")
 		}
@@ -289,8 +284,8 @@ func pop(e *parser, f bson.E) modifier {
 	return func(old any) (any, error) {
 		a, ok := old.(bson.A)
 		switch {
-		case missing(old):
-			return removed{}, nil
+		case value.IsMissing(old):
+			return value.Missing{}, nil
 		case !ok:
 			return nil, fault.Errorf(fault.TypeMismatch, "Path '%s' contains an element of non-array type '%s'", f.Key,
 				value.TypeName(old))
@@ -307,7 +302,7 @@ func pop(e *parser, f bson.E) modifier {
 func extreme(sign int) func(*parser, bson.E) modifier {
 	return func(e *parser, f bson.E) modifier {
 		return func(old any) (any, error) {
-			if missing(old) || e.opts.Collation.Compare(f.Value, old)*sign > 0 {
+			if value.IsMissing(old) || e.opts.Collation.Compare(f.Value, old)*sign > 0 {
 				return value.Clone(f.Value), nil
 			}
 			return old, nil
@@ -362,7 +357,7 @@ func bit(e *parser, f bson.E) modifier {
 			value.TypeName(o.Value), o.Key, value.Text(o.Value))
 	}
 	return func(old any) (any, error) {
-		if missing(old) {
+		if value.IsMissing(old) {
 			old = int32(0)
 		}
 		if !integral(old) {
@@ -417,19 +412,19 @@ func (u *Update) rename(out bson.D, s step) (bson.D, error) {
 	for i := 1; i < len(from); i++ {
 		parent := at(out, from[:i])
 		_, isArray := parent.(bson.A)
-		if _, isIndex := value.Position(from[i]); !value.Is[bson.D](parent) && !missing(parent) && !(isArray && isIndex) {
+		if _, isIndex := value.Position(from[i]); !value.Is[bson.D](parent) && !value.IsMissing(parent) && !(isArray && isIndex) {
 			s.keepsShape = true
 			return nil, s.notViable(from[:i], from[i], from[i+1:], parent)
 		}
 	}
 	v := at(out, from)
-	if missing(v) {
+	if value.IsMissing(v) {
 		return out, nil
 	}
 	if err := outsideArrays("source", s.path, out); err != nil {
 		return nil, err
 	}
-	s.do = func(any) (any, error) { return removed{}, nil }
+	s.do = func(any) (any, error) { return value.Missing{}, nil }
 	if changed, err := u.change(out, from, s); err != nil {
 		return nil, err
 	} else if out, _ = changed.(bson.D); out == nil {
@@ -492,7 +487,7 @@ func (u *Update) change(v any, path []string, s step) (any, error) {
 	switch x := v.(type) {
 	case value.Missing:
 		r, err := u.change(v, path[1:], s)
-		if r == any(removed{}) {
+		if value.IsMissing(r) {
 			return r, err
 		}
 		return bson.D{{Key: part, Value: r}}, err
@@ -501,7 +496,7 @@ func (u *Update) change(v any, path []string, s step) (any, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case r == any(removed{}):
+		case value.IsMissing(r):
 			return value.Delete(x, part), nil
 		}
 		return value.Set(x, part, r), nil
@@ -549,7 +544,7 @@ func mustExist(path []string) error {
 func (u *Update) changeElements(v any, name string, path []string, s step) (any, error) {
 	a, ok := v.(bson.A)
 	switch {
-	case missing(v):
+	case value.IsMissing(v):
 		return nil, mustExist(s.taken)
 	case !ok:
 		return nil, fault.Errorf(fault.BadValue, "Cannot apply array updates to non-array element %s: %s",
@@ -580,9 +575,9 @@ func (u *Update) changeElements(v any, name string, path []string, s step) (any,
 // element stores the result of a modifier in an array. A removed element becomes null.
 func element(a bson.A, i int, r any) (bson.A, error) {
 	switch {
-	case r == any(removed{}) && i >= len(a):
+	case value.IsMissing(r) && i >= len(a):
 		return a, nil
-	case r == any(removed{}):
+	case value.IsMissing(r):
 		r = nil
 	case i-len(a) > maxPad:
 		return nil, fault.Errorf(fault.CannotBackfillArray, "can't backfill more than %d elements", maxPad)

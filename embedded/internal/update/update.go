@@ -213,9 +213,7 @@ func (p *parser) arrayFilters() {
 	for _, f := range p.opts.ArrayFilters {
 		d, _ := f.(bson.D)
 		filter, err := query.Compile(d, p.elements())
-		if e, ok := err.(*fault.Error); ok {
-			p.Fail(e.Code, "Error parsing array filter :: caused by :: %s", e.Message)
-		}
+		p.Note(fault.Within("Error parsing array filter", err))
 		names := query.Fields(d)
 		for _, name := range names {
 			p.Refuse(name != names[0], fault.FailedToParse,

@@ -229,11 +229,14 @@ func numberKey(dst []byte, v any) []byte {
 
 // OrNull returns nil for Missing and any other value unchanged.
 func OrNull(v any) any {
-	if v == any(Missing{}) {
+	if IsMissing(v) {
 		return nil
 	}
 	return v
 }
+
+// IsMissing reports whether a value is Missing.
+func IsMissing(v any) bool { return v == any(Missing{}) }
 
 // IsNull reports whether a value is null, undefined or missing.
 func IsNull(v any) bool {

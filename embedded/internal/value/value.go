@@ -233,7 +233,7 @@ func Put(v any, path []string, x any) any {
 		}
 		return t
 	case bson.D:
-		if len(path) == 1 && (x == any(Missing{})) {
+		if len(path) == 1 && IsMissing(x) {
 			return Delete(t, path[0])
 		}
 		if i := index(t, path[0]); i >= 0 {
