@@ -46,12 +46,12 @@ func (k *conn) configureFailPoint(x *pending) bson.Raw {
 	if err != nil {
 		return k.failure(x, err)
 	}
-	return k.success(bson.D{{Key: "count", Value: count}})
+	return k.success(value.Doc("count", count))
 }
 
 func (k *conn) success(fields bson.D) bson.Raw {
 	_, times := k.front.times(k.ctx)
-	return value.Encode(slices.Concat(fields, bson.D{{Key: "ok", Value: 1.0}}, times))
+	return value.Encode(slices.Concat(fields, value.Doc("ok", 1.0), times))
 }
 
 const parameterPrefix = "failpoint."
@@ -64,7 +64,7 @@ func (k *conn) getParameter(x *pending) bson.Raw {
 		name, is := strings.CutPrefix(e.Key(), parameterPrefix)
 		switch registry := k.registryOf(name); {
 		case is && registry != nil && slices.Contains(FailPoints(), name):
-			found = append(found, bson.E{Key: e.Key(), Value: registry.State(name)})
+			found = value.Append(found, e.Key(), registry.State(name))
 		case is, strings.HasPrefix(e.Key(), "$"), slices.Contains(server.NotParameters, e.Key()):
 		default:
 			return nil

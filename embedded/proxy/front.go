@@ -205,14 +205,14 @@ func (f *front) ask(ctx context.Context, question bson.D) (reply bson.Raw, err e
 
 // hello sends isMaster, because all versions have it.
 func (f *front) hello(ctx context.Context) (bson.Raw, error) {
-	return f.ask(ctx, value.AddIf(bson.D{{Key: "isMaster", Value: 1}}, f.proxy.Balanced, "loadBalanced", true))
+	return f.ask(ctx, value.AddIf(value.Doc("isMaster", 1), f.proxy.Balanced, "loadBalanced", true))
 }
 
 func exchange(ctx context.Context, behind net.Conn, question bson.D) (bson.Raw, error) {
 	const id = 1
 	stop := context.AfterFunc(ctx, func() { _ = behind.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	question = append(question, bson.E{Key: "$db", Value: "admin"})
+	question = value.Append(question, "$db", "admin")
 	if _, err := behind.Write(wire.AppendMsg(nil, id, 0, 0, value.Encode(question))); err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (f *front) baseBackoff(ctx context.Context) int64 {
 			return f.proxy.Ask(ctx, f.server, question)
 		}
 	}
-	reply, _ := ask(ctx, bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}})
+	reply, _ := ask(ctx, value.Doc("getParameter", 1, name, 1))
 	ms, _ := reply.Lookup(name).AsInt64OK()
 	return ms
 }

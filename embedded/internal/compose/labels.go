@@ -98,5 +98,5 @@ func labelFields(r *Reply) (out bson.D) {
 	if slices.Contains(r.Labels, systemOverloaded) {
 		base = r.Backoff()
 	}
-	return value.AddIf(bson.D{{Key: "errorLabels", Value: r.Labels}}, base > 0, "baseBackoffMS", base)
+	return value.AddIf(value.Doc("errorLabels", r.Labels), base > 0, "baseBackoffMS", base)
 }

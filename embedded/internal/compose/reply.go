@@ -83,14 +83,14 @@ func (r *Reply) inOrder(parts []part) bson.Raw {
 func fields(r *Reply) bson.D { return r.Fields }
 func times(r *Reply) bson.D  { return r.Times() }
 func after(r *Reply) bson.D  { return r.After }
-func ok(*Reply) bson.D       { return bson.D{{Key: "ok", Value: 1.0}} }
+func ok(*Reply) bson.D       { return value.Doc("ok", 1.0) }
 
 func concern(r *Reply) bson.D {
 	return value.AddIf(nil, r.Concern != nil, "writeConcernError", r.Concern)
 }
 
 func failure(r *Reply) bson.D {
-	out := bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: r.Failure.Message}}
+	out := value.Doc("ok", 0.0, "errmsg", r.Failure.Message)
 	if r.Failure.Code != 0 {
 		out = append(out, Code(r.Failure.Code, r.Wire)...)
 	}
@@ -99,7 +99,7 @@ func failure(r *Reply) bson.D {
 
 // Code returns the fields of an error with its code.
 func Code(code int32, wire int) bson.D {
-	return bson.D{{Key: "code", Value: code}, {Key: "codeName", Value: fault.NameIn(code, wire)}}
+	return value.Doc("code", code, "codeName", fault.NameIn(code, wire))
 }
 
 // topology returns the topologyVersion, if an error tells the client that the member is not primary.

@@ -26,7 +26,7 @@ var (
 
 	extraInfos = map[int32]extraInfo{
 		91: {fields: []string{},
-			defaults: bson.D{{Key: "remainingQuiesceTimeMillis", Value: int64(0)}}},
+			defaults: value.Doc("remainingQuiesceTimeMillis", int64(0))},
 		fault.DocumentValidationFailure: {fields: []string{"errInfo"}},
 		169:                             {[]string{"resolvedView"}, "object", noView, nil, nil},
 		227:                             {[]string{"ns"}, "string", noString, nil, nil},

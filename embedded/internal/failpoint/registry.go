@@ -213,5 +213,5 @@ func (r *Registry) State(name string) bson.D {
 	if len(p.effect.data) == 0 {
 		data = bson.D{}
 	}
-	return bson.D{{Key: "mode", Value: int32(p.mode)}, {Key: "data", Value: data}, {Key: "timesEntered", Value: p.entered}}
+	return value.Doc("mode", int32(p.mode), "data", data, "timesEntered", p.entered)
 }

@@ -40,7 +40,7 @@ func (x *exchange) apiVersion() error {
 			return wrongType("APIParametersFromClient."+name, given, "bool")
 		}
 		v, _ := value.FromRaw(given)
-		params = append(params, bson.E{Key: name, Value: v})
+		params = value.Append(params, name, v)
 	}
 	if x.request.API = "{}"; len(params) > 0 {
 		x.request.API = value.Text(params)

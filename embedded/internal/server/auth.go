@@ -223,18 +223,15 @@ func payload(body bson.Raw) (string, error) {
 }
 
 func saslReply(payload string, done bool) bson.D {
-	return bson.D{
-		{Key: "conversationId", Value: int32(conversationID)},
-		{Key: "done", Value: done},
-		{Key: "payload", Value: bson.Binary{Data: []byte(payload)}},
-	}
+	return value.Doc("conversationId", int32(conversationID), "done", done,
+		"payload", bson.Binary{Data: []byte(payload)})
 }
 
 // getnonce is left from a removed mechanism. 6.2 removed the command.
 func (x *exchange) getnonce() (bson.D, error) {
 	nonce := make([]byte, 8)
 	rand.Read(nonce)
-	return bson.D{{Key: "nonce", Value: hex.EncodeToString(nonce)}}, nil
+	return value.Doc("nonce", hex.EncodeToString(nonce)), nil
 }
 
 func (x *exchange) logout() (bson.D, error) {
@@ -255,17 +252,16 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 	users, roles, privileges := bson.A{}, bson.A{}, bson.A{}
 	if u := x.conn.user; u != nil {
 		roles = u.rolesDocument()
-		privileges = append(privileges, bson.D{{Key: "resource", Value: bson.D{{Key: "anyResource", Value: true}}},
-			{Key: "actions", Value: bson.A{"anyAction"}}})
-		users = append(users, bson.D{{Key: "user", Value: u.Name}, {Key: "db", Value: u.Database}})
+		privileges = append(privileges, value.Doc("resource", value.Doc("anyResource", true),
+			"actions", bson.A{"anyAction"}))
+		users = append(users, value.Doc("user", u.Name, "db", u.Database))
 	}
-	info := bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}
+	info := value.Doc("authenticatedUsers", users, "authenticatedUserRoles", roles)
 	given, err := x.request.Body.LookupErr("showPrivileges")
 	shows, _ := value.FromRaw(given)
 	if err == nil && given.Type != bson.TypeBoolean && !value.IsNumber(shows) {
 		return nil, fault.Errorf(fault.TypeMismatch, "Expected boolean or number type for field \"showPrivileges\", found %s",
 			value.RawTypeName(given))
 	}
-	return bson.D{{Key: "authInfo", Value: value.AddIf(info, value.Truthy(shows), "authenticatedUserPrivileges",
-		privileges)}}, nil
+	return value.Doc("authInfo", value.AddIf(info, value.Truthy(shows), "authenticatedUserPrivileges", privileges)), nil
 }

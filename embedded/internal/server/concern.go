@@ -77,7 +77,7 @@ func (u *unsatisfied) text(x *exchange) bson.D {
 	if mongos {
 		message += "; Error details: " + value.Text(details) + " at " + ShardName
 	}
-	out := append(compose.Code(u.code, x.view.Wire), bson.E{Key: "errmsg", Value: message})
+	out := value.Append(compose.Code(u.code, x.view.Wire), "errmsg", message)
 	return value.AddIf(out, !mongos || x.row.Statements == "", "errInfo", details)
 }
 
@@ -86,9 +86,9 @@ func (u *unsatisfied) details() bson.D {
 	j, noJ := u.concern.LookupErr("j")
 	timeout, _ := u.concern.Lookup("wtimeout").AsInt64OK()
 	w, _ := value.FromRaw(u.concern.Lookup("w"))
-	given := value.AddIf(bson.D{{Key: "w", Value: w}}, noJ == nil, "j", j)
-	return append(value.AddIf(bson.D{}, u.late, "wtimeout", true), bson.E{Key: "writeConcern", Value: append(given,
-		bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})})
+	given := value.AddIf(value.Doc("w", w), noJ == nil, "j", j)
+	return value.Append(value.AddIf(bson.D{}, u.late, "wtimeout", true), "writeConcern", value.Append(given,
+		"wtimeout", int32(timeout), "provenance", "clientSupplied"))
 }
 
 const maxW = 50 // maximum number of members of a replica set
@@ -236,12 +236,12 @@ func readTime(p *fault.First, e bson.RawElement) *bson.Timestamp {
 func (r *readConcern) text() string {
 	out := value.AddIf(bson.D{}, r.hasLevel, "level", r.level)
 	if r.after != nil {
-		out = append(out, bson.E{Key: "afterClusterTime", Value: *r.after})
+		out = value.Append(out, "afterClusterTime", *r.after)
 	}
 	if r.at != nil {
-		out = append(out, bson.E{Key: "atClusterTime", Value: *r.at})
+		out = value.Append(out, "atClusterTime", *r.at)
 	}
-	return value.Text(bson.D{{Key: "readConcern", Value: append(out, bson.E{Key: "provenance", Value: "clientSupplied"})}})
+	return value.Text(value.Doc("readConcern", value.Append(out, "provenance", "clientSupplied")))
 }
 
 // readConcern checks the read concern. The backend applies it.
@@ -382,8 +382,8 @@ func (x *exchange) unsatisfiable(code int32, message string, concern bson.Raw) e
 		return nil
 	}
 	details := x.unsatisfied.details()
-	create := append(bson.D{{Key: "create", Value: "tmp.agg_out." + value.UUIDText(value.NewUUID().Data)},
-		{Key: "temp", Value: true}}, details...)
+	create := append(value.Doc("create", "tmp.agg_out."+value.UUIDText(value.NewUUID().Data),
+		"temp", true), details...)
 	return fault.Errorf(code, "PlanExecutor error during aggregation :: caused by :: write concern failed while running command %s :: caused by :: %s; Error details: %s",
 		value.Text(create), message, value.Text(details))
 }

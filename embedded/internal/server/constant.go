@@ -52,14 +52,10 @@ func constantRows() (rows []command) {
 // getLastError reports no error: only OP_MSG has writes without replies here.
 func (x *exchange) getLastError() (bson.D, error) {
 	if x.view.isMongos() {
-		return bson.D{{Key: "shards", Value: bson.A{}}, {Key: "shardRawGLE", Value: bson.D{}}, {Key: "err", Value: nil}}, nil
+		return value.Doc("shards", bson.A{}, "shardRawGLE", bson.D{}, "err", nil), nil
 	}
-	return bson.D{
-		{Key: "connectionId", Value: int32(x.conn.id)}, {Key: "n", Value: int32(0)}, {Key: "syncMillis", Value: int32(0)},
-		{Key: "writtenTo", Value: nil},
-		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: int32(1)}, {Key: "wtimeout", Value: int32(0)}}},
-		{Key: "err", Value: nil},
-	}, nil
+	return value.Doc("connectionId", int32(x.conn.id), "n", int32(0), "syncMillis", int32(0), "writtenTo", nil,
+		"writeConcern", value.Doc("w", int32(1), "wtimeout", int32(0)), "err", nil), nil
 }
 
 func (x *exchange) driverOIDTest() (bson.D, error) {
@@ -67,7 +63,7 @@ func (x *exchange) driverOIDTest() (bson.D, error) {
 	if !ok {
 		return nil, fault.Errorf(fault.BadValue, "not oid")
 	}
-	return bson.D{{Key: "oid", Value: id}, {Key: "str", Value: id.Hex()}}, nil
+	return value.Doc("oid", id, "str", id.Hex()), nil
 }
 
 // getLog lists the logs. They are empty.
@@ -79,26 +75,22 @@ func (x *exchange) getLog() (bson.D, error) {
 		return nil, fault.Errorf(fault.TypeMismatch, "Argument to getLog must be of type String; found %s of type %s", given,
 			value.RawTypeName(given))
 	case name == "*":
-		return bson.D{{Key: "names", Value: bson.A{"global", "startupWarnings"}}}, nil
+		return value.Doc("names", bson.A{"global", "startupWarnings"}), nil
 	case name == "global", name == "startupWarnings":
-		return bson.D{{Key: "totalLinesWritten", Value: int32(0)}, {Key: "log", Value: bson.A{}}}, nil
+		return value.Doc("totalLinesWritten", int32(0), "log", bson.A{}), nil
 	}
 	return nil, fault.Errorf(fault.OperationFailed, "No log named '%s'", name)
 }
 
 // hostInfo describes the machine as far as Go reports it.
 func (x *exchange) hostInfo() (bson.D, error) {
-	system := bson.D{
-		{Key: "currentTime", Value: bson.NewDateTimeFromTime(time.Now())}, {Key: "hostname", Value: x.view.Address},
-		{Key: "cpuAddrSize", Value: int32(strconv.IntSize)}, {Key: "memSizeMB", Value: int64(0)},
-		{Key: "memLimitMB", Value: int64(0)},
-		{Key: "numCores", Value: int32(runtime.NumCPU())},
-		{Key: "cpuArch", Value: cmp.Or(map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH],
-			runtime.GOARCH)}, {Key: "numaEnabled", Value: false},
-	}
-	return bson.D{{Key: "system", Value: system},
-		{Key: "os", Value: bson.D{{Key: "type", Value: runtime.GOOS}, {Key: "name", Value: runtime.GOOS},
-			{Key: "version", Value: ""}}}, {Key: "extra", Value: bson.D{}}}, nil
+	system := value.Doc("currentTime", bson.NewDateTimeFromTime(time.Now()), "hostname", x.view.Address,
+		"cpuAddrSize", int32(strconv.IntSize), "memSizeMB", int64(0), "memLimitMB", int64(0),
+		"numCores", int32(runtime.NumCPU()),
+		"cpuArch", cmp.Or(map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH], runtime.GOARCH),
+		"numaEnabled", false)
+	return value.Doc("system", system, "os", value.Doc("type", runtime.GOOS, "name", runtime.GOOS, "version", ""),
+		"extra", bson.D{}), nil
 }
 
 // getShardMap returns the connection strings of the shards in config.shards.
@@ -114,14 +106,14 @@ func (x *exchange) getShardMap() (bson.D, error) {
 	for _, v := range value.Elements(reply[0].Value.(bson.RawValue)) {
 		doc, _ := v.DocumentOK()
 		name, host := doc.Lookup("_id").StringValue(), doc.Lookup("host").StringValue()
-		shards = append(shards, bson.E{Key: name, Value: host})
-		names = append(names, bson.E{Key: host, Value: name})
+		shards = value.Append(shards, name, host)
+		names = value.Append(names, host, name)
 		_, members, _ := strings.Cut(host, "/")
 		for member := range strings.SplitSeq(members, ",") {
-			hosts = append(hosts, bson.E{Key: member, Value: name})
+			hosts = value.Append(hosts, member, name)
 		}
 	}
-	return bson.D{{Key: "map", Value: shards}, {Key: "hosts", Value: hosts}, {Key: "connStrings", Value: names}}, nil
+	return value.Doc("map", shards, "hosts", hosts, "connStrings", names), nil
 }
 
 // listCommands describes the commands of the server.
@@ -132,17 +124,17 @@ func (x *exchange) listCommands() (bson.D, error) {
 		if row == nil || row.Name != name {
 			continue
 		}
-		of := bson.D{{Key: "help", Value: helpOf(name)}, {Key: "requiresAuth", Value: !row.BeforeAuth}}
+		of := value.Doc("help", helpOf(name), "requiresAuth", !row.BeforeAuth)
 		of = value.AddIf(of, !x.view.isMongos(), "secondaryOk", row.OnSecondary)
-		of = append(of, bson.E{Key: "adminOnly", Value: row.AdminOnly})
+		of = value.Append(of, "adminOnly", row.AdminOnly)
 		if x.view.Has.StableAPI {
 			versions := bson.A{}
 			for _, v := range row.API {
 				versions = append(versions, string(v))
 			}
-			of = append(of, bson.E{Key: "apiVersions", Value: versions}, bson.E{Key: "deprecatedApiVersions", Value: bson.A{}})
+			of = value.Append(of, "apiVersions", versions, "deprecatedApiVersions", bson.A{})
 		}
-		out = append(out, bson.E{Key: name, Value: of})
+		out = value.Append(out, name, of)
 	}
-	return bson.D{{Key: "commands", Value: out}}, nil
+	return value.Doc("commands", out), nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"os"
 	"runtime"
-	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -17,7 +16,7 @@ import (
 func (x *exchange) ping() (bson.D, error) { return nil, nil }
 
 func (x *exchange) whatsmyuri() (bson.D, error) {
-	return bson.D{{Key: "you", Value: x.conn.socket.RemoteAddr().String()}}, nil
+	return value.Doc("you", x.conn.socket.RemoteAddr().String()), nil
 }
 
 func (x *exchange) buildInfo() (bson.D, error) {
@@ -25,33 +24,19 @@ func (x *exchange) buildInfo() (bson.D, error) {
 	if x.server.cluster.Backend.Scripting() {
 		scripts = "mozjs"
 	}
-	reply := bson.D{
-		{Key: "version", Value: v.Text()},
-		{Key: "gitVersion", Value: commands.GitVersion},
-		{Key: "modules", Value: bson.A{}},
-		{Key: "allocator", Value: "tcmalloc"},
-		{Key: "javascriptEngine", Value: scripts},
-		{Key: "sysInfo", Value: "deprecated"},
-		{Key: "versionArray", Value: bson.A{int32(v.Numbers[0]), int32(v.Numbers[1]), int32(v.Numbers[2]), int32(0)}},
-		{Key: "openssl", Value: bson.D{{Key: "running", Value: "disabled"}, {Key: "compiled", Value: "disabled"}}},
-	}
-	reply = append(value.AddIf(reply, x.view.Has.CompilerInfo, "buildEnvironment", environment()),
-		bson.E{Key: "bits", Value: int32(64)}, bson.E{Key: "debug", Value: false},
-		bson.E{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)})
-	if !x.view.isMongos() {
-		reply = append(reply, bson.E{Key: "storageEngines", Value: bson.A{"devnull", "ephemeralForTest", "wiredTiger"}})
-	}
-	return reply, nil
+	reply := value.Doc("version", v.Text(), "gitVersion", commands.GitVersion, "modules", bson.A{},
+		"allocator", "tcmalloc", "javascriptEngine", scripts, "sysInfo", "deprecated",
+		"versionArray", bson.A{int32(v.Numbers[0]), int32(v.Numbers[1]), int32(v.Numbers[2]), int32(0)},
+		"openssl", value.Doc("running", "disabled", "compiled", "disabled"))
+	reply = value.AddIf(reply, x.view.Has.CompilerInfo, "buildEnvironment", environment())
+	reply = value.Append(reply, "bits", int32(64), "debug", false, "maxBsonObjectSize", int32(wire.MaxDocument))
+	return value.AddIf(reply, !x.view.isMongos(), "storageEngines", bson.A{"devnull", "ephemeralForTest", "wiredTiger"}), nil
 }
 
 // environment has the fields of buildInfo that describe a compiler. Go has none of its options.
-func environment() (doc bson.D) {
-	for _, name := range strings.Fields("distmod distarch cc ccflags cxx cxxflags linkflags target_arch target_os cppdefines") {
-		doc = append(doc, bson.E{Key: name, Value: map[string]string{
-			"distarch": runtime.GOARCH, "target_arch": runtime.GOARCH, "target_os": runtime.GOOS, "cc": runtime.Version(),
-		}[name]})
-	}
-	return doc
+func environment() bson.D {
+	return value.Doc("distmod", "", "distarch", runtime.GOARCH, "cc", runtime.Version(), "ccflags", "", "cxx", "",
+		"cxxflags", "", "linkflags", "", "target_arch", runtime.GOARCH, "target_os", runtime.GOOS, "cppdefines", "")
 }
 
 // process returns the name of the server's program.
@@ -64,34 +49,24 @@ func (v view) process() string {
 
 func (x *exchange) serverStatus() (bson.D, error) {
 	s := x.server
-	reply := bson.D{
-		{Key: "host", Value: x.view.Address},
-		{Key: "version", Value: x.view.Text()},
-		{Key: "process", Value: x.view.process()},
-		{Key: "pid", Value: int64(cmp.Or(s.process.PID, os.Getpid()))},
-		{Key: "uptime", Value: float64(int(time.Since(s.started).Seconds()))},
-		{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())},
-	}
+	reply := value.Doc("host", x.view.Address, "version", x.view.Text(), "process", x.view.process(),
+		"pid", int64(cmp.Or(s.process.PID, os.Getpid())), "uptime", float64(int(time.Since(s.started).Seconds())),
+		"localTime", bson.NewDateTimeFromTime(time.Now()))
 	if x.view.isMember() {
-		repl := append(bson.D{{Key: "topologyVersion", Value: x.view.topologyVersion()}}, x.inSet("isWritablePrimary")...)
-		reply = append(reply, bson.E{Key: "repl", Value: repl})
+		repl := append(value.Doc("topologyVersion", x.view.topologyVersion()), x.inSet("isWritablePrimary")...)
+		reply = value.Append(reply, "repl", repl)
 	}
-	if !x.view.isMongos() {
-		// Some tests require a storage engine with transactions.
-		reply = append(reply, bson.E{Key: "storageEngine", Value: bson.D{{Key: "name", Value: "wiredTiger"}}})
-	}
+	// Some tests require a storage engine with transactions.
+	reply = value.AddIf(reply, !x.view.isMongos(), "storageEngine", value.Doc("name", "wiredTiger"))
 	s.mu.Lock()
 	current := len(s.conns)
 	s.mu.Unlock()
-	connections := bson.D{
-		{Key: "current", Value: int32(current)},
-		{Key: "available", Value: int32(16000)},
-		{Key: "totalCreated", Value: int32(s.lastConn.Load())},
-	}
+	connections := value.Doc("current", int32(current), "available", int32(16000),
+		"totalCreated", int32(s.lastConn.Load()))
 	if x.view.Has.Overload {
 		reply, connections = s.ingress.add(reply, connections)
 	}
-	return append(reply, bson.E{Key: "connections", Value: connections}), nil
+	return value.Append(reply, "connections", connections), nil
 }
 
 func (x *exchange) getCmdLineOpts() (bson.D, error) {
@@ -99,7 +74,7 @@ func (x *exchange) getCmdLineOpts() (bson.D, error) {
 	if p.Arguments == nil {
 		p.Arguments, p.Settings = []string{x.view.process()}, bson.D{}
 	}
-	return bson.D{{Key: "argv", Value: p.Arguments}, {Key: "parsed", Value: p.Settings}}, nil
+	return value.Doc("argv", p.Arguments, "parsed", p.Settings), nil
 }
 
 func (x *exchange) configureFailPoint() (bson.D, error) {
@@ -115,5 +90,5 @@ func (x *exchange) configureFailPoint() (bson.D, error) {
 	if text, err := bson.MarshalExtJSON(settings, false, false); err == nil {
 		x.conn.logEvent("fail point " + name + " set: " + oneLine(string(text)))
 	}
-	return bson.D{{Key: "count", Value: count}}, nil
+	return value.Doc("count", count), nil
 }

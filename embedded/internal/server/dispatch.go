@@ -447,13 +447,6 @@ func (x *exchange) times() (out bson.D) {
 		return out
 	}
 	now := x.server.now()
-	return append(out,
-		bson.E{Key: "$clusterTime", Value: bson.D{
-			{Key: "clusterTime", Value: x.server.clusterTime(bson.Timestamp{})},
-			{Key: "signature", Value: bson.D{
-				{Key: "hash", Value: bson.Binary{Data: make([]byte, 20)}},
-				{Key: "keyId", Value: int64(0)},
-			}},
-		}},
-		bson.E{Key: "operationTime", Value: now})
+	return value.Append(out, "$clusterTime", value.Doc("clusterTime", x.server.clusterTime(bson.Timestamp{}),
+		"signature", value.Doc("hash", bson.Binary{Data: make([]byte, 20)}, "keyId", int64(0))), "operationTime", now)
 }

@@ -108,7 +108,7 @@ func (x *exchange) options() error {
 	}
 	if v, err := body.LookupErr("help"); err == nil && (v.Type == bson.TypeBoolean || !x.view.isMongos()) {
 		if given, _ := value.FromRaw(v); value.Truthy(given) {
-			x.noTimes, x.answered = true, bson.D{{Key: "help", Value: "help for: " + x.row.Name + " " + helpOf(x.row.Name)}}
+			x.noTimes, x.answered = true, value.Doc("help", "help for: "+x.row.Name+" "+helpOf(x.row.Name))
 		}
 	}
 	return nil
@@ -137,15 +137,14 @@ func (x *exchange) replData() bson.D {
 		return nil
 	}
 	now, term := x.server.now(), x.view.Term
-	at := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: term}}
+	at := value.Doc("ts", now, "t", term)
 	primary := x.view.Role == commands.Primary
 	source := -1
 	if !primary {
 		source = slices.IndexFunc(x.view.set.Members, func(m Member) bool { return m.Host == x.view.primary })
 	}
-	return bson.D{{Key: "$replData", Value: bson.D{{Key: "term", Value: term}, {Key: "lastOpCommitted", Value: at},
-		{Key: "lastCommittedWall", Value: bson.NewDateTimeFromTime(time.Unix(int64(now.T), 0))},
-		{Key: "lastOpVisible", Value: at}, {Key: "configVersion", Value: int64(x.view.set.Version)},
-		{Key: "configTerm", Value: term}, {Key: "replicaSetId", Value: x.view.set.id},
-		{Key: "syncSourceIndex", Value: int32(source)}, {Key: "isPrimary", Value: primary}}}}
+	return value.Doc("$replData", value.Doc("term", term, "lastOpCommitted", at,
+		"lastCommittedWall", bson.NewDateTimeFromTime(time.Unix(int64(now.T), 0)), "lastOpVisible", at,
+		"configVersion", int64(x.view.set.Version), "configTerm", term, "replicaSetId", x.view.set.id,
+		"syncSourceIndex", int32(source), "isPrimary", primary))
 }

@@ -203,22 +203,18 @@ func (x *exchange) description(speculative bson.D) bson.D {
 	case v.isMember():
 		reply = append(reply, x.inSet(writable)...)
 	case v.Role == commands.Uninitiated:
-		reply = append(reply, bson.D{{Key: writable, Value: false}, {Key: "secondary", Value: false},
-			{Key: "info", Value: "Does not have a valid replica set config"}, {Key: "isreplicaset", Value: true}}...)
+		reply = value.Append(reply, writable, false, "secondary", false,
+			"info", "Does not have a valid replica set config", "isreplicaset", true)
 	default:
 		addIf(true, writable, true)
 		addIf(mongos, "msg", "isdbgrid")
 		addIf(streams, "topologyVersion", v.topologyVersion())
 		addIf(offers && mongos, "helloOk", true)
 	}
-	reply = append(reply, bson.D{
-		{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)},
-		{Key: "maxMessageSizeBytes", Value: int32(wire.MaxMessage)},
-		{Key: "maxWriteBatchSize", Value: int32(100000)},
-		{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())},
-		{Key: "logicalSessionTimeoutMinutes", Value: int32(logicalSessionTimeout)},
-		{Key: "connectionId", Value: int32(k.id)},
-	}...)
+	reply = value.Append(reply, "maxBsonObjectSize", int32(wire.MaxDocument),
+		"maxMessageSizeBytes", int32(wire.MaxMessage), "maxWriteBatchSize", int32(100000),
+		"localTime", bson.NewDateTimeFromTime(time.Now()), "logicalSessionTimeoutMinutes", int32(logicalSessionTimeout),
+		"connectionId", int32(k.id))
 	addIf(mongos, "maxWireVersion", int32(v.Wire))
 	lowest := int32(0)
 	if !mongos && value.Has(x.request.Body, "internalClient") {
@@ -243,14 +239,13 @@ func (x *exchange) description(speculative bson.D) bson.D {
 func (x *exchange) inSet(writable string) bson.D {
 	v, member := &x.view, x.server.member
 	hosts, passives, arbiters := v.set.hosts()
-	out := bson.D{{Key: "hosts", Value: hosts}}
+	out := value.Doc("hosts", hosts)
 	addIf := func(condition bool, key string, field any) { out = value.AddIf(out, condition, key, field) }
 	addIf(len(passives) > 0, "passives", passives)
 	addIf(len(arbiters) > 0, "arbiters", arbiters)
-	addIf(true, "setName", x.server.cluster.SetName)
-	addIf(true, "setVersion", v.set.Version)
-	addIf(true, writable, v.Role == commands.Primary)
-	addIf(true, "secondary", v.Role == commands.Secondary && !member.ArbiterOnly && !v.stepping)
+	out = value.Append(out, "setName", x.server.cluster.SetName, "setVersion", v.set.Version,
+		writable, v.Role == commands.Primary,
+		"secondary", v.Role == commands.Secondary && !member.ArbiterOnly && !v.stepping)
 	addIf(v.primary != "", "primary", v.primary)
 	addIf(member.ArbiterOnly, "arbiterOnly", true)
 	addIf(member.Priority == 0 && !member.ArbiterOnly, "passive", true)
@@ -259,8 +254,7 @@ func (x *exchange) inSet(writable string) bson.D {
 	addIf(member.Tags != nil, "tags", member.Tags)
 	addIf(true, "me", v.Address)
 	addIf(v.Role == commands.Primary || v.stepping, "electionId", v.ElectionID)
-	addIf(true, "lastWrite", x.lastWrite())
-	return out
+	return value.Append(out, "lastWrite", x.lastWrite())
 }
 
 // lastWrite returns the field from which clients compute staleness.
@@ -268,11 +262,6 @@ func (x *exchange) lastWrite() bson.D {
 	now := x.server.now()
 	now.T -= uint32(x.server.member.SecondaryDelaySecs)
 	at := bson.DateTime(int64(now.T) * 1000)
-	opTime := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: x.view.Term}}
-	return bson.D{
-		{Key: "opTime", Value: opTime},
-		{Key: "lastWriteDate", Value: at},
-		{Key: "majorityOpTime", Value: opTime},
-		{Key: "majorityWriteDate", Value: at},
-	}
+	opTime := value.Doc("ts", now, "t", x.view.Term)
+	return value.Doc("opTime", opTime, "lastWriteDate", at, "majorityOpTime", opTime, "majorityWriteDate", at)
 }

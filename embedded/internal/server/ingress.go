@@ -160,14 +160,9 @@ func (l *limiter) status() limiterCounts {
 // add adds the counts of the limiters to serverStatus and its section connections.
 func (i *ingress) add(status, connections bson.D) (bson.D, bson.D) {
 	c := i.connections.status()
-	return append(status,
-			bson.E{Key: "network", Value: bson.D{{Key: "ingressRequestRateLimiter", Value: i.requests.status()}}},
-			bson.E{Key: "queues", Value: bson.D{{Key: "ingressSessionEstablishment", Value: c}}}),
-		append(connections,
-			bson.E{Key: "queuedForEstablishment", Value: c.Added - c.Removed},
-			bson.E{Key: "establishmentRateLimit", Value: bson.D{
-				{Key: "rejected", Value: c.Rejected},
-				{Key: "exempted", Value: c.Exempted},
-				{Key: "interruptedDueToClientDisconnect", Value: c.Interrupted},
-			}})
+	return value.Append(status, "network", value.Doc("ingressRequestRateLimiter", i.requests.status()),
+			"queues", value.Doc("ingressSessionEstablishment", c)),
+		value.Append(connections, "queuedForEstablishment", c.Added-c.Removed,
+			"establishmentRateLimit", value.Doc("rejected", c.Rejected, "exempted", c.Exempted,
+				"interruptedDueToClientDisconnect", c.Interrupted))
 }

@@ -77,34 +77,26 @@ func titleOf(body bson.Raw) string { return firstKey(body) + " " + NamespaceOf(b
 
 func (o *operation) document(host string) bson.Raw {
 	lasts, name := time.Since(o.start), firstKey(o.body)
-	doc := bson.D{
-		{Key: "type", Value: "op"}, {Key: "host", Value: host}, {Key: "desc", Value: fmt.Sprint("conn", o.conn)},
-		{Key: "connectionId", Value: int32(o.conn)},
-	}
+	doc := value.Doc("type", "op", "host", host, "desc", fmt.Sprint("conn", o.conn), "connectionId", int32(o.conn))
 	if o.raw != nil {
-		doc = append(doc, bson.E{Key: "client", Value: o.raw.RemoteAddr().String()})
+		doc = value.Append(doc, "client", o.raw.RemoteAddr().String())
 	}
 	doc = value.AddIf(doc, o.appName != "", "appName", o.appName)
 	doc = value.AddIf(doc, o.about != nil, "clientMetadata", o.about)
-	doc = append(doc, bson.E{Key: "active", Value: true},
-		bson.E{Key: "currentOpTime", Value: time.Now().UTC().Format("2006-01-02T15:04:05.000-07:00")},
-		bson.E{Key: "threaded", Value: true}, bson.E{Key: "opid", Value: o.id})
+	doc = value.Append(doc, "active", true, "currentOpTime", time.Now().UTC().Format("2006-01-02T15:04:05.000-07:00"),
+		"threaded", true, "opid", o.id)
 	if id, err := o.body.LookupErr("lsid", "id"); err == nil {
 		user := ""
 		if o.user != nil {
 			user = o.user.Name + "@" + o.user.Database
 		}
-		doc = append(doc, bson.E{Key: "lsid",
-			Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: store.UserDigest(user)}}})
+		doc = value.Append(doc, "lsid", value.Doc("id", id, "uid", store.UserDigest(user)))
 	}
-	doc = append(doc, bson.E{Key: "secs_running", Value: int64(lasts.Seconds())},
-		bson.E{Key: "microsecs_running", Value: lasts.Microseconds()},
-		bson.E{Key: "op", Value: cmp.Or(kinds[name], "command")}, bson.E{Key: "ns", Value: o.namespace()})
+	doc = value.Append(doc, "secs_running", int64(lasts.Seconds()), "microsecs_running", lasts.Microseconds(),
+		"op", cmp.Or(kinds[name], "command"), "ns", o.namespace())
 	doc = value.AddIf(doc, !credentials[name], "command", o.body)
-	return value.Encode(append(doc, bson.E{Key: "numYields", Value: int32(0)}, bson.E{Key: "locks", Value: bson.D{}},
-		bson.E{Key: "waitingForLock", Value: false},
-		bson.E{Key: "lockStats", Value: bson.D{}}, bson.E{Key: "waitingForFlowControl", Value: false},
-		bson.E{Key: "flowControlStats", Value: bson.D{}}))
+	return value.Encode(value.Append(doc, "numYields", int32(0), "locks", bson.D{}, "waitingForLock", false,
+		"lockStats", bson.D{}, "waitingForFlowControl", false, "flowControlStats", bson.D{}))
 }
 
 // kinds are the kinds of operations that are not "command" (MongoDB manual, "$currentOp" and "Database Profiler

@@ -49,11 +49,9 @@ const (
 // "Terms".
 func parameterTable(v *version.Version) map[string]*parameter {
 	return map[string]*parameter{
-		"authenticationMechanisms": {value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"},
-			startup: true},
-		"enableLocalhostAuthBypass": {value: true, startup: true},
-		"featureCompatibilityVersion": {value: value.Encode(bson.D{{Key: "version", Value: v.Name}}),
-			mongod: true, startup: true},
+		"authenticationMechanisms":    {startup: true, value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}},
+		"enableLocalhostAuthBypass":   {value: true, startup: true},
+		"featureCompatibilityVersion": {startup: true, value: value.Encode(value.Doc("version", v.Name)), mongod: true},
 		"internalQueryMaxBlockingSortMemoryUsageBytes": {value: int32(100 << 20), minimum: 1},
 		"localLogicalSessionTimeoutMinutes":            {value: int32(logicalSessionTimeout), startup: true},
 		"logComponentVerbosity":                        {value: value.Encode(verbosity(components))},
@@ -65,46 +63,38 @@ func parameterTable(v *version.Version) map[string]*parameter {
 		baseBackoff:                                    {value: int64(0), since: "9.0"},
 		acceptAPI2:                                     {value: false, since: "4.9"},
 		requireAPI:                                     {value: false, since: "4.9"},
+		transactionLifetime:                            {value: int32(60), minimum: 1, mongod: true},
 		failpoint.FailCommandSequence:                  {value: true}, // suites that need the fail point require it
-		connectionBurst: {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64,
-			since: "7.0"},
-		connectionLimit: {value: false, since: "7.0"},
-		connectionQueue: {value: int32(0), since: "7.0"},
-		connectionRate: {value: int32(math.MaxInt32), minimum: 1,
-			since: "7.0"},
-		requestAppExemptions: {value: value.Encode(bson.D{{Key: "appNames", Value: bson.A{}}}),
-			since: "8.2"},
-		requestBurst: {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64,
-			since: "8.2"},
-		requestLimit:        {value: v.Has.LimiterLabels, since: "8.2"},
-		requestQueue:        {value: int64(0), since: "9.0"},
-		requestRate:         {value: int32(math.MaxInt32), minimum: 1, since: "8.2"},
-		requestRetries:      {value: true, since: "9.0"},
-		transactionLifetime: {value: int32(60), minimum: 1, mongod: true},
+
+		connectionBurst:      {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: "7.0"},
+		connectionLimit:      {value: false, since: "7.0"},
+		connectionQueue:      {value: int32(0), since: "7.0"},
+		connectionRate:       {value: int32(math.MaxInt32), minimum: 1, since: "7.0"},
+		requestAppExemptions: {value: value.Encode(value.Doc("appNames", bson.A{})), since: "8.2"},
+		requestBurst:         {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: "8.2"},
+		requestLimit:         {value: v.Has.LimiterLabels, since: "8.2"},
+		requestQueue:         {value: int64(0), since: "9.0"},
+		requestRate:          {value: int32(math.MaxInt32), minimum: 1, since: "8.2"},
+		requestRetries:       {value: true, since: "9.0"},
 	}
 }
 
-// components are the components of the log, for logComponentVerbosity. A document contains parts of
-// a component.
-var components = bson.D{{Key: "accessControl"}, {Key: "command"}, {Key: "control"}, {Key: "executor"}, {Key: "geo"},
-	{Key: "index"},
-	{Key: "network", Value: bson.D{{Key: "asio"}, {Key: "bridge"}, {Key: "connectionPool"}}}, {Key: "query"},
-	{Key: "replication", Value: bson.D{{Key: "election"}, {Key: "heartbeats"}, {Key: "initialSync"}, {Key: "rollback"}}},
-	{Key: "sharding", Value: bson.D{{Key: "rangeDeleter"}, {Key: "shardingCatalogRefresh"}, {Key: "migration"},
-		{Key: "reshard"}, {Key: "migrationPerf"}}},
-	{Key: "storage", Value: bson.D{{Key: "recovery"},
-		{Key: "journal"}}}, {Key: "write"}, {Key: "ftdc"}, {Key: "tracking"}, {Key: "transaction"},
-	{Key: "tenantMigration"}, {Key: "test"}}
+// components are the components of the log, for logComponentVerbosity, with their parts.
+var components = value.Doc("accessControl", nil, "command", nil, "control", nil, "executor", nil, "geo", nil,
+	"index", nil, "network", value.Doc("asio", nil, "bridge", nil, "connectionPool", nil), "query", nil,
+	"replication", value.Doc("election", nil, "heartbeats", nil, "initialSync", nil, "rollback", nil),
+	"sharding", value.Doc("rangeDeleter", nil, "shardingCatalogRefresh", nil, "migration", nil, "reshard", nil,
+		"migrationPerf", nil), "storage", value.Doc("recovery", nil, "journal", nil), "write", nil, "ftdc", nil,
+	"tracking", nil, "transaction", nil, "tenantMigration", nil, "test", nil)
 
-// verbosity returns the default verbosity of components: 0 for all, and for each -1, the
-// same as its parent.
+// verbosity returns the default verbosity of components: 0 for all, and for each -1, the same as its parent.
 func verbosity(parts bson.D) bson.D {
-	out := bson.D{{Key: "verbosity", Value: int32(0)}}
+	out := value.Doc("verbosity", int32(0))
 	for _, e := range parts {
 		nested, _ := e.Value.(bson.D)
 		of := verbosity(nested)
 		of[0].Value = int32(-1)
-		out = append(out, bson.E{Key: e.Key, Value: of})
+		out = value.Append(out, e.Key, of)
 	}
 	return out
 }
@@ -215,7 +205,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 			if !x.view.Has.HitCounts {
 				state = state[:2]
 			}
-			reply = append(reply, bson.E{Key: shown, Value: state})
+			reply = value.Append(reply, shown, state)
 		}
 	}
 	if len(reply) > 0 {
@@ -267,7 +257,7 @@ func (x *exchange) setParameter() (bson.D, error) {
 			return nil, err
 		}
 		if reply == nil {
-			reply = bson.D{{Key: "was", Value: old}}
+			reply = value.Doc("was", old)
 		}
 	}
 	if reply == nil {

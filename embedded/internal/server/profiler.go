@@ -48,8 +48,8 @@ func (x *exchange) profile() (bson.D, error) {
 		next.sampleRate = rate
 	}
 	s.profiling[x.request.DB] = next
-	return bson.D{{Key: "was", Value: int32(old.level)}, {Key: "slowms", Value: int32(old.slow.Milliseconds())},
-		{Key: "sampleRate", Value: old.sampleRate}}, nil
+	return value.Doc("was", int32(old.level), "slowms", int32(old.slow.Milliseconds()),
+		"sampleRate", old.sampleRate), nil
 }
 
 // note writes an entry about the command and its reply to system.profile, if the settings of the database say so. A
@@ -67,26 +67,23 @@ func (x *exchange) note(fields bson.D, failure *fault.Error, size int) {
 	if !strings.Contains(ns, ".") {
 		ns += ".$cmd"
 	}
-	doc := bson.D{{Key: "op", Value: op}, {Key: "ns", Value: ns}, {Key: "command", Value: x.request.Body}}
+	doc := value.Doc("op", op, "ns", ns, "command", x.request.Body)
 	if cursor, ok := value.Get(fields, "cursor").(bson.D); ok {
 		for _, key := range []string{"firstBatch", "nextBatch"} {
 			if docs, ok := value.Get(cursor, key).([]bson.Raw); ok {
-				doc = append(doc, bson.E{Key: "nreturned", Value: int32(len(docs))})
+				doc = value.Append(doc, "nreturned", int32(len(docs)))
 			}
 		}
 	}
 	if failure != nil {
-		doc = append(doc, bson.E{Key: "ok", Value: int32(0)}, bson.E{Key: "errMsg", Value: failure.Message},
-			bson.E{Key: "errName", Value: fault.NameIn(failure.Code, x.view.Wire)}, bson.E{Key: "errCode", Value: failure.Code})
+		doc = value.Append(doc, "ok", int32(0), "errMsg", failure.Message,
+			"errName", fault.NameIn(failure.Code, x.view.Wire), "errCode", failure.Code)
 	}
-	doc = append(doc, bson.E{Key: "responseLength", Value: int32(size)}, bson.E{Key: "protocol", Value: "op_msg"},
-		bson.E{Key: "millis", Value: int32(took.Milliseconds())},
-		bson.E{Key: "ts", Value: bson.NewDateTimeFromTime(time.Now())},
-		bson.E{Key: "client", Value: x.conn.socket.RemoteAddr().String()})
+	doc = value.Append(doc, "responseLength", int32(size), "protocol", "op_msg", "millis", int32(took.Milliseconds()),
+		"ts", bson.NewDateTimeFromTime(time.Now()), "client", x.conn.socket.RemoteAddr().String())
 	doc = value.AddIf(doc, x.conn.appName != "", "appName", x.conn.appName)
-	_, _ = s.internally(db, bson.D{{Key: "create", Value: profileCollection}, {Key: "capped", Value: true},
-		{Key: "size", Value: int32(1 << 20)}})
-	_, _ = s.internally(db, bson.D{{Key: "insert", Value: profileCollection}, {Key: "documents", Value: bson.A{doc}}})
+	_, _ = s.internally(db, value.Doc("create", profileCollection, "capped", true, "size", int32(1<<20)))
+	_, _ = s.internally(db, value.Doc("insert", profileCollection, "documents", bson.A{doc}))
 }
 
 const profileCollection = "system.profile"
@@ -94,7 +91,7 @@ const profileCollection = "system.profile"
 // internally runs a command of the backend for the server itself.
 func (s *Server) internally(db string, command bson.D) (bson.D, error) {
 	k := &conn{server: s, ctx: s.cluster.ctx, client: s.cluster.ctx}
-	x := k.begin(value.Encode(append(command, bson.E{Key: "$db", Value: db})), false)
+	x := k.begin(value.Encode(value.Append(command, "$db", db)), false)
 	x.request.DB = db
 	if err := x.lookUp(); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func onMember(run func(*exchange, *Cluster, *Server) (bson.D, error)) func(*exch
 		case commands.Standalone:
 			return nil, fault.Errorf(fault.NoReplicationEnabled, "not running with --replSet")
 		case commands.Mongos:
-			return bson.D{{Key: "info", Value: "mongos"}}, fault.Errorf(0, "replSetGetStatus is not supported through mongos")
+			return value.Doc("info", "mongos"), fault.Errorf(0, "replSetGetStatus is not supported through mongos")
 		case commands.Uninitiated:
 			return nil, fault.Errorf(fault.NotYetInitialized, "no replset config has been received")
 		}
@@ -46,22 +46,11 @@ func (x *exchange) replSetGetStatus(c *Cluster, self *Server) (bson.D, error) {
 		if s.isDown {
 			health = 0
 		}
-		members = append(members, value.AddIf(bson.D{
-			{Key: "_id", Value: s.member.ID},
-			{Key: "name", Value: s.address},
-			{Key: "health", Value: health},
-			{Key: "state", Value: state},
-			{Key: "stateStr", Value: name},
-			{Key: "configVersion", Value: c.set.Version},
-		}, s == self, "self", true))
+		members = append(members, value.AddIf(value.Doc("_id", s.member.ID, "name", s.address, "health", health,
+			"state", state, "stateStr", name, "configVersion", c.set.Version), s == self, "self", true))
 	}
-	return bson.D{
-		{Key: "set", Value: x.server.cluster.SetName},
-		{Key: "date", Value: bson.NewDateTimeFromTime(time.Now())},
-		{Key: "myState", Value: mine},
-		{Key: "term", Value: x.view.Term},
-		{Key: "members", Value: members},
-	}, nil
+	return value.Doc("set", x.server.cluster.SetName, "date", bson.NewDateTimeFromTime(time.Now()), "myState", mine,
+		"term", x.view.Term, "members", members), nil
 }
 
 // memberState returns a member's state as number and name. Called with cluster.mu held.
@@ -78,7 +67,7 @@ func (s *Server) memberState() (int32, string) {
 }
 
 func (x *exchange) replSetGetConfig(c *Cluster, _ *Server) (bson.D, error) {
-	return bson.D{{Key: "config", Value: c.set.document(x, c.term)}}, nil
+	return value.Doc("config", c.set.document(x, c.term)), nil
 }
 
 // replSetStepDown steps the primary down and elects another member immediately. The old primary is not eligible for the
@@ -146,11 +135,8 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 	}
 	config, ok := x.request.Body.Index(0).Value().DocumentOK()
 	if !ok || len(config) <= emptyDocument {
-		config = value.Encode(bson.D{
-			{Key: "_id", Value: c.SetName},
-			{Key: "version", Value: int32(1)},
-			{Key: "members", Value: bson.A{bson.D{{Key: "_id", Value: int32(0)}, {Key: "host", Value: x.view.Address}}}},
-		})
+		config = value.Encode(value.Doc("_id", c.SetName, "version", int32(1), "members", bson.A{value.Doc("_id", int32(0),
+			"host", x.view.Address)}))
 	}
 	return nil, c.Initiate(x.conn.ctx, config)
 }

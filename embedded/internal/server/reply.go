@@ -45,5 +45,5 @@ func (s *Server) clusterTime(seen bson.Timestamp) bson.Timestamp {
 }
 
 func (v view) topologyVersion() bson.D {
-	return bson.D{{Key: "processId", Value: v.processID}, {Key: "counter", Value: v.version}}
+	return value.Doc("processId", v.processID, "counter", v.version)
 }

@@ -16,7 +16,7 @@ type role struct{ name, database string }
 func (u *User) rolesDocument() bson.A {
 	out := bson.A{}
 	for _, r := range u.roles {
-		out = append(out, bson.D{{Key: "role", Value: r.name}, {Key: "db", Value: r.database}})
+		out = append(out, value.Doc("role", r.name, "db", r.database))
 	}
 	return out
 }

@@ -22,7 +22,7 @@ func (x *exchange) session() error {
 			continue
 		}
 		v, _ := value.FromRaw(given)
-		info = append(info, bson.E{Key: name, Value: v})
+		info = value.Append(info, name, v)
 	}
 	if len(info) > 0 {
 		if err := commands.CheckDocument(r, "OperationSessionInfo", info); err != nil {
@@ -121,10 +121,7 @@ func (x *exchange) transactionConcerns(p *fault.First) {
 func (x *exchange) endsTransaction() bool { return x.row != nil && x.row.EndsTransaction }
 
 func (x *exchange) startSession() (bson.D, error) {
-	return bson.D{
-		{Key: "id", Value: bson.D{{Key: "id", Value: value.NewUUID()}}},
-		{Key: "timeoutMinutes", Value: int32(logicalSessionTimeout)},
-	}, nil
+	return value.Doc("id", value.Doc("id", value.NewUUID()), "timeoutMinutes", int32(logicalSessionTimeout)), nil
 }
 
 // sessionList executes the commands whose argument is a list of sessions.

@@ -64,13 +64,10 @@ type SetConfig struct {
 }
 
 // defaultSettings are the settings of a replica set (MongoDB manual, "Replica Set Configuration").
-var defaultSettings = bson.D{
-	{Key: "chainingAllowed", Value: true}, {Key: "heartbeatIntervalMillis", Value: int32(2000)},
-	{Key: "heartbeatTimeoutSecs", Value: int32(10)},
-	{Key: "electionTimeoutMillis", Value: int32(10000)}, {Key: "catchUpTimeoutMillis", Value: int32(-1)},
-	{Key: "catchUpTakeoverDelayMillis", Value: int32(30000)}, {Key: "getLastErrorModes", Value: bson.D{}},
-	{Key: "getLastErrorDefaults", Value: bson.D{{Key: "w", Value: int32(1)}, {Key: "wtimeout", Value: int32(0)}}},
-}
+var defaultSettings = value.Doc("chainingAllowed", true, "heartbeatIntervalMillis", int32(2000),
+	"heartbeatTimeoutSecs", int32(10), "electionTimeoutMillis", int32(10000), "catchUpTimeoutMillis", int32(-1),
+	"catchUpTakeoverDelayMillis", int32(30000), "getLastErrorModes", bson.D{},
+	"getLastErrorDefaults", value.Doc("w", int32(1), "wtimeout", int32(0)))
 
 // document returns the configuration as replSetGetConfig does.
 func (c *SetConfig) document(x *exchange, term int64) bson.D {
@@ -83,21 +80,19 @@ func (c *SetConfig) document(x *exchange, term int64) bson.D {
 		if m.Tags != nil {
 			tags = value.Must(m.Tags)
 		}
-		members = append(members, bson.D{{Key: "_id", Value: m.ID}, {Key: "host", Value: m.Host},
-			{Key: "arbiterOnly", Value: m.ArbiterOnly},
-			{Key: "buildIndexes", Value: m.BuildIndexes}, {Key: "hidden", Value: m.Hidden}, {Key: "priority", Value: m.Priority},
-			{Key: "tags", Value: tags}, {Key: delay, Value: m.SecondaryDelaySecs}, {Key: "votes", Value: m.Votes}})
+		members = append(members, value.Doc("_id", m.ID, "host", m.Host, "arbiterOnly", m.ArbiterOnly,
+			"buildIndexes", m.BuildIndexes, "hidden", m.Hidden, "priority", m.Priority, "tags", tags,
+			delay, m.SecondaryDelaySecs, "votes", m.Votes))
 	}
 	settings := slices.Clone(defaultSettings)
 	for _, e := range c.Settings {
 		settings = value.Set(settings, e.Key, e.Value)
 	}
-	out := bson.D{{Key: "_id", Value: c.Name}, {Key: "version", Value: c.Version}}
+	out := value.Doc("_id", c.Name, "version", c.Version)
 	out = value.AddIf(out, x.view.Has.Hello, "term", int32(term))
 	out = value.AddIf(out, c.ConfigServer, "configsvr", true)
-	return append(out, bson.E{Key: "members", Value: members}, bson.E{Key: "protocolVersion", Value: int64(1)},
-		bson.E{Key: "writeConcernMajorityJournalDefault", Value: true},
-		bson.E{Key: "settings", Value: append(settings, bson.E{Key: "replicaSetId", Value: c.id})})
+	return value.Append(out, "members", members, "protocolVersion", int64(1),
+		"writeConcernMajorityJournalDefault", true, "settings", value.Append(settings, "replicaSetId", c.id))
 }
 
 // DefaultPort is the default port of mongod and mongos.

@@ -104,7 +104,7 @@ func (x *exchange) dropAllUsers() (bson.D, error) {
 		users.users.Delete(u.Database + "." + u.Name)
 		n++
 	}
-	return bson.D{{Key: "n", Value: n}}, nil
+	return value.Doc("n", n), nil
 }
 
 // usersInfo lists all users of a database (1), of all databases (forAllDBs), or those that are named.
@@ -131,13 +131,10 @@ func (x *exchange) usersInfo() (bson.D, error) {
 	}
 	out := bson.A{}
 	for _, u := range x.server.cluster.Users.list(wanted) {
-		out = append(out, bson.D{
-			{Key: "_id", Value: u.Database + "." + u.Name}, {Key: "userId", Value: u.id}, {Key: "user", Value: u.Name},
-			{Key: "db", Value: u.Database},
-			{Key: "roles", Value: u.rolesDocument()}, {Key: "mechanisms", Value: u.mechanisms()},
-		})
+		out = append(out, value.Doc("_id", u.Database+"."+u.Name, "userId", u.id, "user", u.Name, "db", u.Database,
+			"roles", u.rolesDocument(), "mechanisms", u.mechanisms()))
 	}
-	return bson.D{{Key: "users", Value: out}}, nil
+	return value.Doc("users", out), nil
 }
 
 // is reports whether a value names the user: a name of the database, or a document with user and db.
