@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -128,17 +127,6 @@ func orIgnore(f func(string)) func(string) {
 		return f
 	}
 	return func(string) {}
-}
-
-// concurrently calls do for all elements and returns the results in their order.
-func concurrently[T, R any](all []T, do func(T) (R, error)) ([]R, []error) {
-	results, errs := make([]R, len(all)), make([]error, len(all))
-	var group sync.WaitGroup
-	for i, v := range all {
-		group.Go(func() { results[i], errs[i] = do(v) })
-	}
-	group.Wait()
-	return results, errs
 }
 
 // LogLine is one line of a server's log. It contains no passwords and no authentication payloads. Server is host:port,

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/deployment/direct"
+	"github.com/unified-test-runner/utr/internal/process/parallel"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
@@ -57,8 +58,11 @@ func clearFailPoints(ctx context.Context, u uri, d Description, more []string) (
 	if u.get("directConnection") == "true" {
 		hosts = u.hosts
 	}
-	offs, errs := concurrently(hosts,
-		func(host string) ([]leftFailPoint, error) { return sweep(ctx, u.direct(host), host, names) })
+	offs, errs := make([][]leftFailPoint, len(hosts)), make([]error, len(hosts))
+	_ = parallel.Each(len(hosts), hosts, func(i int, host string) error {
+		offs[i], errs[i] = sweep(ctx, u.direct(host), host, names)
+		return nil
+	})
 	return slices.Concat(offs...), slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/internal/net/processtime"
+	"github.com/unified-test-runner/utr/internal/process/parallel"
 )
 
 // routerLimit bounds the question whether a mongos answers.
@@ -21,8 +22,10 @@ const routerLimit = 3 * time.Second
 func (u uri) answering(ctx context.Context) (_ uri, left map[string]error, err error) {
 	ctx, cancel := processtime.Limit(ctx, routerLimit, fmt.Errorf("no answer within %s", routerLimit))
 	defer cancel()
-	_, errs := concurrently(u.hosts, func(host string) (bson.Raw, error) {
-		return Ask(ctx, u.direct(host).String(), bson.D{{Key: "whatsmyuri", Value: 1}})
+	errs := make([]error, len(u.hosts))
+	_ = parallel.Each(len(u.hosts), u.hosts, func(i int, host string) error {
+		_, errs[i] = Ask(ctx, u.direct(host).String(), bson.D{{Key: "whatsmyuri", Value: 1}})
+		return nil
 	})
 	var hosts []string
 	left = make(map[string]error)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/direct"
+	"github.com/unified-test-runner/utr/internal/process/parallel"
 )
 
 // notServing returns what each host still lacks, according to its reply to isMaster or the error: every host must
@@ -41,8 +42,10 @@ const servingPoll = 50 * time.Millisecond
 // does not authenticate, because arbiters have no users.
 func awaitServing(ctx context.Context, u uri) error {
 	for hosts := slices.Clone(u.hosts); ; {
-		replies, errs := concurrently(hosts, func(host string) (direct.Hello, error) {
-			return direct.ReadHello(u.bare(host).ask(ctx, "isMaster", 1))
+		replies, errs := make([]direct.Hello, len(hosts)), make([]error, len(hosts))
+		_ = parallel.Each(len(hosts), hosts, func(i int, host string) error {
+			replies[i], errs[i] = direct.ReadHello(u.bare(host).ask(ctx, "isMaster", 1))
+			return nil
 		})
 		known := slices.Clone(hosts)
 		for _, h := range replies {

@@ -33,12 +33,6 @@ const (
 	LoadBalanced = server.LoadBalanced
 )
 
-// nameOf returns the name of a topology in messages, "" if it is unknown.
-func nameOf(t Topology) string {
-	return map[Topology]string{Standalone: "standalone", ReplicaSet: "replica set", Sharded: "sharded",
-		LoadBalanced: "load balanced"}[t]
-}
-
 // DefaultSetName is the default of Options.SetName.
 const DefaultSetName = "rs0"
 
@@ -164,13 +158,13 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	}
 	d.cluster = server.NewCluster(config)
 	if err := d.start(ctx, process, members); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a %s: %w", nameOf(options.Topology), err), d.Close())
+		return nil, errors.Join(fmt.Errorf("start a %s: %w", options.Topology.Name(), err), d.Close())
 	}
 	return d, nil
 }
 
 func (o *Options) complete() error {
-	if o.Topology = cmp.Or(o.Topology, Standalone); nameOf(o.Topology) == "" {
+	if o.Topology = cmp.Or(o.Topology, Standalone); o.Topology.Name() == "" {
 		return fmt.Errorf("unknown topology %q", o.Topology)
 	}
 	o.Members, o.Mongoses = cmp.Or(o.Members, 3), cmp.Or(o.Mongoses, 2)

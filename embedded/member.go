@@ -77,7 +77,7 @@ func (o *Options) members() ([]server.Member, error) {
 	case len(o.MemberConfigs) == 0:
 		return nil, nil
 	case o.Topology != ReplicaSet:
-		return nil, fmt.Errorf("a %s has no members to configure", nameOf(o.Topology))
+		return nil, fmt.Errorf("a %s has no members to configure", o.Topology.Name())
 	case len(o.MemberConfigs) > o.Members:
 		return nil, fmt.Errorf("settings for %s, but the replica set has %d",
 			plural.Of(len(o.MemberConfigs), "member"), o.Members)

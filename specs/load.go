@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/process/parallel"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
@@ -79,7 +77,10 @@ func (l *Loaded) Summary(names bool) string {
 // An error joins a *PathError or an *InvalidError of each such file. Load still returns the other suites.
 func Load(paths []string, options Options) (*Loaded, error) {
 	d := discover(paths, options)
-	concurrently(len(d.found), func(i int) { d.found[i].load(options) })
+	_ = parallel.Each(0, d.found, func(_ int, c *candidate) error {
+		c.load(options)
+		return nil
+	})
 	loaded, failed := &Loaded{}, d.errors
 	for _, c := range d.found {
 		switch {
@@ -94,19 +95,6 @@ func Load(paths []string, options Options) (*Loaded, error) {
 		}
 	}
 	return loaded, loadError(failed, len(loaded.Suites), paths)
-}
-
-// concurrently calls do for each index below n.
-func concurrently(n int, do func(i int)) {
-	var all errgroup.Group
-	all.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
-		all.Go(func() error {
-			do(i)
-			return nil
-		})
-	}
-	_ = all.Wait()
 }
 
 // loadError returns the error of loading paths. Finding no suite is an error.
@@ -132,7 +120,10 @@ type File struct {
 func Read(paths []string, options Options) (files []File, err error) {
 	d := discover(paths, options)
 	failed, opened := d.errors, make([]*File, len(d.found))
-	concurrently(len(d.found), func(i int) { opened[i], d.found[i].err = d.found[i].open() })
+	_ = parallel.Each(0, d.found, func(i int, c *candidate) error {
+		opened[i], c.err = c.open()
+		return nil
+	})
 	for i, c := range d.found {
 		switch {
 		case c.err != nil && c.expected == mustBeInvalid:

@@ -148,30 +148,21 @@ func (p parser) arguments(kind entities.Kind, text string) (out []Argument, err 
 }
 
 // UnmarshalYAML reads what an operation can change.
-func (e *Effect) UnmarshalYAML(n *yaml.Node) error {
-	i := slices.Index(effects[:], n.Value)
-	*e = Effect(max(i, 0))
-	return known(n, i)
-}
+func (e *Effect) UnmarshalYAML(n *yaml.Node) error { return set(e, n, effects[:]) }
 
 // UnmarshalYAML reads how a result is matched.
-func (s *Shape) UnmarshalYAML(n *yaml.Node) error {
-	i := slices.Index(shapes[:], n.Value)
-	*s = Shape(max(i, 0))
-	return known(n, i)
-}
+func (s *Shape) UnmarshalYAML(n *yaml.Node) error { return set(s, n, shapes[:]) }
 
 // UnmarshalYAML reads which option enables a retry.
-func (c *Class) UnmarshalYAML(n *yaml.Node) error {
-	i := slices.Index(classes[:], n.Value)
-	*c = Class(max(i, 0))
-	return known(n, i)
-}
+func (c *Class) UnmarshalYAML(n *yaml.Node) error { return set(c, n, classes[:]) }
 
 // UnmarshalYAML reads when a command is retried.
-func (r *Retried) UnmarshalYAML(n *yaml.Node) error {
-	i := slices.Index(retried[:], n.Value)
-	*r = Retried(max(i, 0))
+func (r *Retried) UnmarshalYAML(n *yaml.Node) error { return set(r, n, retried[:]) }
+
+// set reads one of some words.
+func set[T ~uint8](to *T, n *yaml.Node, words []string) error {
+	i := slices.Index(words, n.Value)
+	*to = T(max(i, 0))
 	return known(n, i)
 }
 

@@ -88,7 +88,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // Start starts a cluster and waits until it accepts commands. Close removes it. Canceling ctx interrupts only the
 // start, and everything is removed. All other errors are of type *StartError.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	what := fmt.Sprintf("%s of version %s", o.Shape.name(), o.Release.Version)
+	what := fmt.Sprintf("%s of version %s", o.Shape.Topology.Name(), o.Release.Version)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	plan, err := o.Release.Plan(o.Shape)
 	if err != nil {

@@ -20,14 +20,6 @@ type Shape struct {
 	TLS bool
 }
 
-// name returns a readable name of the topology.
-func (s Shape) name() string {
-	return map[embedded.Topology]string{
-		"": "standalone", embedded.Standalone: "standalone", embedded.ReplicaSet: "replica set",
-		embedded.Sharded: "sharded cluster", embedded.LoadBalanced: "load balanced cluster",
-	}[s.Topology]
-}
-
 // Limits of a replica set.
 const (
 	maxMembers = 50
@@ -83,7 +75,7 @@ func (r Release) Plan(s Shape) (p Plan, err error) {
 	case s.Topology == embedded.LoadBalanced && !r.Version.atLeast(balancedFrom):
 		return p, fmt.Errorf("version %s does not support load balancers, which require %s", r.Version, balancedFrom)
 	case r.Mongos == "" && (s.Topology == embedded.Sharded || s.Topology == embedded.LoadBalanced):
-		return p, fmt.Errorf("a %s requires %s, which does not exist", s.name(), mongosFor(r.Mongod))
+		return p, fmt.Errorf("a %s requires %s, which does not exist", s.Topology.Name(), mongosFor(r.Mongod))
 	}
 	switch s.Topology {
 	case embedded.Standalone:

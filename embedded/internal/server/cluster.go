@@ -48,6 +48,12 @@ const (
 	Uninitiated  Topology = "uninitiated" // a mongod with --replSet before replSetInitiate
 )
 
+// Name returns the name of a topology in messages, "" if it is unknown.
+func (t Topology) Name() string {
+	return map[Topology]string{"": "standalone", Standalone: "standalone", ReplicaSet: "replica set",
+		Sharded: "sharded cluster", LoadBalanced: "load balanced cluster"}[t]
+}
+
 // HasMongos reports whether the servers are mongoses.
 func (t Topology) HasMongos() bool { return t == Sharded || t == LoadBalanced }
 

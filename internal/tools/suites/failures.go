@@ -1,5 +1,7 @@
 package main
 
+import "github.com/unified-test-runner/utr/internal/wire/codes"
+
 // code is a server error.
 type code struct {
 	Number int
@@ -7,45 +9,45 @@ type code struct {
 }
 
 var (
-	badValue                           = code{2, "BadValue"}
-	hostUnreachable                    = code{6, "HostUnreachable"}
-	hostNotFound                       = code{7, "HostNotFound"}
-	failedToParse                      = code{9, "FailedToParse"}
-	authenticationFailed               = code{18, "AuthenticationFailed"}
-	cursorNotFound                     = code{43, "CursorNotFound"}
-	maxTimeMSExpired                   = code{50, "MaxTimeMSExpired"}
-	writeConcernTimeout                = code{64, "WriteConcernTimeout"}
-	writeConcernFailed                 = code{64, "WriteConcernFailed"}
-	immutableField                     = code{66, "ImmutableField"}
-	networkTimeout                     = code{89, "NetworkTimeout"}
-	shutdownInProgress                 = code{91, "ShutdownInProgress"}
-	writeConflict                      = code{112, "WriteConflict"}
-	failedToSatisfyReadPreference      = code{133, "FailedToSatisfyReadPreference"}
-	readConcernMajorityNotAvailableYet = code{134, "ReadConcernMajorityNotAvailableYet"}
-	primarySteppedDown                 = code{189, "PrimarySteppedDown"}
-	retryChangeStream                  = code{234, "RetryChangeStream"}
-	exceededTimeLimit                  = code{262, "ExceededTimeLimit"}
-	limited                            = code{462, "IngressRequestRateLimitExceeded"} // no other policy retries it
-	socketException                    = code{9001, "SocketException"}
-	notWritablePrimary                 = code{10107, "NotWritablePrimary"}
-	duplicateKey                       = code{11000, "DuplicateKey"}
-	interruptedAtShutdown              = code{11600, "InterruptedAtShutdown"}
-	interrupted                        = code{11601, "Interrupted"}
-	interruptedDueToReplStateChange    = code{11602, "InterruptedDueToReplStateChange"}
-	notPrimaryNoSecondaryOk            = code{13435, "NotPrimaryNoSecondaryOk"}
-	notPrimaryOrSecondary              = code{13436, "NotPrimaryOrSecondary"}
+	badValue                           = code{codes.BadValue, "BadValue"}
+	hostUnreachable                    = code{codes.HostUnreachable, "HostUnreachable"}
+	hostNotFound                       = code{codes.HostNotFound, "HostNotFound"}
+	failedToParse                      = code{codes.FailedToParse, "FailedToParse"}
+	authenticationFailed               = code{codes.AuthenticationFailed, "AuthenticationFailed"}
+	cursorNotFound                     = code{codes.CursorNotFound, "CursorNotFound"}
+	maxTimeMSExpired                   = code{codes.MaxTimeMSExpired, "MaxTimeMSExpired"}
+	writeConcernTimeout                = code{codes.WriteConcernFailed, "WriteConcernTimeout"}
+	writeConcernFailed                 = code{codes.WriteConcernFailed, "WriteConcernFailed"}
+	immutableField                     = code{codes.ImmutableField, "ImmutableField"}
+	networkTimeout                     = code{codes.NetworkTimeout, "NetworkTimeout"}
+	shutdownInProgress                 = code{codes.ShutdownInProgress, "ShutdownInProgress"}
+	writeConflict                      = code{codes.WriteConflict, "WriteConflict"}
+	failedToSatisfyReadPreference      = code{codes.FailedToSatisfyReadPreference, "FailedToSatisfyReadPreference"}
+	readConcernMajorityNotAvailableYet = code{codes.ReadConcernMajorityNotAvailableYet, "ReadConcernMajorityNotAvailableYet"}
+	primarySteppedDown                 = code{codes.PrimarySteppedDown, "PrimarySteppedDown"}
+	retryChangeStream                  = code{codes.RetryChangeStream, "RetryChangeStream"}
+	exceededTimeLimit                  = code{codes.ExceededTimeLimit, "ExceededTimeLimit"}
+	limited                            = code{codes.IngressRequestRateLimitExceeded, "IngressRequestRateLimitExceeded"} // no other policy retries it
+	socketException                    = code{codes.SocketException, "SocketException"}
+	notWritablePrimary                 = code{codes.NotWritablePrimary, "NotWritablePrimary"}
+	duplicateKey                       = code{codes.DuplicateKey, "DuplicateKey"}
+	interruptedAtShutdown              = code{codes.InterruptedAtShutdown, "InterruptedAtShutdown"}
+	interrupted                        = code{codes.Interrupted, "Interrupted"}
+	interruptedDueToReplStateChange    = code{codes.InterruptedDueToReplStateChange, "InterruptedDueToReplStateChange"}
+	notPrimaryNoSecondaryOk            = code{codes.NotPrimaryNoSecondaryOk, "NotPrimaryNoSecondaryOk"}
+	notPrimaryOrSecondary              = code{codes.NotPrimaryOrSecondary, "NotPrimaryOrSecondary"}
 )
 
 // labels are error labels.
 type labels = []string
 
 const (
-	noWrites             = "NoWritesPerformed"
-	retryable            = "RetryableError"
-	writable             = "RetryableWriteError"
-	overloaded           = "SystemOverloadedError"
-	transientTransaction = "TransientTransactionError"
-	unknownCommitResult  = "UnknownTransactionCommitResult"
+	noWrites             = codes.NoWritesPerformed
+	retryable            = codes.RetryableError
+	writable             = codes.RetryableWriteError
+	overloaded           = codes.SystemOverloadedError
+	transientTransaction = codes.TransientTransactionError
+	unknownCommitResult  = codes.UnknownTransactionCommitResult
 )
 
 // closes is the data of failCommand for a network error.

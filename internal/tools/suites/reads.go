@@ -1,6 +1,10 @@
 package main
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/unified-test-runner/utr/internal/wire/codes"
+)
 
 var reads = policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Codes: "R11",
 	Once:    "R35",
@@ -240,7 +244,7 @@ func readsNotRetryable() *file {
 		for _, c := range foreignCodes {
 			f.add(o, notRetried(c.Name+" (R34)", errorCode(c), raisedCode(c)))
 		}
-		for _, label := range []string{writable, retryable, "ResumableChangeStreamError", transientTransaction} {
+		for _, label := range []string{writable, retryable, codes.ResumableChangeStreamError, transientTransaction} {
 			f.add(o, notRetried("Interrupted with the label "+label+" (R34)", errorWithLabels(interrupted, label),
 				raisedCode(interrupted)).requiring(labelled))
 		}

@@ -7,6 +7,7 @@ const (
 	BadValue                           = 2
 	HostUnreachable                    = 6
 	HostNotFound                       = 7
+	FailedToParse                      = 9
 	Unauthorized                       = 13
 	Overflow                           = 15
 	AuthenticationFailed               = 18
@@ -21,6 +22,7 @@ const (
 	CommandNotFound                    = 59
 	StaleShardVersion                  = 63
 	WriteConcernFailed                 = 64
+	ImmutableField                     = 66
 	InvalidOptions                     = 72
 	NoReplicationEnabled               = 76
 	UnknownReplWriteConcern            = 79

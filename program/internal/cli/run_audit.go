@@ -15,6 +15,7 @@ import (
 
 	"github.com/unified-test-runner/utr/format/audit"
 	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/process/parallel"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 	"github.com/unified-test-runner/utr/result"
@@ -165,7 +166,7 @@ func (a *auditing) write(c *call, all []mutant) error {
 func (a *auditing) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant,
 	unchanged map[string]int) error {
 	verdicts := make([]*result.Verdict, len(all))
-	err := concurrently(all, func(i int, m mutant) (err error) {
+	err := parallel.Each(0, all, func(i int, m mutant) (err error) {
 		verdicts[i], err = rec.Judge(ctx, m.suite, m.id)
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/process/parallel"
 	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -143,7 +144,7 @@ func (v *validation) keepUp(c *call) (stale []specs.Problem, changed []string, e
 				return nil, nil, usage("%s is not a file: utr validate checks built-in suites", f.Name)
 			}
 		}
-		_ = concurrently(files, func(i int, f specs.File) error {
+		_ = parallel.Each(0, files, func(i int, f specs.File) error {
 			if !f.MustBeInvalid {
 				found[i], correct[i] = u.find(f)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/process/parallel"
 	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -93,7 +94,7 @@ func (r *rewriting) act(_ context.Context, c *call) error {
 		return usage("no suite is a YAML file")
 	}
 	names, texts := make([]string, len(files)), make([][]byte, len(files))
-	err = concurrently(files, func(i int, f specs.File) (err error) {
+	err = parallel.Each(0, files, func(i int, f specs.File) (err error) {
 		names[i], texts[i], err = r.form(f)
 		return err
 	})

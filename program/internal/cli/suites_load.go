@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/unified-test-runner/utr/internal/process/official"
 	"github.com/unified-test-runner/utr/internal/text/plural"
@@ -56,16 +53,6 @@ func (c *call) completeSuites() []string {
 func shortLived() func() {
 	before := debug.SetGCPercent(400)
 	return func() { debug.SetGCPercent(before) }
-}
-
-// concurrently calls a function with each element, on all cores, and returns the first error.
-func concurrently[T any](all []T, do func(i int, one T) error) error {
-	var workers errgroup.Group
-	workers.SetLimit(runtime.GOMAXPROCS(0))
-	for i, one := range all {
-		workers.Go(func() error { return do(i, one) })
-	}
-	return workers.Wait()
 }
 
 // matching returns the elements whose name matches a pattern, or all if there are no patterns.

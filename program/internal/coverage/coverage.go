@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/format/operations"
+	wire "github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
@@ -149,8 +150,8 @@ func known() map[string]map[string]string {
 	for _, code := range policy.ReadCodes {
 		all[codes][strconv.Itoa(int(code))] = "a retryable read error"
 	}
-	for _, label := range []string{"NoWritesPerformed", "RetryableError", "RetryableWriteError", "SystemOverloadedError",
-		"TransientTransactionError", "UnknownTransactionCommitResult"} {
+	for _, label := range []string{wire.NoWritesPerformed, wire.RetryableError, wire.RetryableWriteError,
+		wire.SystemOverloadedError, wire.TransientTransactionError, wire.UnknownTransactionCommitResult} {
 		all[labels][label] = ""
 	}
 	for _, monitor := range []result.Monitor{result.MonitorCommand, result.MonitorCMAP, result.MonitorSDAM} {

@@ -7,6 +7,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // Strategy is how an application counts one event.
@@ -75,13 +77,11 @@ func sent(ctx context.Context, call func() error) error {
 func (a *application) updateTwice(ctx context.Context, filter, update bson.D, upsert bool) error {
 	err := a.update(ctx, filter, update, upsert)
 	var server mongo.ServerError
-	if mongo.IsNetworkError(err) || errors.As(err, &server) && server.HasErrorCode(notWritablePrimary) {
+	if mongo.IsNetworkError(err) || errors.As(err, &server) && server.HasErrorCode(codes.NotWritablePrimary) {
 		err = a.update(ctx, filter, update, upsert)
 	}
 	return err
 }
-
-const notWritablePrimary = 10107
 
 func increment() bson.D { return bson.D{{Key: "$inc", Value: bson.D{{Key: "counter", Value: 1}}}} }
 
