@@ -3,6 +3,7 @@ package commands
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -23,48 +24,26 @@ type host struct {
 
 func (h host) Read(name string) ([]bson.D, error) { return h.s.documentsOf(h.db, name, nil, 0) }
 
-func (h host) Source(stage string, arg any) ([]bson.D, error) {
-	if err := checkOptions(stage, arg); err != nil {
-		return nil, err
-	}
+// Source also checks the options that fields.txt does not list.
+func (h host) Source(stage string, arg any) (out []bson.D, _ error) {
+	var p fault.First
+	options, isDocument := arg.(bson.D)
 	switch stage {
 	case "$collStats":
 		return h.s.collStatsStage(h.db, h.coll, arg)
 	case "$documents":
-		var p fault.First
 		list, ok := arg.(bson.A)
 		p.Refuse(!ok, 5858203, "an array is expected by $documents")
-		out := make([]bson.D, len(list))
-		for i, v := range list {
-			out[i], ok = v.(bson.D)
+		for _, v := range list {
+			doc, ok := v.(bson.D)
 			p.Refuse(!ok, 40228, "$documents must be an array of objects")
+			out = append(out, doc)
 		}
-		return out, p.Err
-	case "$indexStats":
-		return h.s.indexStats(h.db, h.coll), nil
-	case "$planCacheStats": // plans are not cached
-		return nil, nil
-	case "$listLocalSessions":
-		return h.s.d.cursors.localSessions(address(h.s.req)), nil
-	case "$listSearchIndexes":
-		_, err := searchNotEnabled(h.s)
-		return nil, err
-	case "$currentOp":
-		options, _ := arg.(bson.D)
-		return h.s.inProgress(options), nil
-	}
-	return nil, fault.Errorf(fault.NotImplemented, "%s is not implemented by the embedded deployment", stage)
-}
-
-// checkOptions checks the options of a stage that produces documents and that fields.txt does not list.
-func checkOptions(stage string, arg any) error {
-	var p fault.First
-	options, isDocument := arg.(bson.D)
-	switch stage {
 	case "$indexStats":
 		p.Refuse(!isDocument || len(options) > 0, 28803,
 			"The $indexStats stage specification must be an empty object, found %s", value.Text(arg))
-	case "$planCacheStats":
+		out = h.s.indexStats(h.db, h.coll)
+	case "$planCacheStats": // plans are not cached
 		p.Refuse(!isDocument, fault.FailedToParse, "$planCacheStats value must be an object. Found: %s", value.TypeName(arg))
 		p.Refuse(len(options) > 0, fault.FailedToParse, "$planCacheStats parameters object must be empty. Found: %s",
 			value.Text(arg))
@@ -75,18 +54,24 @@ func checkOptions(stage string, arg any) error {
 			p.Refuse(e.Key != "allUsers" && e.Key != "users", fault.IDLUnknownField,
 				"BSON field '$listLocalSessions.%s' is an unknown field.", e.Key)
 		}
+		out = h.s.d.cursors.localSessions(address(h.s.req))
+	case "$listSearchIndexes":
+		_, err := searchNotEnabled(h.s)
+		return nil, err
 	case "$currentOp":
 		p.Refuse(!isDocument, fault.FailedToParse, "$currentOp options must be specified in an object, but found: %s",
 			value.TypeName(arg))
-		known := []string{"allUsers", "idleConnections", "truncateOps", "localOps", "idleSessions", "idleCursors",
-			"backtrace"}
+		known := strings.Fields("allUsers idleConnections truncateOps localOps idleSessions idleCursors backtrace")
 		for _, e := range options {
 			p.Refuse(!slices.Contains(known, e.Key), fault.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", e.Key)
 			p.Refuse(!value.Is[bool](e.Value), fault.FailedToParse,
 				"The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", e.Key, value.TypeName(e.Value))
 		}
+		out = h.s.inProgress(options)
+	default: // $changeStream in a view or in another stage
+		p.Fail(fault.NotImplemented, "%s is not implemented by the embedded deployment", stage)
 	}
-	return p.Err
+	return out, p.Err
 }
 
 func (h host) Out(db, name string, docs []bson.D) error {
@@ -118,19 +103,16 @@ func (h host) Merge(m pipeline.Merge, docs []bson.D) error {
 	if err := namespace(m.DB, m.Coll); err != nil {
 		return err
 	}
-	var missing error
+	identified := slices.Equal(m.On, []string{"_id"})
 	s.View(func(tx *store.Tx) {
 		c := tx.Collection(m.DB, m.Coll)
-		identifies := func(x *store.Index) bool {
+		identified = identified || c != nil && slices.ContainsFunc(c.Indexes, func(x *store.Index) bool {
 			return x.Unique && x.Partial == nil && len(x.Key) == len(m.On) &&
 				!slices.ContainsFunc(x.Key, func(k bson.E) bool { return !slices.Contains(m.On, k.Key) })
-		}
-		if !slices.Equal(m.On, []string{"_id"}) && (c == nil || !slices.ContainsFunc(c.Indexes, identifies)) {
-			missing = fault.Errorf(51183, "Cannot find index to verify that join fields will be unique")
-		}
+		})
 	})
-	if missing != nil {
-		return missing
+	if !identified {
+		return fault.Errorf(51183, "Cannot find index to verify that join fields will be unique")
 	}
 	if len(docs) == 0 {
 		return s.Update(func(tx *store.Tx) error { _, err := tx.Writable(m.DB, m.Coll, true); return err })
@@ -144,7 +126,6 @@ func (h host) Merge(m pipeline.Merge, docs []bson.D) error {
 	return nil
 }
 
-// merge merges a document into a collection.
 func merge(tx *store.Tx, m *pipeline.Merge, doc bson.D) error {
 	c, err := tx.Writable(m.DB, m.Coll, true)
 	if err != nil {
@@ -314,7 +295,7 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 	return f.Err
 }
 
-// mapReduce implements mapReduce with inline results.
+// mapReduce returns its results inline.
 func mapReduce(s *call, a *args) action {
 	a.flag("verbose")
 	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")

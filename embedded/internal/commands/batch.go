@@ -112,7 +112,7 @@ func (b *batch) once(w *write) (st *store.Statement, err error) {
 		}
 		return nil, err
 	}
-	if err := b.s.rehearse(w); err != nil {
+	if err := b.s.runScripts(w); err != nil {
 		return nil, err
 	}
 	err = b.s.Update(func(tx *store.Tx) (err error) {

@@ -28,11 +28,9 @@ type call struct {
 
 func (d *Deployment) newCall(req *Request) *call {
 	s := &call{d: d, req: req, has: &req.Server.Has, Work: d.NewWork(req.Context, deadline(req), req.Server.Term)}
-	s.BeforeCommit = s.strike
-	if given, err := req.Body.LookupErr("bypassDocumentValidation"); err == nil {
-		v, _ := value.FromRaw(given)
-		s.Unvalidated = value.Truthy(v)
-	}
+	s.BeforeCommit = s.failCommit
+	bypass, _ := value.FromRaw(req.Body.Lookup("bypassDocumentValidation"))
+	s.Unvalidated = value.Truthy(bypass)
 	return s
 }
 
@@ -40,8 +38,8 @@ func mongos(req *Request) bool    { return req.Server.Role == Mongos }
 func address(req *Request) string { return req.Server.Address }
 func wire(req *Request) int       { return req.Server.Wire }
 
-// strike evaluates the fail point onPrimaryTransactionalWrite for a retryable write that has changed something.
-func (s *call) strike() error {
+// failCommit evaluates the fail point onPrimaryTransactionalWrite for a retryable write that has changed something.
+func (s *call) failCommit() error {
 	f, hit := s.req.FailPoint(failpoint.OnPrimaryTransactionalWrite)
 	if hit && f.CloseConnection {
 		s.req.HangUp()
@@ -65,16 +63,13 @@ func Expired(req *Request, passed bool) error {
 }
 
 // deadline returns the time at which maxTimeMS expires, or zero without it. That of a getMore does not limit its work.
-func deadline(req *Request) (t time.Time) {
-	given, err := req.Body.LookupErr("maxTimeMS")
-	if err != nil || req.Row.Name == "getMore" {
-		return t
+func deadline(req *Request) time.Time {
+	v, _ := value.FromRaw(req.Body.Lookup("maxTimeMS"))
+	ms, _ := value.Int64(v)
+	if ms <= 0 || req.Row.Name == "getMore" {
+		return time.Time{}
 	}
-	v, _ := value.FromRaw(given)
-	if ms, _ := value.Int64(v); ms > 0 {
-		t = limit(req, time.Duration(ms)*time.Millisecond)
-	}
-	return t
+	return limit(req, time.Duration(ms)*time.Millisecond)
 }
 
 // limit returns the time after which work ends, or zero if a fail point lifts the limit.
@@ -87,16 +82,12 @@ func limit(req *Request, d time.Duration) time.Time {
 
 // options returns the context of the filters of the command.
 func (s *call) options(let bson.D, c value.Collation) query.Options {
-	return query.Options{Let: let, Collation: c, Scripts: s.scripts(), Wire: wire(s.req)}
+	scripts := &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep, Stopped: s.Stopped}
+	return query.Options{Let: let, Collation: c, Scripts: scripts, Wire: wire(s.req)}
 }
 
-// scripts returns the environment of $where in the filters of the command.
-func (s *call) scripts() *query.Scripts {
-	return &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep, Stopped: s.Stopped}
-}
-
-// rehearse runs the scripts of a write without the lock, because they may sleep. With the lock, sleep does nothing.
-func (s *call) rehearse(w *write) error {
+// runScripts runs the scripts of a write without the lock, because they may sleep. With the lock, sleep does nothing.
+func (s *call) runScripts(w *write) error {
 	if !w.filter.Scripted() {
 		return nil
 	}

@@ -90,10 +90,7 @@ func createCommand(s *call, a *args) action {
 				return err
 			}), err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		return reply, nil
+		return reply, err
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	awaitTime  = time.Second
 )
 
-// source produces the documents of a cursor.
+// source has the documents of a cursor.
 type source interface {
 	// batch returns up to n available documents (-1: as many as fit) and whether the cursor is exhausted. After an
 	// error it must not be called again.
@@ -89,15 +89,15 @@ func (s *call) open(ns string, src source, o cursorOptions) (bson.D, error) {
 	if !done && !o.single {
 		s.d.cursors.keep(c)
 	}
-	return cursorReply(c, "firstBatch", docs, extra, o.idFirst || o.openFirst && c.id != 0), nil
+	return cursorReply(c.id, ns, "firstBatch", docs, extra, o.idFirst || o.openFirst && c.id != 0), nil
 }
 
 // cursorReply returns the reply with a batch, with the fields in the server's order.
-func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst bool) bson.D {
+func cursorReply(id int64, ns, key string, docs []bson.Raw, extra bson.D, idFirst bool) bson.D {
 	if docs == nil {
 		docs = []bson.Raw{}
 	}
-	head, batch := value.Doc("id", c.id, "ns", c.ns), value.Doc(key, docs)
+	head, batch := value.Doc("id", id, "ns", ns), value.Doc(key, docs)
 	if len(extra) > 0 && extra[0].Key == "postBatchResumeToken" {
 		batch, extra = append(batch, extra...), nil
 	}
@@ -150,9 +150,8 @@ func getMore(s *call, a *args) action {
 		if ended = done; err != nil {
 			return nil, s.onShardHost(c, err)
 		}
-		reply := &cursor{id: c.id, ns: c.ns}
 		if done {
-			reply.id = 0
+			id = 0
 		} else if s.req.ExhaustAllowed && (!mongos(s.req) || s.has.ExhaustOnMongos) {
 			s.out.Stream = func() (Response, error) {
 				next, err := s.req.Row.Parse(s.req)
@@ -162,7 +161,7 @@ func getMore(s *call, a *args) action {
 				return next()
 			}
 		}
-		return cursorReply(reply, "nextBatch", docs, c.source.extra(), mongos(s.req)), nil
+		return cursorReply(id, c.ns, "nextBatch", docs, c.source.extra(), mongos(s.req)), nil
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -14,28 +15,19 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// explainable are the commands that explain accepts. Each returns the fields of the find that reads the documents of
-// the command, and the stages of the plan above it, innermost first.
-var explainable = map[string]func(a *args) (find bson.D, above []string){
-	"find": func(a *args) (bson.D, []string) {
-		return pick(a.doc, "filter", "sort", "projection", "skip", "limit", "hint", "collation", "let", "min", "max"), nil
-	},
-	"count": func(a *args) (bson.D, []string) {
-		return renamed(pick(a.doc, "query", "skip", "limit", "hint", "collation"), "query"), []string{"COUNT"}
-	},
-	"distinct": func(a *args) (bson.D, []string) { return renamed(pick(a.doc, "query", "collation"), "query"), nil },
-	"findAndModify": func(a *args) (bson.D, []string) {
-		top := "UPDATE"
-		if a.flag("remove") {
-			top = "DELETE"
-		}
-		return value.Append(renamed(pick(a.doc, "query", "sort", "hint", "collation"), "query"), "limit", int32(1)),
-			[]string{top}
-	},
-	"update":    func(a *args) (bson.D, []string) { return statement(a, "updates"), []string{"UPDATE"} },
-	"delete":    func(a *args) (bson.D, []string) { return statement(a, "deletes"), []string{"DELETE"} },
-	"mapReduce": func(a *args) (bson.D, []string) { return renamed(pick(a.doc, "query", "sort", "limit"), "query"), nil },
-	"aggregate": func(a *args) (bson.D, []string) { return pushedDown(a.array("pipeline"), a.any("hint")), nil },
+// explained describes a command that explain accepts: the fields of the find that reads its documents, and the stage of
+// the plan that stands for what it does with them.
+type explained struct{ fields, stage string }
+
+var explainable = map[string]explained{
+	"find":          {fields: "filter sort projection skip limit hint collation let min max"},
+	"count":         {fields: "query skip limit hint collation", stage: "COUNT"},
+	"distinct":      {fields: "query collation"},
+	"findAndModify": {fields: "query sort hint collation", stage: "UPDATE"},
+	"update":        {fields: "q hint collation", stage: "UPDATE"},
+	"delete":        {fields: "q hint collation", stage: "DELETE"},
+	"mapReduce":     {fields: "query sort limit"},
+	"aggregate":     {fields: "hint"},
 }
 
 // pick returns the fields with some names.
@@ -48,40 +40,44 @@ func pick(doc bson.D, names ...string) (out bson.D) {
 	return out
 }
 
-// renamed names a field filter.
-func renamed(doc bson.D, name string) bson.D {
-	for i, e := range doc {
-		if e.Key == name {
-			doc[i].Key = "filter"
+// reading returns the fields of the find that reads the documents of a command.
+func (x *explanation) reading(a *args, row *Row) bson.D {
+	doc := a.doc
+	if row.Statements != "" {
+		statements := a.array(row.Statements)
+		a.Refuse(len(statements) != 1, fault.InvalidLength, "explained write batches must be of size 1")
+		if a.Err != nil {
+			return nil
+		}
+		doc = statements[0].(bson.D)
+	}
+	out := pick(doc, strings.Fields(explainable[row.Name].fields)...)
+	for i, e := range out {
+		if e.Key == "query" || e.Key == "q" {
+			out[i].Key = "filter"
 		}
 	}
-	return doc
-}
-
-// statement returns the find of the only statement of a write.
-func statement(a *args, key string) bson.D {
-	list := a.array(key)
-	a.Refuse(len(list) != 1, fault.InvalidLength, "explained write batches must be of size 1")
-	if a.Err != nil {
-		return nil
+	one := row.Name == "findAndModify" || row.Name == "update" && !value.Truthy(value.Get(doc, "multi")) ||
+		row.Name == "delete" && value.Truthy(value.Get(doc, "limit"))
+	out = value.AddIf(out, one, "limit", int32(1))
+	if row.Name == "aggregate" {
+		x.rest = a.array("pipeline")
+		out = append(out, x.pushDown()...)
 	}
-	doc := list[0].(bson.D)
-	out := renamed(pick(doc, "q", "hint", "collation"), "q")
-	multi := value.Truthy(value.Get(doc, "multi")) || key == "deletes" && !value.Truthy(value.Get(doc, "limit"))
-	return value.AddIf(out, !multi, "limit", int32(1))
+	return out
 }
 
-// pushedDown returns the find of the first stages of a pipeline.
-func pushedDown(pipeline bson.A, hint any) bson.D {
+// pushDown moves the first stages of a pipeline into a find.
+func (x *explanation) pushDown() bson.D {
 	out, names := bson.D{}, map[string]string{"$match": "filter", "$sort": "sort", "$skip": "skip", "$limit": "limit"}
-	for _, v := range pipeline {
-		stage, _ := v.(bson.D)
+	for len(x.rest) > 0 {
+		stage, _ := x.rest[0].(bson.D)
 		if len(stage) == 0 || names[stage[0].Key] == "" || value.Get(out, names[stage[0].Key]) != nil {
 			break
 		}
-		out = value.Append(out, names[stage[0].Key], stage[0].Value)
+		out, x.rest = value.Append(out, names[stage[0].Key], stage[0].Value), x.rest[1:]
 	}
-	return value.AddIf(out, hint != nil, "hint", hint)
+	return out
 }
 
 // explanation is the plan of a command, and what its execution would do. Nothing is written.
@@ -89,8 +85,8 @@ type explanation struct {
 	s       *call
 	command bson.D
 	q       *findCommand
-	above   []string // stages of the command itself
-	rest    bson.A   // stages of a pipeline that the plan does not contain
+	above   string // the stage of the command itself; "" if it has none
+	rest    bson.A // stages of a pipeline that the plan does not contain
 
 	progress
 }
@@ -98,10 +94,9 @@ type explanation struct {
 // progress is what an execution has read, counted and returned.
 type progress struct {
 	examined, keys, counted, returned, works int64
-	ended                                    bool
+	eof                                      int32 // 1 after the execution
 }
 
-// explain implements explain.
 func explain(s *call, a *args) action {
 	verbosity := cmp.Or(a.str("verbosity"), "allPlansExecution")
 	x := newExplanation(s, a, a.document("explain"))
@@ -119,26 +114,26 @@ func newExplanation(s *call, a *args, command bson.D) *explanation {
 	rows := s.d.Rows()
 	i := slices.IndexFunc(rows, func(r Row) bool { return r.Name == name || slices.Contains(r.Aliases, name) })
 	a.Refuse(i < 0, fault.CommandNotFound, "Explain failed due to unknown command: %s", name)
-	a.Refuse(i >= 0 && explainable[rows[max(i, 0)].Name] == nil, fault.IllegalOperation, "Cannot explain cmd: %s", name)
+	row := &rows[max(i, 0)]
+	of, known := explainable[row.Name]
+	a.Refuse(!known, fault.IllegalOperation, "Cannot explain cmd: %s", name)
 	if a.Err != nil {
 		return x
 	}
-	row := &rows[i]
 	req := *s.req
 	req.Row, req.Body = row, value.Encode(command)
-	a.Note(checkFields(&req, row.Name, row.title(s.has), command))
+	a.Note(CheckDocument(&req, row.Name, command))
 	inner := &args{of: row.Name, doc: command, First: a.First}
-	fields, above := explainable[row.Name](inner)
+	fields := x.reading(inner, row)
 	if a.Err != nil {
 		return x
 	}
-	x.above = above
+	if x.above = of.stage; inner.flag("remove") {
+		x.above = "DELETE"
+	}
 	// sic
 	a.Refuse(row.Name == "aggregate" && inner.has("writeConcern"), fault.FailedToParse,
 		"Aggregation explain does not support the'writeConcern' option")
-	if pipeline := inner.array("pipeline"); row.Name == "aggregate" {
-		x.rest = pipeline[min(len(pipeline), len(pick(fields, "filter", "sort", "skip", "limit"))):]
-	}
 	x.q = newFind(s, &args{of: "find", doc: append(value.Doc("find", command[0].Value), fields...), First: a.First})
 	return x
 }
@@ -170,8 +165,7 @@ func (x *explanation) run(verbosity string) (bson.D, error) {
 	return x.reply(planner, stats), nil
 }
 
-// candidates returns the plans that were compared: there is only one here. 5.0 shows it as it was
-// before its execution.
+// candidates returns the plans that were compared: here only one. 5.0 shows it as it was before its execution.
 func (x *explanation) candidates() bson.A {
 	if !x.s.has.SlotEngine {
 		return bson.A{}
@@ -190,7 +184,7 @@ func (x *explanation) aggregates() bool { return x.command[0].Key == "aggregate"
 // execute computes what the execution reads and returns.
 func (x *explanation) execute() error {
 	records, err := x.q.records()
-	x.works, x.ended, x.counted = 1, true, int64(len(records))
+	x.works, x.eof, x.counted = 1, 1, int64(len(records))
 	if err != nil || x.q.c == nil || x.counts() {
 		return err
 	}
@@ -236,53 +230,46 @@ func parsed(filter bson.D) bson.D {
 // plan returns the stages of the plan, the outermost first. Executed ones have statistics.
 func (x *explanation) plan(executed bool) bson.D {
 	var inner bson.D
-	isEOF := int32(0)
-	if x.ended {
-		isEOF = 1
-	}
-	add := func(stage string, fields ...bson.E) {
+	add := func(stage string, fields ...any) {
 		out := value.Doc("stage", stage)
 		if executed {
 			out = value.Append(out, "nReturned", value.Int(x.returned), "executionTimeMillisEstimate", int32(0),
 				"works", value.Int(x.works), "advanced", value.Int(x.returned), "needTime", value.Int(x.examined-x.returned),
-				"needYield", int32(0), "saveState", int32(0), "restoreState", int32(0), "isEOF", isEOF)
+				"needYield", int32(0), "saveState", int32(0), "restoreState", int32(0), "isEOF", x.eof)
 		}
-		out = append(out, fields...)
+		out = value.Append(out, fields...)
 		inner = value.AddIf(out, inner != nil, "inputStage", inner)
 	}
 	x.access(executed, add)
 	q := x.q
 	if q.blocking {
-		add("SORT", bson.E{Key: "sortPattern", Value: q.sort}, bson.E{Key: "memLimit", Value: int32(100 << 20)},
-			bson.E{Key: "type", Value: "simple"})
+		add("SORT", "sortPattern", q.sort, "memLimit", int32(100<<20), "type", "simple")
 	}
 	if q.skip > 0 {
-		add("SKIP", bson.E{Key: "skipAmount", Value: value.Int(q.skip)})
+		add("SKIP", "skipAmount", value.Int(q.skip))
 	}
-	if q.limit > 0 && !q.blocking && (len(x.above) == 0 || x.above[0] == "COUNT") {
-		add("LIMIT", bson.E{Key: "limitAmount", Value: value.Int(q.limit)})
+	if q.limit > 0 && !q.blocking && (x.above == "" || x.above == "COUNT") {
+		add("LIMIT", "limitAmount", value.Int(q.limit))
 	}
 	if q.proj != nil {
-		add("PROJECTION_SIMPLE", bson.E{Key: "transformBy", Value: q.canonical.projection})
+		add("PROJECTION_SIMPLE", "transformBy", q.canonical.projection)
 	}
-	for _, stage := range x.above {
-		if !x.counts() {
-			add(stage)
-		}
+	if x.above != "" && !x.counts() {
+		add(x.above)
 	}
 	return inner
 }
 
 // access adds the stages that read documents.
-func (x *explanation) access(executed bool, add func(string, ...bson.E)) {
+func (x *explanation) access(executed bool, add func(string, ...any)) {
 	q := x.q
-	filter := bson.E{Key: "filter", Value: parsed(q.filter)}
+	filter := []any{"filter", parsed(q.filter)}
 	_, byID := q.match.ID()
 	switch {
 	case x.counts():
-		var counted []bson.E
+		var counted []any
 		if executed {
-			counted = []bson.E{{Key: "nCounted", Value: value.Int(x.counted)}, {Key: "nSkipped", Value: value.Int(q.skip)}}
+			counted = []any{"nCounted", value.Int(x.counted), "nSkipped", value.Int(q.skip)}
 		}
 		add("RECORD_STORE_FAST_COUNT", counted...)
 	case x.q.c == nil:
@@ -294,22 +281,19 @@ func (x *explanation) access(executed bool, add func(string, ...bson.E)) {
 		for _, k := range q.index.Key {
 			bounds = value.Append(bounds, k.Key, bson.A{"[MinKey, MaxKey]"})
 		}
-		add("IXSCAN", bson.E{Key: "keyPattern", Value: q.index.Key}, bson.E{Key: "indexName", Value: q.index.Name},
-			bson.E{Key: "isMultiKey", Value: false}, bson.E{Key: "isUnique", Value: q.index.Unique},
-			bson.E{Key: "isSparse", Value: q.index.Sparse}, bson.E{Key: "isPartial", Value: q.index.Partial != nil},
-			bson.E{Key: "indexVersion", Value: int32(2)}, bson.E{Key: "direction", Value: "forward"},
-			bson.E{Key: "indexBounds", Value: bounds})
-		add("FETCH", filter)
+		add("IXSCAN", "keyPattern", q.index.Key, "indexName", q.index.Name, "isMultiKey", false,
+			"isUnique", q.index.Unique, "isSparse", q.index.Sparse, "isPartial", q.index.Partial != nil,
+			"indexVersion", int32(2), "direction", "forward", "indexBounds", bounds)
+		add("FETCH", filter...)
 	default:
-		direction := bson.E{Key: "direction", Value: "forward"}
+		direction := "forward"
 		if natural(q.hint) < 0 || natural(q.sort) < 0 {
-			direction.Value = "backward"
+			direction = "backward"
 		}
 		if len(q.filter) == 0 {
-			add("COLLSCAN", direction)
-		} else {
-			add("COLLSCAN", filter, direction)
+			filter = nil
 		}
+		add("COLLSCAN", append(filter, "direction", direction)...)
 	}
 }
 

@@ -22,10 +22,11 @@ var fieldsText string
 type shape struct {
 	fields   map[string]field
 	required []string
-	open     bool // other fields are ignored
-	since    int  // wire version before which nothing is checked
-	early    int  // wire version since which a server parses the command before it does anything else; 0 means never
-	routed   bool // a mongos does so, too
+	open     bool   // other fields are ignored
+	since    int    // wire version before which nothing is checked
+	title    string // the name of the command in messages since 5.0; "" if it is the usual one
+	early    int    // wire version since which a server parses the command before it does anything else; 0 means never
+	routed   bool   // a mongos does so, too
 }
 
 type field struct {
@@ -59,6 +60,8 @@ func parseShapes(text string) map[string]*shape {
 				s.early, _ = strconv.Atoi(word)
 			case '*':
 				s.open = true
+			case '=':
+				s.title = word[1:]
 			default:
 				s.add(word)
 			}
@@ -124,11 +127,15 @@ var oldRefusals = map[string]fault.Error{
 	"collMod.index": {Code: fault.InvalidOptions, Message: "Unrecognized field '%s' in 'index' option"},
 }
 
-// checkFields returns the first error that a server finds in the fields of a command, or of a document in one, in its
-// order: unknown fields, wrong types and duplicates as they come, and then missing fields. of is the name in messages.
-func checkFields(req *Request, name, of string, doc bson.D) error {
-	if wire(req) < shapes()[name].since {
+// CheckDocument returns the first error that a server finds in the fields of a command, or of a document in one, in its
+// order: unknown fields, wrong types and duplicates as they come, and then missing fields.
+func CheckDocument(req *Request, name string, doc bson.D) error {
+	s, of := shapes()[name], name
+	if wire(req) < s.since {
 		return nil
+	}
+	if s.title != "" && req.Server.Has.IDL {
+		of = s.title
 	}
 	strict, _ := req.Body.Lookup("apiStrict").BooleanOK()
 	c := checker{req: req, has: &req.Server.Has, wire: wire(req), strict: strict && req.Server.Has.StableFields}
@@ -152,16 +159,16 @@ func CheckEarly(req *Request) error {
 
 // CheckFields checks the fields of a command, if they are described.
 func CheckFields(req *Request) error {
-	name, of := req.Row.Name, req.Row.title(&req.Server.Has)
+	name := req.Row.Name
 	if name == "isMaster" {
-		name, of = "hello", "hello"
+		name = "hello"
 	}
 	if shapes()[name] == nil {
 		return nil
 	}
 	doc := value.Must(req.Body)
 	doc[0].Key = name
-	return checkFields(req, name, of, doc)
+	return CheckDocument(req, name, doc)
 }
 
 // given returns the fields of a command without those that are null, which a server ignores except in fields of any
@@ -171,11 +178,6 @@ func given(name string, doc bson.D) bson.D {
 		f, known := shapes()[name].fields[e.Key]
 		return e.Value == nil && known && f.kind != "any" && e.Key != name
 	})
-}
-
-// CheckDocument checks the fields of a document in a command.
-func CheckDocument(req *Request, name string, doc bson.D) error {
-	return checkFields(req, name, name, doc)
 }
 
 type checker struct {

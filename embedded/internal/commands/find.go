@@ -84,7 +84,6 @@ func newFind(s *call, a *args) *findCommand {
 	return q
 }
 
-// choosePlan sets the plan.
 func (q *findCommand) choosePlan() (err error) {
 	q.s.View(func(tx *store.Tx) {
 		q.c = tx.Collection(q.s.req.DB, q.name)
@@ -240,7 +239,7 @@ func (q *findCommand) result(r *store.Record) (bson.Raw, error) {
 func (q *findCommand) runTailable() (bson.D, error) {
 	c := q.c
 	if c == nil {
-		return cursorReply(&cursor{ns: q.canonical.ns}, "firstBatch", nil, nil, !mongos(q.s.req)), nil
+		return cursorReply(0, q.canonical.ns, "firstBatch", nil, nil, !mongos(q.s.req)), nil
 	}
 	if !c.Capped {
 		return nil, fault.Errorf(fault.BadValue,
@@ -253,7 +252,7 @@ func (q *findCommand) runTailable() (bson.D, error) {
 	// An empty collection has no position to continue from.
 	if _, records := q.s.Records(c.DB, c.Name); len(records) == 0 && q.s.has.TailPositions &&
 		!(mongos(q.s.req) && size == 0) {
-		return cursorReply(&cursor{ns: q.canonical.ns}, "firstBatch", nil, nil, false), nil
+		return cursorReply(0, q.canonical.ns, "firstBatch", nil, nil, false), nil
 	}
 	return q.s.open(q.canonical.ns, &tail{q: q, c: c, skip: q.skip}, cursorOptions{size: size, await: q.await})
 }
@@ -284,9 +283,6 @@ func count(s *call, a *args) action {
 	f := a.filter("query", s.options(nil, a.collation(s, s.req.DB, name)))
 	return func() (bson.D, error) {
 		docs, err := s.matching(name, a.any("hint"), readConcern{}, f)
-		if err != nil {
-			return nil, err
-		}
 		n := int64(len(docs))
 		if len(a.document("query")) == 0 && !a.has("hint") {
 			n += s.Uncommitted(s.req.DB, name)
@@ -299,7 +295,7 @@ func count(s *call, a *args) action {
 		if mongos(s.req) {
 			reply = append(value.Doc("shards", value.Doc(s.d.opts.ShardName, value.Int(n))), reply...)
 		}
-		return reply, nil
+		return reply, err
 	}
 }
 
@@ -312,9 +308,6 @@ func distinct(s *call, a *args) action {
 	return func() (bson.D, error) {
 		now := s.d.Now()
 		docs, err := s.matching(name, a.any("hint"), concern, f)
-		if err != nil {
-			return nil, err
-		}
 		values, seen := bson.A{}, map[string]bool{}
 		for _, doc := range docs {
 			query.Along(doc, strings.Split(key, "."), func(v any) {
@@ -325,7 +318,7 @@ func distinct(s *call, a *args) action {
 			})
 		}
 		slices.SortFunc(values, collation.Compare)
-		return append(value.Doc("values", values), concern.time(now)...), nil
+		return append(value.Doc("values", values), concern.time(now)...), err
 	}
 }
 

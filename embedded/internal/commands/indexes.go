@@ -64,34 +64,25 @@ func (a *args) quorum(s *call) any {
 }
 
 // indexOption describes an option of an index: its type, "bool" also for a number, and the release that added it.
-type indexOption struct {
-	kind  string
-	since string
-	only  string // the type of index that has the option
-}
+type indexOption struct{ kind, since string }
 
 var indexOptions = map[string]indexOption{
 	"v": {kind: "number"}, "key": {kind: "object"}, "name": {kind: "string"}, "ns": {}, "dropDups": {},
-	"unique":     {kind: "bool"},
-	"background": {kind: "bool"}, "sparse": {kind: "bool"}, "hidden": {kind: "bool", since: "4.4"},
-	"expireAfterSeconds":      {},
-	"partialFilterExpression": {kind: "object"}, "collation": {kind: "object"}, "storageEngine": {kind: "object"},
-	"wildcardProjection": {kind: "object"},
-	"weights":            {only: "text"}, "default_language": {kind: "string", only: "text"},
-	"language_override": {kind: "string", only: "text"},
-	"textIndexVersion":  {kind: "number", only: "text"}, "2dsphereIndexVersion": {kind: "number", only: "2dsphere"},
-	"bits": {kind: "number", only: "2d"}, "min": {kind: "number", only: "2d"}, "max": {kind: "number", only: "2d"},
-	"bucketSize": {kind: "number"},
-	"clustered":  {kind: "bool", since: "6.0"}, "prepareUnique": {kind: "bool", since: "6.0"},
+	"unique": {kind: "bool"}, "background": {kind: "bool"}, "sparse": {kind: "bool"}, "expireAfterSeconds": {},
+	"hidden": {kind: "bool", since: "4.4"}, "partialFilterExpression": {kind: "object"}, "collation": {kind: "object"},
+	"storageEngine": {kind: "object"}, "wildcardProjection": {kind: "object"}, "weights": {},
+	"default_language": {kind: "string"}, "language_override": {kind: "string"}, "textIndexVersion": {kind: "number"},
+	"2dsphereIndexVersion": {kind: "number"}, "bits": {kind: "number"}, "min": {kind: "number"}, "max": {kind: "number"},
+	"bucketSize": {kind: "number"}, "clustered": {kind: "bool", since: "6.0"},
+	"prepareUnique": {kind: "bool", since: "6.0"},
 }
 
 // indexTypes are the types of indexes other than an ascending or a descending one, with the fields that complete a
 // spec.
 var indexTypes = map[string]bson.D{
-	"text": {{Key: "weights", Value: nil}, {Key: "default_language", Value: "english"},
-		{Key: "language_override", Value: "language"},
-		{Key: "textIndexVersion", Value: int32(3)}},
-	"2dsphere": {{Key: "2dsphereIndexVersion", Value: int32(3)}}, "2d": {}, "hashed": {},
+	"text": value.Doc("weights", nil, "default_language", "english", "language_override", "language",
+		"textIndexVersion", int32(3)),
+	"2dsphere": value.Doc("2dsphereIndexVersion", int32(3)), "2d": {}, "hashed": {},
 }
 
 type indexParser struct {
@@ -135,10 +126,6 @@ func (p *indexParser) parse(collation value.Collation) *store.Index {
 	return x
 }
 
-// partialOperators are the operators of a partial index, with the release that added them.
-var partialOperators = map[string]string{"$eq": "", "$gt": "", "$gte": "", "$lt": "", "$lte": "", "$exists": "",
-	"$type": "", "$and": "", "$in": "6.0", "$or": "6.0"}
-
 // partial checks that the conditions of a partial index are of the kinds that it supports.
 func (p *indexParser) partial(filter bson.D) {
 	for _, e := range filter {
@@ -149,19 +136,14 @@ func (p *indexParser) partial(filter bson.D) {
 				p.partial(d)
 			}
 		}
-		if logical && p.supportsPartial(e.Key) {
+		if logical && fault.Exists("partial", e.Key, p.server.Wire) {
 			continue
 		}
 		for _, op := range operators(e) {
-			p.refuse(logical || !p.supportsPartial(op.Key) || op.Key == "$exists" && !value.Truthy(op.Value),
+			p.refuse(logical || !fault.Exists("partial", op.Key, p.server.Wire) || op.Key == "$exists" && !value.Truthy(op.Value),
 				fault.CannotCreateIndex, "Expression not supported in partial index: %s", value.Text(bson.D{e}))
 		}
 	}
-}
-
-func (p *indexParser) supportsPartial(operator string) bool {
-	since, known := partialOperators[operator]
-	return known && version.Range{Since: since}.Has(p.server.Wire)
 }
 
 // option checks an option of an index. The type of a collation is not checked here.

@@ -52,7 +52,10 @@ func (s *call) describe(c *store.Collection) []bson.D {
 	}
 	if !c.TimeSeries || !s.has.TimeSeries {
 		doc := entry(c.Name, c.Kind(), c.Options)
-		return []bson.D{value.AddIf(doc, c.Kind() == "collection" && !c.Clustered(), "idIndex", idIndex(c))}
+		if c.Kind() == "collection" && !c.Clustered() {
+			doc = value.Append(doc, "idIndex", c.IDIndex().Spec)
+		}
+		return []bson.D{doc}
 	}
 	options, clustered := value.Set(slices.Clone(c.Options), "timeseries", c.Bucketing()), any(true)
 	if s.has.FirstViews {
@@ -61,14 +64,6 @@ func (s *call) describe(c *store.Collection) []bson.D {
 	}
 	buckets := value.Doc("validator", bucketValidator(c), "clusteredIndex", clustered, "timeseries", c.Bucketing())
 	return []bson.D{entry(c.Name, c.Kind(), options), entry(c.Buckets(), "collection", buckets)}
-}
-
-// idIndex returns the specification of the index on _id, nil for a view.
-func idIndex(c *store.Collection) bson.D {
-	if x := c.IDIndex(); x != nil {
-		return x.Spec
-	}
-	return nil
 }
 
 // bucketValidator returns the validator of the buckets of a time series collection.

@@ -75,18 +75,6 @@ func (r *Row) Exists(wire int, role Role) bool {
 // AcceptsWriteConcern reports whether the command accepts a writeConcern, and waits for it.
 func (r *Row) AcceptsWriteConcern() bool { return r.WriteConcern || r.Write && !r.NoWriteConcern }
 
-// titles are the names of commands in messages about their fields since 5.0, where they differ.
-var titles = map[string]string{"find": "FindCommandRequest", "killSessions": "KillSessionsCmd",
-	"killAllSessions": "KillAllSessionsCmd", "killAllSessionsByPattern": "KillAllSessionsByPatternCmd"}
-
-// title returns the name of the command in messages about its fields.
-func (r *Row) title(has *version.Features) string {
-	if title, ok := titles[r.Name]; ok && has.IDL {
-		return title
-	}
-	return r.Name
-}
-
 // ReadConcernLevels lists all levels of readConcern. The last one is snapshot.
 var ReadConcernLevels = []string{"local", "majority", "linearizable", "available", "snapshot"}
 

@@ -48,8 +48,11 @@ func (d *Deployment) directly(run func(*call) (bson.D, error)) parser {
 	}
 }
 
+// respond drops the fields of a command that has failed, unless they are replies of shards.
 func (s *call) respond(fields bson.D, err error) (Response, error) {
-	s.out.Fields = fields
+	if err == nil || s.req.Row.Raw {
+		s.out.Fields = fields
+	}
 	return s.out, err
 }
 
@@ -61,7 +64,7 @@ func (s *call) plan(h handler) (action, error) {
 	}
 	name := s.req.Row.Name
 	if !ChecksEarly(s.req) {
-		if err := checkFields(s.req, name, s.req.Row.title(s.has), doc); err != nil {
+		if err := CheckDocument(s.req, name, doc); err != nil {
 			return nil, err
 		}
 	}

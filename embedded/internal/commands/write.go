@@ -50,8 +50,10 @@ func (a *args) write(kind store.Kind, let bson.D, query, update, constants strin
 }
 
 func (s *call) prepare(w *write) (err error) {
-	w.opts.Scripts, w.opts.Wire = s.scripts(), wire(s.req)
-	if w.opts.Collation = w.collation.collation(s, w.db, w.coll); w.collation.Err != nil {
+	upsert := w.opts.Upsert
+	w.opts.Options = s.options(w.opts.Let, w.collation.collation(s, w.db, w.coll))
+	w.opts.Upsert = upsert
+	if w.collation.Err != nil {
 		return w.collation.Err
 	}
 	if w.kind == store.Update {
@@ -245,10 +247,7 @@ func updateCommand(s *call, a *args) action {
 				s.Unsent = err != nil // a mongos finds it itself
 			}
 		}
-		if err != nil {
-			return nil, err
-		}
-		return reply, nil
+		return reply, err
 	}
 }
 
