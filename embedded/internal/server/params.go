@@ -52,6 +52,7 @@ func parameterTable(v *version.Version) map[string]*parameter {
 		"authenticationMechanisms":    {startup: true, value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}},
 		"enableLocalhostAuthBypass":   {value: true, startup: true},
 		"featureCompatibilityVersion": {startup: true, value: value.Encode(value.Doc("version", v.Name)), mongod: true},
+
 		"internalQueryMaxBlockingSortMemoryUsageBytes": {value: int32(100 << 20), minimum: 1},
 		"localLogicalSessionTimeoutMinutes":            {value: int32(logicalSessionTimeout), startup: true},
 		"logComponentVerbosity":                        {value: value.Encode(verbosity(components))},
