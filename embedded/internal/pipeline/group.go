@@ -101,9 +101,12 @@ type grouping struct {
 }
 
 func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
-	var ids []any
-	var values [][][]any // of each group and field
-	positions := map[string]int{}
+	type group struct {
+		id     any
+		values [][]any // of each field
+	}
+	var groups []*group
+	byKey := map[string]*group{}
 	var made volume
 	for _, d := range docs {
 		env := expression.NewEnv(d, g.opts.Let)
@@ -113,34 +116,32 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 		}
 		id = value.OrNull(id)
 		k := g.opts.Collation.Key(id)
-		position, ok := positions[k]
-		if !ok {
-			position = len(ids)
-			positions[k] = position
-			ids, values = append(ids, id), append(values, make([][]any, len(g.fields)))
+		if byKey[k] == nil {
+			byKey[k] = &group{id, make([][]any, len(g.fields))}
+			groups = append(groups, byKey[k])
 		}
 		for i, f := range g.fields {
 			v, err := f.x.Eval(env)
 			if err == nil {
-				err = made.add(bson.D{{Value: v}})
+				err = made.add(value.Doc("", v))
 			}
 			if err != nil {
 				return nil, err
 			}
-			values[position][i] = append(values[position][i], v)
+			byKey[k].values[i] = append(byKey[k].values[i], v)
 		}
 	}
-	out := make([]bson.D, len(ids))
-	for n, id := range ids {
-		doc := bson.D{{Key: "_id", Value: id}}
+	out := make([]bson.D, len(groups))
+	for n, in := range groups {
+		doc := value.Doc("_id", in.id)
 		for i, f := range g.fields {
 			env := expression.NewEnv(nil, nil)
 			env.Collation = g.opts.Collation
-			v, err := expression.Expr(func(e *expression.Env) any { return f.do(e, values[n][i]) }).Eval(env)
+			v, err := expression.Expr(func(e *expression.Env) any { return f.do(e, in.values[i]) }).Eval(env)
 			if err != nil {
 				return nil, err
 			}
-			doc = append(doc, bson.E{Key: f.name, Value: v})
+			doc = value.Append(doc, f.name, v)
 		}
 		if err := made.add(doc); err != nil {
 			return nil, err
@@ -158,7 +159,7 @@ func sortByCount(p *parser, arg any) stage {
 		"the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
 	p.Refuse(isDocument && (len(d) == 0 || !strings.HasPrefix(d[0].Key, "$")), 40147,
 		"the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
-	return p.sorted(group(p, bson.D{{Key: "_id", Value: arg}, counted}), bson.D{{Key: "count", Value: int32(-1)}})
+	return p.sorted(group(p, value.Doc("_id", arg, "count", one)), value.Doc("count", int32(-1)))
 }
 
 // sorted returns a stage with its results in order.
@@ -171,15 +172,15 @@ func (p *parser) sorted(s stage, by bson.D) stage {
 	}
 }
 
-// counted is the field that counts the documents of a group.
-var counted = bson.E{Key: "count", Value: bson.D{{Key: "$sum", Value: int32(1)}}}
+// one counts the documents of a group.
+var one = value.Doc("$sum", int32(1))
 
 func bucket(p *parser, arg any) stage {
 	d := p.document(arg, 40201, "Argument to $bucket stage must be an object, but found type: "+value.TypeName(arg)+".")
 	by, hasBy := value.Field(d, "groupBy")
 	list, isArray := value.Get(d, "boundaries").(bson.A)
 	otherwise, hasDefault := value.Field(d, "default")
-	output := bson.D{counted}
+	output := value.Doc("count", one)
 	for _, e := range d {
 		switch e.Key {
 		case "groupBy":
@@ -202,24 +203,21 @@ func bucket(p *parser, arg any) stage {
 	p.Refuse(!hasBy || list == nil, 40198, "$bucket requires 'groupBy' and 'boundaries' to be specified.")
 	p.Refuse(len(list) < 2, 40192, "The $bucket 'boundaries' field must have at least 2 values, but found %d value(s).",
 		len(list))
-	for i := range max(len(list)-1, 0) {
-		p.Refuse(value.Rank(list[i]) != value.Rank(list[i+1]), 40193,
-			"All values in the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.",
-			value.TypeName(list[i]), value.TypeName(list[i+1]))
-		p.Refuse(p.opts.Collation.Compare(list[i], list[i+1]) >= 0, 40194,
-			"The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order (%s is not less than %s).",
-			i, i+1, value.Text(list[i]), value.Text(list[i+1]))
-	}
 	// As on a server, the buckets are groups.
-	literal := func(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
+	literal := func(v any) bson.D { return value.Doc("$literal", v) }
 	var branches bson.A
 	for i := range max(len(list)-1, 0) {
-		in := bson.A{bson.D{{Key: "$gte", Value: bson.A{by, literal(list[i])}}},
-			bson.D{{Key: "$lt", Value: bson.A{by, literal(list[i+1])}}}}
-		branches = append(branches, bson.D{{Key: "case", Value: bson.D{{Key: "$and", Value: in}}},
-			{Key: "then", Value: literal(list[i])}})
+		low, high := list[i], list[i+1]
+		p.Refuse(value.Rank(low) != value.Rank(high), 40193,
+			"All values in the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.",
+			value.TypeName(low), value.TypeName(high))
+		p.Refuse(p.opts.Collation.Compare(low, high) >= 0, 40194,
+			"The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order (%s is not less than %s).",
+			i, i+1, value.Text(low), value.Text(high))
+		in := bson.A{value.Doc("$gte", bson.A{by, literal(low)}), value.Doc("$lt", bson.A{by, literal(high)})}
+		branches = append(branches, value.Doc("case", value.Doc("$and", in), "then", literal(low)))
 	}
-	id := value.AddIf(bson.D{{Key: "branches", Value: branches}}, hasDefault, "default", literal(otherwise))
-	fields := append(bson.D{{Key: "_id", Value: bson.D{{Key: "$switch", Value: id}}}}, output...)
-	return p.sorted(group(p, fields), bson.D{{Key: "_id", Value: int32(1)}})
+	id := value.AddIf(value.Doc("branches", branches), hasDefault, "default", literal(otherwise))
+	fields := append(value.Doc("_id", value.Doc("$switch", id)), output...)
+	return p.sorted(group(p, fields), value.Doc("_id", int32(1)))
 }

@@ -16,17 +16,44 @@ import (
 // inner parses a pipeline within a stage, which may not write.
 func (p *parser) inner(stage string, list bson.A, opts query.Options) *Pipeline {
 	inner, err := Compile(list, opts)
-	p.Note(err)
-	if err == nil && (inner.Writes != "" || stage == "$facet" &&
-		(inner.Source != "" || slices.ContainsFunc(list, func(s any) bool { return s.(bson.D)[0].Key == "$facet" }))) {
-		name := inner.Writes
-		if name == "" {
-			name = list[0].(bson.D)[0].Key
-		}
-		code := map[string]int32{"$facet": 40600, "$lookup": 51047, "$unionWith": 31441}[stage]
-		p.Fail(code, "%s is not allowed to be used within a %s stage", name, stage)
+	if p.Note(err); err != nil {
+		return inner
+	}
+	code := map[string]int32{"$facet": 40600, "$lookup": 51047, "$unionWith": 31441}[stage]
+	for _, item := range list {
+		name := item.(bson.D)[0].Key
+		refused := name == inner.Writes || stage == "$facet" && (name == "$facet" || name == inner.Source)
+		p.Refuse(refused, code, "%s is not allowed to be used within a %s stage", name, stage)
 	}
 	return inner
+}
+
+// let parses the variables of a stage. The function evaluates them for a document, and adds those of the command.
+func (p *parser) let(vars bson.D) func(doc bson.D) (bson.D, error) {
+	values, outer := make([]expression.Expr, len(vars)), p.opts.Let
+	for i, e := range vars {
+		values[i] = p.expression(e.Value)
+	}
+	return func(doc bson.D) (bson.D, error) {
+		env, out := expression.NewEnv(doc, outer), slices.Clone(vars)
+		for i, x := range values {
+			var err error
+			if out[i].Value, err = x.Eval(env); err != nil {
+				return nil, err
+			}
+		}
+		return append(out, outer...), nil
+	}
+}
+
+// idl checks the fields of a stage as a server's generated parsers do. types are their types; any is "".
+func (p *parser) idl(stage string, d bson.D, types map[string]string) {
+	for _, e := range d {
+		want, known := types[e.Key]
+		p.Refuse(!known, fault.IDLUnknownField, "BSON field '%s.%s' is an unknown field.", stage, e.Key)
+		p.Refuse(want != "" && value.TypeName(e.Value) != want, fault.TypeMismatch,
+			"BSON field '%s.%s' is the wrong type '%s', expected type '%s'", stage, e.Key, value.TypeName(e.Value), want)
+	}
 }
 
 // lookup is $lookup with localField and foreignField, with a pipeline, or with both.
@@ -62,16 +89,9 @@ func lookup(p *parser, arg any) stage {
 	p.Refuse(local == "" && list == nil, fault.FailedToParse,
 		"$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
 	p.Refuse(let != nil && list == nil, fault.FailedToParse, "$lookup with a 'let' argument must also specify 'pipeline'")
-	values := make([]expression.Expr, len(let))
-	for i, e := range let {
-		values[i] = p.expression(e.Value)
-	}
-	opts := p.opts
-	bound := opts
-	bound.Let = slices.Concat(let, opts.Let)
-	if list != nil {
-		p.inner("$lookup", list, bound) // finds its errors
-	}
+	variables, opts, inner := p.let(let), p.opts, p.opts
+	inner.Let = slices.Concat(let, opts.Let)
+	p.inner("$lookup", list, inner) // finds its errors
 	return func(h Host, docs []bson.D) ([]bson.D, error) {
 		others, err := h.Read(from)
 		if err != nil {
@@ -84,24 +104,16 @@ func lookup(p *parser, arg any) stage {
 					return nil, err
 				}
 			}
-			if list != nil {
-				env, inner := expression.NewEnv(d, opts.Let), opts
-				inner.Let = slices.Clone(let)
-				for i, x := range values {
-					if inner.Let[i].Value, err = x.Eval(env); err != nil {
-						return nil, err
-					}
-				}
-				inner.Let = append(inner.Let, opts.Let...)
-				sub, err := Compile(list, inner)
-				if err != nil {
-					return nil, err
-				}
-				if matched, err = sub.Run(h, func() ([]bson.D, error) { return matched, nil }); err != nil {
-					return nil, err
-				}
+			inner := opts
+			if inner.Let, err = variables(d); err != nil {
+				return nil, err
 			}
-			return value.Put(value.CloneDoc(d), strings.Split(as, "."), array(matched)).(bson.D), nil
+			sub, err := Compile(list, inner)
+			if err != nil {
+				return nil, err
+			}
+			matched, err = sub.Run(h, func() ([]bson.D, error) { return matched, nil })
+			return value.Put(value.CloneDoc(d), strings.Split(as, "."), array(matched)).(bson.D), err
 		})(h, docs)
 	}
 }
@@ -110,12 +122,12 @@ func lookup(p *parser, arg any) stage {
 func joined(d bson.D, local, foreign string, others []bson.D, opts query.Options) ([]bson.D, error) {
 	var anyOf bson.A
 	add := func(v any) { // in a list of $in, a regular expression or {$gt: 1} would be a condition
-		anyOf = append(anyOf, bson.D{{Key: foreign, Value: bson.D{{Key: "$eq", Value: v}}}})
+		anyOf = append(anyOf, value.Doc(foreign, value.Doc("$eq", v)))
 	}
 	if query.Along(d, strings.Split(local, "."), add); anyOf == nil {
 		add(nil)
 	}
-	f, err := query.Compile(bson.D{{Key: "$or", Value: anyOf}}, opts)
+	f, err := query.Compile(value.Doc("$or", anyOf), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -126,21 +138,8 @@ func unionWith(p *parser, arg any) stage {
 	from, ok := arg.(string)
 	var list bson.A
 	if d, isDocument := arg.(bson.D); isDocument {
-		ok = true
-		for _, e := range d {
-			switch e.Key {
-			case "coll":
-				from, _ = e.Value.(string)
-				p.Refuse(!value.Is[string](e.Value), fault.TypeMismatch,
-					"BSON field '$unionWith.coll' is the wrong type '%s', expected type 'string'", value.TypeName(e.Value))
-			case "pipeline":
-				list, _ = e.Value.(bson.A)
-				p.Refuse(!value.Is[bson.A](e.Value), fault.TypeMismatch,
-					"BSON field '$unionWith.pipeline' is the wrong type '%s', expected type 'array'", value.TypeName(e.Value))
-			default:
-				p.Fail(fault.IDLUnknownField, "BSON field '$unionWith.%s' is an unknown field.", e.Key)
-			}
-		}
+		p.idl("$unionWith", d, map[string]string{"coll": "string", "pipeline": "array"})
+		from, list, ok = value.As[string](d, "coll"), value.As[bson.A](d, "pipeline"), true
 		p.Refuse(from == "", fault.IDLFailedToParse, "BSON field '$unionWith.coll' is missing but a required field")
 	}
 	p.Refuse(!ok, fault.FailedToParse, "the $unionWith stage specification must be an object or string, but found %s",
@@ -155,7 +154,7 @@ func unionWith(p *parser, arg any) stage {
 func facet(p *parser, arg any) stage {
 	d, ok := arg.(bson.D)
 	p.Refuse(!ok || len(d) == 0, 40169, "the $facet specification must be a non-empty object, but found: %s",
-		value.Text(bson.D{{Key: "$facet", Value: arg}}))
+		value.Text(value.Doc("$facet", arg)))
 	facets := make([]*Pipeline, len(d))
 	for i, e := range d {
 		list, ok := e.Value.(bson.A)
@@ -169,7 +168,7 @@ func facet(p *parser, arg any) stage {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, bson.E{Key: d[i].Key, Value: array(found)})
+			out = value.Append(out, d[i].Key, array(found))
 		}
 		return []bson.D{out}, nil
 	}
@@ -193,7 +192,7 @@ func sample(p *parser, arg any) stage {
 }
 
 // verdicts are the variables of $redact.
-var verdicts = bson.D{{Key: "KEEP", Value: "keep"}, {Key: "PRUNE", Value: "prune"}, {Key: "DESCEND", Value: "descend"}}
+var verdicts = value.Doc("KEEP", "keep", "PRUNE", "prune", "DESCEND", "descend")
 
 func redact(p *parser, arg any) stage {
 	opts := p.opts
@@ -202,55 +201,56 @@ func redact(p *parser, arg any) stage {
 	p.Note(err)
 	return func(_ Host, docs []bson.D) (out []bson.D, err error) {
 		for _, d := range docs {
-			v, keep, err := redacted(x, d, opts.Let)
+			v, err := redacted(x, d, opts.Let)
 			if err != nil {
 				return nil, err
 			}
-			if keep {
-				out = append(out, v.(bson.D))
+			if kept, ok := v.(bson.D); ok {
+				out = append(out, kept)
 			}
 		}
 		return out, nil
 	}
 }
 
-func redacted(x expression.Expr, v any, vars bson.D) (out any, keep bool, err error) {
+// redacted returns what $redact keeps of a value, Missing if that is nothing.
+func redacted(x expression.Expr, v any, vars bson.D) (any, error) {
 	switch t := v.(type) {
 	case bson.A:
 		list := bson.A{}
 		for _, item := range t {
-			item, keep, err := redacted(x, item, vars)
+			item, err := redacted(x, item, vars)
 			if err != nil {
-				return nil, false, err
+				return nil, err
 			}
-			if keep {
+			if !value.IsMissing(item) {
 				list = append(list, item)
 			}
 		}
-		return list, true, nil
+		return list, nil
 	case bson.D:
 		verdict, err := x.Eval(expression.NewEnv(t, vars))
 		switch {
-		case err != nil:
-			return nil, false, err
-		case verdict == "keep", verdict == "prune":
-			return t, verdict == "keep", nil
+		case err != nil, verdict == "keep":
+			return t, err
+		case verdict == "prune":
+			return value.Missing{}, nil
 		case verdict != "descend":
-			return nil, false, fault.Errorf(17053,
+			return nil, fault.Errorf(17053,
 				"$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s",
 				value.Text(verdict))
 		}
 		doc := bson.D{}
 		for _, e := range t {
-			inner, keep, err := redacted(x, e.Value, vars)
+			inner, err := redacted(x, e.Value, vars)
 			if err != nil {
-				return nil, false, err
+				return nil, err
 			}
-			doc = value.AddIf(doc, keep, e.Key, inner)
+			doc = value.AddIf(doc, !value.IsMissing(inner), e.Key, inner)
 		}
-		return doc, true, nil
+		return doc, nil
 	}
-	return v, true, nil
+	return v, nil
 }
 
 // target parses the collection that a stage writes to: the name of one in the same database, or {db, coll}.
@@ -283,8 +283,8 @@ type Merge struct {
 	Matched    string // replace, keepExisting, merge or fail
 	NotMatched string // insert, discard or fail
 	Pipeline   bson.A // instead of Matched
-	Let        bson.D // its expressions; nil: {new: "$$ROOT"}
 	Options    query.Options
+	variables  func(doc bson.D) (bson.D, error) // of the pipeline
 }
 
 func merge(p *parser, arg any) stage {
@@ -292,12 +292,12 @@ func merge(p *parser, arg any) stage {
 	into := arg
 	d, isDocument := arg.(bson.D)
 	p.Refuse(!value.Is[string](arg) && !isDocument, 51182,
-		"$merge only supports a string or object argument, but found %s",
-		value.TypeName(arg))
+		"$merge only supports a string or object argument, but found %s", value.TypeName(arg))
 	if isDocument {
 		into = value.Get(d, "into")
 		p.Refuse(into == nil, fault.IDLFailedToParse, "BSON field '$merge.into' is missing but a required field")
 	}
+	p.idl("$merge", d, map[string]string{"into": "", "on": "", "whenMatched": "", "whenNotMatched": "", "let": "object"})
 	for _, e := range d {
 		text, _ := e.Value.(string)
 		enum := func(values ...string) string {
@@ -306,7 +306,6 @@ func merge(p *parser, arg any) stage {
 			return text
 		}
 		switch e.Key {
-		case "into":
 		case "on":
 			m.On = p.mergeOn(e.Value)
 		case "whenMatched":
@@ -317,39 +316,22 @@ func merge(p *parser, arg any) stage {
 			m.Matched = enum("fail", "keepExisting", "merge", "replace")
 		case "whenNotMatched":
 			m.NotMatched = enum("insert", "discard", "fail")
-		case "let":
-			var ok bool
-			m.Let, ok = e.Value.(bson.D)
-			p.Refuse(!ok, fault.TypeMismatch, "BSON field '$merge.let' is the wrong type '%s', expected type 'object'",
-				value.TypeName(e.Value))
-		default:
-			p.Fail(fault.IDLUnknownField, "BSON field '$merge.%s' is an unknown field.", e.Key)
 		}
 	}
+	let := value.As[bson.D](d, "let")
 	if m.Pipeline != nil {
-		opts := p.opts
-		for _, e := range append(bson.D{{Key: "new"}}, m.Let...) {
-			opts.Let = append(bson.D{{Key: e.Key}}, opts.Let...)
-		}
-		p.inner("$merge", m.Pipeline, opts)
-		p.onlyTransforms(m.Pipeline)
+		vars, opts := append(value.Doc("new", "$$ROOT"), let...), p.opts
+		m.variables, opts.Let = p.let(vars), slices.Concat(vars, opts.Let)
+		_, err := CompileUpdate(m.Pipeline, opts)
+		p.Note(err)
 	}
-	p.Refuse(m.Let != nil && m.Pipeline == nil, 51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.Matched)
+	p.Refuse(let != nil && m.Pipeline == nil, 51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", m.Matched)
 	p.Refuse(m.Pipeline == nil && m.NotMatched != "insert" && (m.Matched == "fail" || m.Matched == "keepExisting"), 51189,
 		"Combination of whenMatched: '%s' and whenNotMatched: '%s' is not supported", m.Matched, m.NotMatched)
 	var ok bool
 	m.DB, m.Coll, ok = target(into)
 	p.Refuse(!ok, 51178, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
 	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Merge(m, docs) }
-}
-
-// onlyTransforms refuses stages that an update may not have.
-func (p *parser) onlyTransforms(list bson.A) {
-	for _, item := range list {
-		if d, _ := item.(bson.D); len(d) == 1 {
-			p.Refuse(!Transforms(d[0].Key), fault.InvalidOptions, "%s is not allowed to be used within an update", d[0].Key)
-		}
-	}
 }
 
 // mergeOn parses the fields that identify documents.
@@ -372,38 +354,28 @@ func (p *parser) mergeOn(v any) (on []string) {
 
 // Combine returns a document of the target into which a document of the pipeline has been merged.
 func (m *Merge) Combine(old, doc bson.D) (bson.D, error) {
-	if m.Pipeline == nil && m.Matched == "replace" {
-		return append(bson.D{{Key: "_id", Value: value.Get(old, "_id")}}, value.Delete(doc, "_id")...), nil
-	}
-	if m.Pipeline == nil {
-		merged := slices.Clone(old)
-		for _, e := range value.Delete(doc, "_id") {
-			merged = value.Set(merged, e.Key, e.Value)
+	switch {
+	case m.Pipeline != nil:
+		opts := m.Options
+		var err error
+		if opts.Let, err = m.variables(doc); err != nil {
+			return nil, err
 		}
-		return merged, nil
-	}
-	opts := m.Options
-	let := m.Let
-	if let == nil {
-		let = bson.D{{Key: "new", Value: "$$ROOT"}}
-	}
-	for _, e := range let {
-		x, err := expression.Parse(e.Value, m.Options.Let, m.Options.Collation, m.Options.Wire)
-		if err == nil {
-			e.Value, err = x.Eval(expression.NewEnv(doc, m.Options.Let))
-		}
+		p, err := Compile(m.Pipeline, opts)
 		if err != nil {
 			return nil, err
 		}
-		opts.Let = append(bson.D{e}, opts.Let...)
+		out, err := p.Apply(nil, []bson.D{old})
+		if err != nil {
+			return nil, err
+		}
+		doc = out[0]
+	case m.Matched == "merge":
+		merged := slices.Clone(old)
+		for _, e := range doc {
+			merged = value.Set(merged, e.Key, e.Value)
+		}
+		doc = merged
 	}
-	p, err := Compile(m.Pipeline, opts)
-	if err != nil {
-		return nil, err
-	}
-	out, err := p.Apply(nil, []bson.D{old})
-	if err != nil {
-		return nil, err
-	}
-	return append(bson.D{{Key: "_id", Value: value.Get(old, "_id")}}, value.Delete(out[0], "_id")...), nil
+	return append(value.Doc("_id", value.Get(old, "_id")), value.Delete(doc, "_id")...), nil
 }

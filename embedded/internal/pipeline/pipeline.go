@@ -82,6 +82,20 @@ func Compile(list bson.A, o query.Options) (*Pipeline, error) {
 	return out, p.Err
 }
 
+// CompileUpdate parses a pipeline that updates documents.
+func CompileUpdate(list bson.A, o query.Options) (*Pipeline, error) {
+	p, err := Compile(list, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range list {
+		if name := item.(bson.D)[0].Key; !Transforms(name) {
+			return nil, fault.Errorf(fault.InvalidOptions, "%s is not allowed to be used within an update", name)
+		}
+	}
+	return p, nil
+}
+
 // found returns the options of a stage with a filter or an order, which a server may execute as find.
 func (p *parser) found(filter, order bson.D) query.Options {
 	if p.planned {

@@ -201,9 +201,7 @@ func unwind(p *parser, arg any) stage {
 func replaceRoot(p *parser, arg any) stage {
 	d, ok := arg.(bson.D)
 	p.Refuse(!ok, 40229, "expected an object as specification for $replaceRoot stage, got %s", value.TypeName(arg))
-	for _, e := range d {
-		p.Refuse(e.Key != "newRoot", fault.IDLUnknownField, "BSON field '$replaceRoot.%s' is an unknown field.", e.Key)
-	}
+	p.idl("$replaceRoot", d, map[string]string{"newRoot": ""})
 	root, ok := value.Field(d, "newRoot")
 	p.Refuse(!ok, fault.IDLFailedToParse, "BSON field '$replaceRoot.newRoot' is missing but a required field")
 	return replaceWith(p, root)

@@ -190,35 +190,37 @@ func at(v any, path []string) any {
 	return v
 }
 
+// pushSort parses $sort of $push: a direction for the elements, or one for each of some fields.
 func (p *parser) pushSort(v any) func(bson.A) {
-	c := p.opts.Collation
-	if d, ok := v.(bson.D); ok {
-		p.Refuse(len(d) == 0, fault.BadValue, "The $sort pattern is empty when it should be a set of fields.")
-		for _, e := range d {
-			n, exact := value.Int64(e.Value)
-			p.Refuse(!exact || n != 1 && n != -1, fault.BadValue, "The $sort element value must be either 1 or -1")
-		}
-		_, err := query.CompileOrder(d, c)
-		p.Note(err)
-		return func(a bson.A) {
-			slices.SortStableFunc(a, func(x, y any) int {
-				dx, _ := x.(bson.D) // another element has no fields
-				dy, _ := y.(bson.D)
-				for _, e := range d {
-					path := strings.Split(e.Key, ".")
-					if n := c.Compare(value.OrNull(at(dx, path)), value.OrNull(at(dy, path))); n != 0 {
-						return n * value.Compare(e.Value, int32(0))
-					}
-				}
-				return 0
-			})
-		}
-	}
-	n, exact := value.Int64(v)
-	p.Refuse(!value.IsNumber(v), fault.BadValue,
+	fields, isDocument := v.(bson.D)
+	p.Refuse(isDocument && len(fields) == 0, fault.BadValue, "The $sort pattern is empty when it should be a set of fields.")
+	p.Refuse(!isDocument && !value.IsNumber(v), fault.BadValue,
 		"The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields")
-	p.Refuse(!exact || n != 1 && n != -1, fault.BadValue, "The $sort element value must be either 1 or -1")
-	return func(a bson.A) { slices.SortStableFunc(a, func(x, y any) int { return int(n) * c.Compare(x, y) }) }
+	if !isDocument {
+		fields = value.Doc("", v)
+	}
+	for _, e := range fields {
+		n, exact := value.Int64(e.Value)
+		p.Refuse(!exact || n != 1 && n != -1, fault.BadValue, "The $sort element value must be either 1 or -1")
+		p.Refuse(isDocument && e.Key == "", 15998, "FieldPath field names may not be empty strings.")
+	}
+	key := func(element any, path string) any {
+		if !isDocument {
+			return element
+		}
+		d, _ := element.(bson.D) // another element has no fields
+		return value.OrNull(at(d, strings.Split(path, ".")))
+	}
+	return func(a bson.A) {
+		slices.SortStableFunc(a, func(x, y any) int {
+			for _, e := range fields {
+				if n := p.opts.Collation.Compare(key(x, e.Key), key(y, e.Key)); n != 0 {
+					return n * value.Compare(e.Value, int32(0))
+				}
+			}
+			return 0
+		})
+	}
 }
 
 // pull is $pull. An operator or a regular expression is a condition on elements of any type, another document one on
@@ -228,7 +230,7 @@ func pull(e *parser, f bson.E) modifier {
 	condition, isDocument := f.Value.(bson.D)
 	wrapped := value.Is[bson.Regex](f.Value) || len(condition) > 0 && query.IsOperator(condition[0].Key)
 	if wrapped {
-		condition = bson.D{{Key: element, Value: f.Value}}
+		condition = value.Doc(element, f.Value)
 	}
 	filter, err := query.Compile(condition, e.elements())
 	e.Note(err)
@@ -236,7 +238,7 @@ func pull(e *parser, f bson.E) modifier {
 		d, ok := v.(bson.D)
 		switch {
 		case wrapped:
-			d = bson.D{{Key: element, Value: v}}
+			d = value.Doc(element, v)
 		case !isDocument:
 			return e.opts.Collation.Compare(v, f.Value) == 0, nil
 		case !ok:
@@ -303,7 +305,7 @@ func extreme(sign int) func(*parser, bson.E) modifier {
 	return func(e *parser, f bson.E) modifier {
 		return func(old any) (any, error) {
 			if value.IsMissing(old) || e.opts.Collation.Compare(f.Value, old)*sign > 0 {
-				return value.Clone(f.Value), nil
+				old = value.Clone(f.Value)
 			}
 			return old, nil
 		}
@@ -342,12 +344,11 @@ var bitOperations = map[string]func(a, b int64) int64{
 }
 
 func bit(e *parser, f bson.E) modifier {
-	const format = "The format is: {$bit: {field: {and/or/xor: #}}"
+	const format = "{$bit: {field: {and/or/xor: #}}"
 	d, ok := f.Value.(bson.D)
 	e.Refuse(!ok, fault.BadValue,
-		"The $bit modifier is not compatible with a %s. You must pass in an embedded document: {$bit: {field: {and/or/xor: #}}",
-		value.TypeName(f.Value))
-	e.Refuse(ok && len(d) == 0, fault.BadValue, "You must pass in at least one bitwise operation. "+format)
+		"The $bit modifier is not compatible with a %s. You must pass in an embedded document: "+format, value.TypeName(f.Value))
+	e.Refuse(ok && len(d) == 0, fault.BadValue, "You must pass in at least one bitwise operation. The format is: "+format)
 	for _, o := range d {
 		e.Refuse(bitOperations[o.Key] == nil, fault.BadValue,
 			"The $bit modifier only supports 'and', 'or', and 'xor', not '%s' which is an unknown operator: {%s: %s}",
@@ -407,40 +408,30 @@ func rename(e *parser, f bson.E) modifier {
 }
 
 // rename moves the value of a field, if there is one.
-func (u *Update) rename(out bson.D, s step) (bson.D, error) {
-	from := strings.Split(s.path, ".")
-	for i := 1; i < len(from); i++ {
-		parent := at(out, from[:i])
-		_, isArray := parent.(bson.A)
-		if _, isIndex := value.Position(from[i]); !value.Is[bson.D](parent) && !value.IsMissing(parent) && !(isArray && isIndex) {
-			s.keepsShape = true
-			return nil, s.notViable(from[:i], from[i], from[i+1:], parent)
-		}
+func (u *Update) rename(out bson.D, s step) (any, error) {
+	var v any
+	from := s
+	from.keepsShape = true
+	from.do = func(old any) (any, error) {
+		v = old
+		return value.Missing{}, nil
 	}
-	v := at(out, from)
-	if value.IsMissing(v) {
-		return out, nil
+	left, err := u.change(out, strings.Split(s.path, "."), from)
+	if err != nil || value.IsMissing(v) {
+		return out, err
 	}
 	if err := outsideArrays("source", s.path, out); err != nil {
 		return nil, err
 	}
-	s.do = func(any) (any, error) { return value.Missing{}, nil }
-	if changed, err := u.change(out, from, s); err != nil {
-		return nil, err
-	} else if out, _ = changed.(bson.D); out == nil {
-		out = bson.D{}
-	}
-	if err := outsideArrays("destination", s.to, out); err != nil {
+	if err := outsideArrays("destination", s.to, left); err != nil {
 		return nil, err
 	}
 	s.do = func(any) (any, error) { return v, nil }
-	changed, err := u.change(out, strings.Split(s.to, "."), s)
-	out, _ = changed.(bson.D)
-	return out, err
+	return u.change(left, strings.Split(s.to, "."), s)
 }
 
 // outsideArrays returns an error if a path of $rename leads through an array.
-func outsideArrays(which, path string, d bson.D) error {
+func outsideArrays(which, path string, d any) error {
 	parts := strings.Split(path, ".")
 	for i := 1; i < len(parts); i++ {
 		if _, isArray := at(d, parts[:i]).(bson.A); isArray {
@@ -490,7 +481,7 @@ func (u *Update) change(v any, path []string, s step) (any, error) {
 		if value.IsMissing(r) {
 			return r, err
 		}
-		return bson.D{{Key: part, Value: r}}, err
+		return value.Doc(part, r), err
 	case bson.D:
 		r, err := u.change(value.Lookup(x, part), path[1:], s)
 		switch {
@@ -554,7 +545,7 @@ func (u *Update) changeElements(v any, name string, path []string, s step) (any,
 	original, _ := at(s.run.doc, before).(bson.A) // array filters do not see what other steps have changed
 	for i, item := range a {
 		if filter := u.filters[name]; filter != nil {
-			ok, err := filter.Matches(bson.D{{Key: name, Value: value.Element(original, i)}})
+			ok, err := filter.Matches(value.Doc(name, value.Element(original, i)))
 			if err != nil {
 				return nil, err
 			}

@@ -99,15 +99,8 @@ func (p *parser) stages(list bson.A) {
 	opts := p.opts.Options
 	opts.Let = slices.Concat(opts.Let, p.opts.Constants)
 	var err error
-	if p.pipeline, err = pipeline.Compile(list, opts); err != nil {
-		p.Note(err)
-		return
-	}
-	for _, item := range list {
-		name := item.(bson.D)[0].Key
-		p.Refuse(!pipeline.Transforms(name), fault.InvalidOptions,
-			"%s is not allowed to be used within an update", name)
-	}
+	p.pipeline, err = pipeline.CompileUpdate(list, opts)
+	p.Note(err)
 }
 
 func (p *parser) operator(e bson.E) {
@@ -276,7 +269,7 @@ func (u *Update) sameID(doc, out bson.D) (bson.D, error) {
 	case !had, has && value.Key(id) == value.Key(newID):
 		return out, nil
 	case !has && u.pipeline != nil:
-		return append(bson.D{{Key: "_id", Value: id}}, out...), nil
+		return append(value.Doc("_id", id), out...), nil
 	case has && (u.replacement != nil || u.pipeline != nil):
 		return nil, fault.Errorf(fault.ImmutableField,
 			"After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s",
@@ -294,7 +287,7 @@ func (u *Update) replace(doc bson.D) bson.D {
 			return slices.Clone(u.replacement)
 		}
 	}
-	return append(bson.D{{Key: "_id", Value: id}}, value.Delete(u.replacement, "_id")...)
+	return append(value.Doc("_id", id), value.Delete(u.replacement, "_id")...)
 }
 
 func (u *Update) modify(doc bson.D, insert bool, match *query.Filter, r *run) (bson.D, error) {
