@@ -14,8 +14,8 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Missing returns what a test requires and the engine does not support: a newer schema version, with which the test
-// fails, operations such as "collection.find", with what the driver lacks for them, and features.
+// Missing returns what a test requires and the engine does not support: operations such as "collection.find", with what
+// the driver lacks for them, features, and a newer schema version. Only the last makes the test fail.
 func Missing(s *specs.Suite, t *specs.Test, about engine.Description) (names []string) {
 	need := func(met bool, name string) {
 		if !met && !slices.Contains(names, name) {
@@ -66,8 +66,8 @@ func monitors(t *specs.Test) (all []result.Monitor) {
 	return all
 }
 
-// incompatible returns a mismatch if a file is newer than the engine: its tests
-// fail, since a skip would hide them ("Executing a Test File").
+// incompatible returns a mismatch if a file is newer than the engine. Its tests fail, since a skip would hide them
+// ("Executing a Test File").
 func incompatible(s *specs.Suite, about engine.Description) *result.Mismatch {
 	highest, err := specs.ParseVersion(about.SchemaVersion)
 	if err != nil || s.SchemaVersion.Compare(highest) <= 0 {
@@ -114,8 +114,8 @@ func needsFeature(t *specs.Test, f deployment.Feature) bool {
 	return false
 }
 
-// needsScripts reports whether a test requires server-side JavaScript, except for a
-// mapReduce that expects an error, which a fail point causes.
+// needsScripts reports whether a test requires server-side JavaScript. A mapReduce that expects an error does not: a
+// fail point causes the error.
 func needsScripts(t *specs.Test) bool {
 	return slices.ContainsFunc(t.Steps, func(s specs.Step) bool {
 		return s.Name == "mapReduce" && s.ExpectError == nil || hasScript(s.Arguments)

@@ -71,8 +71,8 @@ func selected(suites []*specs.Suite, cfg *Config) (jobs []job) {
 	return jobs
 }
 
-// NotRun returns the verdicts of a run that broke before it had a deployment: every selected test is skipped. It
-// returns none for a shard, because the shard of a test depends on its deployment.
+// NotRun returns the verdicts of a run that broke before it had a deployment: every selected test is skipped. If the
+// run is a shard, it returns nil, because the shard of a test depends on its deployment.
 func NotRun(suites []*specs.Suite, cfg Config, why string) (verdicts []*result.Verdict) {
 	if cfg.Shard.Count > 0 {
 		return nil
@@ -160,7 +160,7 @@ func lacksMongoses(t *specs.Test, d deployment.Description) string {
 	return needs("several mongoses (useMultipleMongoses)", "one")
 }
 
-// lacksFailPoint returns the fail point that a test sets and the deployment does not have, or a field of its data, or
+// lacksFailPoint returns a fail point, or a field of its data, that a test sets and the deployment does not have, or
 // "".
 func lacksFailPoint(t *specs.Test, d deployment.Description) string {
 	for _, point := range failPointsOf(t) {
@@ -183,8 +183,8 @@ type lack struct {
 	lacks int // unmet conditions
 }
 
-// joinReasons joins the reasons against several offers: each once, with the names
-// of its offers unless it applies to all.
+// joinReasons joins the reasons against several offers. Each appears once, with the names of its offers unless it
+// applies to all.
 func joinReasons(all []lack) string {
 	var reasons, names []string
 	for _, l := range all {
@@ -274,7 +274,7 @@ func known(list []KnownFailure, subject, version string, now time.Time) (found *
 	return found
 }
 
-// Plan returns for each test why it would be skipped, nil if it would run. It sends nothing to the servers.
+// Plan returns why each test would be skipped, or nil if it would run. It sends nothing to the servers.
 func Plan(ctx context.Context, suites []*specs.Suite, cfg Config) (skips []*Skip, err error) {
 	r, err := prepare(ctx, cfg)
 	if err != nil {

@@ -31,8 +31,8 @@ func (e *ForeignError) Error() string {
 }
 
 // Claim records that a run of the suites uses the collections that they name, on each existing deployment of the
-// source. The error names a missing right, as CheckRights does, or is a *ForeignError if one of the collections
-// contains documents and no earlier run used it, unless overwrite is set; nothing is changed then.
+// source. The error names a missing right, as CheckRights does. Unless overwrite is set, it is a *ForeignError if one
+// of the collections contains documents and no earlier run used it. After an error, nothing is changed.
 func Claim(ctx context.Context, suites []*specs.Suite, cfg Config, overwrite bool) error {
 	all := Namespaces(suites)
 	if len(all) == 0 {
@@ -150,8 +150,8 @@ func (s *site) holdsDocuments(ctx context.Context, database, collection string) 
 	return len(found) > 0, err
 }
 
-// use records namespaces. A user who may not write the record has to allow each run to overwrite what the last one
-// left.
+// use records namespaces. If the user may not write the record, each run needs permission to overwrite the collections
+// of the last one.
 func (s *site) use(ctx context.Context, namespaces []string) error {
 	if len(namespaces) == 0 {
 		return nil

@@ -22,8 +22,8 @@ const lostCleanUp = time.Second
 // InterruptedEnd bounds the end of Run after an interruption, if the engine returns when it is canceled.
 const InterruptedEnd = interruptedCleanUp + closeLimit
 
-// cleanupContext returns the context of a clean-up. It outlives ctx and ends after
-// a time limit, which is shorter once the run is interrupted or the deployment lost.
+// cleanupContext returns the context of a clean-up. It outlives ctx and ends after a time limit. The limit is shorter
+// once the run is interrupted or the deployment lost.
 func cleanupContext(ctx context.Context, limit, interrupted time.Duration) (context.Context, context.CancelFunc) {
 	cleaning, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	endAfter := func(d time.Duration, what string) *time.Timer {
@@ -42,8 +42,8 @@ func cleanupContext(ctx context.Context, limit, interrupted time.Duration) (cont
 // endless begins the error of an engine that could not end a test.
 const endless = "the engine could not end the test: "
 
-// cleanUp restores the state of deployment and engine after every test. It
-// continues after errors, which it returns as a fault.
+// cleanUp restores the state of deployment and engine after every test. It continues after errors, and returns them as
+// a fault.
 func (t *testRun) cleanUp(ctx context.Context) *fault {
 	effect := operations.Anything // also after a panic
 	defer func() { t.site.record(effect) }()

@@ -23,8 +23,7 @@ type commands interface {
 	at(ctx context.Context, address, database string, command any) (bson.Raw, error)
 	// list runs a command that returns a cursor and reads all documents.
 	list(ctx context.Context, address, database string, command any) ([]bson.Raw, error)
-	// ask sends a command on a connection of its own. It returns an error unless the server answers, if only with an
-	// error.
+	// ask sends a command on a connection of its own. An error that the server returns counts as an answer.
 	ask(ctx context.Context, address string, command bson.D) (bson.Raw, error)
 	// once runs a command on a new connection.
 	once(ctx context.Context, uri, database string, command any) (serviceReply, error)

@@ -34,7 +34,7 @@ type Config struct {
 	KnownFailing  []KnownFailure // tests that are expected to fail
 	Retries       int            // of a failed or broken test; if one passes, the test is flaky
 	Shard         Shard          // the part of the tests to run; the zero Shard is all
-	MinTests      int            // it is a Problem of the Summary if fewer tests run, not counting skipped ones
+	MinTests      int            // fewer tests, not counting skipped ones, are a Problem of the Summary
 	// RequireFailPoints makes a test fail if one of its fail points never fired. Otherwise, the test has a warning if it
 	// passes.
 	RequireFailPoints bool

@@ -40,8 +40,8 @@ createEntities:
 tests:
 `
 
-// The effect of each operation on an embedded deployment is that of the table, or
-// the one stated in the case for specific arguments.
+// Each operation has the effect on an embedded deployment that the table states, or that the case states for specific
+// arguments.
 func TestEffects(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(exampleEntities)

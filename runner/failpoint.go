@@ -28,7 +28,7 @@ type failPoint struct {
 	at      source.Position
 	on      bool   // it is set, not turned off
 	idle    string // why it had no effect, if that is so
-	before  *hits  // at that time
+	before  *hits  // when it was set
 }
 
 // configured returns a fail point as a command configures it.
@@ -215,8 +215,8 @@ func (t *testRun) recordFailPoint(path string, at source.Position, command bson.
 	t.failPoints = append(t.failPoints, f)
 }
 
-// failPointsOff turns off the fail points of the test, and returns a mismatch for each that never fired. Those for
-// which there was no time left are turned off by the clean-up.
+// failPointsOff turns off the fail points of the test, and returns a mismatch for each that never fired. If no time is
+// left, the clean-up turns them off.
 func (t *testRun) failPointsOff(ctx context.Context) (unfired []result.Mismatch, _ error) {
 	t.mu.Lock()
 	points := t.failPoints

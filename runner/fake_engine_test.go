@@ -19,8 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// fakeEngine returns outcomes and events of a script and writes its calls to the
-// transcript.
+// fakeEngine returns the outcomes and events of a script, and writes its calls to the transcript.
 type fakeEngine struct {
 	say       func(format string, args ...any) // writes to the transcript; may be nil
 	during    func()                           // called in every operation; may be nil
@@ -93,7 +92,7 @@ func strictly(text string, into any) error {
 	return d.Decode(into)
 }
 
-// bsonOf parses Extended JSON in a story, which may be missing.
+// bsonOf parses Extended JSON in a story. It may be missing.
 func bsonOf(n yaml.Node) bson.RawValue {
 	if n.IsZero() {
 		return bson.RawValue{}
@@ -210,7 +209,7 @@ func (t *fakeTest) Do(ctx context.Context, o engine.Operation) result.Outcome {
 		t.engine.during()
 	}
 	if _, dated := ctx.Deadline(); dated && !strings.HasPrefix(o.Name, "$") {
-		panic("the engine sees the deadline of the test")
+		panic("the engine has the deadline of the test")
 	}
 	line := o.Object + "." + o.Name
 	if o.Arguments != nil {

@@ -18,8 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 )
 
-// fakeDeployment is a deployment in memory, which writes its commands to the
-// transcript.
+// fakeDeployment is a deployment in memory. It writes its commands to the transcript.
 type fakeDeployment struct {
 	about deployment.Description
 	owned bool
@@ -29,7 +28,7 @@ type fakeDeployment struct {
 	mu          sync.Mutex
 	collections map[string][]bson.Raw // by namespace
 	failures    map[string][]error    // by command name
-	services    []bson.ObjectID       // that once reaches, in order
+	services    []bson.ObjectID       // reached by once, in order
 	time        uint32
 	busy        int // how often $currentOp returns a command, -1 for always
 	closed      bool
@@ -93,7 +92,7 @@ func (d *fakeDeployment) ask(_ context.Context, _ string, command bson.D) (bson.
 	if d.silent != nil && d.silent() {
 		return nil, errors.New("connection refused")
 	}
-	d.mu.Lock() // all members are asked at once
+	d.mu.Lock() // the runner sends hello to all members at once
 	err := d.fails(command[0].Key)
 	d.mu.Unlock()
 	if err != nil {

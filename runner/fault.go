@@ -18,8 +18,8 @@ type fault struct {
 	broken      error             // set-up, deployment or engine failed
 	interrupted bool
 
-	// value means that an operation succeeded or failed as expected, with a different value. It stops the test only
-	// if operations remain: otherwise events and outcome are compared, too.
+	// value means that an operation succeeded or failed as expected, with a different value. The test stops only if
+	// operations remain. Otherwise, events and outcome are compared, too.
 	value bool
 }
 
@@ -30,7 +30,7 @@ func failf(path string, at source.Position, format string, args ...any) *fault {
 
 func breakf(format string, args ...any) *fault { return &fault{broken: fmt.Errorf(format, args...)} }
 
-// broken converts an error to a fault, nil without one.
+// broken converts an error to a fault, and nil to nil.
 func broken(err error) *fault {
 	if err == nil {
 		return nil
@@ -46,7 +46,7 @@ func unsupported(err *result.Error) *fault {
 	return &fault{unsupported: err.Unsupported}
 }
 
-// failed converts mismatches to a fault, nil without any.
+// failed converts mismatches to a fault. Without any, it returns nil.
 func failed(mismatches []result.Mismatch) *fault {
 	if len(mismatches) == 0 {
 		return nil
@@ -70,13 +70,12 @@ func (e *limitError) Error() string {
 	return fmt.Sprintf("%s of %s has passed", e.what, e.limit)
 }
 
-// limited returns a context with a time limit, which messages name.
+// limited returns a context with a time limit. Messages name the limit.
 func limited(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, d, &limitError{what, d})
 }
 
-// errNoTestCommands rejects a deployment without enableTestCommands, which fail
-// points require ("Server Compatibility").
+// errNoTestCommands rejects a deployment without enableTestCommands. Fail points require it ("Server Compatibility").
 var errNoTestCommands = errors.New("runs without test commands: suites set fail points, and configureFailPoint exists only on " +
 	"servers started with the parameter enableTestCommands; start each mongod and mongos with --setParameter enableTestCommands=1 " +
 	"(it cannot be set at run time), and do not use a server with data that you want to keep; or let utr execute fail points (--fail-points proxy)")
@@ -127,7 +126,7 @@ func guarded[T any](ctx context.Context, during string, call func(context.Contex
 	}
 }
 
-// noReturn says that a call did not end although it was canceled, after the time limit that passed.
+// noReturn returns the message about a call that did not end although it was canceled.
 func noReturn(ctx context.Context, during string) string {
 	if limit := (*limitError)(nil); errors.As(context.Cause(ctx), &limit) {
 		return fmt.Sprintf("%s: %s did not return", limit, during)
@@ -135,7 +134,8 @@ func noReturn(ctx context.Context, during string) string {
 	return fmt.Sprintf("%s did not return within %s after it was canceled", during, grace)
 }
 
-// failure returns the fault of an error during a wait, nil without one: the context's fault if it has ended.
+// failure returns the fault of an error during a wait, or nil without one. If the context has ended, it returns the
+// fault of the context.
 func failure(ctx context.Context, path string, at source.Position, waitingFor string, err error) *fault {
 	if f := ended(ctx, path, at, waitingFor); err != nil && f != nil {
 		return f
@@ -159,7 +159,7 @@ func ended(ctx context.Context, path string, at source.Position, waitingFor stri
 	return &fault{interrupted: true}
 }
 
-// add records a fault. It keeps all mismatches; without any, a broken fault replaces another one.
+// add records a fault. It keeps all mismatches. Without mismatches, a broken fault replaces another one.
 func (t *testRun) add(f *fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +177,7 @@ func (t *testRun) add(f *fault) {
 	}
 }
 
-// found returns a copy of the fault so far, zero without one.
+// found returns a copy of the fault so far, or the zero fault.
 func (t *testRun) found() fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()

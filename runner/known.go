@@ -18,8 +18,8 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// KnownFailure expects tests to fail. An unexpected pass and a pattern that
-// matches no test are Problems of the Summary.
+// KnownFailure means that tests are expected to fail. An unexpected pass and a pattern that matches no test are
+// Problems of the Summary.
 type KnownFailure struct {
 	Position source.Position
 	Pattern  *regexp.Regexp // over "file: description"
@@ -37,7 +37,7 @@ type KnownFailure struct {
 	Sometimes bool
 }
 
-// failing returns known failures for suites that must fail (valid-fail).
+// failing returns a known failure for each suite that must fail (valid-fail).
 func failing(suites []*specs.Suite) (list []KnownFailure) {
 	for _, s := range suites {
 		if s.MustFail {
@@ -130,7 +130,8 @@ func parseSuites(text string) (*regexp.Regexp, error) {
 // the reason.
 var knownForm = regexp.MustCompile(`^(.*?)[ \t]+#\s*((?:(?:since[ \t]+(\d[^: \t]*)[ \t]*)?(?:until[ \t]+(\d[^:]*))?(?::\s*|$))?(.*))$`)
 
-// parseKnown returns the known failure of a line, or an error and the part of the line that is wrong, "" for all.
+// parseKnown returns the known failure of a line, or an error and the part of the line that is wrong. "" means all of
+// it.
 func parseKnown(line string) (k KnownFailure, wrong string, err error) {
 	parts := knownForm.FindStringSubmatch(line)
 	if parts == nil || parts[2] == "" {
@@ -162,8 +163,8 @@ func parseKnown(line string) (k KnownFailure, wrong string, err error) {
 
 func isVersion(text string) bool { return semver.IsValid("v" + text) }
 
-// holds reports whether a version of the engine is between Since and Before. One that is not a number, such as the
-// version of a build from source, counts as newer than all.
+// holds reports whether a version of the engine is between Since and Before. A version that is not a number, such as
+// the version of a build from source, counts as newer than all others.
 func (k *KnownFailure) holds(version string) bool {
 	if !isVersion(version) {
 		return k.Before == ""

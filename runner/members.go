@@ -15,21 +15,22 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// member is what a server answered.
+// member is a server's answer.
 type member struct {
 	err error // why it does not answer
 	// process identifies the process (Server Discovery and Monitoring, "topologyVersion"); zero before 4.4.
 	process  bson.ObjectID
-	readOnly bool // it says that it accepts no writes
+	readOnly bool // it reports that it accepts no writes
 }
 
-// What the runner asks servers. None of it needs a user. Suites make isMaster fail, and not whatsmyuri.
+// The commands that the runner sends to servers during a test. They need no user. Suites make isMaster fail, but not
+// whatsmyuri.
 var (
 	answer    = bson.D{{Key: "whatsmyuri", Value: 1}}
 	whoAreYou = bson.D{{Key: "isMaster", Value: 1}}
 )
 
-// ask asks all servers concurrently.
+// ask sends a command to all servers concurrently.
 func (s *site) ask(ctx context.Context, command bson.D) map[string]member {
 	ctx, cancel := processtime.Limit(ctx, askEvery, &limitError{"the limit for an answer", askEvery})
 	defer cancel()
@@ -51,7 +52,7 @@ func (s *site) ask(ctx context.Context, command bson.D) map[string]member {
 	return all
 }
 
-// silence says why a server did not answer, without its address.
+// silence returns why a server did not answer, without its address.
 func (m member) silence(host string) string {
 	return strings.TrimPrefix(m.err.Error(), "dial tcp "+host+": ")
 }
@@ -64,7 +65,7 @@ func (s *site) ended(ctx context.Context, host string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// unusable returns why the servers that answered cannot be used: none did, or none of a replica set is primary.
+// unusable returns why the servers cannot be used: none answered, or none of a replica set is primary.
 func (s *site) unusable(now map[string]member) *lostError {
 	answers, writes := false, s.about.Topology != deployment.ReplicaSet
 	var why []string
@@ -87,8 +88,8 @@ func (s *site) unusable(now map[string]member) *lostError {
 	return nil
 }
 
-// died returns an error that names the servers which died or restarted since the last call: failures are then not the
-// engine's fault. It ignores servers that were unreachable before.
+// died returns an error that names the servers that ended or restarted since the last call. The engine is not to blame
+// for failures then. died ignores servers that were unreachable before.
 func (s *site) died(ctx context.Context) error {
 	if s.about.Topology == deployment.LoadBalanced {
 		return nil // each answer may be of another server
@@ -120,7 +121,7 @@ func (s *site) died(ctx context.Context) error {
 	return fmt.Errorf("during the test, %s", strings.Join(all, "; "))
 }
 
-// elections reports a new primary in the events of a test's clients, or "".
+// elections describes a new primary in the events of a test's clients, or returns "".
 func elections(logs []result.ClientLog) string {
 	for _, l := range logs {
 		primary := ""

@@ -16,8 +16,8 @@ import (
 )
 
 // fakeMembers replies to hello. hosts has the name and the process of each server,
-// such as "a1 b2"; process "o" is an old server, which does not report it, and "-"
-// follows a server that accepts no writes. Other servers do not respond.
+// such as "a1 b2". An old server, which does not report its process, has process "o". "-" follows a server that accepts
+// no writes. Other servers do not respond.
 type fakeMembers struct {
 	commands
 	hosts string

@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// observation defines the observed events of a client ("client").
+// observation defines which events of a client are observed ("client").
 type observation struct {
 	client *source.Value
 	after  int64 // last event before the pools were populated ("awaitMinPoolSizeMS")

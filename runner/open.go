@@ -93,7 +93,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	return nil
 }
 
-// checkPlaceholders rejects entities with a $$placeholder, which utr cannot replace.
+// checkPlaceholders rejects entities with a $$placeholder, because utr cannot replace it.
 func checkPlaceholders(path string, v *source.Value) *fault {
 	for i, item := range v.Items {
 		if f := checkPlaceholders(fmt.Sprintf("%s[%d]", path, i), item); f != nil {

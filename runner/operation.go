@@ -20,8 +20,8 @@ import (
 // aggregates lists the operations that raise a BulkWriteException ("bulkWrite").
 var aggregates = map[string]bool{"bulkWrite": true, "insertMany": true}
 
-// perform executes an operation with its assertions ("Executing an Operation") and returns the engine's outcome. ctx
-// is the context of test or, in a callback, one of the engine, whose deadline does not end the test.
+// perform executes an operation with its assertions ("Executing an Operation") and returns the engine's outcome. ctx is
+// test or, in a callback, a context of the engine. Its deadline does not end the test.
 func (t *testRun) perform(test, ctx context.Context, path string, op specs.Operation) (result.Outcome, *fault) {
 	if f := ended(test, path, op.Position, "the operations before "+op.Name); f != nil {
 		return result.Outcome{}, f

@@ -7,8 +7,8 @@ import (
 	"github.com/unified-test-runner/utr/format/source"
 )
 
-// Waits in milliseconds. A test that waits less than shortWait mostly computes. A longer estimate than mostWait is
-// usually a limit that the test does not reach.
+// Waits in milliseconds. A test that waits less than shortWait mostly computes. An estimate above mostWait is usually a
+// limit that the test does not reach.
 const (
 	shortWait = 50
 	mostWait  = 2000
@@ -16,8 +16,8 @@ const (
 
 // execution returns the order in which workers take jobs, as indices. Tests that wait are spread among those that
 // compute, so that workers neither wait all together nor compute all together. The longest begin first, so that no
-// worker is left alone with one at the end. Reports keep the order of the jobs. A single worker and a random order have
-// nothing to gain, and deployments of --topology all are used one after the other.
+// worker is left alone with one at the end. Reports keep the order of the jobs. A single worker and a random order need
+// no spreading. With --topology all, deployments are used one after the other.
 func execution(jobs []job, cfg *Config) []int {
 	order := make([]int, len(jobs))
 	for i := range jobs {

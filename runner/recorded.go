@@ -9,8 +9,8 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Recording holds the responses of an engine and a deployment to tests, so that suites with changed expectations can
-// be judged without them. Its methods may be called concurrently.
+// Recording holds the responses of an engine and a deployment to tests. With it, suites with changed expectations can
+// be judged without engine and deployment. Its methods may be called concurrently.
 type Recording struct {
 	// Passed and Racing hold the positions of tests that passed. The tests of Racing
 	// cannot be judged: their threads sent equal requests concurrently.

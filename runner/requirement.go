@@ -18,8 +18,8 @@ type world struct {
 	engine     engine.Description
 }
 
-// unmet returns why no requirement is met, and the number of unmet conditions of
-// the closest one; "" if one is met or the list is empty.
+// unmet returns why no requirement is met, and the number of unmet conditions of the closest one. It returns "" if a
+// requirement is met or the list is empty.
 func unmet(requirements []specs.Requirement, w world) (why string, lacks int) {
 	var reasons []string
 	for _, r := range requirements {

@@ -17,10 +17,10 @@ import (
 // rightsCollection does not exist, and no command of CheckRights creates it.
 const rightsCollection = "utr.doctor"
 
-// CheckRights tries what a run of the suites requires of the user of an existing deployment: to read whether test
-// commands are enabled, and to drop collections in each database that they name, or without suites in any one. The
-// error names the missing right. It is a *ForeignError if Claim would return one. CheckRights changes nothing, so
-// that another run may use the deployment.
+// CheckRights checks that the user of an existing deployment may do what a run of the suites requires: read whether
+// test commands are enabled, and drop collections in each database that the suites name. Without suites, it checks any
+// database. The error names the missing right. It is a *ForeignError if Claim would return one. CheckRights changes
+// nothing: another run may use the deployment.
 func CheckRights(ctx context.Context, suites []*specs.Suite, cfg Config, overwrite bool) error {
 	return eachExisting(ctx, cfg, func(s *site) error {
 		_, err := s.checkRights(ctx, Namespaces(suites), overwrite)

@@ -118,7 +118,7 @@ func evidence(t *testing.T, cfg Config, events int) (map[string]*result.Verdict,
 	return verdicts, d
 }
 
-// The events of a verdict are bounded, those that are compared are not.
+// The number of events in a verdict is limited. All events are compared.
 func TestVerdictIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, _ := evidence(t, Config{}, 2100)
@@ -174,7 +174,7 @@ func TestMergedAttempts(t *testing.T) {
 	}
 }
 
-// A clean-up has a time limit, which is shorter after an interruption.
+// A clean-up has a time limit. It is shorter after an interruption.
 func TestCleanupContext(t *testing.T) {
 	const own, after = "the limit of the clean-up of ", "the limit of the clean-up after an interruption of "
 	for _, r := range []struct {

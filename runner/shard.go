@@ -61,7 +61,7 @@ func (s Shard) of(jobs []job) []job {
 }
 
 // parts returns the index of the shard of each job by ShardKey. It assigns jobs, the longest first, to the shard with
-// the shortest total, which is at most 4/3 of the optimum.
+// the shortest total. The longest shard takes at most 4/3 of the optimum.
 func (s Shard) parts(jobs []job) map[string]int {
 	var sum time.Duration
 	for _, d := range s.Durations {
@@ -97,7 +97,7 @@ func (s Shard) parts(jobs []job) map[string]int {
 	return parts
 }
 
-// hashed maps a key to an index, the same on every machine.
+// hashed maps a key to an index. The index is the same on every machine.
 func hashed(key string, n int) int {
 	sum := sha256.Sum256([]byte(key))
 	return int(binary.BigEndian.Uint64(sum[:]) % uint64(n))

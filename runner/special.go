@@ -18,7 +18,7 @@ const testRunner = "testRunner"
 // special is a special test operation.
 type special struct {
 	do   func(context.Context, *testRun, call) *fault
-	want bool // what an assertion with an opposite asserts
+	want bool // the expected answer, for an assertion with an opposite
 }
 
 // call is a call of a special test operation with validated arguments.
@@ -39,12 +39,13 @@ func (c call) failf(format string, args ...any) *fault {
 	return failf(c.path, c.op.Position, "%s: %s", c.op.Name, fmt.Sprintf(format, args...))
 }
 
-// breakf returns a fault of the set-up, which says nothing about the driver.
+// breakf returns a fault of the set-up. It says nothing about the driver.
 func (c call) breakf(format string, args ...any) *fault {
 	return breakf("%s: %s: %s", c.op.Position, c.op.Name, fmt.Sprintf(format, args...))
 }
 
-// expect returns a fault if a condition is not as asserted: yes is the message if it holds, no otherwise.
+// expect returns a fault if a condition is not as asserted. Its message is yes if the condition holds, and no
+// otherwise.
 func (c call) expect(is bool, yes, no string) *fault {
 	switch {
 	case is == c.want:

@@ -40,8 +40,8 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 	}
 }
 
-// count counts the events that match the argument "event". It rejects an event that
-// the client does not observe, whose count would always be 0.
+// count counts the events that match the argument "event". It rejects an event that the client does not observe,
+// because the count would always be 0.
 func (t *testRun) count(ctx context.Context, c call, log []result.Event) (int, *fault) {
 	path, event := c.path+".arguments.event", c.value("event")
 	observed := t.observation(c.text("client"))

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A stall is a time in which the process did not run: a signal, a debugger or a hypervisor paused it. Time limits pass
-// meanwhile, so a test that then fails says nothing about the driver.
+// A stall is a time in which the process did not run: a signal, a debugger or a hypervisor paused it. Time limits
+// expire meanwhile, so a failure says nothing about the driver.
 const (
 	stallTick  = 250 * time.Millisecond
 	stallLimit = 2 * time.Second // longer than a loaded machine delays a goroutine

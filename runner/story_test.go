@@ -68,7 +68,7 @@ func play(t *testing.T, story string) string {
 	d := &fakeDeployment{owned: true, say: say,
 		about: deployment.Description{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Version: [3]int{8, 0, 4},
 			Hosts: []string{"a:1", "b:1"}}}
-	cfg := Config{Engine: e, Timeout: 2 * time.Second, Notify: func(n result.Note) { tell(say, n) }}
+	cfg := Config{Engine: e, Timeout: 2 * time.Second, Notify: func(n result.Note) { transcribe(say, n) }}
 	var suites []*specs.Suite
 	heads := header.FindAllStringSubmatchIndex(story, -1)
 	for i, h := range heads {
@@ -129,8 +129,8 @@ func onFakes(cfg Config, src *fakeSource) (*run, error) {
 	return r, err
 }
 
-// tell writes a note to the transcript.
-func tell(say func(string, ...any), n result.Note) {
+// transcribe writes a note to the transcript.
+func transcribe(say func(string, ...any), n result.Note) {
 	switch n := n.(type) {
 	case result.TestStarted:
 		say("\ntest    %s", n.Test.Description)

@@ -167,7 +167,7 @@ func (r *tapedTest) Spans(ctx context.Context, client string) (spans []result.Sp
 }
 
 // tapedCommands records the runner's own commands on the tape of the current test, or plays them back. It does not
-// record those of at: in a test that passed, they succeeded, and the runner needs no more of their replies.
+// record the commands of at: in a test that passed, they succeeded, and the runner does not need their replies.
 type tapedCommands struct {
 	commands
 	current **tape

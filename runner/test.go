@@ -79,11 +79,11 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, r
 	if s.deployment.Owned() {
 		return v, lost == nil && cleanup == nil && v.Status != result.Broken, lost
 	}
-	// The source leaves a mongos out that died.
+	// The source leaves out a mongos that has ended.
 	return v, lost == nil && !(s.sharded() && died != nil), lost
 }
 
-// cutOff reports whether the run was interrupted during the test. Whatever went wrong then may be a consequence.
+// cutOff reports whether the run was interrupted during the test. Any failure may be a consequence.
 func (t *testRun) cutOff(ctx context.Context) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -209,7 +209,7 @@ func (t *testRun) operate(ctx context.Context) *fault {
 	return ended(ctx, "operations", t.test.Position, "the last operation")
 }
 
-// join stops a thread and waits for its operations, which record their own faults.
+// join stops a thread and waits for its operations. They record their own faults.
 func (t *testRun) join(ctx context.Context, path string, at source.Position, id, limit string) *fault {
 	thread, err := entities.Value[*entities.Queue](&t.entities, id, entities.Thread)
 	if err != nil {

@@ -47,7 +47,7 @@ func (t *testRun) waited(decisions []result.Decision) {
 	}
 }
 
-// divided divides the time of the engine by what it reports. It requires that mu is held.
+// divided divides the time of the engine into what it reports. It requires that mu is held.
 func (t *testRun) divided(logs []result.ClientLog) result.Timings {
 	all := t.timings
 	for _, l := range logs {
@@ -64,8 +64,8 @@ func (t *testRun) divided(logs []result.ClientLog) result.Timings {
 	return all
 }
 
-// blocked returns how long a fail point blocked a command: one that took less was not blocked, unless the client has
-// given up.
+// blocked returns how long a fail point blocked a command. A command that took less time was not blocked, unless the
+// client gave up.
 func (t *testRun) blocked(e result.Event) (longest result.Duration) {
 	gaveUp := e.Failure != nil && e.Failure.Client
 	for _, b := range t.blocks {

@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// The time of the engine is divided by the events and decisions that it reports.
+// The time of the engine is divided according to the events and decisions that it reports.
 func TestDivided(t *testing.T) {
 	const ms = result.Duration(time.Millisecond)
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }

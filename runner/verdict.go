@@ -12,7 +12,7 @@ import (
 )
 
 // verdict returns the verdict of a test. cleanup is why the clean-up failed, lost why the deployment no longer
-// responds, and died which servers died: a failure is then not the engine's fault.
+// responds, and died which servers ended. In the last two cases, a failure is not the engine's fault.
 func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,8 +63,8 @@ func (t *testRun) decide(v *result.Verdict, cleanup *fault, lost, died error) {
 	}
 }
 
-// explain adds what people need to see why: the events and operations, warnings, the place in the suite, and the log
-// of the servers.
+// explain adds what explains the verdict: events and operations, warnings, an excerpt of the suite, and the servers'
+// log.
 func (t *testRun) explain(v *result.Verdict, logs []result.ClientLog) {
 	if v.Status != result.Passed && v.Status != result.Skipped || t.run.cfg.KeepEvents {
 		v.Clients, v.Operations = logs, t.operations
@@ -83,7 +83,7 @@ func (t *testRun) explain(v *result.Verdict, logs []result.ClientLog) {
 	}
 }
 
-// stillOn names a fail point that may still be on: it can be why the servers do not answer, and affects other programs.
+// stillOn names a fail point that may still be on. It affects other programs, and can be why the servers do not answer.
 func (t *testRun) stillOn(cleanup *fault) string {
 	on := new(stillOnError)
 	for _, f := range []*fault{t.fault, cleanup} {
@@ -94,8 +94,8 @@ func (t *testRun) stillOn(cleanup *fault) string {
 	return ""
 }
 
-// news returns the error of a clean-up, except for what the reason already says: an engine that crashed cannot end the
-// test either.
+// news returns the error of a clean-up, without what the reason already says. For example, an engine that crashed
+// cannot end the test either.
 func news(cleanup, reason string) string {
 	if reason == "" {
 		return cleanup

@@ -10,12 +10,12 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 )
 
-// A driver waits for a server for 30 seconds by default, and each step of a clean-up waits again. So the runner itself
-// asks the servers during a test, and ends the test and its clean-up when none of them has answered for a while, or
-// none was primary. Only tests that take long are asked about a primary, since that can trigger their fail points.
+// A driver waits for a server for 30 seconds by default, and each step of a clean-up waits again. The runner therefore
+// sends commands to the servers during a test. It ends the test and its clean-up if no server has answered for a while,
+// or none was primary. It looks for a primary only in long tests, since its command can trigger their fail points.
 const (
 	askEvery    = 2 * time.Second // also the limit for an answer
-	mostAsks    = 3               // without any answer: more than a restart or a pause of this process explains
+	mostAsks    = 3               // without any answer: longer than a restart, or a pause of this process
 	quietAsks   = 1               // before the runner asks for a primary
 	primaryAsks = 7               // without a primary: an election takes up to 12 s
 )
@@ -63,7 +63,7 @@ func (s *site) watch(ctx context.Context) (watched context.Context, end func()) 
 // lost returns a *lostError if the deployment cannot be used. It waits for an election.
 func (s *site) lost(ctx context.Context) error {
 	question := whoAreYou
-	if s.about.Topology == deployment.LoadBalanced { // which refuses it without loadBalanced
+	if s.about.Topology == deployment.LoadBalanced { // it refuses the command without loadBalanced
 		question = answer
 	}
 	for failed := 1; ; failed++ {
@@ -77,7 +77,8 @@ func (s *site) lost(ctx context.Context) error {
 	}
 }
 
-// othersAnswer reports whether some mongoses of a cluster do not answer and others do, with which the run continues.
+// othersAnswer reports whether some mongoses of a cluster do not answer and others do. The run continues with the
+// others.
 func (s *site) othersAnswer(ctx context.Context) bool {
 	silent := 0
 	for _, m := range s.ask(ctx, answer) {

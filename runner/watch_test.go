@@ -14,8 +14,7 @@ import (
 )
 
 // A test and its clean-up end soon after all servers have stopped answering, or a replica set has lost its primary,
-// whatever waits for them. Servers that are silent for a while, an election, and a server that takes its time, end
-// nothing.
+// whatever waits for them. A short silence, an election, or a slow server do not end a test.
 func TestWatch(t *testing.T) {
 	for _, row := range []struct {
 		why      string
