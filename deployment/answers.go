@@ -9,7 +9,7 @@ import (
 )
 
 // Ask sends a command to the first host of a connection string, on a connection of its own and without a handshake, so
-// that fail points do not prevent it. The reply of a server that answers with an error is nil.
+// that fail points do not prevent it. If the server answers with an error, the reply is nil.
 func Ask(ctx context.Context, text string, command bson.D) (bson.Raw, error) {
 	u, err := parseURI(text)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/net/processtime"
 )
 
-// Clean removes what a run that has ended left on a deployment: its lock and the fail points that suites set. It
-// reports each removal to done, and changes nothing while another run uses the deployment. serverAPI is as in
+// Clean removes what a run that has ended left on a deployment: its lock, and the fail points that suites set. It
+// reports each removal to done. While another run uses the deployment, it changes nothing. serverAPI is as in
 // ClusterOptions. The error contains no credentials and names the members that could not be checked.
 func Clean(ctx context.Context, connectionString, serverAPI string, done func(string)) error {
 	u, err := parseURI(connectionString)
@@ -63,8 +63,8 @@ func (u uri) clearLock(ctx context.Context) (holder *lock.Holder, removed bool, 
 var handshake = []string{"hello", "isMaster", "ismaster"}
 
 // unblock turns failCommand off on the hosts where it fails the handshake of every client, including ours. It sends
-// commands without a handshake, which works unless the server requires authentication. It changes nothing while another
-// run holds the lock; the error is then a *lock.HeldError. It skips unreachable servers.
+// commands without a handshake: this works unless the server requires authentication. While another run holds the lock,
+// it changes nothing and returns a *lock.HeldError. It skips unreachable servers.
 func (u uri) unblock(ctx context.Context) (off []leftFailPoint, err error) {
 	for _, host := range u.hosts {
 		run := u.bare(host)

@@ -55,8 +55,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// The error explains why a deployment cannot be used. On a busy machine the errors of hosts may not be known in time:
-// it tries again with a longer limit.
+// The error explains why a deployment cannot be used. On a busy machine, the errors of hosts may come too late. The
+// test then tries again with a longer limit.
 func TestUnreachable(t *testing.T) {
 	hosts := func(o embedded.Options) string { return strings.Join(serve(t, o).Hosts(), ",") }
 	open, locked, tls := hosts(embeddedAs("replicaset")), hosts(embeddedAs("auth")), hosts(embedded.Options{TLS: true})

@@ -37,13 +37,13 @@ type Description struct {
 	Lacks            []Feature
 	Parameters       bson.Raw // the server parameters (getParameter: '*')
 	Hosts            []string // as clients reach them
-	Servers          []string // the same, or those behind the proxy for fail points, for messages
+	Servers          []string // for messages: the same, or the servers behind the proxy for fail points
 	FailPoints       []string // names of those that tests can set; nil if the servers decide
 	LackingFields    []string // fields of the data of fail points that tests cannot set
 }
 
-// Feature is what servers have by default, and what some tests need: an option may disable it, and servers of other
-// vendors may lack it, whatever version they report.
+// Feature is a feature that servers have by default and that some tests need. An option may disable it, and servers of
+// other vendors may lack it, whatever version they report.
 type Feature string
 
 const (
@@ -107,14 +107,15 @@ type Deployment interface {
 	Description() Description
 	// URI is the connection string with all seeds. It may contain secrets: never print it.
 	URI() string
-	// SingleURI names one mongos of a sharded cluster, or the load balancer for one. Otherwise it equals URI.
+	// SingleURI is the connection string of one mongos of a sharded cluster, or of the load balancer for one mongos.
+	// Otherwise it equals URI.
 	SingleURI() string
 	// DirectURI is the connection string of one host, by its address as the driver reports it.
 	DirectURI(address string) string
 	// Owned reports whether this run started the deployment, so that dropping collections is safe.
 	Owned() bool
-	// Dead returns how a server ended unexpectedly, or nil while all run. It is nil for servers that are not our
-	// processes.
+	// Dead returns how a server ended unexpectedly, or nil while all run. For servers that are not our processes, it
+	// returns nil.
 	Dead() error
 	// Log returns the lines that the servers logged from one time to another, both included, oldest first. It returns
 	// nothing if the logs cannot be read. It may be called while the servers run, and may omit old lines.
@@ -137,8 +138,8 @@ type LogLine = local.Line
 type Source interface {
 	// Offers lists the available deployments in order of preference. The list does not change.
 	Offers() []Description
-	// Acquire returns a deployment of offer i, exclusively until Release. It starts one if none is idle, and waits if
-	// it cannot start more.
+	// Acquire returns a deployment of offer i for exclusive use until Release. If none is idle, it starts one, or waits
+	// if it cannot.
 	Acquire(ctx context.Context, i int) (Deployment, error)
 	// Release returns a deployment. A broken one is not lent again as it is.
 	Release(d Deployment, broken bool)

@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// What servers lack is found by asking: other vendors' servers report any version.
+// Commands determine what servers lack, because other vendors' servers report any version.
 func TestLacks(t *testing.T) {
 	for _, row := range []struct {
 		reason, isMaster, listCommands, want string

@@ -23,7 +23,7 @@ type EmbeddedOptions struct {
 	Version string
 	// Members of replica sets and Mongoses of sharded clusters; 0 means the defaults of package embedded.
 	Members, Mongoses int
-	// TLS requires TLS for all connections.
+	// TLS makes the servers require TLS for all connections.
 	TLS bool
 	// Auth selects deployments with or without access control; nil offers both.
 	Auth *bool
@@ -67,7 +67,7 @@ func OpenEmbedded(o EmbeddedOptions) (Source, error) {
 		}
 		model := Description{Version: servers.Version}
 		model.setParameters(servers.Parameters)
-		must := len(o.Topologies) > 0 && len(versions) == 1 // otherwise other versions may have it
+		must := len(o.Topologies) > 0 && len(versions) == 1 // with several versions, another may have the topology
 		offers, err := model.offers(o.Topologies, must, o.Auth, func(t Topology) error {
 			_, err := embedded.Options{Topology: t, Version: version}.About()
 			return err

@@ -120,8 +120,8 @@ func turnOff(ctx context.Context, run runFunc, found []leftFailPoint) (off []lef
 	return off, nil
 }
 
-// withoutTestCommands are the error codes for an unknown parameter: none before 5.0, then InvalidOptions. Other
-// vendors' servers may not have getParameter.
+// withoutTestCommands are the error codes for an unknown parameter: 0 before 5.0, then InvalidOptions. Other vendors'
+// servers may not have getParameter.
 var withoutTestCommands = []int32{0, codes.InvalidOptions, codes.CommandNotFound}
 
 const failPointPrefix = "failpoint."
@@ -145,7 +145,7 @@ func failPointsOn(ctx context.Context, run runFunc, member string, names []strin
 		name, known := strings.CutPrefix(e.Key(), failPointPrefix)
 		l := leftFailPoint{member: member, name: name}
 		if known {
-			_ = e.Value().Unmarshal(&l) // with other fields of other types, it is still on
+			_ = e.Value().Unmarshal(&l) // even if fields have unexpected types, the fail point is on
 		}
 		if l.Mode != 0 {
 			found = append(found, l)

@@ -17,8 +17,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// The proxy executes fail points in front of every kind of deployment, for a driver that knows only its addresses; the
-// servers never have one.
+// The proxy executes fail points in front of every kind of deployment. The driver gets only its addresses. The servers
+// never have a fail point.
 func TestFronted(t *testing.T) {
 	without := bson.D{{Key: "enableTestCommands", Value: false}}
 	user := []embedded.User{{Name: "u", Password: "p"}}
@@ -114,7 +114,7 @@ func TestFronted(t *testing.T) {
 	}
 }
 
-// A user with a certificate is refused before a driver fails to authenticate.
+// A user with a certificate is an error at once, because a driver would fail to authenticate.
 func TestFrontedCertificate(t *testing.T) {
 	u, err := parseURI("mongodb://h:1/?tls=true&authMechanism=MONGODB-X509")
 	testkit.Check(t, err)
@@ -122,7 +122,7 @@ func TestFrontedCertificate(t *testing.T) {
 		"cannot be used with authMechanism=MONGODB-X509")
 }
 
-// Errors of an overloaded server with access control have its base backoff, which a suite may change.
+// Errors of an overloaded server with access control have its base backoff. A suite may change it.
 func TestFrontedBackoff(t *testing.T) {
 	for _, topology := range []embedded.Topology{embedded.Standalone, embedded.LoadBalanced} {
 		servers := embedded.StartT(t, embedded.Options{Topology: topology, Version: "9.0", TLS: true,

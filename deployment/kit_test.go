@@ -127,7 +127,7 @@ func lines(path string) int {
 	return strings.Count(string(text), "\n")
 }
 
-// listening accepts one connection, signals that, and never answers.
+// listening accepts one connection, closes called, and never answers.
 func listening(t *testing.T) (address string, called <-chan struct{}) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

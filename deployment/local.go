@@ -21,13 +21,13 @@ type LocalOptions struct {
 	Shards int
 	// Jobs is the maximum number of clusters of each offer at once; 0 means 1.
 	Jobs int
-	// Parameters includes server parameters and authentication mechanisms in the offers, for which a mongod and a
-	// mongos are started. The first tests use them.
+	// Parameters includes server parameters and authentication mechanisms in the offers. A mongod and a mongos are
+	// started to read them. The first tests use these servers.
 	Parameters bool
 	// Secret receives the password of each cluster before it can be printed. It may be called concurrently and may be
 	// nil.
 	Secret func(string)
-	// Note receives messages, such as that a server died. It may be called concurrently and may be nil.
+	// Note receives messages, for example that a server ended. It may be called concurrently and may be nil.
 	Note func(string)
 }
 
@@ -43,8 +43,8 @@ type localSource struct {
 	keep bool     // whether Close keeps the logs
 }
 
-// OpenLocal returns a source that starts clusters on demand and keeps idle ones for the next worker. It starts none yet
-// unless LocalOptions.Parameters is set. Its method KeepLogs preserves the server logs.
+// OpenLocal returns a source that starts clusters on demand and keeps idle ones for the next worker. OpenLocal itself
+// starts clusters only if LocalOptions.Parameters is set. Its method KeepLogs preserves the server logs.
 func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 	release, err := local.Find(ctx, o.Where)
 	if err != nil {
@@ -71,7 +71,7 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 	}
 	if o.Parameters {
 		if err := s.learn(ctx); err != nil {
-			if ctx.Err() == nil { // otherwise nobody needs them
+			if ctx.Err() == nil { // after an interruption, the parameters are not needed
 				s.KeepLogs()
 			}
 			return nil, errors.Join(err, s.Close())

@@ -25,8 +25,8 @@ func release(t *testing.T, command string) (dir, starts string) {
 	return dir, starts
 }
 
-// A cluster is started on demand, lent again, and replaced when a test broke it or its server died. Clusters that are
-// started to learn parameters run the first tests. The step "has" counts starts.
+// A cluster is started on demand, lent again, and replaced when a test broke it or its server ended. Clusters that are
+// started to read parameters run the first tests. The step "has" counts starts.
 func TestLocalSource(t *testing.T) {
 	self, err := os.Executable()
 	testkit.Check(t, err)

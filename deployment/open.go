@@ -151,7 +151,7 @@ func (p *opening) route(ctx context.Context) error {
 
 const leftOver = "left over from an earlier run, and turned off: "
 
-// report passes on which fail points were on.
+// report notes which fail points were on.
 func report(note func(string), prefix string, off []leftFailPoint) {
 	for _, left := range off {
 		note(prefix + left.String())

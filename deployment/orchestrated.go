@@ -28,7 +28,7 @@ import (
 type OrchestrationOptions struct {
 	// URL of the service, such as http://localhost:8889/v1.
 	URL string
-	// Clusters, in order of preference; at least one. Those with the same topology, version and access control share
+	// Clusters, in order of preference; at least one. Clusters with the same topology, version and access control share
 	// the tests.
 	Clusters []OrchestratedCluster
 	// Each is how many clusters to create of each configuration; less than 1 means 1. The first is created immediately,
@@ -58,7 +58,7 @@ type OrchestrationOptions struct {
 type OrchestratedCluster struct {
 	// Configuration of clusters to create, with its settings applied.
 	Configuration orchestration.Configuration
-	// ID of an existing cluster, which is never removed; "" creates one.
+	// ID of an existing cluster; "" creates one. An existing cluster is never removed.
 	ID string
 }
 
@@ -124,8 +124,8 @@ type orchestrated struct {
 	owner  string      // in the ids of created clusters
 }
 
-// certificateFolder is where drivers-evergreen-tools has its certificates, relative to the folder that FilesToken
-// stands for. Ours have the same place.
+// certificateFolder is the folder of certificates in drivers-evergreen-tools, relative to the folder that FilesToken
+// stands for. Our certificates are at the same place.
 const certificateFolder = ".evergreen/x509gen"
 
 // certify creates certificates for TLS presets that do not name any. The service must be on this machine to read them.
@@ -235,7 +235,7 @@ func distinct(about Description, others []Description, parameters []string) Desc
 	return about
 }
 
-// existing opens an existing cluster, which is never removed.
+// existing opens an existing cluster. It is never removed.
 func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster,
 	found orchestration.Cluster) (*cluster, error) {
 	direct, err := s.connectionString(found, false, "")
@@ -289,7 +289,7 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	}
 	n.cleanUp = cleanUps{n.remove}
 	defer func() {
-		if err != nil { // ctx may have ended, which must not prevent the removal
+		if err != nil { // the cluster must be removed even if ctx has ended
 			err = errors.Join(hidden.Error(fmt.Errorf("cluster %s: %w", c.Name, err)), n.cleanUp.run(s.pool.ending))
 		}
 	}()
@@ -383,7 +383,7 @@ func (n *creation) connect(ctx context.Context, direct uri, balanced []int) (*cl
 	if n.client.Local(ctx) { // the log files are on this machine
 		c.log = func(from, to time.Time) []LogLine { return local.ReadLogs(logs, from, to) }
 	}
-	// A cluster with a stopped server is replaced: to restart it, the service would repair its data, which takes
+	// A cluster with a stopped server is replaced. To restart the server, the service would repair its data for
 	// minutes.
 	c.repair = func(ctx context.Context) error {
 		for _, host := range slices.Concat(slices.Sorted(maps.Keys(logs)), c.description.Hosts) {
@@ -472,8 +472,7 @@ func (s *orchestrated) connectionString(c orchestration.Cluster, tls bool, caFil
 	return u, CheckURI(u.String())
 }
 
-// credentials finds user and password in a connection string with unescaped credentials, between the scheme and the
-// hosts.
+// credentials returns the unescaped user and password in a connection string: what is between the scheme and the hosts.
 func credentials(uri string, hosts []string) (user, password string, found bool) {
 	_, rest, _ := strings.Cut(uri, "://")
 	end := strings.LastIndex(rest, "@"+strings.Join(hosts, ","))

@@ -155,8 +155,8 @@ func named(t testing.TB, names []string) (out []OrchestratedCluster) {
 	return out
 }
 
-// A cluster that cannot be created is removed, and the error gives the reason without its password. If the service has
-// not answered, the cluster may still be created and stays in the ledger.
+// A cluster that cannot be created is removed, and the error contains the reason without the password. If the service
+// has not answered, it may still create the cluster, and the entry stays in the ledger.
 func TestOrchestration(t *testing.T) {
 	stories(t, "orchestration", func(t *testing.T, _, steps string) {
 		t.Parallel() // some wait for clusters that never become ready
@@ -192,8 +192,8 @@ func TestOrchestratedExistingCluster(t *testing.T) {
 	}
 }
 
-// Equal clusters share an offer, unequal ones do not. Options.Topology selects clusters. The first of each is created
-// before anything runs.
+// Equal clusters share an offer; others have their own. Options.Topology selects clusters. The first of each is created
+// before tests run.
 func TestOrchestratedPool(t *testing.T) {
 	s := orchestrate(t)
 	s.twin.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})

@@ -13,12 +13,12 @@ import (
 	"github.com/unified-test-runner/utr/internal/process/parallel"
 )
 
-// routerLimit bounds the question whether a mongos answers.
+// routerLimit bounds the check whether a mongos answers.
 const routerLimit = 3 * time.Second
 
-// answering returns the connection string of the mongoses that answer, and why each other one is left out: a driver
-// may choose a mongos that does not answer, and a command for each mongos would fail. The error is not nil if none
-// answers.
+// answering returns the connection string of the mongoses that answer, and why each of the others is left out. A driver
+// might choose a mongos that does not answer, and commands for every mongos would fail. If none answers, answering
+// returns an error.
 func (u uri) answering(ctx context.Context) (_ uri, left map[string]error, err error) {
 	ctx, cancel := processtime.Limit(ctx, routerLimit, fmt.Errorf("no answer within %s", routerLimit))
 	defer cancel()

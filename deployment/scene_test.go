@@ -297,10 +297,11 @@ func TestLeftFailPoints(t *testing.T) {
 	})
 }
 
-// A lock that another run has taken is lost. One whose document a test has dropped, or whose renewal an election has
-// interrupted, is written again. The lock of a run that has certainly ended is taken over or removed immediately, any
-// other only when it is stale. A write that fails or is not acknowledged by a majority is not a lock: a user without
-// the privilege runs without one and is notified; every other failure is an error and leaves nothing behind.
+// A lock that another run has taken is lost. If a test has dropped the document, or an election has interrupted the
+// renewal, the lock is written again. The lock of a run that has certainly ended is taken over or removed immediately,
+// any other only when it is stale. A write that fails or is not acknowledged by a majority is not a lock. If the user
+// lacks the privilege, the run continues without a lock and reports that. Every other failure is an error and leaves
+// nothing behind.
 func TestLocks(t *testing.T) {
 	stories(t, "locks", func(t *testing.T, words, steps string) {
 		t.Parallel()

@@ -53,7 +53,7 @@ func awaitServing(ctx context.Context, u uri) error {
 		}
 		slices.Sort(known)
 		if known = slices.Compact(known); !slices.Equal(known, hosts) {
-			hosts = known // ask the other members, too
+			hosts = known // the other members must answer, too
 			continue
 		}
 		missing := notServing(hosts, replies, errs)

@@ -15,8 +15,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// script runs steps on a source, separated by semicolons: a verb and its arguments. A deployment keeps its name as long
-// as it is the same one; another one has another name: a, b, or c/1 of offer 1.
+// script runs steps on a source, separated by semicolons: a verb and its arguments. Each deployment has a name: a, b,
+// or c/1 of offer 1. A new deployment has a new name.
 type script struct {
 	testing.TB
 	Source

@@ -17,8 +17,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
-// advice explains connection errors by a part of their text, because errors of the operating system, TLS and the server
-// have no type that reaches us. The first match counts.
+// advice explains connection errors by a part of their text, because the driver does not keep the types of errors of
+// the operating system, TLS and the server. The first match counts.
 var advice = []struct{ part, what string }{
 	{"connection refused", "nothing listens there: is it running, and is this its port?"},
 	{"no such host", "no host has that name"},
@@ -56,8 +56,8 @@ func (u uri) reached(ctx context.Context) (uri, error) {
 // refusedLimit bounds the wait for the first host that accepts a connection.
 const refusedLimit = time.Second
 
-// refused returns an error if every host refuses connections, so that nobody waits for server selection. A client
-// finds out about all other errors.
+// refused returns an error if every host refuses connections, so that a run does not wait for server selection. A
+// client reports all other errors.
 func refused(ctx context.Context, u uri) error {
 	if u.scheme != "mongodb" {
 		return nil

@@ -96,8 +96,8 @@ func (u uri) String() string {
 	return text
 }
 
-// NormalURI returns a valid connection string with a slash before its options, which the Go driver requires, and with
-// each option that applies once. It returns an invalid one unchanged.
+// NormalURI returns a valid connection string with each option that applies once, and with the slash before its options
+// that the Go driver requires. It returns an invalid one unchanged.
 func NormalURI(s string) string {
 	u, err := parseURI(s)
 	if err != nil {
@@ -133,7 +133,8 @@ func withPort(host string) string {
 // certificate.
 func (u uri) authenticates() bool { return u.userinfo != "" || u.get("authMechanism") != "" }
 
-// get returns the unescaped value of an option. Names are case-insensitive (URI Options, "List of specified options").
+// get returns the unescaped value of an option, or "". Names are case-insensitive (URI Options, "List of specified
+// options").
 func (u uri) get(key string) string {
 	for _, o := range u.options {
 		if strings.EqualFold(o.key, key) {

@@ -33,8 +33,8 @@ func TestRedact(t *testing.T) {
 // srvName has the same parent domain as 127.0.0.1, as the specification requires of SRV records.
 const srvName = "cluster.0.0.1"
 
-// resolves replaces the driver's resolver by one that knows srvName, with hosts and a TXT record. There is one
-// resolver: tests that use it do not run in parallel.
+// resolves replaces the driver's resolver by one that resolves srvName to hosts and a TXT record. The resolver is
+// global, so tests that use it do not run in parallel.
 func resolves(t *testing.T, hosts []string, txt string) {
 	t.Helper()
 	before := dns.DefaultResolver
@@ -64,7 +64,7 @@ func TestUnknownName(t *testing.T) {
 	testkit.ErrorContains(t, Clean(testkit.Context(t), nobody, "", nil), "no such name")
 }
 
-// Each connection string has the additional options, which replace its own.
+// Each connection string has the additional options. They replace its own.
 func TestURIOptions(t *testing.T) {
 	more := []URIOption{{"compressors", "zlib"}, {"appName", "a b"}}
 	o := EmbeddedOptions{Topologies: []Topology{Sharded}, Auth: new(bool), URIOptions: more}
@@ -91,7 +91,7 @@ func TestURIOptions(t *testing.T) {
 	s.play("return a; lend a; close")
 }
 
-// What is offered is what a started server reports.
+// The offers are what started servers report.
 func TestEmbeddedOffers(t *testing.T) {
 	for _, version := range embedded.Versions() {
 		s := newScript(t)

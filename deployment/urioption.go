@@ -22,10 +22,10 @@ func (o URIOption) String() string {
 	return o.Name + "=" + o.Value
 }
 
-// GoString shows no secret either.
+// GoString does not contain the secret either.
 func (o URIOption) GoString() string { return o.String() }
 
-// ParseURIOption parses NAME=VALUE. It rejects invalid values of options that the Go driver knows.
+// ParseURIOption parses NAME=VALUE. It rejects values that the Go driver rejects.
 func ParseURIOption(text string) (o URIOption, err error) {
 	name, value, found := strings.Cut(text, "=")
 	if !found || name == "" || value == "" || strings.ContainsAny(name, "&;?/@ ") {
@@ -39,8 +39,8 @@ func ParseURIOption(text string) (o URIOption, err error) {
 	return o, nil
 }
 
-// OptionsOf returns the options of a connection string as written, repeated ones included. It returns none if they may
-// be a part of a password, since an @ follows.
+// OptionsOf returns the options of a connection string as written, repeated ones included. If an @ follows, they may be
+// part of a password, and it returns nil.
 func OptionsOf(text string) (all []URIOption) {
 	u, err := parseURI(text)
 	if err != nil || strings.Contains(text[len(u.scheme)+len("://")+len(u.userinfo):], "@") {
@@ -56,7 +56,7 @@ func OptionsOf(text string) (all []URIOption) {
 	return all
 }
 
-// Known reports whether the Go driver knows the option. Drivers ignore others (Connection String, "Keys").
+// Known reports whether the Go driver has the option. Drivers ignore others (Connection String, "Keys").
 func (o URIOption) Known() bool {
 	alone, err := connstring.Parse(uri{scheme: "mongodb", hosts: []string{"localhost"}}.withAll([]URIOption{o}).String())
 	return err != nil || len(alone.UnknownOptions) == 0

@@ -56,7 +56,7 @@ func exchange(ctx context.Context, address string, secure *tls.Config, command b
 	return read(conn)
 }
 
-// Hello is a reply to isMaster, which all versions support.
+// Hello is a reply to isMaster. All versions support this command.
 type Hello struct {
 	Msg       string
 	SetName   string `bson:"setName"`
@@ -79,7 +79,7 @@ func ReadHello(reply bson.Raw, err error) (h Hello, _ error) {
 
 func (h Hello) Mongos() bool { return h.Msg == "isdbgrid" }
 
-const requestID = 1 // of the only request on a connection
+const requestID = 1 // each connection has one request
 
 func read(r io.Reader) (bson.Raw, error) {
 	var doc bson.Raw
@@ -143,14 +143,14 @@ func CodeOf(err error) int32 {
 	return 0
 }
 
-// Refused reports whether an error is a server's answer. Not every server gives a code with it.
+// Refused reports whether an error is a server's answer. It may have no code.
 func Refused(err error) bool {
 	var refused mongo.CommandError
 	return CodeOf(err) != 0 || errors.As(err, &refused) && len(refused.Raw) > 0
 }
 
-// Absent reports whether a server says that a collection does not exist. As drivers do, it also accepts the message
-// without a code.
+// Absent reports whether a collection does not exist according to the server's error. Like drivers, it also accepts the
+// message without a code.
 func Absent(err error) bool {
 	var refused mongo.CommandError
 	return errors.As(err, &refused) && (refused.Code == codes.NamespaceNotFound || refused.Message == "ns not found")

@@ -26,7 +26,7 @@ type Store interface {
 	Read(ctx context.Context) (*Holder, error)
 	// Remove deletes the document of a run, if it exists.
 	Remove(ctx context.Context, run string) error
-	// Quiet reports whether no fail point of a test can affect a write now.
+	// Quiet reports whether fail points of a test cannot affect a write now.
 	Quiet(ctx context.Context) bool
 	Close()
 }
@@ -117,8 +117,8 @@ func (d *Document) modify(ctx context.Context, query bson.D, update any, upsert 
 	return err == nil && exists, err
 }
 
-// Take is atomic: the query matches only a lock that is ours or free, and if it matches none, the document is inserted,
-// which the unique index on _id rejects if another run holds the lock.
+// Take is atomic. The query matches only a lock that is ours or free. If it matches nothing, the document is inserted,
+// and the unique index on _id rejects it if another run holds the lock.
 func (d *Document) Take(ctx context.Context, h Holder, lease time.Duration) (bool, error) {
 	now, err := d.now(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *Document) Read(ctx context.Context) (*Holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A fail point that an earlier run left is more often one of find.
+	// If an earlier run left a fail point on, it usually affects find.
 	reply, err := d.run(ctx, Database, bson.D{{Key: "aggregate", Value: Collection}, {Key: "cursor", Value: bson.D{}},
 		{Key: "pipeline", Value: bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "_id", Value: lockID}}}}}}})
 	if err != nil {

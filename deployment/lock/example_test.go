@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 )
 
-// While one run has a deployment, another one is told who has it.
+// While one run holds the lock of a deployment, the error of another run names the holder.
 func ExampleAcquire() {
 	ctx := context.Background()
 	d, err := embedded.Start(ctx, embedded.Options{})

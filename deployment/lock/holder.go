@@ -36,7 +36,7 @@ func (h *Holder) Over() bool {
 	return h.Stale() || err == nil && fate == ledger.Ended
 }
 
-// String describes the holder for people.
+// String describes the holder.
 func (h *Holder) String() string {
 	name := ""
 	if h.Name != "" {

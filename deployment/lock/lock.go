@@ -35,7 +35,7 @@ const (
 
 // Options configures a lock. Package deployment sets Note; the zero value is valid otherwise.
 type Options struct {
-	// Name describes the run to others, such as the URL of a CI job. It must not contain a secret.
+	// Name describes the run, such as the URL of a CI job. Other runs see it. It must not contain a secret.
 	Name string
 	// Wait is how long to wait for another run to end; 0 fails immediately.
 	Wait time.Duration
@@ -44,7 +44,7 @@ type Options struct {
 	// Lost is called once, from another goroutine, if the lock is lost before Release: the run must stop. It may be
 	// nil.
 	Lost func(error)
-	// Note receives messages, a line at a time, such as that a stale lock was taken over.
+	// Note receives messages, a line at a time, for example that a stale lock was taken over.
 	Note func(string)
 }
 
@@ -89,8 +89,8 @@ func Acquire(ctx context.Context, store Store, hosts []string, o Options) (_ *Lo
 	return l, nil
 }
 
-// withdraw removes the document that a failed attempt may have written: it was interrupted, or not acknowledged by a
-// majority.
+// withdraw removes the document that an attempt may have written before it was interrupted, or was not acknowledged by
+// a majority.
 func (l *Lock) withdraw(ctx context.Context, why error) {
 	if held := new(HeldError); errors.As(why, &held) || direct.CodeOf(why) == codes.Unauthorized {
 		return
@@ -124,7 +124,7 @@ func (l *Lock) get(ctx context.Context) error {
 	}
 }
 
-// tries bounds retries after the lock changed hands, a server stepped down, or the like.
+// tries bounds retries, for example after the holder of the lock changed or a server stepped down.
 const tries = 5
 
 // try tries once to acquire the lock. It returns the other holder, or nil if we hold the lock or on an error.
@@ -157,7 +157,7 @@ func (l *Lock) try(ctx context.Context) (*Holder, error) {
 		if !ok {
 			continue // another run was faster
 		}
-		l.renewed, l.tried = sent, sent // beat does not run yet
+		l.renewed, l.tried = sent, sent // without mu: beat does not run yet
 		if left {
 			l.o.Note(fmt.Sprintf("took over the lock of the deployment at %s, which %s left behind",
 				strings.Join(l.hosts, ","), holder))
@@ -194,8 +194,8 @@ func (l *Lock) Renew(ctx context.Context, age time.Duration) {
 	}
 }
 
-// recover takes the lock again if its document has disappeared, as it does when a test drops the database. If another
-// run has taken it, or the lease has expired by the server's clock, the lock is lost.
+// recover takes the lock again if its document has disappeared, for example because a test dropped the database. If
+// another run has taken it, or the lease has expired by the server's clock, the lock is lost.
 func (l *Lock) recover(ctx context.Context) (bool, error) {
 	holder, err := l.store.Read(ctx)
 	if err == nil && holder == nil {
@@ -215,8 +215,8 @@ func (l *Lock) recover(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// expired returns the error for a lock that no other run holds now: one may have held it meanwhile, as after a pause of
-// this process.
+// expired returns the error for a lock that no other run holds now. Another run may have held it meanwhile, for example
+// during a pause of this process.
 func (l *Lock) expired() *LostError {
 	return &LostError{Hosts: l.hosts,
 		Err: fmt.Errorf("it was not renewed for %s, so another run may have used the deployment", l.o.Lease)}
@@ -230,7 +230,7 @@ func (l *Lock) lose(err *LostError) {
 	}
 }
 
-// beat renews the lease during tests that take so long that nobody calls Renew.
+// beat renews the lease during long tests, when Renew is not called.
 func (l *Lock) beat(ctx context.Context) {
 	ticker := time.NewTicker(l.o.Lease / 30)
 	defer ticker.Stop()
@@ -253,9 +253,9 @@ func (l *Lock) beat(ctx context.Context) {
 	}
 }
 
-// Release releases the lock. It may be called more than once, and after the lock was lost: it then removes the document
-// unless another run took the lock. The error means that the document could not be removed, so that others must wait
-// until the lease expires.
+// Release releases the lock. It may be called more than once. It may be called after the lock was lost: it then removes
+// the document unless another run took the lock. An error means that the document could not be removed. Other runs must
+// then wait until the lease expires.
 func (l *Lock) Release() error {
 	l.stop()
 	l.beating.Wait()
@@ -276,7 +276,7 @@ func (l *Lock) Release() error {
 	return nil
 }
 
-// releaseLimit bounds the removal of a lock: a user who interrupts a run must not wait for an unreachable deployment.
+// releaseLimit bounds the removal of a lock, so that an interrupted run does not wait for an unreachable deployment.
 const releaseLimit = 3 * time.Second
 
 // ReleaseLimit bounds Release.

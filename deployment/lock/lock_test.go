@@ -61,8 +61,8 @@ func (s *scripted) Read(context.Context) (*Holder, error) {
 func (s *scripted) Quiet(context.Context) bool { return !s.loud }
 func (s *scripted) Close()                     {}
 
-// TestLeases runs the steps of a transcript in virtual time. During a long test the lease is renewed even if fail
-// points are on, though late: a disturbed test is better than two concurrent runs.
+// TestLeases runs the steps of a transcript in virtual time. During a long test, the lease is renewed late if fail
+// points are on. It is still renewed: a disturbed test is better than two concurrent runs.
 func TestLeases(t *testing.T) {
 	testkit.Transcript(t, "testdata/leases.txt", func(t *testing.T, input string) string {
 		s := &scripted{}

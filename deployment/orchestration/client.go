@@ -37,8 +37,8 @@ const (
 	askLimit    = time.Minute     // the service contacts each server first, and waits for those that do not respond
 )
 
-// Client is a client of one service. Methods may be called concurrently; each has its own deadline in addition to that
-// of its context.
+// Client is a client of one service. Methods may be called concurrently. Each has its own deadline in addition to the
+// deadline of its context.
 type Client struct {
 	// CreateLimit bounds Create. New sets it.
 	CreateLimit time.Duration
@@ -83,7 +83,7 @@ func (c *Client) URL() string {
 }
 
 // Local reports whether the service has an address of this machine, whatever host name the URL has. A service in a
-// container can have one and still see other files.
+// container can have one although its files are different.
 func (c *Client) Local(ctx context.Context) bool {
 	port := cmp.Or(c.base.Port(), map[string]string{"http": "80", "https": "443"}[c.base.Scheme])
 	ctx, cancel := context.WithTimeout(ctx, localLimit)
@@ -99,8 +99,8 @@ func (c *Client) Local(ctx context.Context) bool {
 // localLimit bounds the connection of Local.
 const localLimit = 5 * time.Second
 
-// sameMachine reports whether both ends of a connection are on one machine: only then do they have the same address or
-// a loopback address.
+// sameMachine reports whether both ends of a connection are on one machine. If so, they have the same address, or a
+// loopback address.
 func sameMachine(here, there *net.TCPAddr) bool {
 	return there.IP.IsLoopback() || here.IP.Equal(there.IP)
 }
@@ -179,8 +179,8 @@ func (c *Client) cluster(ctx context.Context, limit time.Duration, method string
 func place(kind Kind, id string) string { return "/" + string(kind) + "/" + url.PathEscape(id) }
 
 // Remove removes a cluster and all its parts, such as the parts of a failed Create. It reports whether anything
-// existed, which is not required. Hosts are the known hosts of its servers. An answer proves nothing: the service must
-// not know the cluster any more, and its hosts must be closed.
+// existed; nothing need exist. hosts are the known hosts of its servers. Remove does not rely on the answer: it checks
+// that the service no longer lists the cluster and that the hosts are closed.
 func (c *Client) Remove(ctx context.Context, kind Kind, id string, hosts ...string) (found bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, DeleteLimit, fmt.Errorf("not finished within %s", DeleteLimit))
 	defer cancel()
@@ -212,7 +212,7 @@ func (c *Client) Remove(ctx context.Context, kind Kind, id string, hosts ...stri
 }
 
 // closed waits until the hosts of a removed cluster no longer accept connections, or belong to other servers of the
-// service, which uses ports again. Names of loopback addresses say nothing about the machine of another service.
+// service, since it reuses ports. If the service is on another machine, names of loopback addresses prove nothing.
 func (c *Client) closed(ctx context.Context, hosts []string) error {
 	local := c.Local(ctx)
 	ctx, cancel := context.WithTimeout(ctx, c.closeLimit)
@@ -265,7 +265,7 @@ func (c *Client) Parts(ctx context.Context, id string) ([]Part, error) {
 	return slices.DeleteFunc(all, func(p Part) bool { return !strings.HasPrefix(p.ID, id+partMark) }), err
 }
 
-// Made is a cluster that a run created, or the rest of one.
+// Made is a cluster that a run created, or the remaining parts of it.
 type Made struct {
 	Part
 	Mark
@@ -358,7 +358,7 @@ func (c *Client) do(ctx context.Context, limit time.Duration, method, path strin
 	return e
 }
 
-// answerLimit exceeds the answers of a service with a thousand servers.
+// answerLimit is larger than the answers of a service with a thousand servers.
 const answerLimit = 32 << 20
 
 // exchange sends a request, and sets the error's Status, or its Unanswered.

@@ -250,7 +250,7 @@ func (c Configuration) Body(id string, alone bool) map[string]any {
 	if _, given := doc["configsvrs"]; c.Kind == ShardedCluster && !given {
 		doc["configsvrs"] = []any{map[string]any{}}
 	}
-	if version, given := doc["version"]; given { // which the service does not pass on to config servers
+	if version, given := doc["version"]; given { // the service does not pass it on to config servers
 		for _, s := range objects(doc["configsvrs"]) {
 			s["version"] = cmp.Or(s["version"], version)
 		}
@@ -267,7 +267,7 @@ func (c Configuration) Body(id string, alone bool) map[string]any {
 }
 
 // CheckReleases checks that servers run the releases that a Body requests, and servers of the same release the same
-// version. Without a requested release, that is the default of the service.
+// version. If no release is requested, the release is the service's default.
 func CheckReleases(kind Kind, body map[string]any, servers []Running) error {
 	requested := map[string]string{}
 	all := nodes(kind, body)
@@ -385,7 +385,7 @@ func check(kind Kind, doc map[string]any) error {
 	return nil
 }
 
-// object returns the object at a key, which it adds if necessary.
+// object returns the object at a key. If it is missing, object adds it.
 func object(of map[string]any, key string) map[string]any {
 	out, ok := of[key].(map[string]any)
 	if !ok {

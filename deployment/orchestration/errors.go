@@ -59,7 +59,8 @@ func message(text []byte) string {
 	return excerpt(s, 2000)
 }
 
-// exceptions returns the last exception of a traceback, and in parentheses the first one, which Python was handling.
+// exceptions returns the last exception of a traceback, and in parentheses the first one, which Python was handling
+// when the last was raised.
 func exceptions(s string) string {
 	all := raised.FindAllString(s, -1)
 	switch n := len(all); n {

@@ -67,8 +67,8 @@ func (s *server) hello(ctx context.Context) (direct.Hello, error) {
 
 var errOtherServer = errors.New("another server answers on its port")
 
-// verify checks that the server on the port is the one we started. Another process may have the port, and ours exits
-// only later. A server that does not answer getCmdLineOpts, such as a mongod that requires authentication, is trusted.
+// verify checks that the server on the port is ours. Another process may have the port, while ours has not exited yet.
+// verify accepts a server that does not answer getCmdLineOpts, such as a mongod that requires authentication.
 func (s *server) verify(ctx context.Context) error {
 	reply, err := s.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
 	var options struct{ Argv []string }
@@ -140,7 +140,7 @@ func initiation(set Set, hosts []string) bson.D {
 	return config
 }
 
-// stepUpPause is between attempts to have a member elected.
+// stepUpPause is the pause between attempts to have a member elected.
 const stepUpPause = 200 * time.Millisecond
 
 // initiate initiates a replica set, and waits until it has a primary and all other members are secondaries.
@@ -170,8 +170,8 @@ func initiate(ctx context.Context, set Set, members []*server) error {
 		})
 }
 
-// stepUp sends replSetStepUp. With access control, only the members' internal user __system of the database
-// local is authorized, whose password is the key. Errors are not fatal: a member is elected eventually.
+// stepUp sends replSetStepUp. With access control, only the members' internal user __system of the database local is
+// authorized. Its password is the key. Errors are not fatal: a member is elected eventually.
 func (s *server) stepUp(ctx context.Context) error {
 	var system *options.Credential
 	if s.key != "" {
@@ -181,8 +181,7 @@ func (s *server) stepUp(ctx context.Context) error {
 	return s.runAs(ctx, system, bson.D{{Key: "replSetStepUp", Value: 1}})
 }
 
-// lacks reports whether a replica set has a primary according to its members' replies, and what it is missing, nil if
-// nothing.
+// lacks reports whether a replica set has a primary according to its members' replies, and what it still lacks, or nil.
 func lacks(replies []direct.Hello) (elected bool, missing error) {
 	primaries, secondaries := 0, 0
 	for _, h := range replies {
@@ -201,8 +200,8 @@ func lacks(replies []direct.Hello) (elected bool, missing error) {
 		plural.Of(secondaries, "secondary"), plural.Of(others, "other member"))
 }
 
-// addShard adds a replica set as a shard. While the mongos does not know its primary, the command fails with various
-// codes, so no error is treated as permanent.
+// addShard adds a replica set as a shard. Until the mongos has found its primary, the command fails with various codes.
+// No error is therefore treated as permanent.
 func (s *server) addShard(ctx context.Context, user *options.Credential, set Set, hosts []string) error {
 	command := bson.D{{Key: "addShard", Value: set.Name + "/" + strings.Join(hosts, ",")}, {Key: "name", Value: set.Name}}
 	return await(ctx, set.Name+" to be added as a shard",
@@ -218,8 +217,8 @@ func (s *server) createUser(ctx context.Context, user *options.Credential, w any
 	return s.ensure(ctx, "the user "+user.Username+" to be created on "+s.Name, command, codes.UserAlreadyExists)
 }
 
-// ensure runs a command until it succeeds or fails with a permanent error. Other errors may come from a slow machine,
-// such as an unreachable member. The code done means that an earlier attempt succeeded, whose reply was lost.
+// ensure runs a command until it succeeds or fails with a permanent error. Other errors, such as an unreachable member,
+// may be due to a slow machine. The code done means that an earlier attempt succeeded and its reply was lost.
 func (s *server) ensure(ctx context.Context, what string, command bson.D, done int32) error {
 	return await(ctx, what, func(ctx context.Context) error {
 		_, err := s.run(ctx, command)

@@ -11,9 +11,10 @@ import (
 )
 
 // Balancers are TCP load balancers that assign connections to mongoses in turn. Each connection begins with a header of
-// the PROXY protocol, version 1, which tells the mongos the client's address and that it is load balanced.
+// the PROXY protocol, version 1. It contains the client's address, and makes the mongos treat the connection as load
+// balanced.
 type Balancers struct {
-	// All is the host:port of the balancer for all mongoses, First of that for the first mongos alone.
+	// All is the host:port of the balancer for all mongoses, First of the balancer for the first mongos alone.
 	All, First string
 
 	work  sync.WaitGroup
@@ -61,7 +62,7 @@ func (b *Balancers) own(c io.Closer) (closing func()) {
 	return func() { stop(); _ = c.Close() }
 }
 
-// serve connects a client to the mongos whose turn it is, or the next one that is reachable.
+// serve connects a client to the next mongos that is reachable.
 func (b *Balancers) serve(client net.Conn, targets []string, first int) {
 	defer b.own(client)()
 	for i := range targets {

@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// backend is a server behind a balancer: it sends its name and the first line of each connection, then echoes.
+// backend is a server behind a balancer. It sends its name and the first line of each connection, and then echoes.
 func backend(t *testing.T, name string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
@@ -49,7 +49,7 @@ func TestBalancer(t *testing.T) {
 	b, err := NewBalancers([]string{backend(t, "one"), dead, backend(t, "two")})
 	testkit.Check(t, err)
 	var conn net.Conn
-	// The second connection is for the dead server: the next server gets it.
+	// The second connection would go to the server that does not listen. The next server gets it.
 	for _, name := range strings.Fields("one two two one") {
 		var line string
 		conn, line = connected(t, b)

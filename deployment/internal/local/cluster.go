@@ -1,10 +1,9 @@
 // Package local runs clusters of mongod and mongos processes on this machine: standalone, replica set, sharded, and
 // load balanced. Release.Plan and Argv decide what to start, as functions of the cluster's shape and the server
 // version; Start starts it.
-//
 // All servers listen only on the loopback interface and have test commands enabled. All their files are in one
-// temporary folder of the cluster, which is removed with it. Processes are therefore killed: a shutdown of a mongod may
-// take 15 seconds.
+// temporary folder, which is removed with the cluster. Processes are therefore killed: a mongod may need 15 seconds to
+// shut down.
 package local
 
 import (
@@ -121,8 +120,8 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 }
 
-// start starts and configures the servers. A mongos loads the shards when it starts and learns of new ones with a
-// delay: the first one adds them, and then the others start.
+// start starts and configures the servers. A mongos loads the list of shards when it starts, and updates it with a
+// delay. The other mongoses therefore start after the first one has added the shards.
 func (c *Cluster) start(ctx context.Context) error {
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
@@ -260,8 +259,8 @@ func (c *Cluster) writeSecrets(context.Context) (err error) {
 	return err
 }
 
-// addUser creates the user of a cluster with access control: on the primary, until all members know it, or through the
-// first mongos.
+// addUser creates the user of a cluster with access control: on the primary, with all members acknowledging it, or
+// through the first mongos.
 func (c *Cluster) addUser(ctx context.Context) error {
 	if !c.options.Shape.Auth {
 		return nil
@@ -335,7 +334,7 @@ func (c *Cluster) Close() error {
 	if c.balancers != nil {
 		c.balancers.Close()
 	}
-	// Mongoses first, so that they do not log the end of the others.
+	// Mongoses first: otherwise they log errors about the other servers.
 	errs := make([]error, len(c.servers))
 	var all sync.WaitGroup
 	for i, s := range slices.Backward(c.servers) {
@@ -378,7 +377,7 @@ func (c *Cluster) Log(from, to time.Time) []Line {
 	return ReadLogs(logs, from, to)
 }
 
-// Hosts are the addresses that clients connect to: of the members, the mongoses, or the load balancer.
+// Hosts returns the addresses that clients connect to: of the members, the mongoses, or the load balancer.
 func (c *Cluster) Hosts() []string {
 	if c.options.Shape.Topology == embedded.LoadBalanced {
 		return []string{c.balancers.All}
@@ -386,7 +385,7 @@ func (c *Cluster) Hosts() []string {
 	return addresses(c.entries())
 }
 
-// Password is the password in the connection strings, or "".
+// Password returns the password in the connection strings, or "".
 func (c *Cluster) Password() string {
 	if c.user == nil {
 		return ""

@@ -194,7 +194,7 @@ func TestServerDies(t *testing.T) {
 	b.close(c)
 }
 
-// Close also kills the children of a server, such as of a script.
+// Close also kills the children of a server. Here the server is a script.
 func TestChildrenOfServersAreKilled(t *testing.T) {
 	b := newBench(t)
 	pidFile := filepath.Join(t.TempDir(), "pid")

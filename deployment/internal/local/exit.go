@@ -44,8 +44,8 @@ func ending(state *os.ProcessState) string {
 	return text
 }
 
-// portTaken reports whether a server exited because another process had its port. If both bind before they listen, the
-// loser aborts, and only its log gives the reason.
+// portTaken reports whether a server exited because another process had its port. If both bind before they listen, one
+// of them aborts, and only its log has the reason.
 func portTaken(state *os.ProcessState, log string) bool {
 	if state.ExitCode() == exitNet {
 		return true

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	utrtest.Main(m, func() error { return goleak.Find() })
 }
 
-// fakes act as a mongod with a flaw. Their arguments are a mongod's.
+// fakes act as a mongod with a flaw. They get the arguments of a mongod.
 var fakes = map[string]func(args []string){
 	"refuses its options": func([]string) {
 		fmt.Fprintln(os.Stderr, "Error parsing command line: unrecognised option '--nounixsocket'\ntry 'mongod --help' for more information")
@@ -52,7 +52,7 @@ var fakes = map[string]func(args []string){
 		select {}
 	},
 	"never has a port": func([]string) {
-		// Where two bind and then listen, the loser aborts (4.2).
+		// If two servers bind before they listen, one of them aborts (4.2).
 		fmt.Printf("Error listening for new connections on 127.0.0.1:1: Address already in use\n%s",
 			strings.Repeat("a line of a back trace\n", 40))
 		os.Exit(14)

@@ -52,7 +52,7 @@ func Argv(p Process, v Version, at Place) (args []string) {
 	add(isMongod, "--wiredTigerCacheSizeGB", "0.25") // the minimum; by default each server uses half of the memory
 	add(inSet, "--replSet", p.Set)                   // transactions and retryable writes require a replica set
 	add(inSet, "--oplogSize", "128")                 // MB; the default is 5 % of the disk
-	// By default a transaction waits only 5 ms for a lock, which is too short just after creating a collection.
+	// By default, a transaction waits 5 ms for a lock. Just after a collection was created, that is too short.
 	set(p.Role == RoleMember || p.Role == RoleShard, "maxTransactionLockRequestTimeoutMillis=25")
 	add(p.Role == RoleConfig, "--configsvr")
 	add(p.Role == RoleShard, "--shardsvr")

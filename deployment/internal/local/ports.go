@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Ports finds free ports. The system may give a port to another process until a server listens on it: a cluster whose
-// port is taken is started again with others. Next does not return a port again, so that clusters that share a Ports do
-// not conflict. Methods may be called concurrently; the zero value is ready to use.
+// Ports finds free ports. Until a server listens on a port, the system may give it to another process. The cluster is
+// then started again with other ports. Next does not return a port twice, so that clusters that share a Ports do not
+// conflict. Methods may be called concurrently; the zero value is ready to use.
 type Ports struct {
 	listen func() (net.Listener, error) // nil: listen on a free port
 	given  sync.Map                     // ports

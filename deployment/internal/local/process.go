@@ -28,7 +28,7 @@ type server struct {
 
 func (s *server) address() string { return fmt.Sprintf("%s:%d", address, s.place.Port) }
 
-// launch starts the process, which is killed with this one where the system supports it.
+// launch starts the process. Where the system supports it, the process is killed when utr ends.
 func (s *server) launch(program string, book *ledger.Ledger) error {
 	out, err := os.OpenFile(s.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *server) launch(program string, book *ledger.Ledger) error {
 // killLimit bounds the wait for a killed process, which can hang in the kernel on an unresponsive disk.
 const killLimit = 20 * time.Second
 
-// kill kills the process and its descendants, and waits for them.
+// kill kills the process and its descendants, and waits until they have ended.
 func (s *server) kill() error {
 	// A process that has exited, such as a script, may have left children.
 	if err := processgroup.Kill(s.command.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -17,7 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// With access control, only the internal user may make a member stand for election.
+// With access control, only the internal user may call for an election.
 func TestStepUp(t *testing.T) {
 	const key = "the internal password"
 	system := []embedded.User{{Database: "local", Name: "__system", Password: key}}
@@ -87,7 +87,7 @@ func TestLines(t *testing.T) {
 	} {
 		testkit.Contains(t, got[i].Server+" "+got[i].Text, want)
 	}
-	// A line without a timestamp has that of the previous line, and a long line is shortened.
+	// A line without a timestamp has the timestamp of the previous line, and a long line is shortened.
 	testkit.Equal(t, "lines, time, and width", []any{len(got), got[1].Time.Equal(second(1)), len([]rune(got[3].Text))},
 		[]any{4, true, tailWidth + 1})
 }
