@@ -59,10 +59,7 @@ func newConn(f *front, client, server net.Conn) *conn {
 	return k
 }
 
-var (
-	errClose = errors.New("close the connection")
-	errLost  = errors.New("the server has closed the connection")
-)
+var errLost = errors.New("the server has closed the connection")
 
 // run serves the connection until it ends. It returns errLost if the server has ended it.
 func (k *conn) run() (ended error) {
@@ -228,7 +225,7 @@ func (k *conn) replies() error {
 		}
 		message, next, err := k.reply(message)
 		if len(message) > 0 && k.write(message) != nil || err != nil || next != nil && !k.stream(next) {
-			return errClose
+			return failpoint.ErrClose
 		}
 	}
 }
@@ -273,7 +270,7 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 	case !ok:
 		return message, nil, nil
 	case k.commits(x, r.doc), x.failure.LoseReply:
-		return nil, nil, errClose
+		return nil, nil, failpoint.ErrClose
 	case hellos[x.name]:
 		r.doc = k.hello(r.doc)
 	case kills[x.name] != nil:

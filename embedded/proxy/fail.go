@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -19,7 +19,7 @@ import (
 )
 
 // fail evaluates the fail points for a command before it runs. It returns the reply if the command does not run, and
-// errClose if the connection is closed instead.
+// ErrClose if the connection is closed instead.
 func (k *conn) fail(x *pending, block func(*pending, time.Duration) error) (bson.Raw, error) {
 	c, registry := k.command(x), k.registry()
 	about := k.front.current()
@@ -31,25 +31,17 @@ func (k *conn) fail(x *pending, block func(*pending, time.Duration) error) (bson
 		if version.Of(about.wire).ErrorLabels {
 			x.labels = f.Labels
 		}
-		if f.Err != nil {
-			return k.failure(x, f.Err), nil
+		if f.Block > 0 && f.LoseReply {
+			_ = k.client.Close() // the client notices it before the command runs
 		}
+		err := f.Error(about.wire)
 		if f.Block > 0 {
-			if f.LoseReply {
-				_ = k.client.Close() // the client notices it before the command runs
-			}
-			switch err := block(x, f.Block); {
-			case errors.Is(err, context.Canceled):
-				return nil, errClose
-			case err != nil:
-				return k.failure(x, err), nil
-			}
+			err = cmp.Or(block(x, f.Block), err)
 		}
-		closes, err := f.Error(about.wire)
-		if closes {
-			return nil, errClose
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, failpoint.ErrClose):
+			return nil, err
+		case err != nil:
 			return k.failure(x, err), nil
 		}
 	}

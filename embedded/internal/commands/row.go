@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -122,8 +121,8 @@ type Request struct {
 	Operations func(local bool) []bson.Raw
 }
 
-// Response is the result of a command. The dispatcher adds ok, the times and the error to it. ErrClose closes the
-// connection without a reply; other errors that are not a *fault.Error become an internal error (code 1).
+// Response is the result of a command. The dispatcher adds ok, the times and the error to it. failpoint.ErrClose closes
+// the connection without a reply; other errors that are not a *fault.Error become an internal error (code 1).
 type Response struct {
 	// Fields with an error precede ok, like those that a server has already written when a command fails.
 	Fields bson.D
@@ -151,6 +150,3 @@ type Identity struct {
 
 // GitVersion is the gitVersion of all servers.
 const GitVersion = "nogitversion"
-
-// ErrClose tells the dispatcher to close the connection without a reply.
-var ErrClose = errors.New("close the connection")

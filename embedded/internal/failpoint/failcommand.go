@@ -1,6 +1,7 @@
 package failpoint
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,25 +42,30 @@ type Failure struct {
 // early reports whether the failure has an effect before the command runs.
 func early(f Failure) bool { return f.Block > 0 || f.CloseConnection || f.HasCode }
 
-// Error returns the error of a command that the failure affects, on a server of a wire version, or that the server
-// closes the connection instead. It returns neither if the command runs.
-func (f Failure) Error(wire int) (closes bool, _ error) {
-	if f.CloseConnection || f.HasCode && fault.CloseConnection.In(f.Code, wire) {
-		return true, nil
-	}
-	if !f.HasCode {
-		return false, nil
+// ErrClose closes the connection in place of a reply.
+var ErrClose = errors.New("close the connection")
+
+// Error returns the error of a command that the failure affects, on a server of a wire version. It is ErrClose if the
+// server closes the connection, and nil if the command runs.
+func (f Failure) Error(wire int) error {
+	switch {
+	case f.Err != nil:
+		return f.Err
+	case f.CloseConnection || f.HasCode && fault.CloseConnection.In(f.Code, wire):
+		return ErrClose
+	case !f.HasCode:
+		return nil
 	}
 	info, err := parseExtraInfo(f.Code, f.ExtraInfo, wire)
 	if err != nil {
-		return false, err
+		return err
 	}
 	failure := fault.Errorf(f.Code, "Failing command due to 'failCommand' failpoint")
 	if version.Of(wire).ViaText {
 		failure.Message = "Failing command via 'failCommand' failpoint"
 	}
 	failure.Extra = info
-	return false, failure
+	return failure
 }
 
 // Names of fail points.

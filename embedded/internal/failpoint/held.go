@@ -25,8 +25,8 @@ type hold struct {
 	ended  chan struct{}
 }
 
-// Wait blocks a command of a server for a time. It returns the error of the command if its session is killed, and the
-// error of ctx if that ends.
+// Wait blocks a command of a server for a time. It returns the error of the command if its session is killed, and
+// ErrClose if ctx ends.
 func (h *Held) Wait(ctx context.Context, server any, command bson.Raw, d time.Duration) error {
 	one := &hold{server: server, killed: make(chan struct{}), ended: make(chan struct{})}
 	one.lsid, _ = command.LookupErr("lsid", "id")
@@ -48,7 +48,7 @@ func (h *Held) Wait(ctx context.Context, server any, command bson.Raw, d time.Du
 	case <-one.killed:
 		return fault.Errorf(fault.Interrupted, "operation was interrupted")
 	case <-ctx.Done():
-		return ctx.Err()
+		return ErrClose
 	}
 }
 

@@ -39,6 +39,9 @@ func (u *Users) find(database, name string) *User {
 	return found
 }
 
+// key returns the _id of the user.
+func (u *User) key() string { return u.Database + "." + u.Name }
+
 // mechanisms returns the names of the mechanisms with which the user authenticates.
 func (u *User) mechanisms() []string { return slices.Sorted(maps.Keys(u.credentials)) }
 
@@ -55,36 +58,44 @@ var mechanisms = map[string]struct {
 
 // Add adds a user with all privileges to a database, or changes the password. Only the SCRAM credentials are stored.
 func (u *Users) Add(database, name, password string) error {
-	return u.add(database, name, password, false, slices.Collect(maps.Keys(mechanisms)))
+	credentials, err := credentialsOf(name, password, false, slices.Collect(maps.Keys(mechanisms)))
+	if err == nil {
+		u.store(&User{Name: name, Database: database, id: value.NewUUID(), roles: []role{{"root", "admin"}},
+			credentials: credentials})
+	}
+	return err
 }
 
-// add adds a user who authenticates with some mechanisms. digested means that the password is a digest for SCRAM-SHA-1.
-func (u *Users) add(database, name, password string, digested bool, names []string) error {
-	user := &User{Name: name, Database: database, id: value.NewUUID(), roles: []role{{"root", "admin"}},
-		credentials: map[string]scram.StoredCredentials{}}
-	for _, mechanism := range names {
-		m := mechanisms[mechanism]
-		client, err := m.hash.NewClient(name, password, "")
-		switch {
-		case digested:
-			client, err = m.hash.NewClientUnprepped(name, password, "")
-		case m.digest:
-			client, err = m.hash.NewClientUnprepped(name, passwordDigest(name, password), "")
+func (u *Users) store(user *User) {
+	u.users.Store(user.key(), user)
+	u.nonEmpty.Store(true)
+}
+
+// credentialsOf returns what is stored of a password for some mechanisms. digested means that it is a digest for
+// SCRAM-SHA-1.
+func credentialsOf(name, password string, digested bool, of []string) (map[string]scram.StoredCredentials, error) {
+	stored := map[string]scram.StoredCredentials{}
+	for _, mechanism := range of {
+		m, secret := mechanisms[mechanism], password
+		newClient := m.hash.NewClient
+		if m.digest {
+			newClient = m.hash.NewClientUnprepped
 		}
+		if m.digest && !digested {
+			secret = passwordDigest(name, password)
+		}
+		client, err := newClient(name, secret, "")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		salt := make([]byte, m.salt)
 		rand.Read(salt)
-		stored, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: m.rounds})
-		if err != nil {
-			return err
+		factors := scram.KeyFactors{Salt: string(salt), Iters: m.rounds}
+		if stored[mechanism], err = client.GetStoredCredentialsWithError(factors); err != nil {
+			return nil, err
 		}
-		user.credentials[mechanism] = stored
 	}
-	u.users.Store(database+"."+name, user)
-	u.nonEmpty.Store(true)
-	return nil
+	return stored, nil
 }
 
 // passwordDigest returns the password for SCRAM-SHA-1 (specification "Authentication", SCRAM-SHA-1).

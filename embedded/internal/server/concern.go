@@ -24,10 +24,10 @@ type unsatisfied struct {
 
 // supportsConcern reports whether the command accepts a write concern. mapReduce does if it writes a collection.
 func (x *exchange) supportsConcern() bool {
-	if x.row != nil && x.row.Name == "mapReduce" {
+	if x.row.Name == "mapReduce" {
 		return !value.Has(x.request.Body, "out", "inline")
 	}
-	return x.row != nil && x.row.AcceptsWriteConcern()
+	return x.row.AcceptsWriteConcern()
 }
 
 // awaitConcern is the one place that waits for the write concern, after success and after failure.
@@ -41,15 +41,12 @@ func (x *exchange) awaitConcern() {
 	switch f, hit := x.server.failPoints.After(x.forFailPoint(), x.failure); {
 	case hit:
 		code, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
-		x.out.Concern, x.out.ConcernCode, x.out.Labels, x.out.Appended = f.WriteConcernError, int32(code), f.Labels,
-			x.passesOn()
+		x.out.Concern, x.out.ConcernCode, x.out.Labels = f.WriteConcernError, int32(code), f.Labels
+		x.out.Appended = x.view.isMongos() && x.row.Statements == "" // it passes on the reply of its shard
 	case x.unsatisfied != nil && x.triedToWrite():
 		x.out.Concern, x.out.ConcernCode = x.unsatisfied.text(x), x.unsatisfied.code
 	}
 }
-
-// passesOn reports whether a mongos passes on the reply of its shard.
-func (x *exchange) passesOn() bool { return x.view.isMongos() && x.row.Statements == "" }
 
 // triedToWrite reports whether there was a write to wait for, even if it failed or changed nothing.
 func (x *exchange) triedToWrite() bool {
@@ -103,10 +100,15 @@ func (x *exchange) writeConcern() error {
 		return x.noWriteConcern()
 	}
 	var p fault.First
-	p.Note(x.wrongConcern(given))
+	name, mongos, wrong := x.row.Name, x.view.isMongos(), x.view.Has.IDL && given.Type != bson.TypeEmbeddedDocument
+	p.Refuse(wrong && mongos && x.row.Statements != "", codeNotAnObject,
+		"invalid parameter: expected an object (writeConcern)")
+	if wrong && (name == "aggregate" || name == "findAndModify" && !mongos) {
+		p.Note(wrongType(name+".writeConcern", given, "object"))
+	}
 	concern, err := x.document("writeConcern")
 	p.Note(err)
-	if x.row.Name != "aggregate" {
+	if name != "aggregate" {
 		p.Note(commands.CheckDocument(&x.request, "writeConcern", value.Must(concern)))
 	}
 	elements, _ := concern.Elements() // a validated document cannot cause an error
@@ -138,19 +140,6 @@ func (x *exchange) noWriteConcern() error {
 		return nil
 	}
 	return refused
-}
-
-// wrongConcern returns the errors of some commands about a write concern of another type.
-func (x *exchange) wrongConcern(given bson.RawValue) error {
-	name, mongos := x.row.Name, x.view.isMongos()
-	switch {
-	case given.Type == bson.TypeEmbeddedDocument || !x.view.Has.IDL:
-	case mongos && x.row.Statements != "":
-		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object (writeConcern)")
-	case name == "aggregate", name == "findAndModify" && !mongos:
-		return wrongType(name+".writeConcern", given, "object")
-	}
-	return nil
 }
 
 // numberedConcern checks a w that is not a name: a number of members, or tags.

@@ -15,7 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
-	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/wire"
@@ -138,7 +138,7 @@ func (k *conn) message(h wire.Header, body []byte) error {
 			return err
 		}
 		if compressor == wire.Noop && k.server.cluster.Version.Has.RefusesNoop {
-			return commands.ErrClose
+			return failpoint.ErrClose
 		}
 		h, body = plain, content
 		reply = func(message []byte) error {
@@ -157,12 +157,12 @@ func (k *conn) message(h wire.Header, body []byte) error {
 	case 0:
 		return nil // ignored, as by the server
 	}
-	return commands.ErrClose
+	return failpoint.ErrClose
 }
 
 func (k *conn) write(message []byte) error {
 	if k.ctx.Err() != nil || k.server.stopped.Load() {
-		return commands.ErrClose // a killed server must not reply
+		return failpoint.ErrClose // a killed server must not reply
 	}
 	_, err := k.socket.Write(message)
 	return err
@@ -230,7 +230,7 @@ func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) erro
 	}
 	db, isCommand := strings.CutSuffix(namespace, ".$cmd")
 	if !isCommand {
-		return commands.ErrClose
+		return failpoint.ErrClose
 	}
 	if name := firstKey(sent); !helloNames[name] && !k.server.cluster.Version.Has.QueryCommands {
 		refused := fault.Errorf(fault.UnsupportedOpQueryCommand,

@@ -72,9 +72,9 @@ func (x *exchange) take(r commands.Response, err error) (bson.D, error) {
 // finish makes the reply from the result of a command.
 func (x *exchange) finish(fields bson.D, err error) (bson.Raw, error) {
 	defer x.conn.current.Store(nil)
-	if errors.Is(err, commands.ErrClose) || x.failure.LoseReply || x.conn.hungUp.Load() || x.conn.ctx.Err() != nil {
+	if errors.Is(err, failpoint.ErrClose) || x.failure.LoseReply || x.conn.hungUp.Load() || x.conn.ctx.Err() != nil {
 		x.logEnd(nil, true)
-		return nil, commands.ErrClose
+		return nil, failpoint.ErrClose
 	}
 	x.view.version = x.server.view().version // the primary may have changed
 	x.out.Fields, x.out.Failure = fields, nil
@@ -183,7 +183,7 @@ func (x *exchange) database() error {
 	case isText:
 		return nil
 	case !answers && (len(x.request.Body) <= emptyDocument || !mongos):
-		return commands.ErrClose
+		return failpoint.ErrClose
 	case err != nil && mongos && answers && len(x.request.Body) > emptyDocument:
 		return fault.Errorf(fault.IDLFailedToParse, "BSON field '%s.$db' is missing but a required field", x.request.Name)
 	case err != nil:
@@ -200,26 +200,17 @@ func (x *exchange) lookUp() error {
 	if name == "configureFailPoint" && !x.server.params.isTrue(testCommands) {
 		x.row = nil
 	}
-	switch {
-	case x.row != nil:
+	if x.row != nil {
 		x.request.Row = &x.row.Row
 		x.execute = func() (bson.D, error) { return x.row.execute(x) }
 		return nil
-	case x.refusal(name) != nil:
-		return x.refusal(name)
-	case x.view.isMongos() && !x.view.Has.MongosTexts:
-		return fault.Errorf(fault.CommandNotFound, "no such cmd: %s", name)
 	}
-	return fault.Errorf(fault.CommandNotFound, "no such command: '%s'", name)
-}
-
-// refusal returns an error for a command that a server of this version and role has, and the embedded deployment not.
-func (x *exchange) refusal(name string) error {
-	only := "mongod"
-	if x.view.isMongos() {
-		only = "mongos"
+	missing := fault.Errorf(fault.CommandNotFound, "no such command: '%s'", name)
+	if x.view.isMongos() && !x.view.Has.MongosTexts {
+		missing.Message = "no such cmd: " + name
 	}
-	return cmp.Or(fault.Refusal("command", name, x.view.Wire), fault.Refusal(only, name, x.view.Wire))
+	wire := x.view.Wire
+	return cmp.Or(fault.Refusal("command", name, wire), fault.Refusal(x.view.process(), name, wire), error(missing))
 }
 
 // gossip advances the cluster time to the client's, unless that is more than a year ahead.
@@ -260,28 +251,17 @@ func (x *exchange) applyFailPoint() error {
 	if x.view.Has.ErrorLabels {
 		x.out.Labels = f.Labels
 	}
-	if f.Err != nil {
-		return f.Err
-	}
 	x.logHit(f)
 	if f.Block > 0 {
 		if f.LoseReply {
 			x.request.HangUp() // the client notices it before the command runs
 		}
-		err := x.server.cluster.held.Wait(x.request.Context, x.server, x.request.Body, f.Block)
-		switch {
-		case errors.Is(err, context.Canceled):
-			return commands.ErrClose
-		case err != nil:
+		if err := x.server.cluster.held.Wait(x.request.Context, x.server, x.request.Body, f.Block); err != nil {
 			return err
 		}
 		x.view = x.server.view() // the server may have stepped down
 	}
-	closes, err := f.Error(x.view.Wire)
-	if closes {
-		return commands.ErrClose
-	}
-	return err
+	return f.Error(x.view.Wire)
 }
 
 func (x *exchange) forFailPoint() failpoint.Command {
@@ -422,7 +402,7 @@ func (x *exchange) deadline() error {
 // describe sets what the reply depends on, beside the result of the command.
 func (x *exchange) describe() {
 	v := &x.view
-	x.out.Facts = compose.Facts{Wire: v.Wire, Mongos: v.isMongos(), EndsTransaction: x.endsTransaction(),
+	x.out.Facts = compose.Facts{Wire: v.Wire, Mongos: v.isMongos(), EndsTransaction: x.row != nil && x.row.EndsTransaction,
 		ChangeStream: x.response.IsChangeStream,
 		// The server cannot know this on a connection without previous writes.
 		NoWrites: !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp}

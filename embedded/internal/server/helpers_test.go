@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/embedded/internal/version"
@@ -67,7 +68,7 @@ func (s *stub) Rows() []commands.Row {
 		{Name: "bulkWrite", Parse: fine, Write: true, AdminOnly: true, Since: "8.0"},
 		{Name: "panics", OnSecondary: true, Parse: runs(func(*commands.Request) (commands.Response, error) { panic("ouch") })},
 		{Name: "breaks", OnSecondary: true, Parse: fails(errors.New("broken"))},
-		{Name: "closes", OnSecondary: true, Parse: fails(commands.ErrClose)},
+		{Name: "closes", OnSecondary: true, Parse: fails(failpoint.ErrClose)},
 		{Name: "closesAfter", OnSecondary: true, Parse: runs(func(r *commands.Request) (commands.Response, error) {
 			r.HangUp()
 			return commands.Response{}, nil

@@ -10,7 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -140,7 +140,7 @@ func (l *limiter) acquire(ctx context.Context) error {
 		if !waited {
 			l.counts.Interrupted++
 			l.balance++ // returns the unused token
-			return commands.ErrClose
+			return failpoint.ErrClose
 		}
 	}
 	l.counts.Successful++

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -39,7 +39,7 @@ func limiterQueue(t *testing.T) {
 		t.Errorf("counts %+v", c)
 	}
 	cancel()
-	if got := <-ended; got != commands.ErrClose {
+	if got := <-ended; got != failpoint.ErrClose {
 		t.Errorf("canceled request: %v", got)
 	}
 	time.Sleep(99 * time.Millisecond)

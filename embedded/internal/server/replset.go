@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -149,5 +150,5 @@ func (x *exchange) shutdown() (bson.D, error) {
 			"the server cannot be shut down: it is part of an embedded deployment")
 	}
 	stop()
-	return nil, commands.ErrClose
+	return nil, failpoint.ErrClose
 }

@@ -118,8 +118,6 @@ func (x *exchange) transactionConcerns(p *fault.First) {
 		"writeConcern is not allowed within a multi-statement transaction")
 }
 
-func (x *exchange) endsTransaction() bool { return x.row != nil && x.row.EndsTransaction }
-
 func (x *exchange) startSession() (bson.D, error) {
 	return value.Doc("id", value.Doc("id", value.NewUUID()), "timeoutMinutes", int32(logicalSessionTimeout)), nil
 }

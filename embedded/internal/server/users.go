@@ -17,30 +17,31 @@ import (
 
 // setUser creates or changes a user. Users can authenticate even without access control.
 func (x *exchange) setUser() (bson.D, error) {
-	users, name, creates := x.server.cluster.Users, x.firstText(), x.row.Name == "createUser"
+	users, name := x.server.cluster.Users, x.firstText()
 	password, given := x.request.Body.Lookup("pwd").StringValueOK()
-	roles, old := x.request.Body.Lookup("roles"), users.find(x.request.DB, name)
+	old := users.find(x.request.DB, name)
 	names, digested, err := x.mechanisms(old, given)
 	if err = cmp.Or(x.wrongUser(old), err); err != nil {
 		return nil, err
 	}
-	if given || creates {
-		if err := users.add(x.request.DB, name, password, digested, names); err != nil {
-			return nil, err
-		}
-	}
-	changed := *users.find(x.request.DB, name)
+	user := User{Name: name, Database: x.request.DB, id: value.NewUUID()}
 	if old != nil {
-		changed.id, changed.roles = old.id, old.roles
+		user = *old
 	}
-	changed.credentials = maps.Clone(changed.credentials)
-	maps.DeleteFunc(changed.credentials,
-		func(name string, _ scram.StoredCredentials) bool { return !slices.Contains(names, name) })
-	if !roles.IsZero() {
-		changed.roles = rolesOf(roles, x.request.DB)
+	if given || old == nil {
+		user.credentials, err = credentialsOf(name, password, digested, names)
+	} else {
+		user.credentials = maps.Clone(old.credentials)
+		maps.DeleteFunc(user.credentials,
+			func(name string, _ scram.StoredCredentials) bool { return !slices.Contains(names, name) })
 	}
-	users.users.Store(x.request.DB+"."+name, &changed)
-	return nil, nil
+	if roles, err := x.request.Body.LookupErr("roles"); err == nil {
+		user.roles = rolesOf(roles, x.request.DB)
+	}
+	if err == nil {
+		users.store(&user)
+	}
+	return nil, err
 }
 
 // wrongUser returns an error if the user cannot be created or changed as the command says.
@@ -91,17 +92,18 @@ func (x *exchange) firstText() string {
 
 func (x *exchange) dropUser() (bson.D, error) {
 	users, name := x.server.cluster.Users, x.firstText()
-	if users.find(x.request.DB, name) == nil {
+	user := users.find(x.request.DB, name)
+	if user == nil {
 		return nil, fault.Errorf(fault.UserNotFound, "User '%s@%s' not found", name, x.request.DB)
 	}
-	users.users.Delete(x.request.DB + "." + name)
+	users.users.Delete(user.key())
 	return nil, nil
 }
 
 func (x *exchange) dropAllUsers() (bson.D, error) {
 	users, n := x.server.cluster.Users, int32(0)
 	for _, u := range users.list(func(u *User) bool { return u.Database == x.request.DB }) {
-		users.users.Delete(u.Database + "." + u.Name)
+		users.users.Delete(u.key())
 		n++
 	}
 	return value.Doc("n", n), nil
@@ -110,28 +112,23 @@ func (x *exchange) dropAllUsers() (bson.D, error) {
 // usersInfo lists all users of a database (1), of all databases (forAllDBs), or those that are named.
 func (x *exchange) usersInfo() (bson.D, error) {
 	given := x.request.Body.Index(0).Value()
-	wanted := func(u *User) bool { return u.Database == x.request.DB }
 	doc, isDocument := given.DocumentOK()
+	all, _ := doc.Lookup("forAllDBs").BooleanOK()
 	_, isNumber := given.AsFloat64OK()
-	switch all, _ := doc.Lookup("forAllDBs").BooleanOK(); {
-	case all:
-		wanted = func(*User) bool { return true }
-	case isNumber:
-	default:
-		named := []bson.RawValue{given}
-		if given.Type == bson.TypeArray {
-			named = value.Elements(given)
-		}
-		wanted = func(u *User) bool {
-			return slices.ContainsFunc(named, func(v bson.RawValue) bool { return u.is(v, x.request.DB) })
-		}
-		if _, isText := given.StringValueOK(); !isText && !isDocument && given.Type != bson.TypeArray {
-			return nil, fault.Errorf(fault.BadValue, "UserName must be either a string or an object")
-		}
+	_, isText := given.StringValueOK()
+	named := []bson.RawValue{given}
+	if given.Type == bson.TypeArray {
+		named = value.Elements(given)
+	} else if !isDocument && !isNumber && !isText {
+		return nil, fault.Errorf(fault.BadValue, "UserName must be either a string or an object")
+	}
+	wanted := func(u *User) bool {
+		return all || isNumber && u.Database == x.request.DB ||
+			slices.ContainsFunc(named, func(v bson.RawValue) bool { return u.is(v, x.request.DB) })
 	}
 	out := bson.A{}
 	for _, u := range x.server.cluster.Users.list(wanted) {
-		out = append(out, value.Doc("_id", u.Database+"."+u.Name, "userId", u.id, "user", u.Name, "db", u.Database,
+		out = append(out, value.Doc("_id", u.key(), "userId", u.id, "user", u.Name, "db", u.Database,
 			"roles", u.rolesDocument(), "mechanisms", u.mechanisms()))
 	}
 	return value.Doc("users", out), nil
@@ -155,7 +152,7 @@ func (u *Users) list(wanted func(*User) bool) (out []*User) {
 		}
 		return true
 	})
-	slices.SortFunc(out, func(a, b *User) int { return strings.Compare(a.Database+"."+a.Name, b.Database+"."+b.Name) })
+	slices.SortFunc(out, func(a, b *User) int { return strings.Compare(a.key(), b.key()) })
 	return out
 }
 
