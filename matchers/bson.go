@@ -22,7 +22,7 @@ func document(raw []byte) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw}
 }
 
-// present converts a document, which may be missing, to a value.
+// present converts a document to a value. The document may be missing.
 func present(raw []byte) bson.RawValue {
 	if raw == nil {
 		return bson.RawValue{}
@@ -30,7 +30,7 @@ func present(raw []byte) bson.RawValue {
 	return document(raw)
 }
 
-// aliases has the types whose alias in the $type query operator is not their name in package bson.
+// aliases contains the types whose alias in the $type query operator differs from their name in package bson.
 var aliases = map[bson.Type]string{
 	bson.TypeEmbeddedDocument: "object",
 	bson.TypeBinary:           "binData",

@@ -12,7 +12,7 @@ import (
 )
 
 // diff renders the differences of two documents or arrays as lines of Extended JSON: "-" is expected, "+" is actual,
-// and equal parts are short. It is empty for other values, where it would add nothing.
+// and equal parts are short. For other values it would add nothing, and is empty.
 func (m *Matcher) diff(want *source.Value, actual bson.RawValue, shape Shape) string {
 	operator, _ := m.operator(want)
 	_, isScalar, err := want.Scalar()
@@ -44,7 +44,7 @@ func (n node) String() string {
 	return n.brackets[:1] + strings.Join(parts, ", ") + n.brackets[1:]
 }
 
-// difference are lines that begin with "- ", "+ " or two spaces.
+// difference is a list of lines that begin with "- ", "+ " or two spaces.
 type difference []string
 
 // equalWidth limits an equal value in a difference, in bytes, and equalLines the number of equal values in a row.
@@ -158,7 +158,6 @@ func alike(a, b node) bool {
 	return !slices.ContainsFunc(d, func(line string) bool { return line[0] != ' ' })
 }
 
-// tree converts a value.
 func tree(v bson.RawValue) node {
 	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 		return node{text: ExtendedJSON(v, v.Type == bson.TypeInt64)}
@@ -183,7 +182,7 @@ func tree(v bson.RawValue) node {
 
 func keyOf(name string) string { return strconv.Quote(name) + ": " }
 
-// wantTree returns a tree that would match: the actual value where it matches, the expected one where it does not.
+// wantTree returns a tree that would match: the actual value where it matches, and the expected value elsewhere.
 func (m *Matcher) wantTree(want *source.Value, actual bson.RawValue, shape Shape) node {
 	if actual.Type != 0 && m.holds(func() { m.match(want, actual, shape) }) {
 		return tree(actual)

@@ -1,10 +1,9 @@
 // Package matchers compares the expectations of a test with actual values, errors, events, log messages, tracing
 // spans and collections (Unified Test Format, "Evaluating Matches"). It does no I/O.
-//
-// A match walks the expected value of the file and the actual BSON together and reports each difference as a
-// result.Mismatch with path, position, both values and, for documents and arrays, a diff. Expected values have been
-// validated by package specs. Only entities may be undefined: then the expectation fails, whatever the actual value
-// is.
+// A match compares the expected value of the file with the actual BSON, element by element, and reports each difference
+// as a result.Mismatch with path, position, both values and, for documents and arrays, a diff. Package specs has
+// validated the expected values, but entities may be undefined. An expectation with an undefined entity fails, whatever
+// the actual value is.
 //
 // Decisions where the format leaves room:
 //

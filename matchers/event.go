@@ -62,7 +62,7 @@ func alikeEvents(want *source.Value, e *result.Event) bool {
 	return fields != nil && (name == nil || e.CommandName == name.Text())
 }
 
-// matchBody compares a command or a reply. A redacted one is empty.
+// matchBody compares a command or a reply. If it was redacted, it is empty.
 func (m *Matcher) matchBody(want *source.Value, got result.Document) {
 	if len(got) == 0 {
 		got = result.Document{5, 0, 0, 0, 0}
@@ -147,7 +147,7 @@ func describeEvent(e *result.Event) string {
 	return abridge(strings.Join(parts, " "))
 }
 
-// wantedEvent and observedEvent describe events in a few words, for comparing lists of them.
+// wantedEvent and observedEvent describe events in a few words, for lists that are shown side by side.
 func wantedEvent(want *source.Value) string {
 	if len(want.Fields) == 0 {
 		return want.JSON()

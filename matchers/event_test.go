@@ -87,7 +87,7 @@ func TestEventFields(t *testing.T) {
 var eventTypes = slices.Concat(result.EventTypes(result.MonitorCommand), result.EventTypes(result.MonitorCMAP),
 	result.EventTypes(result.MonitorSDAM))
 
-// What was observed is described in one line.
+// An observed event is described in one line.
 func TestDescribe(t *testing.T) {
 	for _, r := range []struct{ reason, got, want string }{
 		{"a command", describeEvent(&events(t, "find-failed")[0]), "commandFailedEvent find on "},
@@ -229,7 +229,7 @@ func spansOf(t *testing.T, names ...string) (all []result.Span) {
 	return all
 }
 
-// The list of a mismatch is the tree, aligned.
+// The list of a mismatch is the aligned tree.
 func TestSpanTree(t *testing.T) {
 	spans := yaml(t, `{client: c, spans: [{name: insert db.c, attributes: {}}, {name: find db.c, attributes: {}, nested: [
 		{name: find, attributes: {}}]}, {name: find db.c, attributes: {}, nested: [{name: find, attributes: {}}]}]}`)

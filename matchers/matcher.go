@@ -14,8 +14,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Entities provides entities to a Matcher. An undefined entity or one of another
-// type is an error, which becomes a mismatch.
+// Entities provides entities to a Matcher. For an undefined entity, or an entity of another type, it returns an error.
+// The error becomes a mismatch.
 type Entities interface {
 	// BSON returns a BSON entity, for $$matchesEntity.
 	BSON(name string) (bson.RawValue, error)
@@ -42,8 +42,8 @@ func ofElements(s Shape) Shape {
 	return Nested
 }
 
-// Matcher compares an expectation with an actual value. A Matcher is for one assertion and not for concurrent use.
-// All methods return all mismatches, nil if the expectation is met.
+// Matcher compares an expectation with an actual value. A Matcher is for one assertion, and must not be used
+// concurrently. All methods return all mismatches, or nil if the expectation is met.
 type Matcher struct {
 	entities Entities
 	known    map[string]*source.Value // entities by operator and name; nil if undefined
@@ -104,8 +104,8 @@ func (m *Matcher) succeeded(expected Expectation, actual result.Outcome) bool {
 	return actual.Err == nil
 }
 
-// Events matches the observed events of a client, in order, against an expectedEventsForClient. Events of other
-// monitors than its eventType are skipped; an event of an unknown type is a mismatch.
+// Events matches the observed events of a client, in order, against an expectedEventsForClient. It skips events whose
+// monitor is not the eventType. An event of an unknown type is a mismatch.
 func (m *Matcher) Events(path string, expected *source.Value, actual []result.Event) []result.Mismatch {
 	monitor := cmp.Or(result.Monitor(expected.Get("eventType").Text()), result.MonitorCommand)
 	events := expected.Get("events")
@@ -127,8 +127,8 @@ func (m *Matcher) Events(path string, expected *source.Value, actual []result.Ev
 	})
 }
 
-// Count counts the events that match an expectedEvent, for waitForEvent and assertEventCount. Mismatches report
-// undefined entities: the count is then meaningless, and the test fails.
+// Count counts the events that match an expectedEvent, for waitForEvent and assertEventCount. The mismatches name
+// undefined entities. The count is then meaningless, and the test fails.
 func (m *Matcher) Count(path string, expected *source.Value,
 	actual []result.Event) (n int, mismatches []result.Mismatch) {
 	mismatches = m.found(path, "", func() {
@@ -228,7 +228,7 @@ func (m *Matcher) reject(want *source.Value, got, format string, args ...any) {
 	}
 }
 
-// say records a difference between rendered values.
+// say records a difference between two rendered values.
 func (m *Matcher) say(at source.Position, want, got, format string, args ...any) {
 	if m.differs = true; !m.quiet {
 		m.mismatches = append(m.mismatches,

@@ -89,8 +89,8 @@ func (m *Matcher) matchType(want, argument *source.Value, actual bson.RawValue) 
 	}
 }
 
-// entity returns the content of the entity that an operator names, nil if it is
-// undefined. It looks up each entity once, since engines must report an lsid.
+// entity returns the content of the entity that an operator names, or nil if it is undefined. It looks up each entity
+// once, because an lsid is requested from the engine.
 func (m *Matcher) entity(operator string, name *source.Value) *source.Value {
 	key := operator + " " + name.String
 	content, known := m.known[key]

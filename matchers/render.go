@@ -27,7 +27,7 @@ func both(want *source.Value, actual bson.RawValue) (wanted, got string) {
 	return abridge(wanted), abridge(got)
 }
 
-// ExtendedJSON renders a value as Extended JSON, a missing one as "(nothing)".
+// ExtendedJSON renders a value as Extended JSON, and a missing value as "(nothing)".
 func ExtendedJSON(v bson.RawValue, canonical bool) string {
 	if v.Type == 0 {
 		return nothing

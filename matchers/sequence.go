@@ -24,7 +24,8 @@ type list[T any] struct {
 	describe   func(T) string                       // on one line
 	wanted     func(*source.Value) string           // the same of an expectation, for result.List
 	observed   func(T) string
-	// below compares what is inside a pair, and returns its rows. Without a counterpart, one is nil. It may be nil.
+	// below compares what is inside a pair, and returns its rows. If an item has no counterpart, the counterpart is
+	// nil. below itself may be nil.
 	below func(want *source.Value, got T) []result.Row
 }
 
@@ -120,7 +121,7 @@ func byPosition(wants, gots int) []int {
 // Costs of an alignment. A pair of alike items that differ costs less than a missing and an extra one.
 const (
 	costDiffer = 3
-	costGaps   = 4 // of a missing and an extra item together
+	costGaps   = 4 // a missing and an extra item together
 	costNever  = 1 << 30
 
 	maxAlignment = 40_000 // product of the lengths
@@ -145,8 +146,8 @@ func align[T any](m *Matcher, s list[T]) []int {
 			}
 		})
 	}
-	// best[i][j] is the least cost of aligning want[i:] with got[j:], paired[i][j]
-	// that of doing so with want[i] and got[j] as a pair.
+	// best[i][j] is the least cost of aligning want[i:] with got[j:]. paired[i][j] is the least cost if want[i] and
+	// got[j] are a pair.
 	best, paired := make([][]int, wants+1), make([][]int, wants+1)
 	for i := wants; i >= 0; i-- {
 		best[i], paired[i] = make([]int, gots+1), make([]int, gots+1)

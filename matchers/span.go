@@ -23,7 +23,7 @@ func (m *Matcher) Spans(path string, expected *source.Value, actual []result.Spa
 	})
 }
 
-// spanTree is a span with those nested in it.
+// spanTree is a span with its nested spans.
 type spanTree struct {
 	*result.Span
 	nested []*spanTree
@@ -57,8 +57,8 @@ func spanList(m *Matcher, what string, want *source.Value, got []*spanTree, extr
 	}
 }
 
-// nestedSpans compares the spans inside two that are paired, and returns their rows. If one is
-// missing or their names differ, that is the difference, and the spans inside are only listed.
+// nestedSpans compares the spans inside two paired spans, and returns their rows. If one of the two is missing or their
+// names differ, that is the difference, and the spans inside are only listed.
 func (m *Matcher) nestedSpans(want *source.Value, got *spanTree, extra bool, indent string) (rows []result.Row) {
 	if want != nil && got != nil && alikeSpans(want, got) {
 		inside := want.Get("nested")

@@ -18,8 +18,7 @@ import (
 
 // The naive matcher implements the pseudo-code of "Evaluating Matches" on Go
 // values with exact numbers, independently of the matcher. It panics with
-// naiveFault for malformed operators, which package specs rejects, and for
-// operators that it does not implement.
+// naiveFault for operators that it does not implement, and for malformed operators. Package specs rejects the latter.
 type (
 	naiveFault string
 	missing    struct{} // a missing value
@@ -164,8 +163,7 @@ func judge(expected, actual string, shape Shape) (got, want, ok bool) {
 	return got, naive(x[0].Value, a[0].Value, shape == RootDocument, shape == RootDocuments, false), ok
 }
 
-// foreign are forms of Extended JSON that only one of package bson and this
-// project accepts.
+// foreign contains forms of Extended JSON that package bson accepts and this project rejects, or vice versa.
 var foreign = []string{`\u`, `$regex`, `$options`, `$date`, `$type`, `$binary`, `$uuid`, `$code`, `$scope`,
 	`$undefined`, `$dbPointer`,
 	`$minKey`, `$maxKey`, `$oid`, `$number`, `$symbol`, `$timestamp`, `$ref`, `$regularExpression`}

@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
-// match compares a value, which has type 0 if it is missing.
+// match compares a value. A missing value has type 0.
 func (m *Matcher) match(want *source.Value, actual bson.RawValue, shape Shape) {
 	operator, argument := m.operator(want)
 	if actual.Type == 0 {

@@ -129,8 +129,7 @@ func TestCanonicalWhereItMatters(t *testing.T) {
 	}
 }
 
-// A difference is in Extended JSON, and marks what differs: not what an operator accepts, nor extra keys that are
-// allowed.
+// A difference is in Extended JSON. It does not mark values that an operator accepts, or extra keys that are allowed.
 func TestDiff(t *testing.T) {
 	transcriptOf := func(t *testing.T, in string) string {
 		expected, actual, _ := strings.Cut(in, " against ")
@@ -149,7 +148,7 @@ func TestDiff(t *testing.T) {
 	testkit.Transcript(t, "testdata/diffs.txt", transcriptOf)
 }
 
-// A long equal value is short in a difference. A transcript cannot say so, because it accepts any text for an ellipsis.
+// A long equal value is short in a difference. A transcript cannot check this, because an ellipsis matches any text.
 func TestDiffIsShort(t *testing.T) {
 	long := node{text: strings.Repeat("a", equalWidth+1)}
 	for want, n := range map[string]node{"  …": long, "  […]": {brackets: "[]", children: []node{long}}} {

@@ -36,7 +36,7 @@ func (i *inspection) checkCommandName(v place) {
 	}
 }
 
-// checkCommandNames checks the names in expected events, log messages and spans.
+// checkCommandNames checks the command names in expected events, log messages and spans.
 func (i *inspection) checkCommandNames(expected place) {
 	walk(expected, func(p place) bool {
 		i.checkCommandName(p.get("commandName"))

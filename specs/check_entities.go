@@ -29,8 +29,8 @@ func (i *inspection) checkName(p place) {
 	}
 }
 
-// refer checks a reference to an entity of the wanted kind, "" for any. Entity Map: test runners raise
-// an error if an entity is not found or has an unexpected type. others are words that the reference may also be.
+// refer checks a reference to an entity of a kind, or of any kind if it is "". Entity Map: test runners raise an error
+// if an entity is not found or has an unexpected type. others are other words that are allowed in place of a reference.
 func (i *inspection) refer(p place, s scope, want string, others ...string) {
 	if !p.exists() || p.Kind != source.String {
 		return

@@ -31,7 +31,7 @@ var operators = map[string]struct {
 	"$$matchAsRoot":     {"a document", func(v *source.Value) bool { return v.Kind == source.Document }, nil},
 }
 
-// inQuery matches the paths at which a server interprets operators that have the name of one above, but for a dollar.
+// inQuery matches the paths at which a server interprets operators whose name is one of the above with one dollar less.
 var inQuery = regexp.MustCompile(`\.(filter|query|q|pipeline|validator|partialFilterExpression|arrayFilters|\$\w+)\b`)
 
 // wrongElement returns the first invalid element of an operand that is a list, or the operand.
@@ -42,7 +42,7 @@ func wrongElement(operand *source.Value, ok func(*source.Value) bool) *source.Va
 	return operand
 }
 
-// Operators lists the special operators for matching assertions.
+// Operators returns the special operators for matching assertions.
 func Operators() []string { return slices.Sorted(maps.Keys(operators)) }
 
 func isString(v *source.Value) bool { return v.Kind == source.String }
@@ -218,8 +218,8 @@ func (i *inspection) checkRepeatedExpectations(t place) {
 	}
 }
 
-// A test that cannot fail proves nothing: it ignores the result and error of every operation, and its
-// expectations hold whatever the client does.
+// A test that cannot fail is useless. It ignores the result and error of every operation, and its expectations hold
+// whatever the client does.
 func (i *inspection) checkVacuous(t place) {
 	if t.Value.Get("outcome") != nil {
 		return

@@ -35,7 +35,7 @@ func (c failPointCheck) ignored(p place, format string, args ...any) {
 // commands. The operations of a loop, which is not supported, are checked, too.
 func (i *inspection) checkFailPoints(s step, test *Test) {
 	if s.get("expectError").exists() {
-		return // the refusal is the point of the test
+		return // the test is about the refusal
 	}
 	c := failPointCheck{i, test, s.get("ignoreResultAndError").Value.IsTrue()}
 	arguments := s.get("arguments")
@@ -66,7 +66,7 @@ func (c failPointCheck) point(f place) {
 		c.refused(m, "the mode of %s must be \"off\" or \"alwaysOn\", not %s", known.Name, m.JSON())
 	}
 	c.keys(f, known)
-	on := isKnown && !isOff(f) // servers ignore the data of one that is off
+	on := isKnown && !isOff(f) // servers ignore the data of a fail point that is off
 	switch data := f.get("data"); {
 	case !data.exists():
 		if on {
@@ -82,14 +82,14 @@ func (c failPointCheck) point(f place) {
 	}
 }
 
-// name checks the name of a fail point, and returns what is known of it.
+// name checks the name of a fail point, and returns its entry in the table.
 func (c failPointCheck) name(name place) (known failpoints.Point, isKnown bool) {
 	known, isKnown = failpoints.PointNamed(name.String)
 	likely := suggest.Word(name.String, failpoints.PointNames())
 	switch hint := suggest.Hint(name.String, failpoints.PointNames()); {
 	case isKnown:
 		c.exists(name, "fail point "+name.String, known.Since, "")
-	case likely != "" && abs(len(likely)-len(name.String)) <= 2: // a misspelled one, and not one that utr does not know
+	case likely != "" && abs(len(likely)-len(name.String)) <= 2: // misspelled, and not just unknown to utr
 		c.refused(name, "servers do not have a fail point %s%s", name.String, hint)
 	case !c.allows:
 		c.ignored(name, "utr does not know the fail point %s, and a server without it refuses to set it%s", name.String, hint)
@@ -202,7 +202,7 @@ func (c failPointCheck) fields(data place, known []failpoints.Field) {
 		field := known[max(0, slices.IndexFunc(known, func(f failpoints.Field) bool { return f.Name == k.Key })):]
 		switch {
 		case len(field) == 0 || field[0].Name != k.Key:
-			if !isFalse(v) { // what is off needs no server to know it
+			if !isFalse(v) { // false has no effect, even if the server does not have the field
 				c.unknown(data, k, "this fail point does not read", failpoints.Names(known))
 			}
 		case !hasType(v, field[0].Type):
@@ -213,7 +213,7 @@ func (c failPointCheck) fields(data place, known []failpoints.Field) {
 	}
 }
 
-// wrong reports a value of another type. Servers read one that is not a string as an empty one.
+// wrong reports a value of another type. Where servers expect a string, they read any other value as an empty string.
 func (c failPointCheck) wrong(name string, v place, t failpoints.Type) {
 	switch t {
 	case failpoints.Objects:
@@ -249,8 +249,8 @@ func (c failPointCheck) field(data, v place, f failpoints.Field) {
 	}
 }
 
-// commands checks the names of commands that a fail point affects. One that only other versions have is reported if
-// that is true of all.
+// commands checks the names of commands that a fail point affects. If only other versions have them, that is reported
+// once all names have this problem.
 func (c failPointCheck) commands(list place) {
 	var old []string
 	list.each(func(v place) {
@@ -292,7 +292,7 @@ func (c failPointCheck) effect(data place, known failpoints.Point) {
 	}
 }
 
-// exists reports what no version that the test runs on has.
+// exists reports a name that does not exist in any version that the test runs on.
 func (c failPointCheck) exists(p place, what, since, until string) {
 	switch {
 	case c.inRange(since, until):
@@ -366,7 +366,7 @@ func hasType(v place, t failpoints.Type) bool {
 	case failpoints.Object:
 		return value.Type == bson.TypeEmbeddedDocument
 	case failpoints.Commands:
-		return value.Type == bson.TypeArray || value.Type == bson.TypeEmbeddedDocument // whose keys servers ignore
+		return value.Type == bson.TypeArray || value.Type == bson.TypeEmbeddedDocument // servers ignore its keys
 	case failpoints.Texts:
 		return value.Type == bson.TypeArray
 	default:

@@ -36,8 +36,8 @@ func (i *inspection) checkOperationName(s step) {
 	}
 }
 
-// likelyOperation returns the end of a message with the operation that an unknown one may stand for: one of the entity,
-// one of another kind of entity, or those that send a command of this name.
+// likelyOperation returns the end of a message with the operation that an unknown name probably means: an operation of
+// the entity, an operation of another kind of entity, or the operations that send a command of this name.
 func likelyOperation(name string, kind entities.Kind) string {
 	var own, others, sending []string
 	for _, o := range operations.All() {
@@ -123,7 +123,8 @@ func (i *inspection) checkSpecialOperation(s step, sc scope) {
 	arguments := s.get("arguments")
 	i.checkMatched(arguments.get("event"))
 	i.checkObservedEvent(arguments.get("event"), s.Arguments.Get("client").Text(), sc.observed)
-	// failPoint: the client should use one mongos, or the fail point can be set on another one than the operations reach.
+	// failPoint: the client should use one mongos. Otherwise the fail point may be set on one mongos, and the
+	// operations may reach another.
 	sharded := mayBeSharded(i.suite.Requirements) && mayBeSharded(sc.test.Requirements)
 	if client := arguments.get("client"); s.Name == "failPoint" && client.exists() && sc.many[client.String] && sharded {
 		i.report("ambiguous-fail-point", client,

@@ -6,8 +6,8 @@ import (
 	"github.com/unified-test-runner/utr/format/source"
 )
 
-// decode returns the typed form of a file that its schema accepts. It reports versions that match the
-// schema's pattern but cannot be parsed, and version ranges that no server meets.
+// decode returns the typed form of a file that its schema accepts. It reports versions that match the schema's pattern
+// but cannot be parsed, and empty version ranges.
 func (i *inspection) decode(file string, root *source.Value) *Suite {
 	s := &Suite{
 		File:         file,

@@ -15,8 +15,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/text/suggest"
 )
 
-// candidate is a file that may be a suite, and the result of loading it. With neither a suite nor an
-// error it was rejected as expected, or has another format.
+// candidate is a file that may be a suite, and the result of loading it. If it has neither a suite nor an error, it was
+// rejected as expected, or has another format.
 type candidate struct {
 	name     string // as shown to the user
 	read     func() ([]byte, error)
@@ -37,7 +37,7 @@ const (
 )
 
 // corpusOf returns the folder that determines the expected result of a file, or "". The file is named relative to a
-// folder. A user who names one of the folders directly sees its errors.
+// folder. If a user names one of the folders directly, its errors are reported.
 func corpusOf(name string, in fs.FS) string {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		base := path.Base(dir)
@@ -56,7 +56,7 @@ func exists(in fs.FS, name string) bool {
 // Stdin is the path of standard input.
 const Stdin = "-"
 
-// discovery finds each candidate once, in the order of the paths and by name within a folder.
+// discovery finds each candidate once: in the order of the paths, and by name within a folder.
 type discovery struct {
 	options Options
 	found   []*candidate
@@ -150,8 +150,8 @@ func (d *discovery) official(p, name string) {
 	d.below(p, in, name, func(name string) string { return official + name })
 }
 
-// Likely returns the end of a message with the suites that a path may mean that does not exist: one beside it, built-in
-// ones, or official ones, which are in a folder. It returns "" for a path that exists or is not like any of them.
+// Likely returns the end of a message with the suites that a misspelled path may mean: suites beside it, built-in
+// suites, or official suites in a folder. It returns "" if the path exists or resembles none of them.
 func Likely(p, official string) string {
 	name := strings.TrimPrefix(path.Clean(filepath.ToSlash(p)), "specs/")
 	if _, err := os.Stat(p); err == nil || name != "." && exists(FS, name) {
@@ -161,7 +161,7 @@ func Likely(p, official string) string {
 		suggest.Hint(p, OfficialSuites(official)))
 }
 
-// OfficialSuites returns the names of the official suites in a folder, which may not exist.
+// OfficialSuites returns the names of the official suites in a folder. The folder may not exist.
 func OfficialSuites(dir string) (names []string) {
 	all, _ := fs.Glob(os.DirFS(dir), "*/tests") // cannot fail: the pattern is valid
 	for _, name := range all {
@@ -184,8 +184,8 @@ func beside(p string) (names []string) {
 // allSuites names all built-in suites for the current policy.
 const allSuites = "all"
 
-// BuiltIn returns the names of built-in suites: the folders of the current ones, all of these, and the folders of those
-// for earlier policies.
+// BuiltIn returns the names of built-in suites: the folders of the current ones, the name for all of these, and the
+// folders of the suites for earlier policies.
 func BuiltIn() []string {
 	earlier, _ := fs.Glob(FS, "dated/*") // cannot fail: the pattern is valid
 	return slices.Concat(Current(), []string{allSuites}, earlier)
@@ -197,8 +197,8 @@ func Current() []string {
 	return slices.DeleteFunc(all, func(name string) bool { return name == "dated" })
 }
 
-// below adds a file, or the files below a folder except hidden ones. Of twins, a YAML and a JSON file
-// with the same name, it adds the YAML file.
+// below adds a file, or the files below a folder except hidden ones. If a YAML and a JSON file are twins (they have the
+// same name), it adds the YAML file.
 func (d *discovery) below(p string, in fs.FS, root string, show func(string) string) {
 	var names []string
 	named := false

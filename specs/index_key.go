@@ -8,8 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// indexKey returns a text that is the same for values that a server takes for the same _id: numbers of any type by
-// their value, strings and symbols, and documents with equal fields in the same order (Comparison/Sort Order of the
+// indexKey returns a text that is the same for values that are the same _id to a server: numbers of any type with equal
+// values, equal strings and symbols, and documents with equal fields in the same order (Comparison/Sort Order of the
 // server's manual).
 func indexKey(v bson.RawValue) string {
 	switch v.Type {

@@ -98,7 +98,7 @@ func TestFlaws(t *testing.T) {
 		nil, // valid
 		// in the order of the file
 		{"operations[1].arguments.requests[0].insertOne", "operations[1].arguments.writeConcern.j"},
-		nil, // only fails while it runs
+		nil, // fails only while it runs
 	} {
 		var got []string
 		for _, p := range s.Tests[i].Errors {
@@ -122,7 +122,7 @@ func TestFlaws(t *testing.T) {
 // Loading never panics, and every problem has a position and a message.
 func FuzzParse(f *testing.F) {
 	for i, c := range checks(f) {
-		if i%9 == 0 { // TestChecks has them all
+		if i%9 == 0 { // a sample: TestChecks runs all
 			f.Add([]byte(c.file))
 		}
 	}

@@ -29,7 +29,7 @@ type Options struct {
 	Official string
 }
 
-// Loaded has the files found, in the order of the paths and by name within a folder.
+// Loaded contains the files found: in the order of the paths, and by name within a folder.
 type Loaded struct {
 	Suites   []*Suite
 	Others   []string // files of other formats, such as JSON schemas, found in folders
@@ -234,22 +234,22 @@ func (c *candidate) parse(data []byte, err error) (*File, error) {
 	return f, nil
 }
 
-// isReport reports whether a file consists of records of a report, which are JSON Lines.
+// isReport reports whether a file consists of records of a report (JSON Lines).
 func isReport(data []byte) bool {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	var record struct{ Run, Status json.RawMessage }
 	return json.Unmarshal(line, &record) == nil && (record.Run != nil || record.Status != nil)
 }
 
-// mayBeSuite reports whether a file that cannot be parsed may be a suite, whole or cut off: it has nothing but
+// mayBeSuite reports whether a file that cannot be parsed may be a suite, whole or cut off. If so, it contains only
 // comments, begins with a key of a suite, or has one of ownKeys anywhere.
 func mayBeSuite(data []byte) bool {
 	start := beginning().FindSubmatch(data)
 	return len(start[0]) == len(data) || slices.Contains(sharedKeys, string(start[1])) || hasOwnKey(data)
 }
 
-// isForeign reports whether a file certainly has another format: it begins with another key than one of a suite, and
-// has none of ownKeys anywhere.
+// isForeign reports whether a file certainly has another format: its first key is not a key of a suite, and it does not
+// contain any of ownKeys.
 func isForeign(data []byte) bool {
 	if hasOwnKey(data) {
 		return false
@@ -316,7 +316,7 @@ func parseError(file string, err error) error {
 	return invalid(p)
 }
 
-// Top-level keys of a suite: those that no other format has, and those that other formats share.
+// Top-level keys of a suite: the keys that no other format has, and the keys that other formats share.
 var (
 	ownKeys    = []string{"schemaVersion", "runOnRequirements", "createEntities", "initialData", "_yamlAnchors"}
 	sharedKeys = []string{"description", "tests"}

@@ -145,7 +145,7 @@ func TestOtherFormatIsNotParsed(t *testing.T) {
 	}
 }
 
-// A check of thousands of files keeps none of them.
+// A check of thousands of files does not keep them in memory.
 func TestOnlyCheck(t *testing.T) {
 	dir := write(t, map[string]string{"a.yml": yamlSuite, "a.json": jsonSuite})
 	loaded, err := specs.Load([]string{dir}, specs.Options{Twins: true, OnlyCheck: true})

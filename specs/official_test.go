@@ -14,8 +14,8 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Official files in invalid are rejected, files of other formats are skipped, all others load, and those
-// in valid-fail have the expected warnings. Every operation is known. The soak compares JSON twins.
+// Official files in invalid are rejected, files of other formats are skipped, and all others load. Files in valid-fail
+// have the expected warnings. Every operation is known. The soak compares JSON twins.
 func TestOfficialSuites(t *testing.T) {
 	root := testkit.Official(t)
 	loaded, err := specs.Load([]string{root}, specs.Options{Twins: os.Getenv("UTR_SOAK") == "1"})
@@ -30,7 +30,7 @@ func TestOfficialSuites(t *testing.T) {
 	if err != nil || len(loaded.Rejected) < len(invalid) || len(invalid) < 100 {
 		t.Errorf("%d of %d invalid suites are rejected: %v", len(loaded.Rejected), len(invalid), err)
 	}
-	// Naming their folder reports why, by the schema alone.
+	// If their folder is named, the errors are reported. All of them are errors of the schema.
 	_, err = specs.Load([]string{filepath.Join(formats, "invalid")}, specs.Options{})
 	all, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -52,7 +52,7 @@ func TestOfficialSuites(t *testing.T) {
 		}
 	}
 
-	// The rules that files in valid-fail break. The others fail only when they run.
+	// The rules that files in valid-fail violate. Other files fail only when they run.
 	expected := map[string][]string{
 		"entity-bucket-database-undefined.yml":           {"undefined-entity", "vacuous"},
 		"entity-collection-database-undefined.yml":       {"undefined-entity", "vacuous"},

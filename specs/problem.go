@@ -11,8 +11,8 @@ import (
 // Severity is the effect of a problem on its file.
 type Severity uint8
 
-// The severities. A file with an Error is rejected. Only validation prints a Warning: the file can run,
-// and tests fail as the format requires.
+// The severities. A file with an Error is rejected. A file with a Warning can run, and tests fail as the format
+// requires. Only validation prints warnings.
 const (
 	Error Severity = iota
 	Warning
@@ -39,7 +39,7 @@ func bySchema(violations ...schema.Problem) (problems []Problem) {
 	return problems
 }
 
-// Text returns the message, and what it means for tests if they cannot pass.
+// Text returns the message. If tests cannot pass because of the problem, it says so.
 func (p Problem) Text() string {
 	means := ""
 	switch {

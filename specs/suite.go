@@ -30,7 +30,8 @@ type Suite struct {
 	MustFail       bool              // all tests must fail: the file is in valid-fail of the format's own tests
 }
 
-// Lines returns lines of the file, from 1, as far as it has them. A suite that was not read from a file has none.
+// Lines returns lines of the file, from 1, as far as they exist. For a suite that was not read from a file, it returns
+// nil.
 func (s *Suite) Lines(from, to int) (lines []string) {
 	n := 0
 	for line := range bytes.Lines(s.text) {
@@ -41,7 +42,7 @@ func (s *Suite) Lines(from, to int) (lines []string) {
 	return lines
 }
 
-// Requirement is one runOnRequirement. A nil field requires nothing.
+// Requirement is one runOnRequirement. A field that is nil does not restrict anything.
 type Requirement struct {
 	Position         source.Position
 	MinServerVersion *Version
@@ -86,9 +87,9 @@ type Test struct {
 	ExpectLogMessages []*source.Value
 	ExpectTracing     []*source.Value
 	Outcome           []CollectionData
-	// Errors make the test fail before it begins: the format requires the test runner to raise an error
-	// for them, and a driver may never detect them. Their paths are relative to the test, or begin at
-	// the file's createEntities. The suite's Warnings contain them, too.
+	// Errors make the test fail before it begins: the format requires the test runner to raise an error, and a driver
+	// may never detect them. Their paths are relative to the test, or begin at the file's createEntities. The suite's
+	// Warnings contain them, too.
 	Errors []Problem
 }
 

@@ -16,7 +16,7 @@ type Traits struct {
 	Labels       []string `json:"labels,omitempty"`       // error labels of both, including omitted ones
 	Events       []string `json:"events,omitempty"`       // event types that it expects, counts or waits for
 	Operators    []string `json:"operators,omitempty"`    // special operators, such as $$exists
-	Spans        []string `json:"spans,omitempty"`        // "operation NAME", "command NAME", or the name of another one
+	Spans        []string `json:"spans,omitempty"`        // "operation NAME", "command NAME", or another name
 }
 
 // CodeNames returns the codes as text.
@@ -70,7 +70,7 @@ func (t *Traits) visit(p place) bool {
 	return true
 }
 
-// spanOf returns what an expected span is of.
+// spanOf returns what an expected span stands for, as in Traits.Spans.
 func spanOf(span *source.Value) string {
 	attributes := span.Get("attributes")
 	for _, of := range []string{"operation", "command"} {

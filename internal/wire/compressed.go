@@ -31,8 +31,8 @@ const (
 func Negotiable(name string) bool { return slices.Contains([]string{"snappy", "zlib", "zstd"}, name) }
 
 // Decompress decompresses the body of an OP_COMPRESSED. It returns header and body of the original message, and the
-// compressor, which the reply must use, too. It never decompresses more than the length in the message, which is at
-// most MaxMessage.
+// compressor. The reply must use the same compressor. Decompress never decompresses more than the length in the
+// message, and this length is at most MaxMessage.
 func Decompress(h Header, body []byte) (Header, []byte, Compressor, error) {
 	r := reader{rest: body}
 	op, size, c := OpCode(r.int32()), r.int32(), Compressor(r.byte())

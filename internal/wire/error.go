@@ -6,8 +6,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Error is an error that a server sends to the client. It is the server's: code, text and the place of an invalid
-// element.
+// Error is an error that a server sends to the client. Code, text and the place of an invalid element are the same as
+// on MongoDB servers.
 type Error struct {
 	Code int32
 	What string

@@ -59,9 +59,9 @@ const checksumSize = 4
 
 const maxSequences = 2 // in a message; no command has more
 
-// ParseMsg parses an OP_MSG. The result shares body's memory. If the error is a *Error, the returned Msg has
-// its flags, which the reply needs. BSON is validated: lengths, types, terminators, nesting; not UTF-8, as on the
-// server.
+// ParseMsg parses an OP_MSG. The result shares body's memory. If the error is a *Error, the returned Msg has its flags,
+// because the reply depends on them. BSON is validated as on the server: lengths, types, terminators and nesting, but
+// not UTF-8.
 //
 // The checksum is verified last, as on the server: other errors take precedence.
 func ParseMsg(h Header, body []byte) (Msg, error) {
@@ -119,7 +119,7 @@ func (m *Msg) sequence(r *reader) error {
 	if r.bad {
 		return refuse(codes.Overflow, "sequence without a length")
 	}
-	// A length below 4 wraps around, as on the server: the message then reports a length that nobody sent.
+	// A length below 4 wraps around, as on the server: the message then contains a length that was not sent.
 	length := uint32(size) - 4
 	if uint64(length) > uint64(len(r.rest)) {
 		return refuse(codes.Overflow, "Invalid advance (%d) past end of buffer[%d] at offset: 0", length, len(r.rest))

@@ -1,8 +1,7 @@
 // Package wire reads and writes messages of the MongoDB wire protocol, for servers, proxies and clients: OP_MSG with
 // document sequences and checksums, OP_QUERY and OP_REPLY of commands, OP_COMPRESSED.
-//
-// Only ReadMessage does I/O. All input is treated as hostile: lengths are checked before use, documents are validated
-// before anything reads them, and no input causes a panic.
+// Only ReadMessage does I/O. No input is trusted: lengths are checked before use, documents are validated before they
+// are read, and no input causes a panic.
 //
 // There are two kinds of errors, as on the server: an *Error is sent to the client, any other error closes the
 // connection.
@@ -50,7 +49,7 @@ type Header struct {
 // ErrHTTP reports an HTTP request. The server replies with HTTPReply and closes the connection.
 var ErrHTTP = errors.New("HTTP request on the native driver port")
 
-// ErrLength reports a length in a header that no message has.
+// ErrLength reports an impossible length in a header.
 var ErrLength = errors.New("invalid message length")
 
 // HTTPReply is the response to an HTTP request.
@@ -72,12 +71,12 @@ func ReadMessage(r io.Reader) (Header, []byte, error) {
 	return parseHeader(message), message[headerSize:], err
 }
 
-// usualMessage is the length up to which memory is allocated by the length in a header.
+// usualMessage is the length up to which the length in a header alone determines how much memory is allocated.
 const usualMessage = 1 << 16
 
-// ReadWhole reads a message with its header. With an error it returns the bytes that it has read. Its errors are those
-// of ReadMessage, except that an HTTP request has an invalid length. Memory for long messages is allocated as bytes
-// arrive.
+// ReadWhole reads a message with its header. With an error, it also returns the bytes that it has read. It returns the
+// same errors as ReadMessage, except that an HTTP request has an invalid length. Memory for long messages is allocated
+// as bytes arrive.
 func ReadWhole(r io.Reader) ([]byte, error) {
 	head := make([]byte, headerSize)
 	if n, err := io.ReadFull(r, head); err != nil {

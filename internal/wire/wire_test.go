@@ -237,7 +237,7 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// A frame of zstd has its content size, however small it is: PyMongo 4.8 cannot read others.
+// A frame of zstd contains its content size, however small it is. PyMongo 4.8 cannot read other frames.
 func TestContentSize(t *testing.T) {
 	for _, n := range []int{1, 100, 5000} {
 		packed, err := wire.Compress(message(0, kind0(doc(t, bson.D{{Key: "ping", Value: strings.Repeat("x", n)}}))),

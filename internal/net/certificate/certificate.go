@@ -24,7 +24,7 @@ const validity = 30 * 24 * time.Hour
 // Pair is a certificate authority and a certificate that it has signed, in PEM form.
 type Pair struct {
 	CA     []byte // trusted by clients and servers
-	Server []byte // certificate and key of all servers, which also connect to each other with it
+	Server []byte // certificate and key of all servers, also for connections between them
 }
 
 // New creates a pair for servers on the loopback interface and one other host. The authority's key is discarded.
@@ -54,7 +54,7 @@ func New(host string) (p Pair, err error) {
 	}
 	ca, err := x509.CreateCertificate(rand.Reader, authority, authority, authorityKey.Public(), authorityKey)
 	if err == nil {
-		authority, err = x509.ParseCertificate(ca) // with its key id, which the leaf names
+		authority, err = x509.ParseCertificate(ca) // with its key id: the leaf refers to it
 	}
 	if err != nil {
 		return p, fmt.Errorf("make an authority: %w", err)
@@ -75,8 +75,8 @@ const (
 	ServerFile = "server.pem" // certificate and key
 )
 
-// Write writes a new pair for the loopback interface into a folder, which it creates if necessary, and returns a TLS
-// configuration that trusts it.
+// Write writes a new pair for the loopback interface into a folder, and returns a TLS configuration that trusts it. It
+// creates the folder if necessary.
 func Write(folder string) (*tls.Config, error) {
 	pair, err := New("localhost")
 	if err != nil {

@@ -31,8 +31,8 @@ const (
 type Hooks struct {
 	// Command decides about a command by its name.
 	Command func(name string) Action
-	// Replied is called when the server has replied, before the client gets the reply, or when the connection
-	// to the server is closed instead.
+	// Replied is called after the server has replied and before the client gets the reply. If the connection to the
+	// server is closed instead, it is called then.
 	Replied func(name string, action Action)
 }
 
@@ -73,7 +73,7 @@ func (p *Proxy) Close() {
 	p.running.Wait()
 }
 
-// Vanish closes all connections, and new ones immediately, until Return.
+// Vanish closes all connections. Until Return, it also closes new ones immediately.
 func (p *Proxy) Vanish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +150,7 @@ func (p *Proxy) serve(client net.Conn) {
 }
 
 // reply forwards the reply to a command, or all replies if the server streams. It reports whether the connection
-// stays open. It does not after a reply to another message.
+// stays open. After a reply to another message, it is closed.
 func (p *Proxy) reply(last int32, name string, action Action, server, client net.Conn) bool {
 	for more := true; more; {
 		h, body, err := wire.ReadMessage(server)

@@ -1,4 +1,4 @@
-// Package processtime limits waits for an answer, such that a busy machine is not mistaken for a dead server.
+// Package processtime limits waits for an answer so that a busy machine is not mistaken for a server that hangs.
 package processtime
 
 import (
@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// step divides all limits. It is so short that a limit has more of them than an exchange with a server has steps.
+// step is the length of the sleeps that make up a limit. It is short: a limit has more sleeps than an exchange with a
+// server has steps.
 const step = 20 * time.Millisecond
 
 // Limit returns a context that ends with a cause after d of this process's own time: after short sleeps that together
-// take d if nothing delays them. On a machine without a free processor each takes longer, as does each step of an
-// exchange with a server, so that the limit grows with the time that an answer takes.
+// take d if nothing delays them. If no processor is free, each sleep takes longer, and so does each step of an exchange
+// with a server. The limit therefore grows with the time that an answer takes.
 func Limit(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	return limit(ctx, d, cause, time.After)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// pair returns both ends of a TCP connection, which the end of the test closes.
+// pair returns both ends of a TCP connection. They are closed when the test ends.
 func pair(t *testing.T) (here, there *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

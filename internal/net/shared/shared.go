@@ -1,4 +1,4 @@
-// Package shared guards state that goroutines change and wait for.
+// Package shared guards state that goroutines change and wait on.
 package shared
 
 import (
@@ -13,7 +13,7 @@ type State struct {
 	changed chan struct{} // closed by the next Update; nil until Await
 }
 
-// Update calls change under the lock and wakes all waiters.
+// Update calls change under the lock, and then wakes all waiters.
 func (s *State) Update(change func()) {
 	s.Lock()
 	defer s.Unlock()

@@ -18,11 +18,11 @@ type Dialer struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// HoldLimit limits how long a stream is held, and how long Hold waits.
 	HoldLimit time.Duration
-	// Sent, which may be nil, replaces each message before it is sent.
+	// Sent replaces each message before it is sent. It may be nil.
 	Sent func(k *Socket, message []byte) []byte
-	// Failed, which may be nil, is called when a socket fails, before its user receives the error.
+	// Failed is called when a socket fails, before its user receives the error. It may be nil.
 	Failed func(k *Socket, err error)
-	// Canceled, which may be nil, is called in Update when a stream is closed while its monitor reads it.
+	// Canceled is called in Update when a stream is closed while its monitor reads it. It may be nil.
 	Canceled func(address string)
 
 	shared.State // guards the fields below

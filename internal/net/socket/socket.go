@@ -13,8 +13,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
-// Socket is an unencrypted connection of the driver. Each Write must be one whole message. A reply to another message
-// than the last one is an error, a *replies.Error.
+// Socket is an unencrypted connection of the driver. Each Write must be one whole message. If a reply does not belong
+// to the last message, Read returns a *replies.Error.
 type Socket struct {
 	net.Conn
 	Address string
@@ -29,7 +29,7 @@ type Socket struct {
 	awaitable bool // an awaitable hello was sent: the next read starts the stream
 	streams   bool
 	reading   bool
-	owed      bool // no reply to the last message has arrived
+	owed      bool // the reply to the last message has not arrived
 	closed    bool
 	held      int       // calls of Hold without Release
 	until     time.Time // when Hold expires
@@ -52,11 +52,10 @@ func (k *Socket) holds(field *bool) bool {
 }
 
 // Close closes the socket for its user. It may be called more than once.
-//
-// If the server owes a reply, Close closes only the write side and returns; the socket then waits in the background
-// until the server closes its side. A server executes everything that it received before it sees the end of the
-// connection. Without the wait it might execute a command after the next test has inserted its initial data and set
-// its fail points.
+// If a reply is outstanding, Close closes only the write side and returns. The socket then waits in the background
+// until the server closes its side. A server executes everything that it received before the end of the connection.
+// Without the wait, it might execute a command after the next test has inserted its initial data and set its fail
+// points.
 func (k *Socket) Close() error {
 	d := k.owner
 	half, halves := k.Conn.(interface{ CloseWrite() error })
@@ -186,7 +185,7 @@ func (k *Socket) passes() bool {
 	return !k.reading
 }
 
-// SetDeadline, like the other two, fails after Close, because leave sets its own deadline.
+// SetDeadline, SetReadDeadline and SetWriteDeadline fail after Close, because leave sets its own deadline.
 func (k *Socket) SetDeadline(t time.Time) error      { return k.set(k.Conn.SetDeadline, t) }
 func (k *Socket) SetReadDeadline(t time.Time) error  { return k.set(k.Conn.SetReadDeadline, t) }
 func (k *Socket) SetWriteDeadline(t time.Time) error { return k.set(k.Conn.SetWriteDeadline, t) }

@@ -183,7 +183,7 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// A reply to an earlier message, which arrives after a timeout, is an error.
+// A reply to an earlier message that arrives after a timeout is an error.
 func TestLateReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sockets, client, server := connect(t)

@@ -1,4 +1,4 @@
-// Package cache keeps files that a user's later runs use again, below one folder.
+// Package cache keeps files for later runs of the same user, below one folder.
 package cache
 
 import (

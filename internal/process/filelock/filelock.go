@@ -13,8 +13,8 @@ var ErrHeld = errors.New("another utr is using it")
 
 const poll = 100 * time.Millisecond
 
-// Wait locks a file as soon as no other process holds the lock. It calls note if it must wait. If ctx ends, its error
-// is the cause. On systems without flock, the file is nil.
+// Wait locks a file as soon as no other process holds the lock. It calls note if it must wait. If ctx ends, Wait
+// returns its cause. On systems without flock, the file is nil.
 func Wait(ctx context.Context, name string, note func()) (*os.File, error) {
 	for waits := false; ; waits = true {
 		lock, err := Lock(name)

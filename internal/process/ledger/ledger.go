@@ -42,8 +42,8 @@ func Dir(getenv func(string) string) (string, error) {
 	return filepath.Join(dir, "utr"), nil
 }
 
-// Ledger is the state folder as one run sees it. Methods may be called concurrently, and any number of runs may
-// share the folder. A nil Ledger records nothing.
+// Ledger gives a run access to the state folder. Methods may be called concurrently, and any number of runs may share
+// the folder. A nil Ledger records nothing.
 type Ledger struct {
 	dir string
 	run Run
@@ -106,7 +106,7 @@ func forget(name string) error {
 	return nil
 }
 
-// Leftover is the content of a file: an entry, and the run that made it, which may have ended.
+// Leftover is the content of a file: an entry, and the run that made it. The run may have ended.
 type Leftover struct {
 	Run   Run       `json:"run"`
 	At    time.Time `json:"at"` // creation time, in UTC
@@ -239,8 +239,7 @@ type Entry struct {
 	// Hosts are host:port of the cluster's servers, which no longer accept connections once it is removed.
 	Hosts []string `json:"hosts,omitempty"`
 
-	// Process is a child process; Add looks up its start time. Command is shown to people: omit arguments that
-	// contain secrets.
+	// Process is a child process; Add looks up its start time. Command is printed: omit arguments that contain secrets.
 	Process Process `json:"process,omitzero"`
 	Command string  `json:"command,omitempty"`
 
@@ -257,7 +256,7 @@ type Entry struct {
 // FolderPrefix begins the name of every temporary folder in the ledger.
 const FolderPrefix = "utr-"
 
-// String describes the entry for people.
+// String describes the entry.
 func (e Entry) String() string {
 	switch e.Kind {
 	case Cluster:
@@ -271,7 +270,7 @@ func (e Entry) String() string {
 	}
 }
 
-// check rejects what could not be removed later and what must not be written.
+// check rejects an entry that could not be removed later, or that must not be written.
 func (e Entry) check() error {
 	need := map[string]string{}
 	switch e.Kind {

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // ours returns the path of a folder that a ledger accepts.
 func ours(name string) string { return filepath.Join(os.TempDir(), FolderPrefix+name) }
 
-// run starts another run, which kill kills.
+// run starts another run. kill kills it.
 func run(t *testing.T, dir string) (pid int, kill func()) {
 	t.Helper()
 	child := exec.CommandContext(testkit.Context(t), os.Args[0])
@@ -188,7 +188,7 @@ func TestManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// Invalid files are reported and do not hide valid entries.
+// Invalid files are reported, and valid entries are still listed.
 func TestUnreadableEntries(t *testing.T) {
 	l := ledgerOfEndedRun(t)
 	_, err := l.Add(Entry{Kind: Folder, Path: ours("good")})
@@ -208,7 +208,7 @@ func TestUnreadableEntries(t *testing.T) {
 	testkit.Equal(t, "an incomplete file is reported", strings.Contains(err.Error(), "writing."), false)
 }
 
-// A run has certainly ended only if its process could be looked up and does not exist, or if its machine has rebooted
+// A run has certainly ended only if its process can be looked up and does not exist, or if its machine has rebooted
 // since.
 func TestFate(t *testing.T) {
 	self, err := Self()
@@ -250,7 +250,7 @@ func TestFate(t *testing.T) {
 	l.leftovers(t, "nil", 0, 0)
 }
 
-// A later process with the same id does not count as running and is not killed: this test would not survive it.
+// A later process with the same id does not count as running and is not killed. It is the process of this test.
 func TestAnotherProcessOfTheSameID(t *testing.T) {
 	self, err := ProcessOf(os.Getpid())
 	testkit.Check(t, err)

@@ -41,8 +41,8 @@ func boot() (string, error) {
 	return strings.TrimSpace(string(id)), err
 }
 
-// here returns the boot and the PID namespace (pid_namespaces(7)), and the id of the installation (machine-id(5)),
-// which many containers lack.
+// here returns the boot and the PID namespace (pid_namespaces(7)), and the id of the installation (machine-id(5)). Many
+// containers do not have the latter.
 func here() (place, machine string) {
 	id, _ := os.ReadFile("/etc/machine-id")
 	machine = strings.TrimSpace(string(id))

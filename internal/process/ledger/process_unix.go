@@ -30,7 +30,7 @@ func started(pid int) (string, error) {
 	return strings.Join(strings.Fields(at), " "), nil
 }
 
-// here returns the machine: start times tell its processes apart.
+// here returns the machine. Start times distinguish its processes.
 func here() (place, machine string) {
 	for _, name := range []string{"kern.uuid", "kern.hostuuid", "hw.uuid"} { // macOS and BSDs
 		if id, err := exec.Command("sysctl", "-n", name).Output(); err == nil {

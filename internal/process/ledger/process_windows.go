@@ -38,7 +38,7 @@ func started(pid int) (string, error) {
 	return strconv.FormatInt(created.Nanoseconds(), 10), nil
 }
 
-// here returns the machine: start times tell its processes apart.
+// here returns the machine. Start times distinguish its processes.
 func here() (place, machine string) {
 	var key syscall.Handle
 	path, value := syscall.StringToUTF16Ptr(`SOFTWARE\Microsoft\Cryptography`), syscall.StringToUTF16Ptr("MachineGuid")

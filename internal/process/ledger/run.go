@@ -13,7 +13,7 @@ import (
 
 // Run is a process of this program that created something or holds the lock of a deployment.
 type Run struct {
-	// Machine is the host name, for people: several machines and containers can have the same.
+	// Machine is the host name, for messages. Several machines and containers can have the same.
 	Machine string `json:"machine"`
 	// ID is the machine's id, "" if unknown.
 	ID string `json:"id,omitempty"`
@@ -37,7 +37,7 @@ func Self() (Run, error) {
 	return r, nil
 }
 
-// Owner is a short name of the run, in digits, letters and a hyphen.
+// Owner returns a short name of the run, in digits, letters and a hyphen.
 func (r Run) Owner() string {
 	sum := sha256.Sum256([]byte(r.Place + " " + r.Started))
 	return fmt.Sprintf("%d-%x", r.PID, sum[:6])
@@ -126,7 +126,7 @@ func (p Process) Running() (bool, error) {
 	return at == p.Started, nil
 }
 
-// pollInterval is how often Kill checks whether a process has ended. Only a parent is notified of that.
+// pollInterval is how often Kill checks whether a process has ended. Only its parent would be notified.
 const pollInterval = 10 * time.Millisecond
 
 // Kill kills the process and waits until it has ended. It does nothing if the process has already ended, even if

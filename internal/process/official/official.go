@@ -39,8 +39,9 @@ func Dir(getenv func(string) string) (string, error) {
 // marker is the setting of git with which Fetch marks its checkouts. It does not change the checkouts of others.
 const marker = "utr.fetched"
 
-// Fetch brings the suites of a revision, a commit or the name of a branch or tag, into their folder, and returns the
-// commit. It asks the remote only if that commit is not there. An interrupted fetch can be repeated.
+// Fetch checks out the suites of a revision in their folder, and returns the commit. The revision is a commit, or the
+// name of a branch or tag. Fetch contacts the remote only if the commit is missing. An interrupted fetch can be
+// repeated.
 func Fetch(ctx context.Context, dir, remote, revision string) (commit string, err error) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -88,7 +89,7 @@ func (c checkout) run(args ...string) error {
 
 func (c checkout) head() (string, error) { return c.output("rev-parse", "--verify", "HEAD") }
 
-// output runs git in this checkout only: not in one around it, and never asking for a password.
+// output runs git in this checkout, never in an enclosing one, and without prompting for a password.
 func (c checkout) output(args ...string) (string, error) {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return "", err

@@ -37,7 +37,7 @@ func commit(t *testing.T, dir, text string) string {
 	return git(t, dir, "rev-parse", "HEAD")
 }
 
-// Commits, branches and tags are fetched one after the other. A commit that is there needs no remote.
+// Commits, branches and tags are fetched one after the other. A commit that exists already needs no remote.
 func TestFetch(t *testing.T) {
 	remote, dir := t.TempDir(), filepath.Join(t.TempDir(), "a", "specifications", source)
 	git(t, remote, "init", "--quiet", "--initial-branch", "master")
@@ -57,7 +57,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// What cannot be fetched leaves the suites as they were, and says why.
+// A failed fetch leaves the suites unchanged and reports why.
 func TestFetchFails(t *testing.T) {
 	remote, theirs := t.TempDir(), t.TempDir()
 	git(t, remote, "init", "--quiet", "--initial-branch", "master")

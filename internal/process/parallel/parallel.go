@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Each calls do for all elements, at most limit at once, or as many as there are cores for 0. It returns the first
-// error, after all calls.
+// Each calls do for all elements, at most limit at once. A limit of 0 means the number of cores. After all calls, it
+// returns the first error.
 func Each[T any](limit int, all []T, do func(i int, one T) error) error {
 	var group errgroup.Group
 	group.SetLimit(cmp.Or(limit, runtime.GOMAXPROCS(0)))

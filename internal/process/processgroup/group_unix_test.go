@@ -31,7 +31,7 @@ func start(t *testing.T, script string) (c *exec.Cmd, out io.Reader, reaped <-ch
 	return c, out, ended
 }
 
-// TestKill kills a shell whose child holds the shell's output open: the output ends only when both are dead.
+// TestKill kills a shell whose child holds the shell's output open. The output ends only when both have ended.
 func TestKill(t *testing.T) {
 	c, out, reaped := start(t, "sleep 300 & echo started; wait")
 	if !processgroup.Exists(c.Process) {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Isolate puts a child into its own process group, which Ctrl-C does not reach.
+// Isolate puts a child into its own process group. Ctrl-C does not reach the child.
 func Isolate(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

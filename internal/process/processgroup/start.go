@@ -9,8 +9,8 @@ import (
 )
 
 // Start starts a program in its own process group and calls attend with the resulting error in another goroutine.
-// attend should wait for the program: on Linux a child is killed when the thread that started it ends, and that
-// thread lives until attend returns.
+// attend should wait for the program: on Linux, a child is killed when the thread that started it ends, and that thread
+// ends when attend returns.
 func Start(c *exec.Cmd, attend func(err error)) {
 	Isolate(c)
 	go func() {
@@ -20,8 +20,8 @@ func Start(c *exec.Cmd, attend func(err error)) {
 	}()
 }
 
-// Run starts a command in a group of its own, and waits for it as exec.Cmd.Run does. When it or ctx ends, so do all
-// processes of its group. The error is the command's, or the cause of ctx.
+// Run starts a command in a group of its own, and waits for it as exec.Cmd.Run does. When the command or ctx ends, all
+// processes of the group are killed. The error is the command's, or the cause of ctx.
 func Run(ctx context.Context, cmd *exec.Cmd) (err error) {
 	started, ended := make(chan struct{}), make(chan struct{})
 	Start(cmd, func(failed error) {

@@ -1,5 +1,5 @@
-// Package jsonerror says what is wrong with a JSON text that cannot be decoded into a Go type, in words for people who
-// write that text: the place, what is there, and what belongs there.
+// Package jsonerror describes what is wrong with a JSON text that cannot be decoded into a Go type, for users who write
+// that text: the place, what is there, and what is expected.
 package jsonerror
 
 import (
@@ -24,8 +24,8 @@ import (
 // Decoder decodes JSON. The zero Decoder is strict: unknown members are errors.
 type Decoder struct {
 	Loose bool // unknown members are ignored
-	// Special, which may be nil, says what is wrong with a text for a type that has its own form; known reports whether
-	// the type is one.
+	// Special describes what is wrong with a text for a type that has its own form; known reports whether it handles
+	// the type. It may be nil.
 	Special func(t reflect.Type, data []byte, name string) (wrong string, known bool)
 }
 
@@ -50,7 +50,7 @@ func (d Decoder) Decode(data []byte, into any) error {
 	return err
 }
 
-// Wrong names the first place of a JSON text that cannot be decoded into a Go type, or returns "".
+// Wrong describes the first error in a JSON text that cannot be decoded into a Go type, or returns "".
 func (d Decoder) Wrong(t reflect.Type, data []byte, at string) string {
 	is, name := Kind(data), cmp.Or(at, "it")
 	must := func(want string) string {
@@ -138,7 +138,7 @@ func (d Decoder) wrongMember(t reflect.Type, data []byte, at string) string {
 	})
 }
 
-// notJSON says where a text stops being JSON.
+// notJSON describes where a text is no longer valid JSON.
 func notJSON(data []byte) string {
 	syntax := (*json.SyntaxError)(nil)
 	if err := json.Unmarshal(data, new(any)); !errors.As(err, &syntax) || syntax.Offset > int64(len(data)) {
@@ -163,7 +163,7 @@ const (
 	List   = "a list"
 )
 
-// Kind names the kind of a JSON text by its first character.
+// Kind returns the kind of a JSON text, by its first character.
 func Kind(data []byte) string {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 {
@@ -190,7 +190,7 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Members returns the members of an object in their order, none of another text.
+// Members returns the members of an object in their order. It returns nil if the text is not an object.
 func Members(data []byte) (all []Member) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
@@ -207,17 +207,17 @@ func Members(data []byte) (all []Member) {
 	return all
 }
 
-// Items returns the items of a list, named by their places, none of another text.
+// Items returns the items of a list, named by their places. It returns nil if the text is not a list.
 func Items(data []byte) (all []Member) {
 	var items []json.RawMessage
-	_ = json.Unmarshal(data, &items) // another text has none
+	_ = json.Unmarshal(data, &items) // if it fails, items is empty
 	for i, item := range items {
 		all = append(all, Member{fmt.Sprintf("[%d]", i), item})
 	}
 	return all
 }
 
-// First returns the first text that wrong returns for a member.
+// First returns the first text, other than "", that wrong returns for a member.
 func First(all []Member, wrong func(Member) string) string {
 	for _, m := range all {
 		if text := wrong(m); text != "" {
@@ -245,7 +245,8 @@ func typesOf(t reflect.Type) map[string]reflect.Type {
 	return types
 }
 
-// Excerpt returns the beginning of a text for an error: JSON as it is, and quoted if it could not be printed in a line.
+// Excerpt returns the beginning of a text for an error. JSON is unchanged. Other text is quoted if it would not fit on
+// a line.
 func Excerpt(text []byte) string {
 	const limit = 200
 	more := ""

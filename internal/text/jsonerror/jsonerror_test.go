@@ -22,7 +22,7 @@ type target struct {
 	Plain   int
 }
 
-// Each text is wrong at the place that is named.
+// Each error names the place that is wrong.
 func TestDecode(t *testing.T) {
 	for _, r := range []struct{ reason, text, want string }{
 		{"all is right", `{"name":"a","port":1,"start":"2027-01-31T08:00:00Z","weights":{"1":2},"on":true,"parts":[{}],"Plain":1}`, "<nil>"},

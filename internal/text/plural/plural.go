@@ -1,4 +1,4 @@
-// Package plural counts things in messages: "1 test", "2 tests".
+// Package plural formats numbers with nouns for messages: "1 test", "2 tests".
 package plural
 
 import (

@@ -24,15 +24,15 @@ var options = []string{"authmechanismproperties", "proxypassword", "sslclientcer
 // IsOption reports whether the value of a connection string option is secret.
 func IsOption(name string) bool { return slices.Contains(options, strings.ToLower(name)) }
 
-// These match what is secret by its position: credentials in a URL, up to its last @, because passwords may contain an
-// unescaped slash or question mark, and values of secret options.
+// These match what is secret by its position: values of secret options, and credentials in a URL. Credentials extend to
+// the last @, because passwords may contain an unescaped slash or question mark.
 var (
 	userInfo    = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s"'<>]*@`)
 	optionOfURL = regexp.MustCompile(`(?i)\b(` + strings.Join(options, "|") + `)=[^&;]*`)
 	optionValue = regexp.MustCompile(`(?i)\b(` + strings.Join(options, "|") + `)=[^&;\s"'<>]*`)
 )
 
-// Redact removes what is secret by its position, whether or not a Keeper knows it.
+// Redact removes what is secret by its position. It needs no Keeper.
 func Redact(text string) string {
 	return optionValue.ReplaceAllString(userInfo.ReplaceAllString(text, "${1}"+Mark+"@"), "$1="+Mark)
 }
@@ -90,13 +90,13 @@ func ofOption(name, value string) (found []string) {
 	return found
 }
 
-// Keeper knows secrets and removes them from texts. Its methods may be called concurrently.
+// Keeper keeps a list of secrets and removes them from texts. Its methods may be called concurrently.
 type Keeper struct {
 	mutex sync.RWMutex
 	known []string // longest first; replaced, never modified
 }
 
-// NewKeeper returns a keeper that knows the secrets in some texts, such as command line arguments.
+// NewKeeper returns a keeper of the secrets in some texts, such as command line arguments.
 func NewKeeper(texts ...string) *Keeper {
 	k := &Keeper{}
 	k.Read(texts...)
@@ -110,7 +110,7 @@ func (k *Keeper) Read(texts ...string) {
 	}
 }
 
-// Learn adds a secret, such as the password of a new cluster.
+// Learn adds one secret, such as the password of a new cluster.
 func (k *Keeper) Learn(secret string) { k.learn(secret) }
 
 func (k *Keeper) learn(secrets ...string) {
@@ -125,7 +125,7 @@ func (k *Keeper) learn(secrets ...string) {
 	k.known = slices.Compact(known)
 }
 
-// forms returns a secret as written, unescaped, and in the ways that others may escape it.
+// forms returns a secret as written, unescaped, and escaped in the ways that other programs may use.
 func forms(secret string) (all []string) {
 	for _, decode := range []func(string) (string, error){url.PathUnescape, url.QueryUnescape} {
 		if plain, err := decode(secret); err == nil {
@@ -152,8 +152,8 @@ func (k *Keeper) Redact(text string) string {
 	return Redact(text)
 }
 
-// A secret of fewer than shortest bytes is removed only by its position, and one of fewer than long bytes also where it
-// stands alone: otherwise ordinary words would lose letters.
+// A secret of fewer than shortest bytes is removed only by its position. A secret of fewer than long bytes is also
+// removed where it stands alone. Otherwise, ordinary words would lose letters.
 const shortest, long = 3, 8
 
 func replace(text, secret string) string {

@@ -53,8 +53,8 @@ func contains(text, word string) bool {
 	return begins
 }
 
-// Hint returns "; did you mean …?" with the likely word, for the end of a message. It returns "" if Word does, or if
-// the word is in words.
+// Hint returns "; did you mean …?" with the likely word, for the end of a message. It returns "" if Word returns "", or
+// if the word is in words.
 func Hint(word string, words []string) string {
 	if likely := Word(word, words); likely != "" && likely != word {
 		return "; did you mean " + likely + "?"

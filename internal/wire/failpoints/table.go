@@ -22,24 +22,24 @@ const (
 type Field struct {
 	Name  string
 	Type  Type
-	Since string // the first version that reads it; "" means as long as the fail point exists
+	Since string // the first version that reads it; "" means every version with the fail point
 	Doc   string
 	// Effect fields determine what happens to a command. A fail point without any of them does nothing.
 	Effect bool
-	// Needs is the field without which a server ignores this one; any of several, "" means none.
+	// Needs lists the fields of which at least one must be set, or a server ignores this field; "" means none.
 	Needs []string
 }
 
 // Point is a fail point.
 type Point struct {
 	Name  string
-	Since string // the first version of mongod with it; "" means only utr has it
+	Since string // the first version of mongod with it; "" means that only utr has it
 	Doc   string
 	// Fields of its data; nil means that it reads none.
 	Fields []Field
-	// Requires is the field without which it affects no command, "" for none.
+	// Requires is the field that must be set, or the fail point affects no command; "" means none.
 	Requires string
-	// Acts is set if it has an effect without any field.
+	// Acts is set if the fail point has an effect without any field.
 	Acts bool
 }
 

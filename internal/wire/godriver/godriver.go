@@ -1,9 +1,10 @@
-// Package godriver holds what depends on the inside of the Go driver, go.mongodb.org/mongo-driver/v2: what its topology
-// expresses only by its callers, its messages and its texts. The tests fail with a driver that differs from Tested.
+// Package godriver contains the code that depends on internals of the Go driver, go.mongodb.org/mongo-driver/v2:
+// information that its topology exposes only through its callers, messages and error texts. The tests fail if the
+// version of the driver differs from Tested.
 //
 // Importing this package lowers the minimum server version to 4.2, the oldest that the specifications cover. The driver
-// requires 4.4, through two exported variables. 4.2 speaks the same protocol; features it lacks are decided by wire
-// version elsewhere.
+// requires 4.4, through two exported variables. 4.2 has the same protocol. Other code checks the wire version for
+// features that it lacks.
 package godriver
 
 import (
@@ -25,7 +26,7 @@ func init() {
 	topology.MinSupportedMongoDBVersion = "4.2"
 }
 
-// Use is what a topology uses a connection for.
+// Use is the purpose of a connection of a topology.
 type Use uint8
 
 // The uses.
@@ -53,8 +54,8 @@ func DialedFor() Use {
 	return RoundTrips
 }
 
-// Unlabelled is an error of a connection that does not mean that the server is overloaded. To the topology it looks
-// like a TLS alert of the peer.
+// Unlabelled is an error of a connection that does not mean that the server is overloaded. The topology treats it as a
+// TLS alert of the peer.
 type Unlabelled struct{ error }
 
 // Unlabel returns an error without the labels that the topology would add.
@@ -75,7 +76,7 @@ func (u Unlabelled) As(target any) bool {
 var counts = regexp.MustCompile(`maxPoolSize: \d+, connections in use by cursors: .*other operations: \d+`)
 
 // CheckOutMessage returns the message of a check-out error. Behind a load balancer, a timeout has the text of Load
-// Balancers, "Connection Tracking". The driver has its counts only in a text of its own.
+// Balancers, "Connection Tracking". The driver reports the counts only in a text of its own.
 func CheckOutMessage(err error) string {
 	if in := counts.FindString(err.Error()); in != "" && errors.Is(err, context.DeadlineExceeded) {
 		return "Timeout waiting for connection from the connection pool. " + in

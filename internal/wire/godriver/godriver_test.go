@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestVersion fails after an update of the driver: read its topology, and then change Tested.
+// TestVersion fails after an update of the driver. Read the new topology, and then change Tested.
 func TestVersion(t *testing.T) { testkit.Equal(t, "the version of the driver", version.Driver, Tested) }
 
 // A dialer records the uses of connections.

@@ -1,5 +1,5 @@
-// Package replies checks that each reply on a connection belongs to the last request. The Go driver does not check it,
-// and would take a reply that arrives after a timeout for the reply to the next command.
+// Package replies checks that each reply on a connection belongs to the last request. The Go driver does not check
+// this: it treats a reply that arrives after a timeout as the reply to the next command.
 package replies
 
 import (
@@ -13,14 +13,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// Error is the error of a reply to another message than the last one.
+// Error is the error of a reply that does not belong to the last message.
 type Error struct{ ResponseTo, Last int32 }
 
 func (e *Error) Error() string {
 	return fmt.Sprintf("the reply is to message %d, the last message is %d", e.ResponseTo, e.Last)
 }
 
-// Conn is a connection whose reads fail, forever, after a reply to another message than the last one (OP_MSG,
+// Conn is a connection whose reads fail forever after a reply that does not belong to the last message (OP_MSG,
 // "moreToCome On Responses"; Connection Monitoring and Pooling, "Connection": Single Track). Each Write must be one
 // whole message. A connection with other content, such as TLS, is not checked. Read may be concurrent with Write.
 type Conn struct {
@@ -83,8 +83,8 @@ func (c *Conn) received(b []byte) {
 }
 
 // Own changes and returns the options of a client of ours: it checks replies and polls. The driver can miss an update
-// of the topology while it subscribes. A client that streams heartbeats then waits for the next one, up to 10 s, and
-// so it may when it disconnects.
+// of the topology while it subscribes. A client that streams heartbeats then waits up to 10 s for the next one. It may
+// also wait that long when it disconnects.
 func Own(o *options.ClientOptions) *options.ClientOptions {
 	return o.SetDialer(Dialer{}).SetServerMonitoringMode(options.ServerMonitoringModePoll)
 }
