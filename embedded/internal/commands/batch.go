@@ -37,7 +37,7 @@ type effect struct {
 	err  *fault.Error
 }
 
-// newBatch parses the common fields of write command.
+// newBatch parses the fields that all write commands have.
 func newBatch(s *call, a *args) *batch {
 	b := &batch{s: s, ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
 	a.Refuse(a.has("stmtId") && a.has("stmtIds"), fault.InvalidOptions,
@@ -51,8 +51,8 @@ func newBatch(s *call, a *args) *batch {
 // id returns the statement id of the i-th statement.
 func (b *batch) id(i int) int32 {
 	if i < len(b.stmtIDs) {
-		n, _ := value.Int64(b.stmtIDs[i])
-		return int32(n)
+		id, _ := b.stmtIDs[i].(int32)
+		return id
 	}
 	return int32(b.stmtID) + int32(i)
 }
@@ -276,38 +276,27 @@ func together(inserts []*write) (n int) {
 // and one by one those of a write that fails.
 func (b *batch) insertAll(inserts []*write) error {
 	s := b.s
-	stored := func(inserts ...*write) {
-		for _, w := range inserts {
-			b.results = append(b.results, effect{i: w.i, kind: w.kind, st: &store.Statement{Kind: w.kind, N: 1}})
-		}
-	}
 	s.View(func(tx *store.Tx) {
 		for _, w := range inserts {
 			w.retried = b.recorded(tx, w.i) != nil
 		}
 	})
 	for len(inserts) > 0 {
-		n := together(inserts)
-		if n > 1 && !s.InTransaction() {
-			if err := s.Try(func(tx *store.Tx) error { return b.store(tx, inserts[:n]...) }); err == nil {
-				stored(inserts[:n]...)
-				inserts = inserts[n:]
-				continue
-			}
-		}
-		single := inserts[:max(n, 1)]
-		for _, w := range single {
+		n := max(together(inserts), 1)
+		stored := n > 1 && !s.InTransaction() &&
+			s.Try(func(tx *store.Tx) error { return b.store(tx, inserts[:n]...) }) == nil
+		for _, w := range inserts[:n] {
 			err := w.invalid
-			if err == nil && !w.retried {
+			if err == nil && !w.retried && !stored {
 				err = s.Update(func(tx *store.Tx) error { return b.store(tx, w) })
 			}
 			if err == nil {
-				stored(w)
+				b.results = append(b.results, effect{i: w.i, kind: w.kind, st: &store.Statement{Kind: w.kind, N: 1}})
 			} else if err := b.fail(w, err); err != nil {
 				return err
 			}
 		}
-		inserts = inserts[len(single):]
+		inserts = inserts[n:]
 	}
 	return nil
 }

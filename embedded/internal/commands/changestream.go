@@ -106,9 +106,7 @@ func (st *stream) start(o *args) error {
 	option, text := options[0], ""
 	ts := value.As[bson.Timestamp](o.doc, "startAtOperationTime")
 	if option != "startAtOperationTime" {
-		var err error
-		text, ts, err = parseToken(o.any(option))
-		o.Note(err)
+		text, ts = o.token(option)
 	}
 	st.token = token{ts: ts, highWater: true}
 	switch {

@@ -117,17 +117,11 @@ func newExplanation(s *call, a *args, command bson.D) *explanation {
 	row := &rows[max(i, 0)]
 	of, known := explainable[row.Name]
 	a.Refuse(!known, fault.IllegalOperation, "Cannot explain cmd: %s", name)
-	if a.Err != nil {
-		return x
-	}
 	req := *s.req
 	req.Row, req.Body = row, value.Encode(command)
 	a.Note(CheckDocument(&req, row.Name, command))
 	inner := &args{of: row.Name, doc: command, First: a.First}
 	fields := x.reading(inner, row)
-	if a.Err != nil {
-		return x
-	}
 	if x.above = of.stage; inner.flag("remove") {
 		x.above = "DELETE"
 	}

@@ -209,9 +209,9 @@ func (c *checker) document(name, of string, doc bson.D, command bool) {
 		default:
 			c.unknown(name, of, e.Key)
 		}
-		if command {
-			c.oldComment(name, e)
-		}
+		_, text := e.Value.(string)
+		c.Refuse(command && e.Key == "comment" && (name == "find" || name == "aggregate") && !text && c.has.CommentText,
+			fault.FailedToParse, "\"comment\" had the wrong type. Expected string, found %s", value.TypeName(e.Value))
 	}
 	for _, key := range s.required {
 		v, given := value.Field(doc, key)
@@ -228,18 +228,6 @@ func (c *checker) unknown(name, of, key string) {
 	c.Refuse(name == "find" && !c.has.IDL, fault.FailedToParse, "Failed to parse: %s. Unrecognized field '%s'.",
 		value.Text(value.Must(c.req.Body)), key)
 	c.Fail(fault.IDLUnknownField, "BSON field '%s.%s' is an unknown field.", of, key)
-}
-
-// oldComment checks a comment, which was a string before 4.4, and which count accepts since 4.4.14.
-func (c *checker) oldComment(name string, e bson.E) {
-	if e.Key != "comment" {
-		return
-	}
-	_, text := e.Value.(string)
-	c.Refuse((name == "find" || name == "aggregate") && !text && c.has.CommentText, fault.FailedToParse,
-		"\"comment\" had the wrong type. Expected string, found %s", value.TypeName(e.Value))
-	c.Refuse(name == "count" && slices.Compare(c.req.Server.Numbers[:], []int{4, 4, 14}) < 0, fault.IDLUnknownField,
-		"BSON field 'count.comment' is an unknown field.")
 }
 
 // field checks the type of a field. Null is like a missing field, except for flags.

@@ -54,13 +54,10 @@ func (a *args) quorum(s *call) any {
 		"No write concern mode named '%s' found in replica set configuration", name)
 	a.Refuse(s.req.Server.DataBearing > 0 && n > int64(s.req.Server.DataBearing), 278,
 		"Not enough data-bearing voting nodes to satisfy commit quorum")
-	switch {
-	case given == nil:
-		return "votingMembers"
-	case isName:
-		return name
+	if value.IsNumber(given) {
+		return value.Int(n)
 	}
-	return value.Int(n)
+	return cmp.Or(given, any("votingMembers"))
 }
 
 // indexOption describes an option of an index: its type, "bool" also for a number, and the release that added it.
@@ -245,12 +242,9 @@ func (p *indexParser) spec(x *store.Index) bson.D {
 		flags, names = names, flags
 	}
 	spec := slices.Concat(value.Doc("v", value.Int(p.number("v", 2))), flags, names)
+	apart := strings.Fields("v key name unique hidden ns dropDups weights collation")
 	for _, e := range p.doc {
-		switch e.Key {
-		case "v", "key", "name", "unique", "hidden", "ns", "dropDups", "weights", "collation":
-		default:
-			spec = append(spec, e)
-		}
+		spec = value.AddIf(spec, !slices.Contains(apart, e.Key), e.Key, e.Value)
 	}
 	spec = value.AddIf(spec, x.Collation.Spec() != nil, "collation", x.Collation.Spec())
 	return append(spec, rest...)
@@ -520,9 +514,7 @@ func collMod(s *call, a *args) action {
 // indexChange is the field index of collMod.
 type indexChange struct {
 	*args
-	which   any // name or key
-	unique  bool
-	prepare *bool // prepareUnique; nil if unset
+	which any // name or key
 }
 
 // parseIndexChange parses the field index of collMod. It returns nil if the field is missing.
@@ -531,19 +523,17 @@ func parseIndexChange(a *args) *indexChange {
 		return nil
 	}
 	x := a.part("index")
-	ch := &indexChange{args: x, which: x.document("keyPattern"), unique: x.flag("unique")}
+	ch := &indexChange{args: x, which: x.document("keyPattern")}
 	if name := x.str("name"); name != "" {
 		ch.which = name
-	}
-	if prepare := x.flag("prepareUnique"); x.has("prepareUnique") {
-		ch.prepare = &prepare
 	}
 	x.Refuse(x.has("name") && x.has("keyPattern"), fault.InvalidOptions, "Cannot specify both key pattern and name.")
 	x.Refuse(!x.has("name") && !x.has("keyPattern"), fault.InvalidOptions,
 		"Must specify either index name or key pattern.")
-	x.Refuse(ch.prepare == nil && !x.has("unique") && !x.has("hidden") && !x.has("expireAfterSeconds"),
+	x.Refuse(!x.has("prepareUnique") && !x.has("unique") && !x.has("hidden") && !x.has("expireAfterSeconds"),
 		fault.InvalidOptions, "no expireAfterSeconds, hidden, unique or prepareUnique field")
-	x.Refuse(x.has("unique") && ch.prepare == nil && !ch.unique, fault.BadValue, "Cannot make index non-unique")
+	x.Refuse(x.has("unique") && !x.has("prepareUnique") && !x.flag("unique"), fault.BadValue,
+		"Cannot make index non-unique")
 	return ch
 }
 
@@ -582,16 +572,16 @@ func (ch *indexChange) apply(c *store.Collection) (bson.D, error) {
 		}
 		return nil, fault.Errorf(fault.IndexNotFound, "cannot find index %s for ns %s", what, c.NS())
 	}
-	y := *x
+	y, unique, prepared := *x, ch.flag("unique"), ch.flag("prepareUnique")
 	reply, err := ch.options(&y)
 	switch {
 	case err != nil:
 		return nil, err
-	case ch.prepare == nil && !ch.unique, x.Unique:
-	case ch.unique && !x.Prepared:
+	case !ch.has("prepareUnique") && !unique, x.Unique:
+	case unique && !x.Prepared:
 		return nil, fault.Errorf(fault.InvalidOptions,
 			"Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
-	case ch.unique:
+	case unique:
 		if found := violations(x, c); len(found) > 0 {
 			e := fault.Errorf(fault.CannotConvertIndexToUnique,
 				"Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
@@ -602,10 +592,10 @@ func (ch *indexChange) apply(c *store.Collection) (bson.D, error) {
 		reply = value.Append(reply, "unique_new", true)
 		setOption(&y, "unique", true)
 		setOption(&y, "prepareUnique", false)
-	case x.Prepared != *ch.prepare:
-		reply = value.Append(reply, "prepareUnique_old", x.Prepared, "prepareUnique_new", *ch.prepare)
-		y.Prepared = *ch.prepare
-		setOption(&y, "prepareUnique", y.Prepared)
+	case x.Prepared != prepared:
+		reply = value.Append(reply, "prepareUnique_old", x.Prepared, "prepareUnique_new", prepared)
+		y.Prepared = prepared
+		setOption(&y, "prepareUnique", prepared)
 		y = *y.Empty()
 		_, _ = y.Fill(c.Current()) // cannot fail: the documents have been indexed
 	}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,10 +38,7 @@ func (q *findCommand) choose(c *store.Collection) *store.Index {
 			sorted = x
 		}
 	}
-	if filtered != nil {
-		return filtered
-	}
-	return sorted
+	return cmp.Or(filtered, sorted)
 }
 
 // sortedBy reports whether an index has the order of the sort, forward or backward.

@@ -70,19 +70,18 @@ func appendNumber(b []byte, n int64) []byte {
 	return append(append(b, byte(0x2A+len(digits))), digits...)
 }
 
-// parseToken returns the text of a resume token and its time.
-func parseToken(v any) (text string, ts bson.Timestamp, err error) {
-	var p fault.First
-	d, ok := v.(bson.D)
-	p.Refuse(!ok, fault.TypeMismatch,
-		"BSON field '$changeStream.resumeAfter' is the wrong type '%s', expected type 'object'", value.TypeName(v))
+// token returns the text of the resume token in an option of $changeStream, and its time.
+func (a *args) token(option string) (text string, ts bson.Timestamp) {
+	d, ok := a.any(option).(bson.D)
+	a.Refuse(!ok, fault.TypeMismatch,
+		"BSON field '$changeStream.resumeAfter' is the wrong type '%s', expected type 'object'", value.TypeName(a.any(option)))
 	text, ok = value.Get(d, "_data").(string)
-	p.Refuse(!ok, 40647, "Bad resume token: _data of missing or of wrong type: %s", value.Text(d))
+	a.Refuse(!ok, 40647, "Bad resume token: _data of missing or of wrong type: %s", value.Text(d))
 	b, err := hex.DecodeString(text)
-	p.Refuse(err != nil, fault.FailedToParse, "resume token string was not a valid hex string")
-	p.Refuse(len(b) < 12 || b[0] != keyTimestamp, 50811, "KeyString format error: invalid resume token %s", text)
-	if p.Err != nil {
-		return "", ts, p.Err
+	a.Refuse(err != nil, fault.FailedToParse, "resume token string was not a valid hex string")
+	if len(b) < 12 || b[0] != keyTimestamp {
+		a.Fail(50811, "KeyString format error: invalid resume token %s", text)
+		return "", ts
 	}
-	return strings.ToUpper(text), bson.Timestamp{T: binary.BigEndian.Uint32(b[1:]), I: binary.BigEndian.Uint32(b[5:])}, nil
+	return strings.ToUpper(text), bson.Timestamp{T: binary.BigEndian.Uint32(b[1:]), I: binary.BigEndian.Uint32(b[5:])}
 }

@@ -297,12 +297,11 @@ func tally(req *Request, results []effect, times, retried bson.D) bson.D {
 
 func writeError(req *Request, r effect) bson.D {
 	w := value.Doc("index", int32(r.i), "code", r.err.Code)
-	message := bson.E{Key: "errmsg", Value: r.err.Message}
 	if !mongos(req) || !req.Server.Has.NamedWriteErrors {
-		return append(append(w, r.err.Extra...), message)
+		return value.Append(append(w, r.err.Extra...), "errmsg", r.err.Message)
 	}
 	info, ok := value.Field(r.err.Extra, "errInfo")
-	return value.AddIf(append(w, bson.E{Key: "codeName", Value: fault.Name(r.err.Code)}, message), ok, "errInfo", info)
+	return value.AddIf(value.Append(w, "codeName", fault.Name(r.err.Code), "errmsg", r.err.Message), ok, "errInfo", info)
 }
 
 // batched returns the action of insert, update or delete.
@@ -399,10 +398,9 @@ type modify struct {
 
 // record returns what is recorded of a statement: of the documents before and after it only the one that is returned.
 func (w *write) record(st store.Statement) *store.Statement {
-	switch m := w.findAndModify; {
-	case m == nil || m.returnNew:
+	if m := w.findAndModify; m == nil || m.returnNew {
 		st.Pre = nil
-	default:
+	} else {
 		st.Post = nil
 	}
 	return &st

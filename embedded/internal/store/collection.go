@@ -178,12 +178,6 @@ func (c *Collection) position(id int64) (int, bool) {
 	return slices.BinarySearchFunc(c.docs, id, func(r *Record, id int64) int { return cmp.Compare(r.ID, id) })
 }
 
-// After returns a snapshot of the records with greater IDs.
-func (c *Collection) After(id int64) []*Record {
-	i, _ := c.position(id + 1)
-	return c.Snapshot()[i:]
-}
-
 // Find returns the record with an ID, or nil.
 func (c *Collection) Find(id int64) *Record {
 	if i, ok := c.position(id); ok {
@@ -335,7 +329,7 @@ func (tx *Tx) valid(c *Collection, old *Record, doc bson.D) error {
 		return err
 	}
 	e := fault.Errorf(fault.DocumentValidationFailure, "Document failed validation")
-	e.Extra = value.Doc("errInfo", value.Doc("failingDocumentId", value.Get(doc, "_id"),
-		"details", c.Validator.Mismatch(doc)))
+	info := value.Doc("failingDocumentId", value.Get(doc, "_id"), "details", c.Validator.Mismatch(doc))
+	e.Extra = value.Doc("errInfo", info)
 	return e
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -38,7 +39,8 @@ func (x *Index) place(at any) error {
 			point = append(point, e.Value)
 		}
 	}
-	least, most := x.bound("min", -180), x.bound("max", 180)
+	least := value.Float(cmp.Or(value.Get(x.Spec, "min"), any(-180.0)))
+	most := value.Float(cmp.Or(value.Get(x.Spec, "max"), any(180.0)))
 	for _, v := range point {
 		switch {
 		case !value.IsNumber(v):
@@ -51,11 +53,4 @@ func (x *Index) place(at any) error {
 		}
 	}
 	return nil
-}
-
-func (x *Index) bound(option string, otherwise float64) float64 {
-	if v, given := value.Field(x.Spec, option); given {
-		return value.Float(v)
-	}
-	return otherwise
 }

@@ -28,12 +28,8 @@ type Index struct {
 // Ordinary reports whether the index serves every query on its first field, unlike sparse, partial and hidden ones and
 // those of special types.
 func (x *Index) Ordinary() bool {
-	for _, e := range x.Spec {
-		if e.Key == "sparse" || e.Key == "partialFilterExpression" || e.Key == "hidden" {
-			return false
-		}
-	}
-	return x.Ascends()
+	partly := []string{"sparse", "partialFilterExpression", "hidden"}
+	return x.Ascends() && !slices.ContainsFunc(x.Spec, func(e bson.E) bool { return slices.Contains(partly, e.Key) })
 }
 
 // Ascends reports whether the index is of the usual type: an ascending or descending one.

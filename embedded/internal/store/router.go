@@ -21,20 +21,13 @@ type router struct {
 	ended     bool   // a commit has begun: answers are ignored
 }
 
-// router returns the router of a session on a mongos.
-func (known *session) router(server string) *router {
-	if known.routers == nil {
-		known.routers = map[string]*router{}
-	}
-	if known.routers[server] == nil {
-		known.routers[server] = &router{number: -1}
-	}
-	return known.routers[server]
-}
-
 // route begins or continues the transaction of a session on a mongos. Its errors are those of the mongos.
 func (known *session) route(c Claim) (*router, error) {
-	r := known.router(c.Server)
+	r := known.routers[c.Server]
+	if r == nil {
+		r = &router{number: -1}
+		known.routers[c.Server] = r
+	}
 	switch n := c.Number; {
 	case n < r.number:
 		return nil, fault.Errorf(fault.TransactionTooOld, "txnNumber %d is less than last txnNumber %d seen in session %s", n,

@@ -66,7 +66,7 @@ func (s *Store) session(key string) *session {
 	known := s.sessions[key]
 	if known == nil {
 		s.forgetIdle()
-		known = &session{key: key, number: -1, turn: make(chan struct{}, 1)}
+		known = &session{key: key, number: -1, routers: map[string]*router{}, turn: make(chan struct{}, 1)}
 		s.sessions[key] = known
 	}
 	return known

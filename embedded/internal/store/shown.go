@@ -34,8 +34,8 @@ func (o *oplog) collection() *Collection {
 		s.records = append(s.records, NewRecord(o.First+int64(i)+1, value.Encode(e.document())))
 	}
 	n := len(s.records)
-	return &Collection{DB: "local", Name: "oplog.rs", UUID: s.uuid, Options: value.Doc("capped", true,
-		"size", int64(MaxOplogBytes)), Capped: true, MaxSize: MaxOplogBytes, docs: s.records[:n:n], shared: true,
+	return &Collection{DB: "local", Name: "oplog.rs", UUID: s.uuid, Capped: true, MaxSize: MaxOplogBytes,
+		Options: value.Doc("capped", true, "size", int64(MaxOplogBytes)), docs: s.records[:n:n], shared: true,
 		lastID: new(int64), frozen: true}
 }
 
@@ -50,7 +50,8 @@ func (s *shown) forget(seq int64) {
 
 // document returns the entry in the form of the oplog. An update has the new document, as a replacement has.
 func (e *Entry) document() bson.D {
-	op, ns, o, o2 := "c", e.DB+".$cmd", bson.D(nil), bson.D(nil)
+	op, ns := "c", e.DB+".$cmd"
+	var o, o2 bson.D
 	id := func(r *Record) bson.D { return value.Doc("_id", value.Get(r.doc, "_id")) }
 	switch e.Kind {
 	case Insert:
@@ -73,9 +74,7 @@ func (e *Entry) document() bson.D {
 	if op != "c" {
 		ns = e.DB + "." + e.Coll
 	}
-	out := value.Doc("op", op, "ns", ns)
-	out = value.AddIf(out, len(e.UUID.Data) > 0, "ui", e.UUID)
-	out = value.Append(out, "o", o)
-	out = value.AddIf(out, o2 != nil, "o2", o2)
+	out := value.AddIf(value.Doc("op", op, "ns", ns), len(e.UUID.Data) > 0, "ui", e.UUID)
+	out = value.AddIf(value.Append(out, "o", o), o2 != nil, "o2", o2)
 	return value.Append(out, "ts", e.TS, "t", int64(1), "v", int64(2), "wall", e.Wall)
 }

@@ -15,11 +15,7 @@ func (c *Collection) Definition() bson.D {
 	case c.IsView():
 		return c.Options
 	case c.TimeSeries:
-		unpack := bson.D{}
-		for _, e := range c.Bucketing() {
-			unpack = value.AddIf(unpack, e.Key != "granularity", e.Key, e.Value)
-		}
-		unpack = value.Append(unpack, "exclude", bson.A{})
+		unpack := value.Append(value.Delete(c.Bucketing(), "granularity"), "exclude", bson.A{})
 		return value.Doc("viewOn", c.Buckets(), "pipeline", bson.A{value.Doc("$_internalUnpackBucket", unpack)})
 	}
 	return nil
@@ -37,8 +33,8 @@ func (c *Collection) Bucketing() bson.D {
 	}
 	granularity := cmp.Or(value.As[string](given, "granularity"), "seconds")
 	span := map[string]int32{"seconds": 60 * 60, "minutes": 24 * 60 * 60, "hours": 30 * 24 * 60 * 60}[granularity]
-	return value.Append(out, "granularity", granularity, "bucketMaxSpanSeconds", cmp.Or(value.Get(given,
-		"bucketMaxSpanSeconds"), any(span)))
+	return value.Append(out, "granularity", granularity,
+		"bucketMaxSpanSeconds", cmp.Or(value.Get(given, "bucketMaxSpanSeconds"), any(span)))
 }
 
 // define replaces the definition of a view in system.views. Either may be nil, or not a view.
