@@ -15,25 +15,26 @@ const { Failed, describeError, ejson } = require('./failures.js');
 
 const open = new Map(); // open calls, by request
 const callbacks = new Map(); // functions that receive the replies to callback, by id
-const raised = new Map(); // errors of the driver, by request
-let test;
+const tests = new Map(); // open tests, by number
 
 const METHODS = {
   hello: () => description,
-  begin() {
-    raised.clear();
-    test = new Test();
-  },
-  open: (params, id) => outcome(id, call => test.open(params, call)),
-  do: (params, id) => outcome(id, call => test.do(params, call, () => callback(id))),
-  events: async ({ client, after, waitMS }) => ({ events: await test.get(client).log.after(after, waitMS) }),
-  logs: ({ client }) => ({ messages: test.get(client).log.messages }),
-  close: (params, id) => outcome(id, () => test.close(params.id)),
-  end: () => test.end()
+  begin: ({ test }) => void tests.set(test, new Test()),
+  open: ({ test, ...params }, id) => outcome(test, id, call => tests.get(test).open(params, call)),
+  do: ({ test, ...params }, id) =>
+    outcome(test, id, call => tests.get(test).do(params, call, () => callback(test, id))),
+  events: async ({ test, client, after, waitMS }) =>
+    ({ events: await tests.get(test).get(client).log.after(after, waitMS) }),
+  logs: ({ test, client }) => ({ messages: tests.get(test).get(client).log.messages }),
+  close: ({ test, id: entity }, id) => outcome(test, id, () => tests.get(test).close(entity)),
+  async end({ test }) {
+    await tests.get(test).end();
+    tests.delete(test);
+  }
 };
 
 // outcome performs a call. An error of the driver is part of its result.
-async function outcome(id, perform) {
+async function outcome(test, id, perform) {
   const result = {};
   const call = { result, controller: new AbortController() };
   open.set(id, call);
@@ -41,7 +42,7 @@ async function outcome(id, perform) {
     const value = await calls.run(call, perform, call);
     if (value !== undefined) result.value = ejson(value);
   } catch (error) {
-    raised.set(id, error);
+    tests.get(test)?.raised.set(id, error);
     result.error = error instanceof Failed ? error.failure : describeError(error);
   }
   open.delete(id);
@@ -49,11 +50,12 @@ async function outcome(id, perform) {
 }
 
 // callback makes utr perform the operations of withTransaction, and throws their error.
-async function callback(request) {
+async function callback(test, request) {
   const id = callbacks.size + 1;
   const reply = new Promise(resolve => callbacks.set(id, resolve));
   send({ id, method: 'callback', params: { do: request } });
   const { result = {} } = await reply;
+  const { raised } = tests.get(test);
   if (raised.has(result.raisedBy)) throw raised.get(result.raisedBy);
   if (result.error) throw new Failed(result.error);
 }

@@ -198,6 +198,7 @@ const OPEN = {
 
 class Test {
   #entities = new Map(); // { kind, value, log of the client } by id
+  raised = new Map(); // errors of the driver, by request
 
   get(id, kind) {
     const entity = this.#entities.get(id);
@@ -271,7 +272,8 @@ const lacking = {
   'collection.mapReduce': 'the Node driver 5.0 removed Collection.mapReduce'
 };
 const description = {
-  protocol: 1, name: 'node', version, schemaVersion: '1.28', operations, lacks: lacking, features: ['logging']
+  protocol: 1, name: 'node', version, schemaVersion: '1.28', operations, lacks: lacking, features: ['logging'],
+  concurrentTests: true
 };
 
 module.exports = { Test, description };

@@ -51,7 +51,7 @@ class Conversation:
         self.workers = {}  # by open request: None before it begins, or Canceled
         self.idle = []  # workers without a request
         self.replies = {}  # queues for the replies to callback, by id
-        self.test = None
+        self.tests = {}  # open tests, by number
 
     def serve(self):
         for line in sys.stdin:
@@ -75,15 +75,17 @@ class Conversation:
 
     def answer(self, worker, message):
         thread.server, thread.hidden = None, False  # set by an earlier request
-        id, test = message["id"], self.test
+        id, params = message["id"], message.get("params", {})
+        number = params.pop("test", None)
+        test = self.tests.get(number)
         call = {
             "hello": lambda protocol, runner: {"protocol": 1, **DESCRIPTION},
-            "begin": lambda: setattr(self, "test", Test()) or {},
-            "open": lambda **entity: self.outcome(id, lambda: test.open(**entity)),
-            "do": lambda **operation: self.do(id, operation),
+            "begin": lambda: self.tests.update({number: Test()}) or {},
+            "open": lambda **entity: self.outcome(test, id, lambda: test.open(**entity)),
+            "do": lambda **operation: self.do(test, id, operation),
             "events": lambda client, after, waitMS: {"events": test.get(client)[2].after(after, waitMS / 1000)},
-            "close": lambda id: self.outcome(message["id"], lambda: test.close(id)),
-            "end": lambda: test.end() or {},
+            "close": lambda id: self.outcome(test, message["id"], lambda: test.close(id)),
+            "end": lambda: self.tests.pop(number).end() or {},
         }.get(message["method"])
         reply = {"error": {"code": -32601, "message": f"unknown call {message['method']}"}}
         try:
@@ -92,7 +94,7 @@ class Conversation:
                     before, self.workers[id] = self.workers[id], worker
                 if before:
                     raise Canceled
-                reply = {"result": call(**message.get("params", {}))} if call else reply
+                reply = {"result": call(**params)} if call else reply
             except (Exception, Canceled) as error:  # the call could not be performed
                 reply = {"error": {"code": -32603, "message": f"{type(error).__name__}: {error}"}}
             with self.lock:
@@ -109,7 +111,7 @@ class Conversation:
         with self.lock:
             print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
-    def outcome(self, id, call):
+    def outcome(self, test, id, call):
         """Performs a call. An error of the driver is part of its result."""
         try:
             value = call()
@@ -119,15 +121,15 @@ class Conversation:
         except Failed as error:
             return {"error": error.args[0]}
         except (PyMongoError, ValueError, TypeError, KeyError) as error:
-            self.test.raised[id] = error
+            test.raised[id] = error
             return {"error": describe_error(error)}
 
-    def do(self, id, operation):
-        operation["callback"] = lambda session: self.callback(id)
-        outcome = self.outcome(id, lambda: self.test.do(**operation))
+    def do(self, test, id, operation):
+        operation["callback"] = lambda session: self.callback(test, id)
+        outcome = self.outcome(test, id, lambda: test.do(**operation))
         return {**outcome, "server": thread.server} if thread.server else outcome
 
-    def callback(self, do):
+    def callback(self, test, do):
         """Makes utr perform the operations of withTransaction, and raises their error."""
         replies = queue.Queue()
         with self.lock:
@@ -135,8 +137,8 @@ class Conversation:
             self.replies[id] = replies
         self.send({"id": id, "method": "callback", "params": {"do": do}})
         result = replies.get().get("result", {})
-        if result.get("raisedBy") in self.test.raised:
-            raise self.test.raised[result["raisedBy"]]
+        if result.get("raisedBy") in test.raised:
+            raise test.raised[result["raisedBy"]]
         if "error" in result:
             raise Failed(result["error"])
 

@@ -10,12 +10,25 @@ import pymongo
 from events import Log, host, state, thread
 from failures import Failed, written
 from pymongo import client_session, common, driver_info, operations, read_concern, read_preferences, results, server_api
+from pymongo.synchronous import monitor
 from pymongo.synchronous.cursor import Cursor
 
 # PyMongo's own tests also reduce these intervals. They do not change which commands PyMongo sends, but how long it waits
 # for a heartbeat after an error, and in close().
-common.MIN_HEARTBEAT_INTERVAL = common.HEARTBEAT_FREQUENCY = common.EVENTS_QUEUE_FREQUENCY = 0.01
+common.MIN_HEARTBEAT_INTERVAL = common.EVENTS_QUEUE_FREQUENCY = 0.01
+common.HEARTBEAT_FREQUENCY = 0.02  # each heartbeat takes the interpreter, which the tests of a process share
 common.KILL_CURSOR_FREQUENCY = 600  # after an error, PyMongo closes the cursor again after this time
+
+
+class RttMonitor(monitor._RttMonitor):
+    """Measures round-trip times as often as PyMongo does by default, whatever the heartbeat interval is."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self._executor.update_interval(10)
+
+
+monitor._RttMonitor = RttMonitor
 
 # Each operation: the method if its name is not the same in snake_case, and the options that it accepts as **kwargs.
 CHANGE = "maxTimeMS collation bypassDocumentValidation"
@@ -53,7 +66,7 @@ TABLE = {
         "uploadWithId": ("upload_from_stream_with_id",)},
     "cursor": {"close": (), "iterateOnce": (), "iterateUntilDocumentOrError": ("next",)},
 }
-DESCRIPTION = {"name": "pymongo", "version": pymongo.version, "schemaVersion": "1.28",
+DESCRIPTION = {"name": "pymongo", "version": pymongo.version, "schemaVersion": "1.28", "concurrentTests": True,
                "operations": sorted(f"{kind}.{name}" for kind, rows in TABLE.items() for name in rows),
                "lacks": {
                    "client.listDatabaseObjects": "PyMongo has no method that returns the databases as Database objects",

@@ -40,6 +40,7 @@ func Behaviors() []Behavior {
 		{"cancels an operation", "a test that hangs must end without leaking a connection", false, cancels},
 		{"performs operations concurrently", "tests have threads and run concurrently", false, worksConcurrently},
 		{"isolates tests", "the set-up of one test can overlap with the end of another", false, isolatesTests},
+		{"performs tests concurrently", "several workers share an adapter; a test that waited for another one would run into a time limit", false, performsTests},
 		{"ends sessions", "sessions must not outlive a test", false, endsSessions},
 		{"completes unacknowledged writes",
 			"a write after the end of its test would change the initial data of the next test", false, completesWrites},
@@ -356,6 +357,37 @@ func isolatesTests(k *bench) {
 	out := other.do("collection", "find", all)
 	k.failIf(out.Err == nil && out.Broken == nil, "a find succeeded after the end of its test")
 	k.must("collection", "find", all)
+}
+
+// performsTests plays a whole test while an operation of this one is blocked.
+func performsTests(k *bench) {
+	k.insert()
+	// On a busy machine, the operation may end before the other test.
+	for block := time.Second; ; block *= 2 {
+		k.failIf(block > limit/8, "a test ended only after an operation of another test")
+		before := k.now()
+		k.failPoint(`{"times": 1}`,
+			fmt.Sprintf(`{"failCommands": ["find"], "blockConnection": true, "blockTimeMS": %d}`, block.Milliseconds()))
+		found := make(chan result.Outcome, 1)
+		go func() { found <- k.do("collection", "find", all) }()
+		for len(k.seen(before, result.CommandStarted)) == 0 {
+			_, err := k.test.Events(k.ctx, "client", k.now(), 20*time.Millisecond)
+			k.check(err)
+		}
+		t, err := k.engine.Begin(k.ctx)
+		k.check(err)
+		other := k.with(t)
+		k.check(other.open())
+		other.insert()
+		k.check(t.End(k.ctx))
+		late := len(found) > 0
+		out := <-found
+		k.failIf(out.Err != nil, "a find during another test: %v", out.Err)
+		k.check(out.Broken)
+		if !late {
+			return
+		}
+	}
 }
 
 func endsSessions(k *bench) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -150,6 +151,7 @@ func faults() []faultRow {
 	}
 	var running atomic.Int64
 	var shared atomic.Pointer[engine.Test]
+	var one sync.Mutex
 	return []faultRow{
 		{"operations are not sorted", "describes itself", fault{describe: func(d *engine.Description) {
 			d.Operations = slices.Clone(d.Operations)
@@ -253,6 +255,12 @@ func faults() []faultRow {
 			shared.Store(&t)
 			return t, err
 		}}},
+		{"an operation waits for those of other tests", "performs tests concurrently",
+			fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+				one.Lock()
+				defer one.Unlock()
+				return t.Do(ctx, op)
+			}}},
 		{"sessions are not ended", "ends sessions", fault{keeps: "session"}},
 		{"clients with pending writes are not closed", "completes unacknowledged writes", fault{keeps: "client"}},
 		{"no log messages despite the feature", "returns the log messages that a client observes", fault{silent: true}},

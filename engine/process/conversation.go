@@ -28,6 +28,7 @@ type conversation struct {
 	lines   chan []byte // to be written
 	log     *transcript
 	finish  func(problem error) error // in utr: ends the adapter and adds details to the problem
+	explain func(problem error) error // in utr: adds details to the problem while the adapter continues
 	hint    func(string)              // about what utr accepts and the protocol does not allow
 	serve   func(m message) error     // in an adapter: starts a call of utr
 	ended   chan struct{}             // closed after why is set
@@ -41,19 +42,15 @@ type conversation struct {
 	failed bool
 }
 
-// converse starts a conversation with an adapter. It reads until in ends. finish must end it.
-func converse(in io.Reader, out io.Writer, finish func(error) error, hint func(string), log *transcript) *conversation {
-	c := newConversation(out, log)
-	c.finish, c.hint = finish, hint
-	go func() { c.fail(c.read(in)) }()
-	return c
+func newConversation(log *transcript) *conversation {
+	return &conversation{hint: func(string) {}, lines: make(chan []byte), log: log, ended: make(chan struct{}),
+		written: make(chan struct{}), open: map[int64]chan message{}}
 }
 
-func newConversation(out io.Writer, log *transcript) *conversation {
-	c := &conversation{hint: func(string) {}, lines: make(chan []byte), log: log, ended: make(chan struct{}),
-		written: make(chan struct{}), open: map[int64]chan message{}}
+// start starts a conversation with an adapter. It reads until in ends. finish must end it.
+func (c *conversation) start(in io.Reader, out io.Writer) {
 	go c.write(out)
-	return c
+	go func() { c.fail(c.read(in)) }()
 }
 
 func (c *conversation) write(out io.Writer) {
@@ -163,6 +160,11 @@ func (c *conversation) dispatch(line []byte) error {
 	}
 }
 
+// breach is the error of a call that makes the adapter unusable, although its other calls can continue.
+type breach struct{ error }
+
+func (b breach) Unwrap() error { return b.error }
+
 // call makes a call and decodes its result. callback, which may be nil, serves the adapter's callbacks during the
 // call. The end of ctx cancels the call: an adapter that does not reply within grace has failed. The adapter side
 // cannot cancel a call, and only stops waiting.
@@ -186,7 +188,7 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 		case m := <-inbox:
 			switch {
 			case m.Method == callCallback && callback == nil:
-				c.fail(fmt.Errorf("a callback for %s, which has none", during))
+				return id, breach{fmt.Errorf("a callback for %s, which has none", during)}
 			case m.Method == callCallback:
 				if line, err = (message{ID: m.ID}).line(callback()); err != nil {
 					c.fail(err)
@@ -208,14 +210,14 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 				}
 			}
 		case <-late:
-			c.fail(noReply(ctx, during))
+			return id, breach{noReply(ctx, during)}
 		case <-c.ended:
 			return id, c.failure()
 		}
 	}
 }
 
-// accept decodes the result of a call. A wrong result ends the conversation.
+// accept decodes the result of a call.
 func (c *conversation) accept(data []byte, into any, method, during string) error {
 	const hint = "the adapter answers %s with []%s where {} belongs; utr accepts it"
 	if isEmptyArray(data) {
@@ -227,8 +229,7 @@ func (c *conversation) accept(data []byte, into any, method, during string) erro
 		err = errors.New(missing)
 	}
 	if err != nil {
-		c.fail(badResult(during, data, into, err))
-		return c.failure()
+		return breach{badResult(during, data, into, err)}
 	}
 	for _, at := range arraysFor(reflect.TypeOf(into), data, "") {
 		c.hint(fmt.Sprintf(hint, method, " at "+at))

@@ -2,8 +2,8 @@
 // adapter. Both sides exchange JSON-RPC 2.0 messages, one per line, with the calls of package engine and BSON as
 // canonical Extended JSON. docs/driver/engine-protocol.md describes the protocol for authors of adapters.
 //
-// Each open test has its own conversation: a process that utr starts and reuses for later tests, or a connection to a
-// running adapter. A protocol error ends the conversation and breaks its test; the next test gets a new conversation.
+// A conversation is a process that utr starts, or a connection to a running adapter. Tests share conversations with
+// adapters that play several tests at once; see sharing.go. With other adapters, each open test has its own one.
 package process
 
 import (
@@ -61,11 +61,14 @@ type Engine struct {
 
 	installing sync.Mutex // guards Install, Command and Environment of options
 
-	mu    sync.Mutex
-	about *engine.Description    // from the first hello
-	all   map[*conversation]bool // true: in use by a test
-	broke *ProtocolError         // the first one
-	hints []string               // without duplicates
+	mu       sync.Mutex
+	about    *engine.Description    // from the first hello
+	shared   bool                   // by the first hello: several tests can be open in a conversation
+	all      map[*conversation]*use // until it ends
+	starting int                    // conversations that will be in all
+	changed  chan struct{}          // closed when one of them has started, or failed to
+	broke    *ProtocolError         // the first one
+	hints    []string               // without duplicates
 }
 
 // Findings returns the first protocol error of an adapter, nil without one, and hints about messages that utr accepts
@@ -85,15 +88,22 @@ func (e *Engine) hint(text string) {
 }
 
 // converse starts a conversation whose protocol errors and hints are kept.
-func (e *Engine) converse(in io.Reader, out io.Writer, finish func(error) error) *conversation {
-	return converse(in, out, func(problem error) error {
+func (e *Engine) converse(in io.Reader, out io.Writer, finish, explain func(error) error) *conversation {
+	c := newConversation(e.log)
+	c.hint, c.explain = e.hint, explain
+	c.finish = func(problem error) error {
+		e.mu.Lock()
 		if broke := (*ProtocolError)(nil); errors.As(problem, &broke) {
-			e.mu.Lock()
 			e.broke = cmp.Or(e.broke, broke)
-			e.mu.Unlock()
 		}
+		if u := e.all[c]; problem != nil && u != nil && u.tests > 1 {
+			problem = fmt.Errorf("%w, while %d tests were open in the adapter", problem, u.tests)
+		}
+		e.mu.Unlock()
 		return finish(problem)
-	}, e.hint, e.log)
+	}
+	c.start(in, out)
+	return c
 }
 
 // New creates an engine. It does not start an adapter.
@@ -105,7 +115,8 @@ func New(o Options) (*Engine, error) {
 	if o.StartLimit <= 0 {
 		o.StartLimit = DefaultStartLimit
 	}
-	return &Engine{options: o, log: &transcript{to: o.Transcript}, all: map[*conversation]bool{}}, nil
+	return &Engine{options: o, log: &transcript{to: o.Transcript}, all: map[*conversation]*use{},
+		changed: make(chan struct{})}, nil
 }
 
 // Describe implements engine.Engine.
@@ -126,19 +137,20 @@ func (e *Engine) Begin(ctx context.Context) (engine.Test, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.call(ctx, callBegin, nothing{}, &nothing{}, "begin", nil); err != nil {
-		c.fail(err)
+	t := &test{engine: e, c: c, inTest: e.number(c), raised: map[*result.Error]int64{}}
+	if _, err := t.call(ctx, callBegin, t.inTest, &nothing{}, "begin", nil); err != nil {
+		err = t.broken(err)
 		e.release(c)
 		return nil, err
 	}
-	return &test{engine: e, c: c, raised: map[*result.Error]int64{}}, nil
+	return t, nil
 }
 
 // Close ends all adapters. It kills those that do not end on their own.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	all := e.all
-	e.all = map[*conversation]bool{}
+	e.all = map[*conversation]*use{}
 	e.mu.Unlock()
 	var ending sync.WaitGroup
 	for c := range all {
@@ -149,33 +161,6 @@ func (e *Engine) Close() error {
 		return e.options.Engine.Close()
 	}
 	return nil
-}
-
-// acquire returns an idle conversation or a new one.
-func (e *Engine) acquire(ctx context.Context) (*conversation, error) {
-	e.mu.Lock()
-	for c, used := range e.all {
-		if !used && c.hasFailed() { // an adapter can end while it is idle
-			delete(e.all, c)
-		} else if !used {
-			e.all[c] = true
-			e.mu.Unlock()
-			return c, nil
-		}
-	}
-	never := e.about == nil
-	e.mu.Unlock()
-	c, err := e.started(ctx)
-	if err != nil {
-		if never && e.options.Unavailable != nil && ctx.Err() == nil {
-			err = e.options.Unavailable(err)
-		}
-		return nil, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.all[c] = true
-	return c, nil
 }
 
 // started starts a conversation with an adapter that replies to hello.
@@ -194,17 +179,6 @@ func (e *Engine) started(ctx context.Context) (*conversation, error) {
 	return c, nil
 }
 
-// release makes a conversation available to the next test.
-func (e *Engine) release(c *conversation) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if c.hasFailed() {
-		delete(e.all, c)
-	} else if e.all[c] { // not after Close
-		e.all[c] = false
-	}
-}
-
 func (e *Engine) start(ctx context.Context) (*conversation, error) {
 	switch {
 	case e.options.Engine != nil:
@@ -218,7 +192,7 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 		if err != nil {
 			return nil, err
 		}
-		return e.converse(c.stdout, c.stdin, c.finish), nil
+		return e.converse(c.stdout, c.stdin, c.finish, c.words.Explain), nil
 	}
 	dialer := net.Dialer{Timeout: e.options.StartLimit}
 	conn, err := dialer.DialContext(ctx, "tcp", e.options.Address)
@@ -231,7 +205,7 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 		}
 		return nil, fmt.Errorf("no adapter listens at %s: %w", e.options.Address, err)
 	}
-	return e.converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }), nil
+	return e.converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }, noMore), nil
 }
 
 // program returns the installed program.
@@ -260,8 +234,11 @@ func (e *Engine) serve() *conversation {
 	return e.converse(out, in, func(problem error) error {
 		_, _ = in.Close(), out.Close()
 		return errors.Join(problem, <-served)
-	})
+	}, noMore)
 }
+
+// noMore adds nothing to a problem.
+func noMore(problem error) error { return problem }
 
 func badHello(format string, args ...any) error {
 	return &ProtocolError{Err: fmt.Errorf("the adapter answered hello wrongly: "+format, args...)}
@@ -296,6 +273,8 @@ func (e *Engine) hello(ctx context.Context, c *conversation) error {
 	hello.Operations = slices.Compact(hello.Operations)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.about = cmp.Or(e.about, &hello.Description)
+	if e.about == nil {
+		e.about, e.shared = &hello.Description, hello.ConcurrentTests
+	}
 	return nil
 }

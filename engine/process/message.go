@@ -82,9 +82,17 @@ type helloParams struct {
 type helloResult struct {
 	Protocol int `json:"protocol"`
 	engine.Description
+	// ConcurrentTests means that several tests can be open at once. Parameters then contain inTest.
+	ConcurrentTests bool `json:"concurrentTests,omitempty"`
+}
+
+// inTest names the test of a call, and is all parameters of begin and end.
+type inTest struct {
+	Test int64 `json:"test,omitempty"` // 0 if only one test can be open
 }
 
 type openParams struct {
+	inTest
 	Kind        string   `json:"kind"`
 	ID          string   `json:"id"`
 	Options     document `json:"options,omitempty"`
@@ -98,6 +106,7 @@ type raised struct {
 }
 
 type doParams struct {
+	inTest
 	Object    string   `json:"object"`
 	Name      string   `json:"name"`
 	Arguments document `json:"arguments,omitempty"`
@@ -126,6 +135,7 @@ type callbackResult struct {
 }
 
 type eventsParams struct {
+	inTest
 	Client string `json:"client"`
 	After  int64  `json:"after"`
 	WaitMS int64  `json:"waitMS"`
@@ -136,6 +146,7 @@ type eventsResult struct {
 }
 
 type logsParams struct {
+	inTest
 	Client string `json:"client"`
 }
 
@@ -144,6 +155,7 @@ type logsResult struct {
 }
 
 type spansParams struct {
+	inTest
 	Client string `json:"client"`
 }
 
@@ -152,6 +164,7 @@ type spansResult struct {
 }
 
 type closeParams struct {
+	inTest
 	ID string `json:"id"`
 }
 

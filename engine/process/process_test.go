@@ -411,6 +411,25 @@ var misbehaviors = map[string]func(){
 	"nameless": func() {
 		greet(`{"result":{"protocol":1,"name":"","version":"1","schemaVersion":"1.0","operations":["collection.find"]}`)
 	},
+	"shared": func() { // with entities that are named for what an operation on them does
+		eachLine(func(line string) {
+			id, method := parse(line)
+			switch {
+			case method == "hello":
+				fmt.Println(reply(id, strings.Replace(greeting, "{", `{"concurrentTests":true,`, 1)))
+			case strings.Contains(line, `"object":"hangs"`):
+				fmt.Fprintln(os.Stderr, "waiting")
+			case strings.Contains(line, `"object":"exits"`):
+				os.Exit(3)
+			case strings.Contains(line, `"object":"wrong"`):
+				fmt.Println(reply(id, `{"vlaue":null}`))
+			case method == "do":
+				fmt.Println(reply(id, fmt.Sprintf(`{"value":%d}`, os.Getpid())))
+			case id > 0:
+				fmt.Println(reply(id, `{}`))
+			}
+		})
+	},
 	"refuses": func() { greet(`{"error":{"code":-32603,"message":"no driver installed"}`) },
 }
 

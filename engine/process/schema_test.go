@@ -150,7 +150,7 @@ func TestSchemaMembers(t *testing.T) {
 	_, definitions, err := readSchema()
 	testkit.Check(t, err)
 	seen := map[string]bool{"results": true, "document": true, "value": true, "objectID": true}
-	for _, m := range []any{message{}, nothing{}, helloParams{}, helloResult{}, openParams{}, raised{}, doParams{},
+	for _, m := range []any{message{}, nothing{}, inTest{}, helloParams{}, helloResult{}, openParams{}, raised{}, doParams{},
 		doResult{}, callbackParams{},
 		callbackResult{}, eventsParams{}, eventsResult{}, logsParams{}, logsResult{}, spansParams{}, spansResult{}, closeParams{}, cancelParams{}} {
 		compareMembers(t, definitions, seen, reflect.TypeOf(m))

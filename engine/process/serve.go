@@ -17,9 +17,10 @@ import (
 // Serve is an adapter for an engine in Go. It serves one conversation until in ends.
 func Serve(ctx context.Context, e engine.Engine, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
-	c := newConversation(out, &transcript{})
-	s := &server{engine: e, c: c, cancels: map[int64]func(){}, raised: map[int64]*result.Error{}}
+	c := newConversation(&transcript{})
+	s := &server{engine: e, c: c, tests: map[int64]*servedTest{}, cancels: map[int64]func(){}}
 	c.serve = func(m message) error { return s.start(ctx, m) }
+	go c.write(out)
 	err := c.read(in)
 	cancel()
 	s.calls.Wait()
@@ -28,8 +29,8 @@ func Serve(ctx context.Context, e engine.Engine, in io.Reader, out io.Writer) er
 	if errors.Is(err, errClosed) {
 		err = nil
 	}
-	if s.test != nil {
-		err = errors.Join(err, s.test.End(context.WithoutCancel(ctx)))
+	for _, t := range s.tests {
+		err = errors.Join(err, t.End(context.WithoutCancel(ctx)))
 	}
 	return err
 }
@@ -37,13 +38,18 @@ func Serve(ctx context.Context, e engine.Engine, in io.Reader, out io.Writer) er
 // server performs the calls of a conversation.
 type server struct {
 	engine engine.Engine
-	test   engine.Test // nil between tests
 	c      *conversation
 	calls  sync.WaitGroup
 
-	mu      sync.Mutex              // guards the fields below
-	cancels map[int64]func()        // by open request
-	raised  map[int64]*result.Error // by request
+	mu      sync.Mutex            // guards the fields below
+	tests   map[int64]*servedTest // that are open
+	cancels map[int64]func()      // by open request
+}
+
+// servedTest is an open test.
+type servedTest struct {
+	engine.Test
+	raised sync.Map // the *result.Error of a request
 }
 
 // start starts a call or cancels one.
@@ -97,56 +103,67 @@ func (s *server) perform(ctx context.Context, id int64, method string, params js
 	switch method {
 	case callHello:
 		d, err := s.engine.Describe(ctx)
-		return helloResult{protocol, d}, err
+		return helloResult{protocol, d, true}, err
 	case callBegin:
-		return nothing{}, s.begin(ctx)
+		return with(params, func(p inTest) (any, error) { return nothing{}, s.begin(ctx, p.Test) })
 	case callOpen, callDo, callEvents, callLogs, callSpans, callClose, callEnd:
-		if s.test == nil {
+		var p inTest
+		_ = json.Unmarshal(params, &p) // errors are reported with those of the other parameters
+		s.mu.Lock()
+		t := s.tests[p.Test]
+		s.mu.Unlock()
+		if t == nil {
 			return nil, &rpcError{codeBadParams, method + " before begin"}
 		}
-		return s.performInTest(ctx, id, method, params)
+		return s.performInTest(ctx, t, id, method, params)
 	}
 	return nil, &rpcError{codeUnknownMethod, "unknown call " + method}
 }
 
-func (s *server) begin(ctx context.Context) (err error) {
-	s.test, err = s.engine.Begin(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.raised) // calls cannot refer to errors of an earlier test
+func (s *server) begin(ctx context.Context, number int64) error {
+	t, err := s.engine.Begin(ctx)
+	if err == nil {
+		s.mu.Lock()
+		s.tests[number] = &servedTest{Test: t}
+		s.mu.Unlock()
+	}
 	return err
 }
 
-func (s *server) performInTest(ctx context.Context, id int64, method string, params json.RawMessage) (any, error) {
+func (s *server) performInTest(ctx context.Context, t *servedTest, id int64, method string,
+	params json.RawMessage) (any, error) {
 	switch method {
 	case callOpen:
 		return with(params, func(p openParams) (any, error) {
-			return raise(s.test.Open(ctx, engine.Entity{Kind: p.Kind, ID: p.ID, Options: bson.Raw(p.Options), URI: p.URI,
+			return raise(t.Open(ctx, engine.Entity{Kind: p.Kind, ID: p.ID, Options: bson.Raw(p.Options), URI: p.URI,
 				ClusterTime: bson.Raw(p.ClusterTime)}))
 		})
 	case callDo:
-		return with(params, func(p doParams) (any, error) { return s.do(ctx, id, p) })
+		return with(params, func(p doParams) (any, error) { return s.do(ctx, t, id, p) })
 	case callEvents:
 		return with(params, func(p eventsParams) (any, error) {
-			events, err := s.test.Events(ctx, p.Client, p.After, time.Duration(p.WaitMS)*time.Millisecond)
+			events, err := t.Events(ctx, p.Client, p.After, time.Duration(p.WaitMS)*time.Millisecond)
 			return eventsResult{mapped(events, eventOf)}, err
 		})
 	case callLogs:
 		return with(params, func(p logsParams) (any, error) {
-			messages, err := s.test.Logs(ctx, p.Client)
+			messages, err := t.Logs(ctx, p.Client)
 			return logsResult{mapped(messages, logMessageOf)}, err
 		})
 	case callSpans:
 		return with(params, func(p spansParams) (any, error) {
-			spans, err := s.test.Spans(ctx, p.Client)
+			spans, err := t.Spans(ctx, p.Client)
 			return spansResult{mapped(spans, spanOf)}, err
 		})
 	case callClose:
-		return with(params, func(p closeParams) (any, error) { return raise(s.test.Close(ctx, p.ID)) })
+		return with(params, func(p closeParams) (any, error) { return raise(t.Close(ctx, p.ID)) })
 	default: // callEnd
-		ended := s.test
-		s.test = nil
-		return nothing{}, ended.End(ctx)
+		return with(params, func(p inTest) (any, error) {
+			s.mu.Lock()
+			delete(s.tests, p.Test)
+			s.mu.Unlock()
+			return nothing{}, t.End(ctx)
+		})
 	}
 }
 
@@ -177,30 +194,26 @@ func mapped[A, B any](list []A, convert func(A) B) []B {
 	return out
 }
 
-func (s *server) do(ctx context.Context, id int64, p doParams) (any, error) {
+func (s *server) do(ctx context.Context, t *servedTest, id int64, p doParams) (any, error) {
 	op := engine.Operation{Object: p.Object, Name: p.Name, Arguments: bson.Raw(p.Arguments), SaveAs: p.SaveAs}
 	if p.Callback {
 		// The engine's context can have the deadline of withTransaction. It also applies
 		// to the operations in the callback, so only canceling the request stops the wait.
-		op.Callback = func(context.Context) *result.Error { return s.callback(ctx, id) }
+		op.Callback = func(context.Context) *result.Error { return s.callback(ctx, t, id) }
 	}
-	out := s.test.Do(ctx, op)
+	out := t.Do(ctx, op)
 	if out.Err != nil {
-		s.mu.Lock()
-		s.raised[id] = out.Err
-		s.mu.Unlock()
+		t.raised.Store(id, out.Err)
 	}
 	return doResult{value(out.Value.RawValue), failureOf(out.Err), out.Server, out.ServiceID, out.Decisions}, out.Broken
 }
 
 // callback makes utr run the operations of a callback.
-func (s *server) callback(ctx context.Context, do int64) *result.Error {
+func (s *server) callback(ctx context.Context, t *servedTest, do int64) *result.Error {
 	var r callbackResult
 	_, err := s.c.call(ctx, callCallback, callbackParams{do}, &r, callCallback, nil)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if original := s.raised[r.RaisedBy]; original != nil {
-		return original
+	if original, found := t.raised.Load(r.RaisedBy); found {
+		return original.(*result.Error)
 	}
 	if err != nil {
 		return &result.Error{Message: err.Error(), Client: true}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -16,25 +17,54 @@ import (
 type test struct {
 	engine *Engine
 	c      *conversation
+	inTest // in the parameters of every call
 
-	mu     sync.Mutex
-	raised map[*result.Error]int64 // the request that returned an error
+	mu      sync.Mutex
+	raised  map[*result.Error]int64 // the request that returned an error
+	problem error                   // of the breach that ended the test
+	why     error                   // the problem with details
+}
+
+// call makes a call. After a breach, every call returns its error.
+func (t *test) call(ctx context.Context, method string, params, into any, during string,
+	callback func() callbackResult) (int64, error) {
+	t.mu.Lock()
+	why := t.why
+	t.mu.Unlock()
+	if why != nil {
+		return 0, why
+	}
+	id, err := t.c.call(ctx, method, params, into, during, callback)
+	if b := (breach{}); errors.As(err, &b) {
+		err = t.broken(b.error)
+	}
+	return id, err
+}
+
+// broken ends the test because of a breach, and returns the reason.
+func (t *test) broken(problem error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.why == nil {
+		t.problem, t.why = problem, t.engine.retire(t.c, problem)
+	}
+	return t.why
 }
 
 func (t *test) Open(ctx context.Context, e engine.Entity) error {
-	params := openParams{Kind: e.Kind, ID: e.ID, Options: document(e.Options), URI: e.URI,
+	params := openParams{inTest: t.inTest, Kind: e.Kind, ID: e.ID, Options: document(e.Options), URI: e.URI,
 		ClusterTime: document(e.ClusterTime)}
 	return t.simple(ctx, callOpen, params, fmt.Sprintf("open %s %s", e.Kind, e.ID))
 }
 
 func (t *test) Close(ctx context.Context, id string) error {
-	return t.simple(ctx, callClose, closeParams{id}, "close "+id)
+	return t.simple(ctx, callClose, closeParams{t.inTest, id}, "close "+id)
 }
 
 // simple makes a call whose result can only be an error of the driver.
 func (t *test) simple(ctx context.Context, method string, params any, during string) error {
 	var r raised
-	if _, err := t.c.call(ctx, method, params, &r, during, nil); err != nil {
+	if _, err := t.call(ctx, method, params, &r, during, nil); err != nil {
 		return err
 	}
 	if r.Error != nil {
@@ -45,14 +75,14 @@ func (t *test) simple(ctx context.Context, method string, params any, during str
 
 func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 	during := fmt.Sprintf("%s on %s", op.Name, op.Object)
-	params := doParams{Object: op.Object, Name: op.Name, Arguments: document(op.Arguments), SaveAs: op.SaveAs,
-		Callback: op.Callback != nil}
+	params := doParams{inTest: t.inTest, Object: op.Object, Name: op.Name, Arguments: document(op.Arguments),
+		SaveAs: op.SaveAs, Callback: op.Callback != nil}
 	var callback func() callbackResult
 	if op.Callback != nil {
 		callback = func() callbackResult { return t.callbackResult(op.Callback(ctx)) }
 	}
 	var r doResult
-	id, err := t.c.call(ctx, callDo, params, &r, during, callback)
+	id, err := t.call(ctx, callDo, params, &r, during, callback)
 	if err != nil {
 		return result.Outcome{Broken: err}
 	}
@@ -78,7 +108,7 @@ const waitSlice = 500 * time.Millisecond
 func (t *test) Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
 	for {
 		slice := min(wait, waitSlice)
-		events, err := t.events(ctx, eventsParams{Client: client, After: after, WaitMS: slice.Milliseconds()})
+		events, err := t.events(ctx, eventsParams{t.inTest, client, after, slice.Milliseconds()})
 		wait -= slice
 		if len(events) > 0 || err != nil || wait <= 0 {
 			return events, err
@@ -92,7 +122,7 @@ func (t *test) Events(ctx context.Context, client string, after int64, wait time
 func (t *test) events(ctx context.Context, params eventsParams) ([]result.Event, error) {
 	during := "events of " + params.Client
 	var r eventsResult
-	if _, err := t.c.call(ctx, callEvents, params, &r, during, nil); err != nil {
+	if _, err := t.call(ctx, callEvents, params, &r, during, nil); err != nil {
 		return nil, err
 	}
 	events := make([]result.Event, len(r.Events))
@@ -103,8 +133,7 @@ func (t *test) events(ctx context.Context, params eventsParams) ([]result.Event,
 			err = fmt.Errorf("the sequence of an event is %d, expected %d", e.Sequence, want)
 		}
 		if err != nil {
-			t.c.fail(&ProtocolError{Err: fmt.Errorf("the result of %s: %w", during, err)})
-			return nil, t.c.failure()
+			return nil, t.broken(&ProtocolError{Err: fmt.Errorf("the result of %s: %w", during, err)})
 		}
 	}
 	return events, nil
@@ -112,7 +141,7 @@ func (t *test) events(ctx context.Context, params eventsParams) ([]result.Event,
 
 func (t *test) Logs(ctx context.Context, client string) ([]result.LogMessage, error) {
 	var r logsResult
-	if _, err := t.c.call(ctx, callLogs, logsParams{client}, &r, "logs of "+client, nil); err != nil {
+	if _, err := t.call(ctx, callLogs, logsParams{t.inTest, client}, &r, "logs of "+client, nil); err != nil {
 		return nil, err
 	}
 	return mapped(r.Messages, logMessage.message), nil
@@ -120,18 +149,26 @@ func (t *test) Logs(ctx context.Context, client string) ([]result.LogMessage, er
 
 func (t *test) Spans(ctx context.Context, client string) ([]result.Span, error) {
 	var r spansResult
-	if _, err := t.c.call(ctx, callSpans, spansParams{client}, &r, "spans of "+client, nil); err != nil {
+	if _, err := t.call(ctx, callSpans, spansParams{t.inTest, client}, &r, "spans of "+client, nil); err != nil {
 		return nil, err
 	}
 	return mapped(r.Spans, span.span), nil
 }
 
-// End implements engine.Test. If it fails, the adapter is not used again.
+// End implements engine.Test. If it fails, the adapter is not used again, and End returns when it has ended: a call
+// that hangs could disturb the next test. Until the end of ctx, End waits for other tests that are open in the adapter.
 func (t *test) End(ctx context.Context) error {
-	defer t.engine.release(t.c)
-	if _, err := t.c.call(ctx, callEnd, nothing{}, &nothing{}, "end", nil); err != nil {
-		t.c.fail(err)
-		return err
+	_, err := t.call(ctx, callEnd, t.inTest, &nothing{}, "end", nil)
+	if err == nil {
+		t.engine.release(t.c)
+		return nil
 	}
-	return nil
+	err = t.broken(err)
+	t.engine.release(t.c)
+	select {
+	case <-t.c.ended:
+	case <-ctx.Done():
+		t.c.fail(fmt.Errorf("another test made the adapter unusable: %w", t.problem))
+	}
+	return err
 }

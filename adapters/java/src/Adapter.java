@@ -22,6 +22,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.bson.BsonDocument;
 import org.bson.BsonInt32;
+import org.bson.BsonInt64;
 import org.bson.BsonValue;
 
 /**
@@ -39,8 +40,7 @@ public final class Adapter {
     private final Set<Long> canceled = ConcurrentHashMap.newKeySet();
     private final Map<Integer, BlockingQueue<BsonDocument>> replies = new ConcurrentHashMap<>(); // to callback, by id
     private final AtomicInteger callbacks = new AtomicInteger();
-    private volatile Map<Long, Throwable> raised = new ConcurrentHashMap<>(); // errors of this test, by request
-    private volatile Entities test;
+    private final Map<Long, Entities> tests = new ConcurrentHashMap<>(); // open ones, by number
 
     @SuppressWarnings("deprecation") // only other code in the process would be affected
     public static void main(String[] args) throws IOException {
@@ -101,24 +101,26 @@ public final class Adapter {
     }
 
     private Object call(long id, String method, BsonDocument params) throws Exception {
-        Entities test = this.test;
+        long number = params.getNumber("test", new BsonInt64(0)).longValue();
+        Entities test = tests.get(number);
         switch (method) {
             case "hello":
                 return Map.of("protocol", 1, "name", "java", "version", MongoDriverVersion.VERSION,
                         "schemaVersion", "1.28", "operations", List.copyOf(Operations.TABLE.keySet()),
-                        "lacks", Operations.LACKS, "features", List.of("reduced heartbeats", "tracing"));
+                        "lacks", Operations.LACKS, "features", List.of("reduced heartbeats", "tracing"),
+                        "concurrentTests", true);
             case "begin":
-                this.test = new Entities();
-                raised = new ConcurrentHashMap<>();
+                tests.put(number, new Entities());
                 return Map.of();
             case "open":
-                return outcome(id, () -> {
+                return outcome(test, id, () -> {
                     test.open(params);
                     return Operations.NOTHING;
                 });
             case "do":
                 Log.SERVER.remove();
-                Map<String, Object> done = outcome(id, () -> Operations.perform(test, params, () -> callback(id)));
+                Map<String, Object> done = outcome(test, id,
+                        () -> Operations.perform(test, params, () -> callback(test, id)));
                 if (Log.SERVER.get() != null) {
                     done.put("server", Log.SERVER.get());
                 }
@@ -129,12 +131,12 @@ public final class Adapter {
             case "spans":
                 return Map.of("spans", test.get(text(params, "client")).log().spans.list());
             case "close":
-                return outcome(id, () -> {
+                return outcome(test, id, () -> {
                     test.close(text(params, "id"));
                     return Operations.NOTHING;
                 });
             case "end":
-                test.end();
+                tests.remove(number).end();
                 return Map.of();
             default:
                 throw new NoSuchMethodException("unknown call " + method);
@@ -146,7 +148,7 @@ public final class Adapter {
     }
 
     /** Performs a call. An error of the driver is part of its result. */
-    private Map<String, Object> outcome(long id, Work work) {
+    private Map<String, Object> outcome(Entities test, long id, Work work) {
         Map<String, Object> outcome = new LinkedHashMap<>();
         try {
             Object value = work.run();
@@ -154,7 +156,7 @@ public final class Adapter {
                 outcome.put("value", value);
             }
         } catch (Exception e) {
-            raised.put(id, e);
+            test.raised.put(id, e);
             boolean wasCanceled = e instanceof MongoInterruptedException || canceled.contains(id);
             outcome.put("error", wasCanceled
                     ? Map.of("message", "the operation was canceled: " + e.getMessage(), "client", true,
@@ -165,7 +167,7 @@ public final class Adapter {
     }
 
     /** Makes utr perform the operations of withTransaction, and throws their error. */
-    private Object callback(long request) {
+    private Object callback(Entities test, long request) {
         BlockingQueue<BsonDocument> replied = new LinkedBlockingQueue<>();
         int id = callbacks.incrementAndGet();
         replies.put(id, replied);
@@ -177,7 +179,7 @@ public final class Adapter {
             throw new MongoInterruptedException("in the callback", e);
         }
         BsonValue source = result.get("raisedBy", new BsonInt32(0));
-        if (raised.get(source.asNumber().longValue()) instanceof RuntimeException error) {
+        if (test.raised.get(source.asNumber().longValue()) instanceof RuntimeException error) {
             throw error;
         }
         if (result.containsKey("error")) {

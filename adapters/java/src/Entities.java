@@ -52,6 +52,7 @@ final class Entities {
             + "waitQueueTimeoutMS wTimeoutMS zlibCompressionLevel").toLowerCase().split(" "));
 
     private final Map<String, Entity> entities = new ConcurrentHashMap<>();
+    final Map<Long, Throwable> raised = new ConcurrentHashMap<>(); // errors of the driver, by request
 
     Entity get(String id) {
         Entity entity = entities.get(id);

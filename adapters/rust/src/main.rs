@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 #[derive(Default)]
 struct Adapter {
-    test: Mutex<Arc<Test>>,
+    tests: Mutex<HashMap<i64, Arc<Test>>>, // open ones, by number
     calls: Mutex<HashMap<i64, oneshot::Sender<()>>>, // which cancel them
     callbacks: Mutex<HashMap<usize, oneshot::Sender<Value>>>, // which receive the replies
 }
@@ -61,7 +61,8 @@ impl Adapter {
     }
 
     async fn answer(self: &Arc<Self>, id: i64, method: &str, params: &Value) -> Result<Value, Failure> {
-        let test = self.test.lock().unwrap().clone();
+        let number = params["test"].as_i64().unwrap_or_default();
+        let test = self.tests.lock().unwrap().get(&number).cloned().unwrap_or_default();
         let document = |name: &str| match params.get(name) {
             Some(given) => Document::deserialize(given).map_err(Failure::invalid),
             None => Ok(Document::new()),
@@ -72,10 +73,11 @@ impl Adapter {
                 let driver = include_str!("../Cargo.lock").split("name = \"mongodb\"\nversion = \"").nth(1);
                 Ok(json!({"protocol": 1, "name": "rust", "version": driver.and_then(|rest| rest.split('"').next()),
                     "schemaVersion": "1.28", "operations": operations::names(),
-                    "lacks": HashMap::from(operations::LACKS), "features": ["tracing"]}))
+                    "lacks": HashMap::from(operations::LACKS), "features": ["tracing"],
+                    "concurrentTests": true}))
             }
             "begin" => {
-                *self.test.lock().unwrap() = Arc::default();
+                self.tests.lock().unwrap().insert(number, Arc::default());
                 Ok(json!({}))
             }
             "open" => {
@@ -99,6 +101,7 @@ impl Adapter {
             "spans" => Ok(json!({"spans": test.get(text("client"))?.log.spans.list()})),
             "close" => self.outcome(id, false, &test, async { test.close(text("id")).await.map(|()| None) }).await,
             "end" => {
+                self.tests.lock().unwrap().remove(&number);
                 test.end().await;
                 Ok(json!({}))
             }

@@ -8,7 +8,7 @@ import (
 )
 
 // Limits of concurrent tests. Tests mostly wait, so each core can run several on embedded deployments, whose servers
-// need little. Each worker starts its own process of an adapter, and most drivers compute a lot until they are warm.
+// need little. An adapter can need a process for each worker, and most drivers compute a lot until they are warm.
 // A worker on local binaries can have a cluster of each topology: some ten servers of 0.4 GB each.
 const (
 	jobsPerCore     = 8

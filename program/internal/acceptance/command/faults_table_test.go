@@ -561,6 +561,19 @@ var faults = []fault{
 			s.run = n.begin(reportFiles(s.dir)...)
 			testkit.Check(s.T, syscall.Kill(child(s.T, s.run), syscall.SIGKILL))
 		}},
+	{"the process of an adapter ends while several tests are open in it", "these are broken; the next test gets a new process",
+		10 * time.Second, 3, "broken broken passed", "while 2 tests were open in the adapter; the adapter ended with exit status 3",
+		func(s *faultScene) {
+			s.start(three(command("stay"), command("exit"), wait(1)), "--jobs", "2", "--topology", "single",
+				"--engine", faultyEngine(s.T))
+		}},
+	{"a call hangs in an adapter while another test is open in it",
+		"3 s after the test's limit, the test is broken; the other one continues, and the process ends after it",
+		25 * time.Second, 3, "passed broken passed", "exceeded --timeout 6s: the adapter did not reply to runCommand on database",
+		func(s *faultScene) { // the third test begins in the process before the limit of the second, and ends after it
+			s.start(three(wait(5000), command("hang"), wait(4500)), "--jobs", "2", "--topology", "single", "--timeout", "6s",
+				"--engine", faultyEngine(s.T))
+		}},
 	{"the network to the deployment blocks", "the test is broken; the rest does not run", 25 * time.Second, 3,
 		"passed broken skipped", "stopped answering",
 		func(s *faultScene) { s.onBlocked("single").Freeze() }},

@@ -25,7 +25,16 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-func TestMain(m *testing.M) { utrtest.Main(m) }
+// TestMain also makes this program an adapter.
+func TestMain(m *testing.M) {
+	if os.Getenv(adapterMode) == "" {
+		utrtest.Main(m)
+	}
+	if err := serveFaulty(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
 
 // A closed standard output does not kill the run during a test: it ends as after a signal.
 func TestReaderGoesAway(t *testing.T) {
