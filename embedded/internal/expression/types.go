@@ -34,10 +34,8 @@ func (e *Env) result(v any, err error) any {
 // convertTo is $convert.
 func convertTo(e *Env, args []Expr) any {
 	v, target, onError, onNull := args[0](e), args[1](e), args[2], args[3]
-	name, isName := target.(string)
-	if code, ok := value.Int64(target); ok && !isName {
-		name = value.TypeNamed(code)
-	}
+	given, isName := target.(string)
+	name := value.TypeNamed(target)
 	switch {
 	case e.err != nil:
 		return nil
@@ -48,8 +46,8 @@ func convertTo(e *Env, args []Expr) any {
 	case !isName && !value.IsNumber(target):
 		return e.fail(fault.FailedToParse, "$convert's 'to' argument must be a string or number, but is %s",
 			value.TypeName(target))
-	case !value.IsTypeName(name):
-		return e.fail(fault.BadValue, "Unknown type name: %s", name)
+	case name == "":
+		return e.fail(fault.BadValue, "Unknown type name: %s", given)
 	}
 	r, err := convert(v, name)
 	if err != nil && onError != nil {

@@ -35,7 +35,7 @@ func (p *parser) mismatch(filter, doc bson.D) bson.D {
 	if len(clauses) == 1 {
 		return p.why(clauses[0], doc)
 	}
-	return operator("$and", field("clausesNotSatisfied", p.clauses(clauses, doc)))
+	return operator("$and", "clausesNotSatisfied", p.clauses(clauses, doc))
 }
 
 // separate splits the operators on a field.
@@ -58,7 +58,7 @@ func separate(filter bson.D) (out []bson.E) {
 func (p *parser) clauses(list []bson.E, doc bson.D) (out bson.A) {
 	for i, e := range list {
 		if !p.clause(e)(doc, &run{}) {
-			out = append(out, bson.D{field("index", int32(i)), field("details", p.why(e, doc))})
+			out = append(out, value.Doc("index", int32(i), "details", p.why(e, doc)))
 		}
 	}
 	return out
@@ -70,17 +70,17 @@ func (p *parser) why(e bson.E, doc bson.D) bson.D {
 	switch e.Key {
 	case "$jsonSchema":
 		s := p.schema(e.Value)
-		return append(operator(e.Key, s.about...), field("schemaRulesNotSatisfied", s.failures(doc)))
+		return value.Append(append(operator(e.Key), s.about...), "schemaRulesNotSatisfied", s.failures(doc))
 	case "$and", "$or":
 		var failed bson.A
 		for i, item := range list {
 			if inner := item.(bson.D); !p.conjunction(inner)(doc, &run{}) {
-				failed = append(failed, bson.D{field("index", int32(i)), field("details", p.mismatch(inner, doc))})
+				failed = append(failed, value.Doc("index", int32(i), "details", p.mismatch(inner, doc)))
 			}
 		}
-		return operator(e.Key, field("clausesNotSatisfied", failed))
+		return operator(e.Key, "clausesNotSatisfied", failed)
 	case "$expr":
-		out := operator(e.Key, field("specifiedAs", bson.D{e}), field("reason", "expression did not match"))
+		out := operator(e.Key, "specifiedAs", bson.D{e}, "reason", "expression did not match")
 		x, err := expression.Parse(e.Value, p.opts.Let, p.opts.Collation, p.opts.Wire)
 		if err != nil {
 			return out
@@ -88,7 +88,7 @@ func (p *parser) why(e bson.E, doc bson.D) bson.D {
 		result, err := x.Eval(expression.NewEnv(doc, p.opts.Let))
 		return value.AddIf(out, err == nil, "expressionResult", result)
 	case "$nor":
-		return operator(e.Key, field("specifiedAs", bson.D{e}))
+		return operator(e.Key, "specifiedAs", bson.D{e})
 	}
 	return whyField(e, doc)
 }
@@ -120,12 +120,13 @@ func whyField(e bson.E, doc bson.D) bson.D {
 	case len(found) == 0:
 		reason = "field was missing"
 	}
-	out := operator(name, field("specifiedAs", bson.D{e}), field("reason", reason))
+	out := operator(name, "specifiedAs", bson.D{e}, "reason", reason)
 	switch len(found) {
 	case 0:
 		return out
 	case 1:
-		return value.AddIf(append(out, considered(found[0])), name == "$type", "consideredType", value.TypeName(found[0]))
+		out = value.Append(out, "consideredValue", found[0])
+		return value.AddIf(out, name == "$type", "consideredType", value.TypeName(found[0]))
 	}
-	return append(out, field("consideredValues", found))
+	return value.Append(out, "consideredValues", found)
 }

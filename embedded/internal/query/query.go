@@ -46,14 +46,11 @@ func Compile(filter bson.D, opts Options) (*Filter, error) {
 	f := &Filter{root: p.conjunction(filter), all: len(filter) == 0, scripted: p.scripted, search: p.search,
 		source: filter, opts: opts}
 	if v, ok := value.Field(filter, "_id"); ok {
-		if required, _ := equalities(bson.D{{Key: "_id", Value: v}}); len(required) == 1 {
-			v = required[0].Value
-		} else {
-			ok = false
+		if required, _ := equalities(value.Doc("_id", v)); len(required) == 1 {
+			f.id = required[0].Value
+			// An array matches an element, too. Strings that the collation considers equal differ.
+			f.hasID = !value.Is[bson.A](f.id) && f.id != nil && value.Equal(opts.Collation.Fold(f.id), f.id)
 		}
-		_, isArray := v.(bson.A) // matches an element, too
-		// Strings that the collation considers equal differ.
-		f.id, f.hasID = v, ok && !isArray && v != nil && value.Equal(opts.Collation.Fold(v), v)
 	}
 	return f, p.Err
 }
@@ -269,12 +266,14 @@ func (p *parser) conjunction(d bson.D) node {
 	return and(nodes)
 }
 
+// wholeDocument are the operators on the top-level document, with the codes of the errors for those of elements.
+var wholeDocument = map[string]int32{"$expr": fault.QueryFeatureNotAllowed, "$where": fault.BadValue,
+	"$text": fault.BadValue}
+
 func (p *parser) clause(e bson.E) node {
-	whole := e.Key == "$expr" || e.Key == "$where" || e.Key == "$text"
+	code, whole := wholeDocument[e.Key]
 	p.Refuse(p.inElement && whole, fault.BadValue, "%s can only be applied to the top-level document", e.Key)
-	p.Refuse(p.opts.Elements && whole, map[bool]int32{true: fault.QueryFeatureNotAllowed,
-		false: fault.BadValue}[e.Key == "$expr"],
-		"%s is not allowed in this context", e.Key)
+	p.Refuse(p.opts.Elements && whole, code, "%s is not allowed in this context", e.Key)
 	switch e.Key {
 	case "$and":
 		return and(p.list(e))
@@ -445,20 +444,20 @@ func (p *parser) types(v any) predicate {
 	p.Refuse(len(list) == 0, fault.FailedToParse, "$type must match at least one type")
 	var names []string
 	for _, item := range list {
-		name, isName := item.(string)
-		code, isCode := value.Int64(item)
+		_, isName := item.(string)
+		name := value.TypeNamed(item)
 		switch {
-		case isName && name == "number":
+		case item == "number":
 			names = append(names, "int", "long", "double", "decimal")
-		case isName:
-			p.Refuse(!value.IsTypeName(name), fault.BadValue, "Unknown type name alias: %s", name)
-			names = append(names, name)
-		case value.IsNumber(item):
-			p.Refuse(!isCode || value.TypeNamed(code) == "", fault.BadValue, "Invalid numerical type code: %s", value.Text(item))
-			names = append(names, value.TypeNamed(code))
-		default:
+			continue
+		case !isName && !value.IsNumber(item):
 			p.Fail(fault.TypeMismatch, "type must be represented as a number or a string")
+		case name == "" && isName:
+			p.Fail(fault.BadValue, "Unknown type name alias: %s", item)
+		case name == "":
+			p.Fail(fault.BadValue, "Invalid numerical type code: %s", value.Text(item))
 		}
+		names = append(names, name)
 	}
 	return func(v any) bool { return !value.IsMissing(v) && slices.Contains(names, value.TypeName(v)) }
 }

@@ -96,7 +96,7 @@ func (p *parser) schema(given any) *schema {
 		case k.parse != nil:
 			s.rules = append(s.rules, k.parse(p, keyword{k.name, arg, d}))
 		case k.name == "title" || k.name == "description":
-			s.about = append(s.about, field(k.name, arg))
+			s.about = value.Append(s.about, k.name, arg)
 		}
 	}
 	return s
@@ -109,23 +109,16 @@ func (p *parser) schemas(list any) (out []*schema) {
 	return out
 }
 
-func field(key string, v any) bson.E { return bson.E{Key: key, Value: v} }
-
-func considered(v any) bson.E { return field("consideredValue", v) }
-
 // bound returns the keyword that excludes the bound of minimum or maximum.
 func (k keyword) bound() string {
 	return map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}[k.name]
 }
 
 // unmet returns why a value does not satisfy a keyword.
-func (k keyword) unmet(reason string, rest ...bson.E) bson.D {
-	specified := bson.D{field(k.name, k.arg)}
-	if exclusive, given := value.Field(k.of, k.bound()); given {
-		specified = append(specified, field(k.bound(), exclusive))
-	}
-	out := operator(k.name, field("specifiedAs", specified))
-	return append(value.AddIf(out, reason != "", "reason", reason), rest...)
+func (k keyword) unmet(reason string, rest ...any) bson.D {
+	exclusive, given := value.Field(k.of, k.bound())
+	out := operator(k.name, "specifiedAs", value.AddIf(value.Doc(k.name, k.arg), given, k.bound(), exclusive))
+	return value.Append(value.AddIf(out, reason != "", "reason", reason), rest...)
 }
 
 // unless returns a rule that the values satisfy that meet a condition.
@@ -134,7 +127,7 @@ func (k keyword) unless(met func(v any) bool, reason string) rule {
 		if met(v) {
 			return nil
 		}
-		return k.unmet(reason, considered(v))
+		return k.unmet(reason, "consideredValue", v)
 	}
 }
 
@@ -143,21 +136,21 @@ func (k keyword) unless(met func(v any) bool, reason string) rule {
 func (k keyword) none(name string, failures func(v any) bson.A) rule {
 	return func(v any) bson.D {
 		if failed := failures(v); failed != nil {
-			return operator(k.name, field(name, failed))
+			return operator(k.name, name, failed)
 		}
 		return nil
 	}
 }
 
-// operator returns the details of a keyword that contains schemas.
-func operator(name string, rest ...bson.E) bson.D {
-	return append(bson.D{field("operatorName", name)}, rest...)
+// operator returns details about an operator or a keyword: names and values in turn.
+func operator(name string, rest ...any) bson.D {
+	return value.Append(value.Doc("operatorName", name), rest...)
 }
 
-// failed appends why a value does not satisfy a schema, after other fields, if it does not.
-func (s *schema) failed(out bson.A, v any, before ...bson.E) bson.A {
+// failed appends why a value does not satisfy a schema, if it does not: after fields that tell the schema from others.
+func (s *schema) failed(out bson.A, v any, before bson.D) bson.A {
 	if why := s.failures(v); why != nil {
-		out = append(out, append(bson.D(before), field("details", why)))
+		out = append(out, value.Append(append(before, s.about...), "details", why))
 	}
 	return out
 }
@@ -166,7 +159,7 @@ func (s *schema) failed(out bson.A, v any, before ...bson.E) bson.A {
 func unsatisfied(list []*schema, v any) (failed, matching bson.A) {
 	for i, s := range list {
 		n := len(failed)
-		if failed = s.failed(failed, v, append(bson.D{field("index", int32(i))}, s.about...)...); len(failed) == n {
+		if failed = s.failed(failed, v, value.Doc("index", int32(i))); len(failed) == n {
 			matching = append(matching, int32(i))
 		}
 	}
@@ -193,7 +186,7 @@ func (p *parser) oneOf(k keyword) rule {
 	list, none := p.schemas(k.arg), p.anyOf(k)
 	return func(v any) bson.D {
 		if _, matching := unsatisfied(list, v); len(matching) > 1 {
-			return operator(k.name, field("reason", "more than one subschema matched"), field("matchingSchemaIndexes", matching))
+			return operator(k.name, "reason", "more than one subschema matched", "matchingSchemaIndexes", matching)
 		}
 		return none(v)
 	}
@@ -205,7 +198,7 @@ func (p *parser) notSchema(k keyword) rule {
 		if s.failures(v) != nil {
 			return nil
 		}
-		return operator(k.name, field("reason", "child expression matched"))
+		return operator(k.name, "reason", "child expression matched")
 	}
 }
 
@@ -233,7 +226,7 @@ func (p *parser) length(k keyword) rule {
 	bound, whole := value.Int64(k.arg)
 	p.Refuse(!whole || bound < 0, fault.FailedToParse, "$jsonSchema keyword '%s' must be a non-negative integer", k.name)
 	return func(v any) bson.D {
-		n, of, reason, found := 0, "", "", considered(v)
+		n, of, reason, found, shown := 0, "", "", "consideredValue", v
 		switch x := v.(type) {
 		case string:
 			n, of, reason = utf8.RuneCountInString(x), "Length", "specified string length was not satisfied"
@@ -241,12 +234,12 @@ func (p *parser) length(k keyword) rule {
 			n, of, reason = len(x), "Items", "array did not match specified length"
 		case bson.D:
 			n, of, reason = len(x), "Properties", "specified number of properties was not satisfied"
-			found = field("numberOfProperties", int32(n))
+			found, shown = "numberOfProperties", int32(n)
 		}
 		if k.name[3:] != of || k.name[:3] == "max" && int64(n) <= bound || k.name[:3] == "min" && int64(n) >= bound {
 			return nil
 		}
-		return k.unmet(reason, found)
+		return k.unmet(reason, found, shown)
 	}
 }
 
@@ -271,7 +264,7 @@ func (p *parser) uniqueItems(k keyword) rule {
 		for _, item := range list {
 			key := value.Key(item)
 			if seen[key] && k.arg == true {
-				return k.unmet("found a duplicate item", considered(v), field("duplicatedValue", item))
+				return k.unmet("found a duplicate item", "consideredValue", v, "duplicatedValue", item)
 			}
 			seen[key] = true
 		}
@@ -287,8 +280,8 @@ func (p *parser) items(k keyword) rule {
 		list, _ := v.(bson.A)
 		for i, item := range list {
 			if why := s.failures(item); why != nil {
-				return operator(k.name, field("reason", "At least one item did not match the sub-schema"),
-					field("itemIndex", int32(i)), field("details", why))
+				return operator(k.name, "reason", "At least one item did not match the sub-schema",
+					"itemIndex", int32(i), "details", why)
 			}
 		}
 		return nil
@@ -304,8 +297,7 @@ func (p *parser) properties(k keyword) rule {
 		doc, _ := v.(bson.D)
 		for _, e := range k.arg.(bson.D) {
 			if given, has := value.Field(doc, e.Key); has {
-				s := schemas[e.Key]
-				failed = s.failed(failed, given, append(bson.D{field("propertyName", e.Key)}, s.about...)...)
+				failed = schemas[e.Key].failed(failed, given, value.Doc("propertyName", e.Key))
 			}
 		}
 		return failed
@@ -328,14 +320,14 @@ func (p *parser) additionalProperties(k keyword) rule {
 			if s == nil {
 				extra = append(extra, e.Key)
 			} else if why := s.failures(e.Value); why != nil {
-				return operator(k.name, field("reason", "at least one additional property did not match the subschema"),
-					field("failingProperty", e.Key), field("details", why))
+				return operator(k.name, "reason", "at least one additional property did not match the subschema",
+					"failingProperty", e.Key, "details", why)
 			}
 		}
 		if extra == nil || k.arg != false {
 			return nil
 		}
-		return k.unmet("", field("additionalProperties", extra))
+		return k.unmet("", "additionalProperties", extra)
 	}
 }
 
@@ -357,7 +349,7 @@ func (p *parser) required(k keyword) rule {
 		if missing == nil {
 			return nil
 		}
-		return k.unmet("", field("missingProperties", missing))
+		return k.unmet("", "missingProperties", missing)
 	}
 }
 
@@ -381,7 +373,7 @@ func (p *parser) bsonType(k keyword) rule {
 		if matches(v) {
 			return nil
 		}
-		return k.unmet("type did not match", considered(v), field("consideredType", value.TypeName(v)))
+		return k.unmet("type did not match", "consideredValue", v, "consideredType", value.TypeName(v))
 	}
 }
 

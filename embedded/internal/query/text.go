@@ -16,7 +16,6 @@ import (
 // needs.
 type search struct {
 	terms, excluded, phrases []string
-	exact                    bool   // $caseSensitive
 	plain                    bool   // the language is "none": words are neither stemmed nor left out
 	weights                  bson.D // the fields of the index; nil until OnTextIndex
 }
@@ -29,18 +28,20 @@ func (p *parser) text(v any) node {
 	p.Refuse(!ok, fault.IDLFailedToParse, "BSON field '$text.$search' is missing but a required field")
 	p.Refuse(ok && !isText, fault.TypeMismatch, "\"$search\" had the wrong type. Expected string, found %s",
 		value.TypeName(given))
-	s := &search{exact: value.Truthy(value.Get(d, "$caseSensitive"))}
+	s := &search{}
 	switch language, named := value.Get(d, "$language").(string); {
 	case language == "none":
 		s.plain = true
 	case named && language != "english" && language != "en":
 		p.Fail(fault.NotImplemented, "$text in the language %q is not implemented by the embedded deployment", language)
 	}
+	p.Refuse(value.Truthy(value.Get(d, "$caseSensitive")), fault.NotImplemented,
+		"$caseSensitive is not implemented by the embedded deployment")
 	p.Refuse(value.Truthy(value.Get(d, "$diacriticSensitive")), fault.NotImplemented,
 		"$diacriticSensitive is not implemented by the embedded deployment")
-	for i, part := range strings.Split(query, `"`) {
+	for i, part := range strings.Split(strings.ToLower(query), `"`) {
 		if i%2 == 1 { // within quotation marks
-			s.phrases = append(s.phrases, s.folded(part))
+			s.phrases = append(s.phrases, part)
 			s.terms = append(s.terms, s.stems(part)...)
 			continue
 		}
@@ -59,32 +60,19 @@ func (p *parser) text(v any) node {
 	}
 }
 
-func (s *search) folded(text string) string {
-	if s.exact {
-		return text
-	}
-	return strings.ToLower(text)
-}
-
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' &&
-			r != '\''
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '\''
 	})
 }
 
-// stems returns the stems of the words of a text that are not stop words.
+// stems returns the stems of the words of a text in lower case that are not stop words.
 func (s *search) stems(text string) (out []string) {
-	for _, word := range words(s.folded(text)) {
-		switch {
-		case s.plain:
+	for _, word := range words(text) {
+		if s.plain {
 			out = append(out, word)
-		case !english.IsStopWord(strings.ToLower(word)):
-			stem := english.Stem(word, true)
-			if lower := strings.ToLower(word); s.exact && strings.HasPrefix(lower, stem) && len(lower) == len(word) {
-				stem = word[:len(stem)] // in the case of the word
-			}
-			out = append(out, stem)
+		} else if !english.IsStopWord(word) {
+			out = append(out, english.Stem(word, true))
 		}
 	}
 	return out
@@ -95,12 +83,11 @@ func (s *search) stems(text string) (out []string) {
 func (s *search) score(doc bson.D) (total float64) {
 	type use struct{ count, frequency, whole float64 }
 	found := map[string]bool{}
-	var texts []string
+	var all []string
 	for _, field := range s.weights {
-		each(doc, field.Key, func(text string) {
-			text = s.folded(text)
-			texts = append(texts, text)
-			uses, all := map[string]use{}, 0.0
+		for _, text := range texts(doc, field.Key) {
+			all = append(all, text)
+			uses, n := map[string]use{}, 0.0
 			for _, word := range words(text) {
 				for _, stem := range s.stems(word) {
 					u := uses[stem]
@@ -110,18 +97,18 @@ func (s *search) score(doc bson.D) (total float64) {
 						u.whole = 1.1
 					}
 					uses[stem], found[stem] = u, true
-					all++
+					n++
 				}
 			}
 			for _, term := range s.terms {
 				if u, ok := uses[term]; ok {
-					total += value.Float(field.Value) * u.frequency * (0.5*u.count/all + 0.5) * u.whole
+					total += value.Float(field.Value) * u.frequency * (0.5*u.count/n + 0.5) * u.whole
 				}
 			}
-		})
+		}
 	}
 	lacks := func(phrase string) bool {
-		return !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, phrase) })
+		return !slices.ContainsFunc(all, func(text string) bool { return strings.Contains(text, phrase) })
 	}
 	if slices.ContainsFunc(s.excluded, func(term string) bool { return found[term] }) ||
 		slices.ContainsFunc(s.phrases, lacks) {
@@ -130,33 +117,29 @@ func (s *search) score(doc bson.D) (total float64) {
 	return total
 }
 
-// each calls do for the strings at a path, or for all strings of a document if the path is $**.
-func each(doc bson.D, path string, do func(text string)) {
-	visit := func(v any) {
-		if text, ok := v.(string); ok {
-			do(text)
-		}
-	}
+// texts returns the strings at a path in lower case, or all strings of a document if the path is $**.
+func texts(v any, path string) (out []string) {
 	if path != "$**" {
-		Along(doc, strings.Split(path, "."), visit)
-		return
+		Along(v, strings.Split(path, "."), func(v any) {
+			if text, ok := v.(string); ok {
+				out = append(out, strings.ToLower(text))
+			}
+		})
+		return out
 	}
-	var all func(v any)
-	all = func(v any) {
-		switch v := v.(type) {
-		case bson.D:
-			for _, e := range v {
-				all(e.Value)
-			}
-		case bson.A:
-			for _, item := range v {
-				all(item)
-			}
-		default:
-			visit(v)
+	switch x := v.(type) {
+	case bson.D:
+		for _, e := range x {
+			out = append(out, texts(e.Value, path)...)
 		}
+	case bson.A:
+		for _, item := range x {
+			out = append(out, texts(item, path)...)
+		}
+	case string:
+		out = append(out, strings.ToLower(x))
 	}
-	all(doc)
+	return out
 }
 
 // isTextScore reports whether a value is {$meta: "textScore"}.

@@ -23,16 +23,6 @@ const number = 3
 // Rank returns the position of a value's type in the server's comparison order.
 func Rank(v any) int { return types[reflect.TypeOf(v)].rank }
 
-// IsTypeName reports whether name is a type name that $type accepts.
-func IsTypeName(name string) bool {
-	for _, t := range types {
-		if t.name == name {
-			return name != "missing"
-		}
-	}
-	return false
-}
-
 // Equal reports whether the server considers two values equal. Numbers are compared by value; the order of
 // a document's fields matters.
 func Equal(a, b any) bool { return Compare(a, b) == 0 }
@@ -213,18 +203,14 @@ func sized(dst []byte, s string) []byte {
 }
 
 func numberKey(dst []byte, v any) []byte {
-	i, whole := asInt(v)
-	if !whole {
-		if c := class(v); c != 0 {
-			return append(dst, number, 'c', byte(c))
-		}
-		r := rational(v)
-		if !r.IsInt() || !r.Num().IsInt64() {
-			return sized(append(dst, number, 'd'), r.String())
-		}
-		i = r.Num().Int64()
+	dst = append(dst, number)
+	if i, whole := asInt(v); whole {
+		return sized(dst, strconv.FormatInt(i, 10))
 	}
-	return binary.BigEndian.AppendUint64(append(dst, number, 'i'), uint64(i))
+	if c := class(v); c != 0 {
+		return append(dst, 0, byte(c)) // no other text is empty
+	}
+	return sized(dst, rational(v).RatString())
 }
 
 // OrNull returns nil for Missing and any other value unchanged.

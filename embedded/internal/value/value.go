@@ -371,10 +371,11 @@ var types = map[reflect.Type]struct {
 // TypeName returns the name of a value's BSON type as $type spells it; "missing" for Missing.
 func TypeName(v any) string { return types[reflect.TypeOf(v)].name }
 
-// TypeNamed returns the name of the type with a number that $type accepts, or "".
-func TypeNamed(code int64) string {
+// TypeNamed returns the name of the type that $type accepts under a name or a number, "" if there is none.
+func TypeNamed(v any) string {
+	code, exact := Int64(v)
 	for _, t := range types {
-		if t.code == code && code != 0 {
+		if t.code != 0 && (v == t.name || exact && code == t.code) {
 			return t.name
 		}
 	}
