@@ -27,7 +27,7 @@ func (k *conn) registryOf(name string) *failpoint.Registry {
 }
 
 func (k *conn) configureFailPoint(x *pending) bson.Raw {
-	name, _ := x.body.Index(0).Value().StringValueOK()
+	name, _ := x.Body.Index(0).Value().StringValueOK()
 	registry := k.registryOf(name)
 	switch {
 	case x.db != "admin":
@@ -37,12 +37,12 @@ func (k *conn) configureFailPoint(x *pending) bson.Raw {
 		return k.failure(x, fault.Errorf(fault.FailPointSetFailed, "the connection has not said hello to a service"))
 	}
 	for _, field := range LackingFields() {
-		if value.Has(x.body, "data", field) {
+		if value.Has(x.Body, "data", field) {
 			return k.failure(x, fault.Errorf(fault.FailPointSetFailed,
 				"%s takes effect inside a server: the proxy cannot execute it", field))
 		}
 	}
-	count, err := registry.Configure(x.body)
+	count, err := registry.Configure(x.Body)
 	if err != nil {
 		return k.failure(x, err)
 	}
@@ -58,7 +58,7 @@ const parameterPrefix = "failpoint."
 
 // getParameter reports fail points. It passes on a command that also asks for something else.
 func (k *conn) getParameter(x *pending) bson.Raw {
-	elements, _ := x.body.Elements()
+	elements, _ := x.Body.Elements()
 	var found bson.D
 	for _, e := range elements[min(1, len(elements)):] {
 		name, is := strings.CutPrefix(e.Key(), parameterPrefix)
@@ -83,7 +83,7 @@ var kills = map[string][]string{"killSessions": {"id"}, "killAllSessionsByPatter
 // kill ends the blocked commands of the sessions that a command has killed: on its server, or after a mongos on all.
 func (k *conn) kill(x *pending) {
 	var ids []bson.RawValue
-	for _, v := range value.Elements(x.body.Index(0).Value()) {
+	for _, v := range value.Elements(x.Body.Index(0).Value()) {
 		doc, _ := v.DocumentOK()
 		if id := doc.Lookup(kills[x.name]...); !id.IsZero() {
 			ids = append(ids, id)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
-	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // LackingFields returns the fields of the data of fail points that a proxy refuses, because they take effect inside a
@@ -18,15 +17,15 @@ func LackingFields() []string { return []string{"failBeforeCommitExceptionCode"}
 // connection is closed. The command has run: a server, too, continues a command whose connection it closes.
 func (k *conn) commits(x *pending, reply bson.Raw) (closes bool) {
 	registry := k.registry()
-	number, numbered := x.body.Lookup("txnNumber").AsInt64OK()
-	if registry == nil || value.Has(x.body, "autocommit") || !numbered {
+	number, numbered := x.Body.Lookup("txnNumber").AsInt64OK()
+	if registry == nil || value.Has(x.Body, "autocommit") || !numbered {
 		return false
 	}
 	if on, _ := registry.On(failpoint.OnPrimaryTransactionalWrite); !on {
 		return false
 	}
 	n := commitsOf(&x.request, reply)
-	if n > 0 && !k.front.proxy.numbers.next(x.body.Lookup("lsid", "id"), number) {
+	if n > 0 && !k.front.proxy.numbers.next(x.Body.Lookup("lsid", "id"), number) {
 		return false
 	}
 	for range n {
@@ -70,13 +69,8 @@ func together(n, batches int, failed bool) int {
 
 // inserts returns the number of batches of a bulkWrite command: of consecutive inserts into a collection.
 func (r *request) inserts() (batches int) {
-	h, body, _ := wire.Split(r.message) // it has a command
-	m, err := wire.ParseMsg(h, body)
-	if err != nil {
-		return 0
-	}
 	before := bson.RawValue{}
-	for _, v := range value.Elements(m.Document().Lookup("ops")) {
+	for _, v := range value.Elements(r.Document().Lookup("ops")) {
 		op, _ := v.DocumentOK()
 		into, _ := op.LookupErr("insert")
 		if !into.IsZero() && !into.Equal(before) {

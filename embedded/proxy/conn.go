@@ -14,18 +14,20 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // conn is a connection of a client, and the one to the server behind it.
 type conn struct {
-	front          *front
-	client, server net.Conn
-	in             *bufio.Reader // of the client
-	peeked         chan struct{} // closed when nothing else reads in
-	ctx            context.Context
-	cancel         context.CancelFunc
+	front    *front
+	toClient net.Conn
+	toServer net.Conn
+	in       *bufio.Reader // of the client
+	peeked   chan struct{} // closed when nothing else reads in
+	ctx      context.Context
+	cancel   context.CancelFunc
 
 	writing sync.Mutex // to the client
 
@@ -47,13 +49,11 @@ type pending struct {
 	labels    []string          // of a fail point; nil if none has set labels
 }
 
-func newConn(f *front, client, server net.Conn) *conn {
-	k := &conn{front: f, client: client, server: server, in: bufio.NewReader(client), expected: map[int32]*pending{}}
+func newConn(f *front, toClient, toServer net.Conn) *conn {
+	k := &conn{front: f, toClient: toClient, toServer: toServer, in: bufio.NewReader(toClient),
+		expected: map[int32]*pending{}}
 	if !f.proxy.Balanced {
-		f.mu.Lock()
-		name := f.name
-		f.mu.Unlock()
-		k.failPoints = f.proxy.registry(name)
+		k.failPoints = f.proxy.registry(f.current().name)
 	}
 	k.ctx, k.cancel = context.WithCancel(f.proxy.ctx)
 	return k
@@ -75,7 +75,7 @@ func (k *conn) run() (ended error) {
 		default:
 		}
 	})
-	half, ok := k.server.(interface{ CloseWrite() error })
+	half, ok := k.toServer.(interface{ CloseWrite() error })
 	err := k.requests()
 	close(left)
 	// When the client closes its end, the server can still execute and answer what was sent before.
@@ -86,7 +86,7 @@ func (k *conn) run() (ended error) {
 	return ended
 }
 
-func (k *conn) close() { _, _ = k.client.Close(), k.server.Close() }
+func (k *conn) close() { _, _ = k.toClient.Close(), k.toServer.Close() }
 
 // requests passes on the client's messages until its stream ends.
 func (k *conn) requests() error {
@@ -96,7 +96,7 @@ func (k *conn) requests() error {
 		}
 		message, err := wire.ReadWhole(k.in)
 		if err != nil {
-			return passOn(k.server, message, k.in)
+			return passOn(k.toServer, message, k.in)
 		}
 		if err := k.request(message); err != nil {
 			return err
@@ -118,23 +118,23 @@ func (k *conn) request(message []byte) error {
 	p := k.front.proxy
 	r, ok := parse(message)
 	if !ok {
-		_, err := k.server.Write(message)
+		_, err := k.toServer.Write(message)
 		return err
 	}
 	x := &pending{request: r, row: p.commands[r.name], start: time.Now()}
 	if x.row == nil {
 		x.row = &commands.Row{Name: r.name}
 	}
-	hello := hellos[r.name]
+	hello := server.HelloNames[r.name]
 	if hello {
 		k.noteApplication(&r)
 	}
-	if r.name == "aggregate" && value.Has(r.body, "pipeline", "0", "$currentOp") {
+	if r.name == "aggregate" && value.Has(r.Body, "pipeline", "0", "$currentOp") {
 		p.held.Settled(k.ctx) // the server lists a command only after it has begun
 	}
 	x.undecided = k.registry() == nil
 	if !x.undecided {
-		doc, err := k.fail(x, k.block)
+		doc, err := k.fail(x, true)
 		if err != nil {
 			return err
 		} else if doc != nil {
@@ -146,18 +146,18 @@ func (k *conn) request(message []byte) error {
 			return k.answer(x, doc)
 		}
 	}
-	exhaust := r.flags&wire.ExhaustAllowed != 0
+	exhaust := r.Flags&wire.ExhaustAllowed != 0
 	if (hello || exhaust || x.undecided || kills[r.name] != nil || x.row.AcceptsWriteConcern() || x.failure.LoseReply ||
-		x.labels != nil) && r.flags&wire.MoreToCome == 0 {
+		x.labels != nil) && r.Flags&wire.MoreToCome == 0 {
 		k.expect(x)
 	}
-	_, err := k.server.Write(message)
+	_, err := k.toServer.Write(message)
 	return err
 }
 
 // answer sends a reply to a client that expects one.
 func (k *conn) answer(x *pending, doc bson.Raw) error {
-	if x.flags&wire.MoreToCome != 0 {
+	if x.Flags&wire.MoreToCome != 0 {
 		return nil
 	}
 	return k.write(x.compose(doc))
@@ -166,7 +166,7 @@ func (k *conn) answer(x *pending, doc bson.Raw) error {
 func (k *conn) write(message []byte) error {
 	k.writing.Lock()
 	defer k.writing.Unlock()
-	_, err := k.client.Write(message)
+	_, err := k.toClient.Write(message)
 	return err
 }
 
@@ -179,7 +179,7 @@ func (k *conn) registry() *failpoint.Registry {
 // noteApplication records the client's application name. Fail points match the name in the first hello, even if that
 // fails.
 func (k *conn) noteApplication(r *request) {
-	name, _ := r.body.Lookup("client", "application", "name").StringValueOK()
+	name, _ := r.Body.Lookup("client", "application", "name").StringValueOK()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.appName == "" {
@@ -187,40 +187,32 @@ func (k *conn) noteApplication(r *request) {
 	}
 }
 
-// linger is how long a server continues a command after the end of the client's stream: the client may still be waiting
-// for the reply.
-const linger = time.Second
-
-// block blocks a command. It ends early if the client disconnects, unless that expects no reply.
-func (k *conn) block(x *pending, d time.Duration) error {
+// block blocks a command. If nothing else reads the client's messages, it ends early when the client disconnects,
+// unless the client expects no reply.
+func (k *conn) block(x *pending, reads bool) error {
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
-	if x.flags&wire.MoreToCome == 0 && !x.failure.LoseReply {
+	if reads && x.Flags&wire.MoreToCome == 0 && !x.failure.LoseReply {
 		k.peeked = make(chan struct{})
 		go func(done chan<- struct{}) {
 			defer close(done)
 			if _, err := k.in.Peek(1); err == io.EOF {
-				time.AfterFunc(linger, cancel)
+				time.AfterFunc(server.Linger, cancel)
 			} else if err != nil {
 				cancel()
 			}
 		}(k.peeked)
 	}
-	return k.front.proxy.held.Wait(ctx, k.front, x.body, d)
-}
-
-// blockReply blocks a reply, while the client's messages are read.
-func (k *conn) blockReply(x *pending, d time.Duration) error {
-	return k.front.proxy.held.Wait(k.ctx, k.front, x.body, d)
+	return k.front.proxy.held.Wait(ctx, k.front, x.Body, x.failure.Block)
 }
 
 // replies passes on the server's messages until its stream ends. It then returns errLost.
 func (k *conn) replies() error {
 	defer k.cancel()
-	for in := bufio.NewReader(k.server); ; {
+	for in := bufio.NewReader(k.toServer); ; {
 		message, err := wire.ReadWhole(in)
 		if err != nil {
-			_ = passOn(k.client, message, in)
+			_ = passOn(k.toClient, message, in)
 			return errLost
 		}
 		message, next, err := k.reply(message)
@@ -233,7 +225,7 @@ func (k *conn) replies() error {
 // stream evaluates the fail points for the next reply of a stream, as for another command. It reports
 // whether the connection continues.
 func (k *conn) stream(next *pending) bool {
-	doc, err := k.fail(next, k.blockReply)
+	doc, err := k.fail(next, false)
 	if doc != nil {
 		_ = k.answer(next, doc) // the connection ends in any case
 	}
@@ -269,32 +261,32 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 	switch {
 	case !ok:
 		return message, nil, nil
-	case k.commits(x, r.doc), x.failure.LoseReply:
+	case k.commits(x, r.Body), x.failure.LoseReply:
 		return nil, nil, failpoint.ErrClose
-	case hellos[x.name]:
-		r.doc = k.hello(r.doc)
+	case server.HelloNames[x.name]:
+		r.Body = k.hello(r.Body)
 	case kills[x.name] != nil:
-		if succeeded(r.doc) { // a server ends nothing if it refuses the list
+		if succeeded(r.Body) { // a server ends nothing if it refuses the list
 			k.kill(x)
 		}
 	default:
-		r.doc = k.written(x, r.doc)
+		r.Body = k.written(x, r.Body)
 	}
 	if x.undecided {
 		x.undecided = false
-		doc, err := k.fail(x, k.blockReply)
+		doc, err := k.fail(x, false)
 		if err != nil {
 			return nil, nil, err
 		} else if doc != nil {
 			x.labels = nil // the reply has them
-			r.doc, r.flags = doc, r.flags&^wire.MoreToCome
+			r.Body, r.Flags = doc, r.Flags&^wire.MoreToCome
 		}
 	}
-	r.doc = k.relabeled(x, r.doc)
-	if r.flags&wire.MoreToCome != 0 {
+	r.Body = k.relabeled(x, r.Body)
+	if r.Flags&wire.MoreToCome != 0 {
 		again := *x
 		again.RequestID, again.start, again.labels = h.RequestID, time.Now(), nil
 		next = &again
 	}
-	return r.with(r.doc), next, nil
+	return r.message(), next, nil
 }

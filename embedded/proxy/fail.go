@@ -19,11 +19,12 @@ import (
 )
 
 // fail evaluates the fail points for a command before it runs. It returns the reply if the command does not run, and
-// ErrClose if the connection is closed instead.
-func (k *conn) fail(x *pending, block func(*pending, time.Duration) error) (bson.Raw, error) {
+// ErrClose if the connection is closed instead. reads means that nothing else reads the client's messages.
+func (k *conn) fail(x *pending, reads bool) (bson.Raw, error) {
 	c, registry := k.command(x), k.registry()
 	about := k.front.current()
-	if registry == nil || value.Has(x.body, "txnNumber") && about.role() == commands.Standalone || !x.row.Exists(about.wire, about.role()) {
+	numbered := value.Has(x.Body, "txnNumber") && about.role() == commands.Standalone
+	if registry == nil || numbered || !x.row.Exists(about.wire, about.role()) {
 		return nil, nil // a standalone refuses the number before, and any server a command that it does not have
 	}
 	if f, hit := registry.Before(c); hit {
@@ -32,11 +33,11 @@ func (k *conn) fail(x *pending, block func(*pending, time.Duration) error) (bson
 			x.labels = f.Labels
 		}
 		if f.Block > 0 && f.LoseReply {
-			_ = k.client.Close() // the client notices it before the command runs
+			_ = k.toClient.Close() // the client notices it before the command runs
 		}
 		err := f.Error(about.wire)
 		if f.Block > 0 {
-			err = cmp.Or(block(x, f.Block), err)
+			err = cmp.Or(k.block(x, reads), err)
 		}
 		switch {
 		case errors.Is(err, failpoint.ErrClose):
@@ -56,7 +57,7 @@ func (k *conn) expire(x *pending, registry *failpoint.Registry, c failpoint.Comm
 		}
 		return nil
 	}
-	ms, _ := x.body.Lookup("maxTimeMS").AsInt64OK()
+	ms, _ := x.Body.Lookup("maxTimeMS").AsInt64OK()
 	if ms <= 0 {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (k *conn) parts(x *pending) *compose.Reply {
 	defer k.mu.Unlock()
 	r := &compose.Reply{Facts: compose.Facts{Wire: about.wire, Mongos: about.mongos,
 		EndsTransaction: x.row.EndsTransaction, NoWrites: !k.lastOp.IsZero()}}
-	r.Read(x.body)
+	r.Read(x.Body)
 	now := sync.OnceValues(func() (bson.RawValue, bson.D) { return k.front.times(k.ctx) })
 	r.Times = func() bson.D { _, times := now(); return times }
 	r.Topology = func() any {
@@ -157,7 +158,7 @@ var refusals = []int32{
 
 // noteWrite records the time of a write, and reports whether the command has written anything.
 func (k *conn) noteWrite(x *pending, doc bson.Raw) bool {
-	open := value.Has(x.body, "autocommit") && !x.row.EndsTransaction && !value.Has(doc, "writeErrors")
+	open := value.Has(x.Body, "autocommit") && !x.row.EndsTransaction && !value.Has(doc, "writeErrors")
 	if !x.row.Write || !succeeded(doc) || open {
 		return false
 	}

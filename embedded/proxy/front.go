@@ -21,19 +21,16 @@ import (
 
 // front is the proxy in front of one server or load balancer.
 type front struct {
-	proxy   *Proxy
-	server  string // host:port
-	address string // of the proxy
+	proxy         *Proxy
+	serverAddress string // host:port
+	address       string // of the proxy
 
 	asking sync.Mutex // guards own
 	own    net.Conn   // for questions of the proxy; nil before the first
 
 	mu       sync.Mutex
 	listener net.Listener // closed while the server refuses connections
-	// name is the server's name in its replica set, so that fail points are the same by all its addresses, otherwise
-	// its address. It is empty before the server has answered.
-	name  string
-	about about
+	about    about
 }
 
 // about is what a server replies to hello.
@@ -41,6 +38,9 @@ type about struct {
 	wire   int // maxWireVersion; 0 if unknown
 	mongos bool
 	member bool // of a replica set
+	// name is the server's name in its replica set, so that fail points are the same by all its addresses, otherwise
+	// its address. It is empty before the server has answered.
+	name string
 }
 
 // role returns the role of the server. All members of a replica set have the same commands.
@@ -89,12 +89,12 @@ func (f *front) serve(client net.Conn) {
 // dial connects to the server. If it refuses the connection, so does the proxy from now on, and its fail points end,
 // as fail points end with the process of a server.
 func (f *front) dial(ctx context.Context) (net.Conn, error) {
-	c, err := f.proxy.Dial(ctx, f.server)
+	c, err := f.proxy.Dial(ctx, f.serverAddress)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		_ = f.listener.Close()
-		f.proxy.forget(f.name)
+		f.proxy.forget(f.about.name)
 	}
 	return c, err
 }
@@ -113,7 +113,7 @@ func (f *front) revive() bool {
 				return false
 			case <-time.After(reviveEvery):
 			}
-			c, err := f.proxy.Dial(f.proxy.ctx, f.server)
+			c, err := f.proxy.Dial(f.proxy.ctx, f.serverAddress)
 			if accepts = err == nil; accepts {
 				_ = c.Close()
 			}
@@ -175,8 +175,8 @@ func (f *front) learn(hello bson.Raw) {
 	name, _ := hello.Lookup("me").StringValueOK()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.about = about{int(version), message == "isdbgrid", value.Has(hello, "setName")}
-	f.name = cmp.Or(f.name, strings.ToLower(cmp.Or(name, f.server)))
+	f.about = about{int(version), message == "isdbgrid", value.Has(hello, "setName"),
+		cmp.Or(f.about.name, strings.ToLower(cmp.Or(name, f.serverAddress)))}
 }
 
 // ask sends a command on the proxy's own connection. It tries once more if that was closed. A server that does not
@@ -230,7 +230,7 @@ func (f *front) baseBackoff(ctx context.Context) int64 {
 	ask := f.ask
 	if f.proxy.Ask != nil {
 		ask = func(ctx context.Context, question bson.D) (bson.Raw, error) {
-			return f.proxy.Ask(ctx, f.server, question)
+			return f.proxy.Ask(ctx, f.serverAddress, question)
 		}
 	}
 	reply, _ := ask(ctx, value.Doc("getParameter", 1, name, 1))

@@ -6,9 +6,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// hellos are the names of the handshake.
-var hellos = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
-
 // rewritten returns a reply to hello with the proxy's addresses instead of the servers' (Server Discovery and
 // Monitoring, "ServerDescription"), and without compression.
 func (p *Proxy) rewritten(hello bson.Raw) bson.Raw {

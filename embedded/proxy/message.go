@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"encoding/binary"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,11 +12,8 @@ import (
 // request is a command of a client.
 type request struct {
 	wire.Header
-	message []byte
-	flags   wire.Flags
-	body    bson.Raw // without document sequences
-	name    string
-	db      string
+	wire.Msg // of an OP_QUERY only the body
+	name, db string
 }
 
 // namespace returns the namespace of the command, as fail points see it.
@@ -25,29 +21,30 @@ func (r *request) namespace() string {
 	if r.OpCode == wire.OpQuery {
 		return r.db
 	}
-	return server.NamespaceOf(r.body)
+	return server.NamespaceOf(r.Body)
 }
 
-// parse finds the command in a message. It validates nothing: the server does.
+// parse finds the command in a message. The server refuses a message that is not valid.
 func parse(message []byte) (r request, ok bool) {
 	h, body, err := wire.Split(message)
 	if err != nil {
 		return r, false
 	}
-	r.Header, r.message = h, message
+	r.Header = h
 	switch h.OpCode {
 	case wire.OpMsg:
-		r.flags, r.body, ok = bodyOf(body)
-		r.db, _ = r.body.Lookup("$db").StringValueOK()
+		r.Msg, err = wire.ParseMsg(h, body)
+		ok = err == nil
+		r.db, _ = r.Body.Lookup("$db").StringValueOK()
 	case wire.OpQuery:
 		var namespace string
-		namespace, r.body, _ = wire.ParseQuery(body) // without a body, it has no command
+		namespace, r.Body, _ = wire.ParseQuery(body) // without a body, it has no command
 		r.db, ok = strings.CutSuffix(namespace, ".$cmd")
 	}
 	if !ok {
 		return r, false
 	}
-	first, err := r.body.IndexErr(0)
+	first, err := r.Body.IndexErr(0)
 	if err != nil {
 		return r, false
 	}
@@ -55,39 +52,18 @@ func parse(message []byte) (r request, ok bool) {
 	return r, true
 }
 
-// bodyOf returns the section of kind 0 of an OP_MSG.
-func bodyOf(b []byte) (flags wire.Flags, doc bson.Raw, ok bool) {
-	const flagBytes, kindBytes = 4, 1
-	if len(b) < flagBytes {
-		return
-	}
-	flags = wire.Flags(binary.LittleEndian.Uint32(b))
-	for b = b[flagBytes:]; len(b) > kindBytes+4; {
-		kind, size := b[0], int(int32(binary.LittleEndian.Uint32(b[kindBytes:])))
-		if size < 4 || size > len(b)-kindBytes {
-			return flags, nil, false
-		}
-		if kind == 0 {
-			return flags, bson.Raw(b[kindBytes : kindBytes+size]), size > 4
-		}
-		b = b[kindBytes+size:]
-	}
-	return flags, nil, false
-}
-
 // compose returns the reply to a request. Clients do not read its own id.
 func (r *request) compose(doc bson.Raw) []byte {
 	if r.OpCode == wire.OpQuery {
 		return wire.AppendReply(nil, 0, r.RequestID, doc)
 	}
-	return wire.AppendMsg(nil, 0, r.RequestID, r.flags&wire.ChecksumPresent, doc)
+	return wire.AppendMsg(nil, 0, r.RequestID, r.Flags&wire.ChecksumPresent, doc)
 }
 
 // reply is a message of the server with one document.
 type reply struct {
 	wire.Header
-	flags wire.Flags
-	doc   bson.Raw
+	wire.Msg // of an OP_REPLY only the body
 }
 
 func succeeded(reply bson.Raw) bool {
@@ -105,17 +81,19 @@ func parseReply(message []byte) (r reply, ok bool) {
 	r.Header = h
 	switch {
 	case h.OpCode == wire.OpMsg:
-		r.flags, r.doc, ok = bodyOf(body)
+		r.Msg, err = wire.ParseMsg(h, body)
+		ok = err == nil
 	case h.OpCode == wire.OpReply && len(body) > replyHead:
-		r.doc, ok = bson.Raw(body[replyHead:]), true
+		r.Body = bson.Raw(body[replyHead:])
+		ok = r.Body.Validate() == nil
 	}
-	return r, ok && r.doc.Validate() == nil
+	return r, ok
 }
 
-// with returns the message with another document.
-func (r *reply) with(doc bson.Raw) []byte {
+// message returns the message with the present body.
+func (r *reply) message() []byte {
 	if r.OpCode == wire.OpReply {
-		return wire.AppendReply(nil, r.RequestID, r.ResponseTo, doc)
+		return wire.AppendReply(nil, r.RequestID, r.ResponseTo, r.Body)
 	}
-	return wire.AppendMsg(nil, r.RequestID, r.ResponseTo, r.flags&(wire.ChecksumPresent|wire.MoreToCome), doc)
+	return wire.AppendMsg(nil, r.RequestID, r.ResponseTo, r.Flags&(wire.ChecksumPresent|wire.MoreToCome), r.Body)
 }

@@ -64,7 +64,7 @@ type Proxy struct {
 
 	mu         sync.Mutex
 	fronts     map[string]*front              // by the server's address in lower case
-	registries map[string]*failpoint.Registry // by front.name, or by the service behind a load balancer
+	registries map[string]*failpoint.Registry // by about.name, or by the service behind a load balancer
 }
 
 // Start listens on a port of the loopback interface for each server, given as host:port. The caller must Close the
@@ -113,7 +113,7 @@ func (p *Proxy) front(server string) (*front, error) {
 	if p.ctx.Err() != nil {
 		return nil, errors.Join(fmt.Errorf("the proxy in front of %s: %w", server, net.ErrClosed), l.Close())
 	}
-	f := &front{proxy: p, server: server, address: l.Addr().String(), listener: l}
+	f := &front{proxy: p, serverAddress: server, address: l.Addr().String(), listener: l}
 	p.fronts[key] = f
 	p.work.Go(f.accept)
 	return f, nil

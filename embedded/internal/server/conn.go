@@ -92,9 +92,9 @@ func (k *conn) run() {
 	}
 }
 
-// halfClosedTimeout is how long a command continues after the end of the client's stream. The client may still be
-// waiting for the reply, or may have disconnected.
-const halfClosedTimeout = time.Second
+// Linger is how long a command continues after the end of the client's stream. The client may still be waiting for the
+// reply, or may have disconnected.
+const Linger = time.Second
 
 // headRead is enough for most messages. A buffer of the default size, for each connection, was a twentieth of all
 // allocated memory of a run.
@@ -118,7 +118,7 @@ func (k *conn) read(messages chan<- message) {
 			_, _ = io.WriteString(k.socket, wire.HTTPReply)
 		case k.hungUp.Load():
 		case errors.Is(err, io.EOF):
-			time.AfterFunc(halfClosedTimeout, k.clientLeft)
+			time.AfterFunc(Linger, k.clientLeft)
 		default:
 			k.clientLeft()
 		}
@@ -219,8 +219,8 @@ func shown(v bson.RawValue) string {
 	return value.Text(of)
 }
 
-// helloNames are the commands that an OP_QUERY may contain in every version.
-var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
+// HelloNames are the commands that an OP_QUERY may contain in every version.
+var HelloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
 
 // query answers an OP_QUERY. Clients send it before they know whether the server supports OP_MSG.
 func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) error) error {
@@ -232,7 +232,7 @@ func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) erro
 	if !isCommand {
 		return failpoint.ErrClose
 	}
-	if name := firstKey(sent); !helloNames[name] && !k.server.cluster.Version.Has.QueryCommands {
+	if name := firstKey(sent); !HelloNames[name] && !k.server.cluster.Version.Has.QueryCommands {
 		refused := fault.Errorf(fault.UnsupportedOpQueryCommand,
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
 				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)

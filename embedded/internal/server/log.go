@@ -50,7 +50,7 @@ func (c *Cluster) Log(from, to time.Time) []LogLine {
 	lines := c.log.between(from, to)
 	for _, s := range c.Members() {
 		for _, o := range s.operations() {
-			if !helloNames[firstKey(o.body)] && !o.start.Before(from) && !o.start.After(to) {
+			if !HelloNames[firstKey(o.body)] && !o.start.Before(from) && !o.start.After(to) {
 				lines = append(lines, LogLine{o.start, s.address,
 					fmt.Sprintf("conn %d: %s has not ended", o.conn, titleOf(o.body))})
 			}
@@ -86,7 +86,7 @@ var credentials = map[string]bool{
 // logEnd logs the result of the command. closed is set if the command gets no reply. Successful hellos are not logged,
 // because monitors send them continuously.
 func (x *exchange) logEnd(failure *fault.Error, closed bool) {
-	if helloNames[x.request.Name] && failure == nil && (!closed || x.conn.ctx.Err() != nil) {
+	if HelloNames[x.request.Name] && failure == nil && (!closed || x.conn.ctx.Err() != nil) {
 		return
 	}
 	how, message := "ok", ""
