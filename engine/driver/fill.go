@@ -24,6 +24,7 @@ import (
 var fieldNames = map[string][]string{
 	"2dsphereIndexVersion":  {"SphereVersion"},
 	"bucketMaxSpanSeconds":  {"BucketMaxSpan"},
+	"bucketName":            {"Name"},
 	"bucketRoundingSeconds": {"BucketRounding"},
 	"default_language":      {"DefaultLanguage"},
 	"language_override":     {"LanguageOverride"},

@@ -39,7 +39,7 @@ func outcome(value string, err error) string {
 
 // Options of the suite are set in the driver's structs.
 func TestFill(t *testing.T) {
-	yes, n, ms := true, int32(2), int64(3)
+	yes, n, ms, name := true, int32(2), int64(3), "b"
 	find := func() any { return new(options.FindOptions) }
 	for _, row := range []struct {
 		reason, options string
@@ -56,6 +56,7 @@ func TestFill(t *testing.T) {
 			&options.UpdateOneOptions{ArrayFilters: []any{document(t, `{"i": 1}`)}}},
 		{"a field with another name", `{"size": 3}`, new(options.CreateCollectionOptions),
 			&options.CreateCollectionOptions{SizeInBytes: &ms}},
+		{"the name of a bucket", `{"bucketName": "b"}`, new(options.BucketOptions), &options.BucketOptions{Name: &name}},
 	} {
 		testkit.Check(t, fill(row.into, "o", document(t, row.options)))
 		if diff := cmp.Diff(row.want, row.into, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {

@@ -20,12 +20,11 @@ func overloadSuites() specification {
 		}
 		files = append(files, f)
 	}
-	return specification{Name: "client-backpressure",
-		Files: append(files, getMore(), watching(), killCursors(), overloadStandalone(), mixed(), otherErrors(),
-			overloadTransactions(), convenient(), retargeting(),
-			overloadOtherMongos(), overloadTimeouts(), baseBackoff(), connections(), retries(), sameMongos(),
-			overloadSequences(), commitSequences(),
-			establishment(), authentication())}
+	files = append(files, getMore(), watching(), killCursors(), overloadStandalone(), mixed(), otherErrors(),
+		overloadTransactions(), convenient(), retargeting(), overloadOtherMongos(), baseBackoff(), connections(), retries(),
+		sameMongos(), commitSequences(), establishment(), authentication())
+	return specification{Name: "client-backpressure", Files: slices.Concat(files, overloadTimeouts().divide(operationOf),
+		overloadSequences().divide(operationOf))}
 }
 
 // clients returns a client for each option that disables retries, and one with defaults.

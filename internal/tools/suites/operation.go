@@ -113,8 +113,10 @@ func titled(list []operation, title string) operation {
 }
 
 // fileName returns the name of the operation's file.
-func (o operation) fileName() string {
-	return strings.NewReplacer(".", "-", " ", "-", "$", "").Replace(o.title())
+func (o operation) fileName() string { return fileName(o.title()) }
+
+func fileName(title string) string {
+	return strings.NewReplacer(".", "-", " ", "-", "$", "").Replace(title)
 }
 
 // call returns the operation with its assertion and extra arguments.

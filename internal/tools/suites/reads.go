@@ -16,11 +16,10 @@ func readSuites() specification {
 		files = append(files, operationFile(o, readRequirement(o), reads.clients(), readStories(),
 			"Every error after which "+o.title()+" is retried, errors after which it is not, and retryReads."))
 	}
-	return specification{Name: "retryable-reads",
-		Files: append(files, readSecondErrors(), readsNeverRetried(), readSessions(), readTransactions(), readOtherMongos(),
-			readTimeouts(),
-			readHandshakeHello(), readHandshakeAuth(), readPoolCleared(), readSelectionFails(), readsNotRetryable(),
-			readSequences())}
+	files = append(files, readSecondErrors(), readsNeverRetried(), readSessions(), readTransactions(), readOtherMongos(),
+		readTimeouts(), readHandshakeHello(), readPoolCleared(), readsNotRetryable(), readSequences())
+	return specification{Name: "retryable-reads", Files: slices.Concat(files, readHandshakeAuth().divide(objectOf),
+		readSelectionFails().divide(operationOf))}
 }
 
 // everywhere is the requirement of all operations except change streams.

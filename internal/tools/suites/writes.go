@@ -17,10 +17,10 @@ func writeSuites() specification {
 		files = append(files, split(writeOperations(writeDatabase), build)...)
 	}
 	files = append(files, split(otherWrites(writeDatabase), writes.neverRetried)...)
+	files = append(files, writes.bulk(), writeSecondErrors(), writes.writeErrors(), writesNotRetryable(), endings(),
+		writeOtherMongos(), otherMongosForEnds(), writePoolCleared())
 	return specification{Name: "retryable-writes",
-		Files: append(files, writes.bulk(), writeSecondErrors(), writes.writeErrors(), writesNotRetryable(), endings(),
-			writeOtherMongos(), otherMongosForEnds(),
-			writePoolCleared(), writes.unselected("utrWriteSelection"))}
+		Files: append(files, writes.unselected("utrWriteSelection").divide(operationOf)...)}
 }
 
 // split builds a file of the operations of all servers, and one of the newer operations, which require a

@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"context"
-	"path/filepath"
 	"regexp"
 	"sync/atomic"
 	"testing"
@@ -50,9 +49,7 @@ func TestClockIsSet(t *testing.T) {
 	b.Config.Now, b.Config.KeepEvents = jumping(), true
 	var suites []*specs.Suite
 	for _, specification := range []string{"client-backpressure", "retryable-reads"} {
-		for _, name := range []string{"sequences.yml", "timeoutMS.yml"} {
-			suites = append(suites, suitetest.Load(t, filepath.Join(suitetest.OwnFolder(t, specification), name))...)
-		}
+		suites = append(suites, suitetest.Load(t, suitetest.OwnFolder(t, specification))...)
 	}
 	begun := time.Now()
 	verdicts := b.Run(t, suites)
