@@ -13,8 +13,8 @@ import (
 )
 
 // harness is a page that opens a list of addresses in frames and replaces itself by their documents, in base64. An
-// address ends with what happens there, each after a space: "width=N", which is 1200 otherwise, "click=SELECTOR", or a
-// key. The attribute data-cut of a document lists the texts of columns and diagrams that are cut off or overrun.
+// address ends with steps, each after a space: "width=N" (1200 by default), "click=SELECTOR", or a key. The attribute
+// data-cut of a document lists the texts of columns and diagrams that are cut off or overflow.
 const harness = `<body><script>
 const opened = %s.map(address => new Promise(resolve => {
 	const frame = document.body.appendChild(document.createElement("iframe"));

@@ -36,7 +36,7 @@ func Equal[T any](t testing.TB, what string, got, want T) {
 		return
 	}
 	format := "%s: %v, want %v"
-	if fmt.Sprint(got) == fmt.Sprint(want) { // only their types differ
+	if fmt.Sprint(got) == fmt.Sprint(want) { // print what distinguishes them, such as types
 		format = "%s: %#v, want %#v"
 	}
 	t.Errorf(format, what, got, want)

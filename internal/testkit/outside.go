@@ -66,8 +66,8 @@ func Root(t testing.TB) string {
 	return root
 }
 
-// Lacking ends a test that needs a program which is not installed. The test is
-// skipped on a developer's machine and fails in CI, which installs all of them.
+// Lacking ends a test that needs a program that is not installed. On a developer's machine, the test is skipped. In CI,
+// it fails, because CI installs all programs.
 func Lacking(t testing.TB, what string, why ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -83,7 +83,7 @@ func Python(t testing.TB, modules ...string) string {
 		"import "+strings.Join(modules, ", "))
 }
 
-// Wheels returns a folder from which pip installs an older release of PyMongo: UTR_WHEELS, which .ci/run fills.
+// Wheels returns a folder from which pip installs an older release of PyMongo: UTR_WHEELS. The script .ci/run fills it.
 func Wheels(t testing.TB) string {
 	t.Helper()
 	folder := os.Getenv("UTR_WHEELS")
@@ -154,14 +154,14 @@ func MongoOrchestration(t testing.TB) string {
 	return program(t, "mongo-orchestration", "UTR_MONGO_ORCHESTRATION", []string{"mongo-orchestration"}, nil, "--version")
 }
 
-// FerretDB returns a server of another vendor, which .ci/run builds.
+// FerretDB returns a server of another vendor. The script .ci/run builds it.
 func FerretDB(t testing.TB) string {
 	t.Helper()
 	return program(t, "FerretDB", "UTR_FERRETDB", []string{"ferretdb"}, nil, "--version")
 }
 
-// MongoJavaServer returns the command that starts another one, which .ci/run builds in the folder
-// UTR_MONGO_JAVA_SERVER.
+// MongoJavaServer returns the command that starts a server of another vendor. The script .ci/run builds it in the
+// folder UTR_MONGO_JAVA_SERVER.
 func MongoJavaServer(t testing.TB) []string {
 	t.Helper()
 	folder := os.Getenv("UTR_MONGO_JAVA_SERVER")

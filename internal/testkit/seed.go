@@ -21,8 +21,8 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Chance returns a function that samples items: it returns true for a random one of every n consecutive calls, so
-// that all runs have about the same work. With UTR_SOAK=1, which make soak sets, it always returns true.
+// Chance returns a function that samples items: it returns true for a random one of every n consecutive calls, so that
+// all runs do about the same work. If UTR_SOAK=1 (make soak sets it), it always returns true.
 func Chance(t testing.TB, n int) func() bool {
 	t.Helper()
 	if os.Getenv("UTR_SOAK") == "1" {

@@ -103,7 +103,7 @@ func playInOrder(t *testing.T, pattern string, play func(*testing.T, Story) stri
 
 func updates() bool { return os.Getenv("UTR_UPDATE") != "" }
 
-// PlaySteps plays the stories in testdata/*.txt, which empty lines separate:
+// PlaySteps plays the stories in testdata/*.txt. They are separated by empty lines:
 //
 //	== title
 //	a step, which can continue

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Transcript plays the scenes in a file in order, which empty lines separate. A scene has comments with its reason,
-// lines of input, which begin with ">", and the output without empty lines. In outputs, … matches any text.
+// Transcript plays the scenes in a file in order. Empty lines separate the scenes. A scene has comments with its
+// reason, lines of input that begin with ">", and the output without empty lines. In outputs, … matches any text.
 // UTR_UPDATE=1 updates the outputs that differ.
 func Transcript(t *testing.T, path string, play func(t *testing.T, input string) (output string)) {
 	t.Helper()
@@ -49,7 +49,7 @@ func Dense(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Agrees reports whether an output matches the expected one, in which … matches any text.
+// Agrees reports whether an output matches the expected one. In the expected output, … matches any text.
 func Agrees(output, wanted string) bool {
 	parts := strings.Split(wanted, "…")
 	if len(parts) == 1 {
@@ -65,11 +65,11 @@ func Agrees(output, wanted string) bool {
 	return true
 }
 
-// Commands are the commands of a transcript. Each line of input is a command with its arguments, which "|" separates,
-// and has one output.
+// Commands contains the commands of a transcript. Each line of input is a command with arguments, separated by "|", and
+// has one output.
 type Commands map[string]func(t *testing.T, args []string) (string, error)
 
-// Play checks a transcript. SECRET in the input stands for Secret, which no output may contain.
+// Play checks a transcript. SECRET in the input stands for Secret. No output may contain it.
 func (c Commands) Play(t *testing.T, path string) {
 	t.Helper()
 	Transcript(t, path, func(t *testing.T, input string) string {

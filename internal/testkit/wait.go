@@ -1,5 +1,5 @@
-// Package testkit is shared by the tests of several packages: checks, test data, waits, programs and files outside
-// the checkout, and random seeds. docs/contributing/testing.md describes where new tests belong.
+// Package testkit contains helpers for the tests of several packages: checks, test data, waits, programs and files
+// outside the checkout, and random seeds. docs/contributing/testing.md describes where new tests belong.
 package testkit
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Patience limits every wait of a test outside a synctest bubble. It must be longer
-// than anything takes on a busy machine: a test that reaches it has failed.
+// Patience limits every wait of a test outside a synctest bubble. It must be long enough for a busy machine: a test
+// that reaches it has failed.
 const Patience = time.Minute
 
 // Context returns a context that ends with the test, or after Patience.

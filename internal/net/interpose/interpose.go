@@ -114,8 +114,8 @@ func (p *Proxy) untrack(c net.Conn) {
 	_ = c.Close()
 }
 
-// serve forwards commands and replies one at a time: a client sends no command before the reply to the previous
-// one. Unacknowledged commands have no reply and are not supported.
+// serve forwards commands and replies one at a time: a client sends a command only after the reply to the previous one.
+// Unacknowledged commands have no reply and are not supported.
 func (p *Proxy) serve(client net.Conn) {
 	if !p.track(client) {
 		return

@@ -57,7 +57,7 @@ func texts() map[string]string {
 	}
 }
 
-// former returns headings of earlier texts, which a checkout does not have. A citation names their date.
+// former returns headings of earlier texts. A checkout does not contain them. A citation names their date.
 func former() map[string]string {
 	return map[string]string{
 		"Client Backpressure (2026-03-05)": "# Adaptive retry requirements\n# Token Bucket",
@@ -65,7 +65,7 @@ func former() map[string]string {
 	}
 }
 
-// library holds the headings of specifications in lower case, by name.
+// library contains the headings of specifications in lower case, by name.
 type library struct {
 	headings map[string]map[string]bool
 	name     *regexp.Regexp // matches a name at the beginning of a text
@@ -150,7 +150,7 @@ func (l library) cell(text string) (faults []string) {
 }
 
 // prose returns the number of citations in a text, and what is wrong with them. It recognizes a specification's name, a
-// comma, and sections in quotation marks, or one that begins with a capital letter.
+// comma, and then sections in quotation marks, or one section that begins with a capital letter.
 func (l library) prose(text string) (seen int, faults []string) {
 	text = margin.ReplaceAllString(strings.ReplaceAll(text, `\"`, `"`), " ")
 	check := func(name, section string, found bool) {
@@ -188,7 +188,7 @@ func (l library) prose(text string) (seen int, faults []string) {
 // citation matches a section of a specification, or the page that cites one.
 var citation = regexp.MustCompile(`[A-Z]\w+, "[A-Za-z]|; docs/driver/deviations\.md$`)
 
-// Each difference of a driver that the project lists cites the section that it departs from, or that permits it.
+// Each difference of a driver that the project lists cites a section: the one that it violates, or that permits it.
 func TestDifferencesCite(t *testing.T) {
 	lists, err := filepath.Glob(filepath.Join(root, "*", "*", "known-failing.txt"))
 	testkit.Check(t, err)
@@ -206,7 +206,7 @@ func TestDifferencesCite(t *testing.T) {
 	testkit.Equal(t, "60 differences or more", seen >= 60, true)
 }
 
-// Every cited section exists in the specifications, if a checkout of them is at hand.
+// Every cited section exists in the specifications, if there is a checkout of them.
 func TestCitations(t *testing.T) {
 	all := former()
 	for name, file := range texts() {
@@ -227,7 +227,7 @@ func TestCitations(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && (file == ".git" || file == "program/internal/cli/testdata"): // output, whose sources are checked
+		case e.IsDir() && (file == ".git" || file == "program/internal/cli/testdata"): // output; its sources are checked
 			return fs.SkipDir
 		case file == "docs/drivers.md", // has the reasons in known-failing at the time of a run
 			e.IsDir(), !slices.Contains([]string{".go", ".md", ".txt", ".yml", ".py", ".js", ".java", ".rs"},
@@ -241,7 +241,7 @@ func TestCitations(t *testing.T) {
 		n, faults := l.prose(text)
 		seen += n
 		report(file, faults)
-		if filepath.Ext(file) == ".md" && filepath.Dir(file) != "docs/seeds" { // which cites sections of former texts
+		if filepath.Ext(file) == ".md" && filepath.Dir(file) != "docs/seeds" { // seeds cite sections of former texts
 			for _, c := range column(text, "section") {
 				cells++
 				report(file, l.cell(c))
@@ -280,7 +280,7 @@ func TestCitationForms(t *testing.T) {
 		"Writes": "# Selecting\n",
 	})
 	for _, r := range []struct {
-		reason, text, prose, cell string // what is reported, with its number of citations for prose
+		reason, text, prose, cell string // prose and cell: what is reported, for prose with the number of citations
 	}{
 		{"a section in quotation marks", `(Reads, "Selecting")`, "1 []", ""},
 		{"an invented one", `(Reads, "Choosing")`, "1 [Reads has no section Choosing]", ""},

@@ -33,8 +33,8 @@ func TestLinks(t *testing.T) {
 	testkit.Equal(t, "30 links or more", seen >= 30, true)
 }
 
-// README links to every page of the folder docs, and each page below it can be reached from there. README has the
-// number of tests of the suites.
+// README links to every page of the folder docs, and each page below docs can be reached from these pages. README
+// states how many tests the suites have.
 func TestReadme(t *testing.T) {
 	text := read(t, "README.md")
 	reached := map[string]bool{"README.md": true, "CHANGELOG.md": true}
@@ -80,7 +80,7 @@ func TestDependenciesPage(t *testing.T) {
 	testkit.Equal(t, "5 requirements or more", seen >= 5, true)
 }
 
-// Every folder in a script exists, so that make check cannot miss a package that moved.
+// Every folder in a script exists. Otherwise, make check would skip a package that was moved.
 func TestScripts(t *testing.T) {
 	seen := 0
 	for _, script := range []string{"Makefile", ".ci/test", ".ci/peers"} {
@@ -135,7 +135,7 @@ func broken(page, text, target string) error {
 	return errors.New("no such heading")
 }
 
-// anchor returns the anchor that renderers of Markdown give a heading.
+// anchor returns the anchor of a heading in rendered Markdown.
 func anchor(heading string) string {
 	text := strings.TrimSpace(strings.TrimLeft(heading, "#"))
 	return strings.Map(func(r rune) rune {
@@ -152,8 +152,8 @@ func anchor(heading string) string {
 // quoted matches text between backticks.
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// missing returns the number of rows of docs/faults.md, and the tests in them that do not exist. A row is a fault, then
-// files, each with the tests in it.
+// missing returns the number of rows of docs/faults.md, and the tests in them that do not exist. A row has a fault, and
+// files with tests.
 func missing(page string, file func(string) string) (rows int, faults []string) {
 	_, table, _ := strings.Cut(page, "\n## More tests\n")
 	for _, line := range strings.Split(table, "\n") {

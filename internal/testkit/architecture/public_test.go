@@ -40,8 +40,8 @@ func outsiders(t *testing.T) (all []outsider) {
 
 var example = regexp.MustCompile(`(?m)^func Example\w*\(\) \{\n(?:[^}].*\n|\n)*`)
 
-// Each package that other repositories can import has a documentation that begins as Go expects, and an example that is
-// executed. utr.Main ends the process, so its example is only compiled.
+// Each package that other repositories can import has package documentation that begins as Go expects, and an example
+// that is executed. utr.Main ends the process, so its example is only compiled.
 func TestPublicPackages(t *testing.T) {
 	seen := 0
 	for _, p := range outsiders(t) {

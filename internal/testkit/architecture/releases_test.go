@@ -24,8 +24,9 @@ var (
 	release = regexp.MustCompile(`(?m)^## v?(\d+\.\d+\.\d+)\b`)
 )
 
-// unreleased returns what a text promises but no release has: pins of other versions, and before the first release what
-// is not in the section about it. COMMIT stands for a commit, and a template has the commit of the program.
+// unreleased returns what a text promises although no release has it: pins of unreleased versions and, before the first
+// release, everything outside the section about it. COMMIT stands for a commit, and a template has the commit of the
+// program.
 func unreleased(text string, releases []string) (faults []string) {
 	const section = "\n## From the first release on\n"
 	before, after, _ := strings.Cut(text, section)
@@ -47,7 +48,7 @@ func unreleased(text string, releases []string) (faults []string) {
 	return faults
 }
 
-// Pages, examples and what utr writes promise no release that CHANGELOG does not have.
+// Pages, examples and files that utr writes do not promise a release that is not in CHANGELOG.
 func TestNothingPromisesARelease(t *testing.T) {
 	var releases []string
 	for _, m := range release.FindAllStringSubmatch(read(t, "CHANGELOG.md"), -1) {

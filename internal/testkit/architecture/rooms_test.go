@@ -28,7 +28,7 @@ type room struct {
 	lines   lines    // of Go
 }
 
-// lines are counts of lines of Go: of the packages that cmd/utr consists of, of other packages, and of tests.
+// lines counts lines of Go: of the packages that cmd/utr consists of, of other packages, and of tests.
 type lines struct{ shipped, other, tests int }
 
 var line = regexp.MustCompile("^\\| `([\\w/.]+)` \\| [^|]+ \\| ([^|]+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|\n$")
@@ -55,8 +55,8 @@ func roomsOf(text string) (rooms []room) {
 // within reports whether a package or folder is a folder or below it.
 func within(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
 
-// of returns the place in the table of the room of a package or folder: the line with the longest name. Without one,
-// it returns -1.
+// of returns the index in the table of the room of a package or folder: the line with the longest name. If there is
+// none, it returns -1.
 func of(rooms []room, name string) int {
 	found := -1
 	for i, r := range rooms {
@@ -67,8 +67,8 @@ func of(rooms []room, name string) int {
 	return found
 }
 
-// allowed reports whether a package may import another: one of its own room, or one that the room's line names. The
-// latter is in a line below it, or in the folder around it.
+// allowed reports whether a package may import another: a package of its own room, or one that the room's line names.
+// What a line names must be in a line below it, or in the folder around it.
 func allowed(rooms []room, from, to string) bool {
 	f, t := of(rooms, from), of(rooms, to)
 	if f < 0 || t < 0 {
@@ -77,7 +77,7 @@ func allowed(rooms []room, from, to string) bool {
 	return f == t || (f < t || within(rooms[f].name, rooms[t].name)) && slices.ContainsFunc(rooms[f].imports, func(i string) bool { return within(to, i) })
 }
 
-// inside returns the name of a package of this module as the page has it.
+// inside returns the name of a package of this module as on the page.
 func inside(path string) string {
 	if path == module {
 		return "utr"
@@ -85,8 +85,8 @@ func inside(path string) string {
 	return strings.TrimPrefix(path, module+"/")
 }
 
-// Packages import what the page allows. Nothing that the page allows is unused, and no package for users imports
-// testing.
+// Packages import only what the page allows. Everything that the page allows is used, and packages for users do not
+// import testing.
 func TestImports(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", root+"/...").Output()
 	testkit.Check(t, err)
@@ -144,7 +144,7 @@ func TestImportsCanFail(t *testing.T) {
 	}
 }
 
-// budget is how many lines a room may have, or need, for its line in the table to be true.
+// budget returns the entries of the table that are wrong: a room has more lines than its entry allows, or far fewer.
 func budget(rooms []room, count map[string]lines) (wrong []string) {
 	for _, r := range rooms {
 		n := count[r.name]
@@ -168,7 +168,7 @@ func budget(rooms []room, count map[string]lines) (wrong []string) {
 	return wrong
 }
 
-// No room has more lines than the page says, nor so few that the page is wrong. UTR_UPDATE=1 writes what is there.
+// No room has more lines than the page says, or far fewer. UTR_UPDATE=1 writes the actual numbers.
 func TestBudget(t *testing.T) {
 	text := read(t, "docs/architecture.md")
 	rooms := roomsOf(text)

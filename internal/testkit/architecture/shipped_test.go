@@ -8,7 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// The program contains only what its users run.
+// The program does not contain packages that only tests or contributors need.
 func TestShipped(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "../../../cmd/utr").Output()
 	testkit.Check(t, err)

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { utrtest.Main(m) }
 
-// everyClient is an environment variable that runs every client in every setting.
+// everyClient is an environment variable. If it is set, every client runs in every setting.
 const everyClient = "UTR_TEST_EVERY_CLIENT"
 
 type setting struct {
@@ -143,7 +143,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// A client fails at the step that needs a failing command.
+// If a command fails, a client fails at the step that needs it.
 func TestClientsNoticeFailures(t *testing.T) {
 	for i, row := range []struct{ command, step string }{
 		{"distinct", "countAndDistinct"},
@@ -166,7 +166,7 @@ func TestClientsNoticeFailures(t *testing.T) {
 	}
 }
 
-// Messages and replies are compressed, which clients do not report.
+// Messages and replies are compressed. A proxy checks this, because clients do not report it.
 func TestCompressionIsUsed(t *testing.T) {
 	for _, client := range clientRows {
 		t.Run(client.name, func(t *testing.T) {

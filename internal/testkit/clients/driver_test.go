@@ -27,7 +27,7 @@ var d = testkit.D // a document of keys and values in turn
 
 const goDatabase = "clients_go"
 
-// goSteps are the steps that suites with this driver (soak/suites) do not cover.
+// goSteps lists the steps that suites with this driver (soak/suites) do not cover.
 var goSteps = map[string]func(*goClient){
 	"connects":       (*goClient).connects,
 	"getMore":        (*goClient).getMore,
@@ -53,7 +53,7 @@ func goDriver(t *testing.T, s *served, names []string) report {
 	return r
 }
 
-// goClient executes steps. They panic with a failure or a skip, which the method step converts to a line.
+// goClient executes steps. They panic with a failure or a skip. The method step converts it to a line.
 type goClient struct {
 	t              *testing.T
 	s              *served

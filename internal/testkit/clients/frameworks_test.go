@@ -18,7 +18,7 @@ import (
 // fileOfPage matches a file in a page: its name, and its text.
 var fileOfPage = regexp.MustCompile("(?s)<!-- file: (\\S+) -->\n```\\w+\n(.*?)```\n")
 
-// Stand-ins for frameworks that are not installed do what these do with a session fixture and root hooks.
+// If a framework is not installed, a stand-in executes the session fixture or the root hooks as the framework would.
 const (
 	likePytest = `import pathlib, sys, tempfile, types
 pytest = types.ModuleType("pytest")
@@ -48,8 +48,8 @@ require('./people.test.cjs');
 `
 )
 
-// The fixture and the hook of docs/application/embedded.md work: the tests there pass, the server ends with them, and
-// if utr is missing, the framework says so.
+// The fixture and the hook of docs/application/embedded.md work: the tests there pass, and the server ends with them.
+// If utr is missing, the framework reports it.
 func TestFrameworks(t *testing.T) {
 	files := map[string]string{"standin.py": likePytest, "standin.cjs": likeMocha}
 	for _, m := range fileOfPage.FindAllStringSubmatch(testkit.Read(t, "../../../docs/application/embedded.md"), -1) {
@@ -98,7 +98,7 @@ func TestFrameworks(t *testing.T) {
 					c.Dir, c.Env = dir, append(slices.Clip(env), "PATH="+r.path, "TMPDIR="+t.TempDir(), "PYTHONDONTWRITEBYTECODE=1")
 					var out bytes.Buffer
 					c.Stdout, c.Stderr = &out, &out
-					c.WaitDelay = 10 * time.Second // a server that is left over holds standard error, which is an error
+					c.WaitDelay = 10 * time.Second // Run fails if a server that is left over keeps standard error open
 					err := c.Run()
 					if (err == nil) != r.passes || !strings.Contains(out.String(), r.says) {
 						t.Errorf("%v\n%s", err, out.String())

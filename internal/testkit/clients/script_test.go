@@ -53,7 +53,7 @@ func (r report) lackingCompressors() string {
 	return ""
 }
 
-// judge expects that all steps were done or correctly skipped, the last line, and success.
+// judge expects that the client did all steps or skipped them correctly, printed the last line, and succeeded.
 func (r report) judge(s setting, steps []string) error {
 	var got []string
 	for _, line := range r.lines {

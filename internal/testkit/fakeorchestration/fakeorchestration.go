@@ -183,7 +183,7 @@ func (s *Service) AddPart(kind, id string) {
 	s.clusters[kind+"/"+id] = new(cluster)
 }
 
-// Forget makes the service forget its clusters, whose servers run: it was killed and started again.
+// Forget makes the service forget its clusters, as if it had been killed and started again. Their servers still run.
 func (s *Service) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,8 +198,7 @@ func (s *Service) Hosts(name string) []string {
 	return s.clusters[name].Deployment.Hosts()
 }
 
-// Kill stops the servers of some clusters, or of all, and the service continues to list them. Clusters returns their
-// names.
+// Kill stops the servers of some clusters, or of all. The service continues to list them. Clusters returns their names.
 func (s *Service) Kill(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Specifications returns the specifications for which this repository has suites.
+// Specifications returns the specifications that have suites in this repository.
 func Specifications() []string {
 	return []string{"retryable-reads", "retryable-writes", "client-backpressure"}
 }
@@ -166,8 +166,8 @@ func New(t testing.TB, o deployment.EmbeddedOptions) *Bench {
 // NewWithPolicy is New with a retry policy.
 func NewWithPolicy(t testing.TB, policy string, o deployment.EmbeddedOptions) *Bench {
 	t.Helper()
-	// Backoffs are computed but not slept. None is so short that it would not exceed
-	// timeoutMS in a test that expects that.
+	// Backoffs are computed but not slept. The jitter is at least 0.25: if a test expects that a backoff exceeds
+	// timeoutMS, it does.
 	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone,
 		Random: func() float64 { return 0.25 + 0.75*rand.Float64() }})
 	testkit.Check(t, err)
@@ -213,8 +213,8 @@ func (b *Bench) Everywhere(t testing.TB, suites []*specs.Suite) []*result.Verdic
 	return everywhere.Run(t, suites)
 }
 
-// PassOn expects that suites pass on embedded topologies with a retry policy, "" for the current one, and at least
-// one test on each. Tests may be skipped only for requirements.
+// PassOn expects that suites pass on embedded topologies with a retry policy ("" for the current one), and that at
+// least one test passes on each topology. Tests may be skipped only for requirements.
 func PassOn(t *testing.T, topologies []deployment.Topology, policy string, suites []*specs.Suite) {
 	t.Helper()
 	verdicts := NewWithPolicy(t, policy, deployment.EmbeddedOptions{Topologies: topologies}).Everywhere(t, suites)

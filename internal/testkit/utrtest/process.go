@@ -69,8 +69,7 @@ func (u *Process) WaitStderr(part string) {
 	u.Until(fmt.Sprintf("%q is on standard error", part), func() bool { return strings.Contains(u.Errors(), part) })
 }
 
-// Until waits until a condition holds that the process brings about. It fails the test as soon as the process has ended
-// without that.
+// Until waits until the process has made a condition true. If the process ends before that, it fails the test.
 func (u *Process) Until(what string, holds func() bool) {
 	u.t.Helper()
 	testkit.Until(u.t, what, func() bool {
@@ -180,7 +179,7 @@ func (p *Place) RunTo(out *os.File, args ...string) Result {
 // All returns standard output and standard error.
 func (r Result) All() string { return r.Out + "\n" + r.Err }
 
-// Want expects an exit code and texts in the output.
+// Want expects an exit code, and texts in the output.
 func (r Result) Want(code int, parts ...string) Result {
 	r.t.Helper()
 	for _, part := range parts {
@@ -197,7 +196,7 @@ func (r Result) Want(code int, parts ...string) Result {
 // Server is a process of utr serve.
 type Server struct {
 	*Process
-	// URI and Single are connection strings, with passwords. Single has one mongos.
+	// URI and Single are connection strings with passwords. Single has one mongos.
 	URI, Single string
 	// CAFile is the certificate that clients must trust, with --tls.
 	CAFile string

@@ -56,8 +56,8 @@ func run(m *testing.M, checks []func() error) (code int) {
 }
 
 func prepare(dir string) error {
-	// Under nohup, the tests and their children would ignore SIGHUP. A signal that is
-	// caught has its default action in a child.
+	// Under nohup, the tests and their children would ignore SIGHUP. If this process catches the signal, it has its
+	// default action in children.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}

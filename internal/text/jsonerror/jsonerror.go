@@ -245,8 +245,7 @@ func typesOf(t reflect.Type) map[string]reflect.Type {
 	return types
 }
 
-// Excerpt returns the beginning of a text for an error. JSON is unchanged. Other text is quoted if it would not fit on
-// a line.
+// Excerpt returns the beginning of a text for an error. Text with unprintable characters is quoted.
 func Excerpt(text []byte) string {
 	const limit = 200
 	more := ""

@@ -110,7 +110,7 @@ func (c *changer) elements(n *ast.CompositeLit) {
 	}
 }
 
-// statement drops a statement if the program can still be built.
+// statement drops a statement if the program can still be compiled.
 func (c *changer) statement(s ast.Stmt) {
 	switch s := s.(type) {
 	case *ast.ExprStmt, *ast.DeferStmt, *ast.IncDecStmt:
@@ -128,7 +128,7 @@ func (c *changer) statement(s ast.Stmt) {
 	c.replace(s.Pos(), s.End(), "", "a statement was dropped")
 }
 
-// replace adds a change of whole lines, with as much context as makes the old text unique in the file.
+// replace adds a change of whole lines, with enough context to make the old text unique in the file.
 func (c *changer) replace(from, to token.Pos, text, why string) {
 	i, j := c.files.Position(from).Offset, c.files.Position(to).Offset
 	begin, end := i, j

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The lists of mutations: those that must be detected, and those that need not be. In survivors.txt, a title is the
-// reason.
+// The lists of mutations: named.txt has the mutations that must be detected, survivors.txt the mutations that need not
+// be. In survivors.txt, the title is the reason.
 const (
 	namedFile     = "internal/tools/mutate/named.txt"
 	survivorsFile = "internal/tools/mutate/survivors.txt"
@@ -55,7 +55,7 @@ func readFile(name string) (mutations []Mutation, err error) {
 	return mutations, nil
 }
 
-// without returns the mutations that are not among the others.
+// without returns the mutations that are not in another list.
 func without(mutations, others []Mutation) (rest []Mutation) {
 	known := map[string]bool{}
 	for _, m := range others {
@@ -83,7 +83,7 @@ func (m Mutation) diff() string {
 	return text
 }
 
-// String returns a mutation as a list has it: a line with its title, file, test and packages, and the change.
+// String returns a mutation as in a list: a line with its title, file, test and packages, and the change.
 func (m Mutation) String() string {
 	head := strings.Join([]string{m.Title, m.File, m.Run, strings.Join(m.Tests, " ")}, " | ")
 	return strings.TrimRight(head, " |") + "\n" + m.diff()

@@ -40,7 +40,7 @@ func TestNamedFit(t *testing.T) {
 	}
 }
 
-// Every survivor can still be found, and its title is the reason that no test detects it.
+// Every survivor can still be found, and its title is the reason why no test detects it.
 func TestSurvivorsAreFound(t *testing.T) {
 	t.Chdir(testkit.Root(t))
 	survivors, err := readFile(survivorsFile)
@@ -54,7 +54,7 @@ func TestSurvivorsAreFound(t *testing.T) {
 	}
 }
 
-// A list has the form of its mutations.
+// A list is the text of its mutations.
 func TestListForm(t *testing.T) {
 	t.Chdir(testkit.Root(t))
 	for _, name := range []string{namedFile, survivorsFile} {
@@ -70,8 +70,9 @@ func TestListForm(t *testing.T) {
 }
 
 // Every row of docs/seeds cites a mutation that a test of the row detects, or explains why it cannot; and every
-// mutation with the form of a name is cited. A rule, such as R1, is a mutation, too: without it, a story must change.
-// A row also cites a named mutation, in which a rule is wrong: a test of its removal can miss that.
+// mutation with the form of a name is cited. A rule, such as R1, is a mutation, too: without it, a story must change. A
+// row also cites a named mutation that makes the rule wrong, since a test that detects a missing rule can miss a wrong
+// one.
 func TestSeedsCiteMutations(t *testing.T) {
 	t.Chdir(testkit.Root(t))
 	named, cited := map[string]Mutation{}, map[string]bool{}

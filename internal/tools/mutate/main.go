@@ -5,7 +5,7 @@
 //	mutate [-n N] [-budget D] [-seed S] -named REGEXP                  the mutations of named.txt
 //
 // It tries them in random order. It exits with 1 if a mutation survives that is not in survivors.txt, if a named
-// mutation does not fit the code, or if it tried none.
+// mutation does not fit the code, or if it did not try any.
 package main
 
 import (
@@ -58,7 +58,7 @@ func run(ctx context.Context) error {
 	return tryAll(ctx, mutations, *jobs, func(tried int) bool { return tried >= *n || time.Now().After(end) })
 }
 
-// find returns the named mutations that match, or those in the folders that are not known to survive.
+// find returns the named mutations that match, or the mutations in the folders without the known survivors.
 func find(named string, dirs, tests []string) (mutations []Mutation, err error) {
 	if named != "" {
 		return readNamed(named)

@@ -20,7 +20,7 @@ type Mutation struct {
 	Old   string // occurs in the file exactly once
 	New   string
 	Run   string   // the test that must fail, with its subtests after slashes; by default any test
-	Tests []string // packages of which one must have a failing test; by default the package of the file
+	Tests []string // packages; a test in one of them must fail; by default the package of the file
 
 	found bool // by [mutationsIn]
 }
@@ -34,7 +34,7 @@ const (
 	unfit    verdict = "does not fit the code"
 )
 
-// limit is the timeout of the tests of one package. A mutation that makes them hang is killed.
+// limit is the timeout of the tests of one package. If a mutation makes them hang, it counts as detected.
 const limit = 3 * time.Minute
 
 // try runs the tests on the changed program, package by package until one fails.
@@ -90,7 +90,7 @@ func test(ctx context.Context, overlay, pkg, run string) (verdict, error) {
 	if run != "" {
 		run = "^" + strings.ReplaceAll(run, "/", "$/^") + "$"
 	}
-	// -count disables the cache, because it has the result of the unchanged program for tests that build a program.
+	// -count disables the cache. For tests that build a program, the cache has the result of the unchanged program.
 	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-ldflags=-w", "-failfast",
 		"-count", "1", "-timeout", limit.String(), "-run", run, pkg)
 	// The change also applies to programs that tests build, such as the command utr.

@@ -27,10 +27,10 @@ var (
 	omitted     = regexp.MustCompile(`(^|\n)?…(\n|$)?`)
 )
 
-// The commands of README and the starting pages work: the commands of the first two in a fresh clone of this checkout,
-// and the others in an empty folder with nothing but utr and, where a page needs them, Python with PyMongo and Node.js
-// with its driver. Each prints what the page shows, where … stands for anything. A page's blocks of shell code, which
-// install something, are not executed. UTR_UPDATE=1 rewrites an output without ….
+// The commands of README and the starting pages work. The commands of the first two pages run in a fresh clone of this
+// checkout. The others run in an empty folder with nothing but utr and, where a page needs them, Python with PyMongo
+// and Node.js with its driver. Each prints what the page shows, where … stands for any text. Blocks of shell code are
+// not executed, because they install something. UTR_UPDATE=1 rewrites outputs without ….
 func TestStartingPages(t *testing.T) {
 	for _, row := range []struct {
 		page         string
@@ -94,8 +94,8 @@ func TestStartingPages(t *testing.T) {
 				switch {
 				case row.uri != "":
 					c = strings.ReplaceAll(c, row.uri, place.Serve("--topology", "single").URI)
-				case c == "make test": // which executes this test: its script runs, and a program stands in for go
-					c = "env -u MAKEFLAGS -u MAKELEVEL CI= GO='" + goStandIn(t) + "' make test" // which make itself may have started
+				case c == "make test": // it would execute this test, too: only its script runs, with a stand-in for go
+					c = "env -u MAKEFLAGS -u MAKELEVEL CI= GO='" + goStandIn(t) + "' make test" // make may have started this test
 				case strings.Contains(c, " --engine pymongo@"):
 					python, why := pythonIndex(t)
 					if skipped[i] = why != nil; skipped[i] {
@@ -144,8 +144,8 @@ func TestStartingPages(t *testing.T) {
 	}
 }
 
-// clone clones this checkout with its uncommitted changes, compiles utr there, and returns the folder and the
-// environment in which go finds that again.
+// clone clones this checkout with its uncommitted changes and compiles utr there. It returns the folder, and the
+// environment in which go reuses the compiled packages.
 func clone(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	root, dir := testkit.Root(t), filepath.Join(t.TempDir(), "utr")
@@ -184,7 +184,7 @@ func output(t *testing.T, dir, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// goStandIn returns a program that succeeds in place of go. What it builds does so, too.
+// goStandIn returns a program that succeeds in place of go. The programs that it builds succeed, too.
 func goStandIn(t *testing.T) string {
 	return writeScript(t, t.TempDir(), "go", `succeeds() { printf '#!/bin/sh\n' >"$1" && chmod +x "$1"; }
 case $1 in
@@ -218,7 +218,7 @@ func pythonIndex(t *testing.T) (python string, why error) {
 	return python, why
 }
 
-// shows reports whether a page shows an output, except for durations, ports and what … omits.
+// shows reports whether a page shows an output, apart from durations, ports, and text that … replaces.
 func shows(page, output string) bool {
 	pattern := varies.ReplaceAllStringFunc(regexp.QuoteMeta(page), func(part string) string {
 		if strings.HasPrefix(part, "127") {

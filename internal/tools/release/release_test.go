@@ -1,4 +1,4 @@
-// Package release tests what people install: the program in an empty folder, and the artifacts of a release.
+// Package release tests what users install: the program in an empty folder, and the artifacts of a release.
 package release
 
 import (
@@ -34,7 +34,7 @@ func dist(t *testing.T) string {
 	return dir
 }
 
-// artifacts returns the names of the files that people install. Their versions are V.
+// artifacts returns the names of the files that users install, with V in place of the version.
 func artifacts(t *testing.T, dir string) (names []string, version string) {
 	t.Helper()
 	metadata := map[string]any{}
@@ -144,7 +144,7 @@ func (m *machine) run(code int, args string, says ...string) string {
 	return string(out)
 }
 
-// What the starting pages say works in an empty folder.
+// The commands of the starting pages work in an empty folder.
 func TestEmptyFolder(t *testing.T) {
 	m := newMachine(t)
 	about := map[string]string{}
@@ -171,7 +171,7 @@ func TestEmptyFolder(t *testing.T) {
 	m.run(0, "engine init mydriver adapter", "wrote adapter/adapter.py")
 }
 
-// The engines of adapters work in an empty folder, and say what is missing.
+// The engines with adapters work in an empty folder, and report what is missing.
 func TestEnginesInEmptyFolder(t *testing.T) {
 	t.Run("nothing is installed", func(t *testing.T) {
 		m := newMachine(t)
@@ -198,7 +198,7 @@ func TestEnginesInEmptyFolder(t *testing.T) {
 	})
 }
 
-// go install of a version refuses modules with such directives.
+// `go install` of a version refuses modules with such directives.
 func TestGoInstall(t *testing.T) {
 	for line := range strings.Lines(testkit.Read(t, filepath.Join(testkit.Root(t), "go.mod"))) {
 		if strings.HasPrefix(line, "replace ") || strings.HasPrefix(line, "exclude ") {

@@ -111,7 +111,7 @@ func watching() *file {
 	} {
 		s.Before = opening(s.By)
 		s.Fails = overload
-		s.Extra = s.Raises == nil // a getMore without documents may follow those that fail
+		s.Extra = s.Raises == nil // a getMore without documents may follow the failing ones
 		f.add(more, s)
 	}
 	return f
@@ -218,7 +218,7 @@ const written = collection + "-written" // the collection of aggregations that w
 // both are the labels of a retryable overload error.
 var both = labels{overloaded, retryable}
 
-// Data of failCommand and expected errors of overload errors with both labels and with one.
+// Data of failCommand, and expected errors, for overload errors with both labels and with one.
 var (
 	overload             = errorWithLabels(limited, overloaded, retryable)
 	overloadedOnly       = errorWithLabels(limited, overloaded)
@@ -243,7 +243,7 @@ func operations(database string) []operation {
 	return list
 }
 
-// overloadOperations are the operations of the suites. They are never modified.
+// overloadOperations returns the operations of the suites. They are never modified.
 var overloadOperations = operations(overloadDatabase)
 
 func named(title string) operation { return titled(overloadOperations, title) }
@@ -258,7 +258,7 @@ func requirementOf(o operation) requirement {
 	return anywhere
 }
 
-// beyond returns the requirement of an operation, or none if it is anywhere.
+// beyond returns the requirement of an operation, or no requirement if it is anywhere.
 func beyond(o operation) requirement {
 	if r := requirementOf(o); r != anywhere || o.Since != "" {
 		return r

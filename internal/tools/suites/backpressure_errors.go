@@ -43,7 +43,7 @@ func overloadSequences() *file {
 			raises(hostUnreachable, labels{writable}, labels{overloaded}), over, other),
 		failedInTurn("is not retried after an overload error and a network error (R34)",
 			withLabels(raisedNetwork, nil, labels{overloaded}), over, closes))
-	// Which error is raised. runCommand is treated as a write.
+	// The error that is raised. runCommand is treated as a write.
 	first, later := errorWithLabels(hostUnreachable, overloaded, retryable), errorWithLabels(notFound,
 		overloaded, retryable)
 	quiet, quietLater := errorWithLabels(hostUnreachable, overloaded, retryable, noWrites),

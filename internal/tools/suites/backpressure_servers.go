@@ -81,7 +81,7 @@ func overloadOtherMongos() *file {
 	return f
 }
 
-// sameMongos has commands that are pinned to a mongos: of a cursor, and of a transaction.
+// sameMongos has commands that are pinned to a mongos: the commands of a cursor and of a transaction.
 func sameMongos() *file {
 	f := newFile("sharded-pinned", "retry on the same mongos", servers("4.4", sharded),
 		"A getMore goes to the mongos of its cursor, and the commands of a transaction to the mongos of the transaction,",
@@ -114,9 +114,9 @@ func sameMongos() *file {
 	return f
 }
 
-// overloadTimeouts checks the limit of retries with timeoutMS, and a backoff that exceeds it. The client long has so
-// many retries that in all but one of 10^11 runs a single backoff exceeds timeoutMS, so the test also passes if
-// backoffs are computed but not slept.
+// overloadTimeouts checks the limit of retries with timeoutMS, and a backoff that exceeds it. The client long has many
+// retries. In all but one of 10^11 runs, a single backoff exceeds timeoutMS. The test therefore also passes if backoffs
+// are computed but not slept.
 func overloadTimeouts() *file {
 	f := newFile("timeoutMS", "retries under timeoutMS", labelling,
 		"With timeoutMS the limit of retries is the same, and a backoff that would outlast timeoutMS is not started.",
@@ -169,8 +169,8 @@ func connections() *file {
 	return f
 }
 
-// establishing closes new connections during hello, which drivers treat as overload (Connection Monitoring and
-// Pooling, "Connection Pool"). It returns a function for stories in which the first attempts fail.
+// establishing closes new connections during hello. Drivers treat this as overload (Connection Monitoring and Pooling,
+// "Connection Pool"). It returns a function for stories in which the first attempts fail.
 func establishing(app, database string) (f *file, fails func(by, says string, mode value, failing int,
 	raises value) story) {
 	idle := func(id string, options value) client { return idling(id, app, options, "poolClearedEvent") }

@@ -65,7 +65,8 @@ func watchedMongoses() client {
 	return c
 }
 
-// mongosesKnown waits until a client of allMongoses knows two mongoses. With only one it could not retry on another.
+// mongosesKnown waits until a client of allMongoses has discovered two mongoses. With only one, it could not retry on
+// another.
 func mongosesKnown(client string) value {
 	return runnerOperation("waitForEvent", "client", client,
 		"event", flow("{ serverDescriptionChangedEvent: { newDescription: { type: Mongos } } }"), "count", 2)
@@ -115,7 +116,7 @@ func onSession(name, client string) value {
 	return doc("name", name, "object", "session"+suffix(client))
 }
 
-// begin returns operations that begin a transaction of a client's session, with o as the first.
+// begin returns operations that begin a transaction of a client's session. The first operation in it is o.
 func begin(o operation, client string) []value {
 	return []value{onSession("startTransaction", client), o.call(client, inSession(client), nil)}
 }

@@ -27,7 +27,7 @@ var (
 	primarySteppedDown                 = code{codes.PrimarySteppedDown, "PrimarySteppedDown"}
 	retryChangeStream                  = code{codes.RetryChangeStream, "RetryChangeStream"}
 	exceededTimeLimit                  = code{codes.ExceededTimeLimit, "ExceededTimeLimit"}
-	limited                            = code{codes.IngressRequestRateLimitExceeded, "IngressRequestRateLimitExceeded"} // no other policy retries it
+	limited                            = code{codes.IngressRequestRateLimitExceeded, "IngressRequestRateLimitExceeded"} // other policies do not retry it
 	socketException                    = code{codes.SocketException, "SocketException"}
 	notWritablePrimary                 = code{codes.NotWritablePrimary, "NotWritablePrimary"}
 	duplicateKey                       = code{codes.DuplicateKey, "DuplicateKey"}
@@ -152,7 +152,7 @@ func errorBeforeCommit(c code) value {
 }
 
 // sequence makes each attempt fail in its own way, on any server. Elements are the data of failCommand without
-// failCommands, or lostReply. Only utr's embedded deployment has this fail point, which sequenceServers requires.
+// failCommands, or lostReply. Only utr's embedded deployment has this fail point: sequenceServers requires it.
 func sequence(command string, elements ...value) value {
 	return setFailPoint("failCommandSequence", always, doc("failCommands", list(command), "sequence", list(elements...)))
 }

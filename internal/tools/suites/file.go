@@ -28,8 +28,8 @@ type file struct {
 	Tests       []test
 }
 
-// newFile returns a suite for servers that meet a requirement, with comment lines about it. It has one
-// client, which observes commands, and a collection.
+// newFile returns a suite for servers that meet a requirement, with comment lines about it. It has one client that
+// observes commands, and a collection.
 func newFile(name, description string, require requirement, about ...string) *file {
 	return &file{Name: name, Description: description, Require: []requirement{require}, About: about,
 		Clients: []client{observed("client", nil)}, Objects: []string{"collection"}}
@@ -102,7 +102,7 @@ func (f *file) render(s specification) ([]byte, error) {
 	return source.Format(f.Name, text)
 }
 
-// lowestVersion returns the lowest schemaVersion of a suite. It knows an operation and an option that the format's
+// lowestVersion returns the lowest schemaVersion of a suite. It includes an operation and an option that the format's
 // changelog does not mention.
 func lowestVersion(name string, root *source.Value, text []byte) (specs.Version, error) {
 	version, _, err := specs.Lowest(name, root)
@@ -240,8 +240,8 @@ func (f *file) entities(c client, database string) []value {
 	return all
 }
 
-// rare reports whether a client is created by the tests that use it, since each client costs every test its monitors
-// and connections.
+// rare reports whether a client is created only by the tests that use it. In other tests, its monitors and connections
+// would take time.
 func (f *file) rare(c client) bool {
 	unused := func(t test) bool { return !t.uses(c.ID) }
 	return c.ID != "client" && slices.ContainsFunc(f.Tests, unused) && !uses(f.Entities, c.ID)

@@ -26,7 +26,7 @@ import (
 type specification struct {
 	Name    string // of the folder
 	Policy  string // an earlier policy, and the folder is below dated; "" for the current one
-	Numbers string // says what the numbers at the end of descriptions are; "" for rules of the retry core
+	Numbers string // what the numbers at the end of descriptions are; "" for rules of the retry core
 	Files   []*file
 }
 
@@ -38,8 +38,8 @@ func (s specification) folder() string {
 	return s.Name
 }
 
-// title is the prefix of the descriptions of files. The prefix of an earlier policy is its name, from which utr run
-// knows the policy that a suite is for.
+// title is the prefix of the descriptions of files. The prefix of an earlier policy is its name, so that utr run can
+// derive the policy that a suite is for.
 func (s specification) title() string {
 	return cmp.Or(s.Policy, strings.ReplaceAll(s.Name, "-", " "))
 }
@@ -80,7 +80,7 @@ func run(arguments []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// write writes all suites, and the list of those that the current policy fails, below a folder.
+// write writes all suites, and the list of tests that fail under the current policy, below a folder.
 func write(folder string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

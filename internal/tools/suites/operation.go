@@ -168,8 +168,8 @@ var absent = doc("$$exists", false)
 // present expects any value.
 var present = doc("$$exists", true)
 
-// carries returns the expected fields of each attempt of a client. With retryWrites false there is no
-// transaction number.
+// carries returns the expected fields of each attempt of a client. With retryWrites false, the transaction number is
+// absent.
 func (o operation) carries(client string) value {
 	if o.Carries != nil && (client == "noRetry" || client == "noWrites") {
 		return unnumbered

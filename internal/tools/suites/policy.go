@@ -2,7 +2,8 @@ package main
 
 import "slices"
 
-// policy has the differences between the stories of retryable reads and of retryable writes.
+// policy has the differences between the stories of retryable reads and of retryable writes. Fields that a policy does
+// not need are empty.
 type policy struct {
 	Database string
 	Noun     string // read or write
@@ -247,8 +248,8 @@ type onMongoses struct {
 // timeoutStories are the stories of Timeouts.
 type timeoutStories struct{ Thrice, Off, Endless, Expired, Outlasts story }
 
-// timeouts checks that timeoutMS removes the limit of one retry. Before Outlasts, callers open a connection so
-// that its cost is not part of the time: one attempt fits with a wide margin, and two never do.
+// timeouts checks that timeoutMS removes the limit of one retry. Before Outlasts, callers open a connection, so that
+// opening it does not take part of the time. One attempt fits with a wide margin, and two never do.
 func (p policy) timeouts(require requirement) (*file, timeoutStories) {
 	f := newFile("timeoutMS", "retries under timeoutMS", require,
 		"With timeoutMS a "+p.Noun+" is retried until it succeeds or timeoutMS, which covers all attempts, has passed.")

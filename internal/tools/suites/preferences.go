@@ -11,11 +11,11 @@ type mode struct {
 	primary bool // reads from the primary
 }
 
-// modes are those that determine the member if all members of a replica set are up.
+// modes are the modes that determine the member if all members of a replica set are up.
 var modes = []mode{{"primary", true}, {"primaryPreferred", true}, {"secondary", false}, {"secondaryPreferred", false}}
 
-// reads returns the story of a read from the primary, where a fail point fails it, or from a secondary. Rest ends
-// the description. The last operation shows that the fail point was on.
+// reads returns the story of a read from the primary, where a fail point makes it fail, or from a secondary. Rest is
+// the end of the description. The last operation shows that the fail point was on.
 func (m mode) reads(database string, o operation, rest string, primary bool) story {
 	s := story{Says: "reads from a secondary with mode " + m.name + rest}
 	if primary {
@@ -59,7 +59,7 @@ func preferenceReads(database string) (list []operation) {
 	return list
 }
 
-// preferenceSuites has a fail point on the primary, which shows which member gets a read.
+// preferenceSuites has a fail point on the primary. It shows which member gets a read.
 func preferenceSuites() specification {
 	const database = "utr-read-preferences"
 	f := newFile("modes", "the member that is read from", servers("4.2", sets),

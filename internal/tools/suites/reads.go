@@ -227,7 +227,7 @@ var readCodes = []code{
 	notPrimaryNoSecondaryOk, notPrimaryOrSecondary,
 }
 
-// otherCodes are similar codes that are not retryable, and foreignCodes those that matter elsewhere.
+// otherCodes are similar codes that are not retryable. foreignCodes are codes that matter elsewhere.
 var (
 	otherCodes   = []code{maxTimeMSExpired, interrupted}
 	foreignCodes = []code{cursorNotFound, writeConcernTimeout, writeConflict, failedToSatisfyReadPreference,

@@ -17,7 +17,7 @@ import (
 //go:embed servers
 var serverFiles embed.FS
 
-// demands are what a server must do.
+// demands describes what a server must do.
 type demands struct {
 	Conditions map[string]condition
 	Documents  map[string]yaml.Node // lists of documents
@@ -41,7 +41,6 @@ type serverRule struct {
 	Recordings string // the scenarios of recordings that show it
 }
 
-// suiteRow is a suite in a file of demands.
 type suiteRow struct {
 	Name            yaml.Node
 	Description     string
@@ -159,7 +158,7 @@ func (d *demands) suite(row suiteRow) (*file, error) {
 	return f, nil
 }
 
-// ruleOf finds the rule at the end of what a test says.
+// ruleOf finds the rule at the end of the text of a test.
 var ruleOf = regexp.MustCompile(`\((S\d+)\)$`)
 
 // add adds a test to a suite.
@@ -314,7 +313,7 @@ var introduction string
 // requirementsPage is the page of the rules, relative to package specs.
 const requirementsPage = "../docs/server/requirements.md"
 
-// page returns the text of the page, whose table says which rule has how many tests in which suites.
+// page returns the text of the page. Its table shows how many tests each rule has, and in which suites.
 func (d *demands) page() string {
 	var b strings.Builder
 	b.WriteString(introduction)

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// fillEach returns a test for each combination of the values of its field each, the last of which varies fastest. Where
-// the test has <name>, or <name.field> of a value that is a document, it gets the value.
+// fillEach returns a test for each combination of the values of its field each. The last of them varies fastest. In the
+// test, a value replaces <name>, and a field of a value that is a document replaces <name.field>.
 func fillEach(row value) ([]value, error) {
 	each, rest := doc(), *row
 	rest.Content = nil

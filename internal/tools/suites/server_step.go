@@ -51,7 +51,7 @@ func replied(name string, reply value) value {
 	return doc("commandSucceededEvent", doc("commandName", name, "reply", flexible(reply)))
 }
 
-// grown are documents of replies, or lists of such, to which versions and kinds of servers have added fields.
+// grown lists documents of replies, or lists of documents, to which versions and kinds of servers have added fields.
 var grown = []string{"cursor", "lastErrorObject", "lastWrite", "writeConcernError", "writeErrors"}
 
 // flexible allows further fields in documents that have grown.

@@ -29,7 +29,7 @@ type recorded struct {
 	doc      bson.D // the reply, once it is parsed
 }
 
-// significant are fields of a command that an expectation depends on.
+// significant lists the fields of a command that an expectation depends on.
 var significant = []string{"txnNumber", "autocommit", "startTransaction", "apiVersion", "apiStrict", "topologyVersion",
 	"maxAwaitTimeMS", "helloOk",
 	"singleBatch", "tailable", "awaitData", "writeConcern", "multi", "remove", "new", "stmtIds", "$changeStream", "writeErrors", "noSuchField"}
@@ -52,7 +52,7 @@ func signature(send []byte) string {
 	return out
 }
 
-// recordings are the recorded commands by version, topology and signature.
+// recordings contains the recorded commands by version, topology and signature.
 type recordings map[string][]*recorded
 
 func place(version string, t topologies, signature string) string {
@@ -183,8 +183,8 @@ var bsonTypes = map[string]any{"int": int32(0), "long": int64(0), "double": 0.0,
 	"timestamp": bson.Timestamp{},
 	"objectId":  bson.ObjectID{}, "array": bson.A{}, "object": bson.D{}, "binData": bson.Binary{}}
 
-// shows reports whether a recorded value has what a field of that name is expected to have. Our documents and names are
-// not the values of the recordings: of data only whether there are any is compared.
+// shows reports whether a recorded value has what a field of that name is expected to have. Our documents and names
+// differ from the recordings. Of data, it therefore compares only whether there are any.
 func shows(name string, want value, got any) bool {
 	switch {
 	case want.Kind == yaml.MappingNode && len(want.Content) == 2 && strings.HasPrefix(want.Content[0].Value, "$"):
@@ -295,8 +295,9 @@ func TestRequirementsPage(t *testing.T) {
 	}
 }
 
-// Each expectation of the server's suites is the answer of a real server to such a command on each topology that it is
-// required for. Where 4.9 is required, 4.9 answered so. Wire versions of other releases come from their table.
+// Each expectation of the server's suites is the answer of a real server to such a command, on each topology for which
+// the answer is required. Where 4.9 is required, the answer is from 4.9. Wire versions of other releases come from
+// their table.
 func TestServersAnsweredSo(t *testing.T) {
 	all, scenarios := readRecordings(t)
 	for _, r := range embeddedDemands().Rules {
@@ -332,7 +333,7 @@ func TestServersAnsweredSo(t *testing.T) {
 	}
 }
 
-// like returns the recorded commands like the command of a step, or all with its name.
+// like returns the recorded commands with the signature of a step or, by name, all recorded commands with its name.
 func (all recordings) like(byName bool, s step, topology topologies, versions []string) (out []*recorded) {
 	for _, version := range versions {
 		if !byName {

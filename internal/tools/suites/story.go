@@ -31,7 +31,7 @@ type story struct {
 	Applied   bool      // the write is applied although an error is raised
 	Outcome   []outcome // nil for the outcome of the operation
 
-	Today string // in a dated suite, what the current policy does differently, if anything
+	Today string // in a dated suite: what the current policy does differently; "" for nothing
 }
 
 // retried is a story of one failure and a success, notRetried of one failure, and failedTwice of two. The
@@ -95,7 +95,7 @@ func (s story) withoutConnection(point value, database string) story {
 	return s
 }
 
-// withCheckOuts expects the check-out of stale and the check-outs of the attempts, the first of which fail.
+// withCheckOuts expects the check-out of stale and the check-outs of the attempts. The first of these fail.
 func (s story) withCheckOuts(failing int) story {
 	s.Pool = append([]value{checkOutStarted}, slices.Repeat([]value{checkOutStarted, checkOutFailed}, failing)...)
 	if s.Raises == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// The tables have every retryable code and operation of the retry core.
+// The tables contain every retryable code and operation of the retry core.
 func TestReadsAreComplete(t *testing.T) {
 	policy, err := retry.Named("")
 	testkit.Check(t, err)
@@ -36,7 +36,7 @@ func TestReadsAreComplete(t *testing.T) {
 	}
 }
 
-// The tables have exactly the retryable writes of the retry core.
+// The tables contain exactly the retryable writes of the retry core.
 func TestWritesAreComplete(t *testing.T) {
 	commands := map[string]bool{}
 	for _, o := range writeOperations(writeDatabase) {
@@ -58,7 +58,7 @@ func TestWritesAreComplete(t *testing.T) {
 	}
 }
 
-// Every test has an outcome, except those that can end before their write is applied.
+// Every test has an outcome, unless it can end before its write is applied.
 func TestOutcomesAreChecked(t *testing.T) {
 	for _, f := range writeSuites().Files {
 		for _, x := range f.Tests {
@@ -91,7 +91,7 @@ var omitted = map[string]string{
 	"updateSearchIndex":                    "only Atlas has search indexes",
 }
 
-// The tables have every command of the retry core that is not omitted.
+// The tables contain every command of the retry core that is not omitted.
 func TestCommandsAreComplete(t *testing.T) {
 	commands := map[string]bool{}
 	for _, o := range overloadOperations {

@@ -6,10 +6,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// value is a YAML value. It is not changed once it is made, so that values can share parts; nil is none.
+// value is a YAML value; nil means no value. It never changes, so that values can share parts.
 type value = *yaml.Node
 
-// doc returns a document of names and values in turn, which is printed on one line.
+// doc returns a document of alternating names and values. It is printed on one line.
 func doc(fields ...any) value {
 	d := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	for _, field := range fields {
@@ -18,7 +18,7 @@ func doc(fields ...any) value {
 	return d
 }
 
-// list returns a list of values, which is printed on one line.
+// list returns a list of values. It is printed on one line.
 func list[T any](items ...T) value {
 	l := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 	for _, item := range items {
@@ -62,7 +62,7 @@ func flow(text string) value {
 	return v.Content[0]
 }
 
-// merge returns a document with the fields of several, of which some may be nil.
+// merge returns a document with the fields of several documents. They may be nil.
 func merge(documents ...value) value {
 	all := doc()
 	for _, d := range documents {

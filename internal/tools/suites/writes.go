@@ -45,8 +45,8 @@ func split(operations []operation, build func([]operation) *file) []*file {
 // numbered expects the first transaction number of an unused session.
 var numbered = merge(doc("lsid", present), numberedOne)
 
-// Servers with retryable writes: all, those that support errorLabels in fail points, those that add no error
-// labels, and those that support TransactionalWrite.
+// Servers with retryable writes: all, servers that support errorLabels in fail points, servers that do not add error
+// labels, and servers that support TransactionalWrite.
 var (
 	retrying  = servers("4.2", withRetries)
 	labelling = servers("4.4", withRetries)
@@ -66,7 +66,7 @@ func raisesPlain(c code) value { return writes.raisesOff(raisedCode(c)) }
 
 func writeNamed(title string) operation { return writes.operation(title) }
 
-// special is the requirement of an operation that not every server supports, or none.
+// special is the requirement of an operation that not every server supports, or the zero requirement.
 func special(o operation) requirement {
 	if o.Since == "" {
 		return requirement{}
@@ -120,7 +120,7 @@ func writeStories() []story {
 	return list
 }
 
-// oldStories returns the stories of every operation on a server before 4.4, which adds no labels.
+// oldStories returns the stories of every operation on a server before 4.4. Such a server does not add labels.
 func oldStories() []story {
 	const old = " from a server before 4.4"
 	var list []story

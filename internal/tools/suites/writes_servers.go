@@ -60,7 +60,7 @@ func writeHandshakeHello(operations []operation) *file {
 	for _, o := range operations {
 		f.add(o, retried, off)
 	}
-	// Behind a load balancer there are no monitors, which a permanent fail point would affect.
+	// A permanent fail point would affect monitors. Behind a load balancer, there are none.
 	o := operations[0]
 	f.add(o, story{Says: "raises the network error of the attempt if the handshakes of the retries fail (R21)", By: "warm",
 		Require: servers("5.0", balanced), Before: []value{ping("warm")},
@@ -69,7 +69,7 @@ func writeHandshakeHello(operations []operation) *file {
 	if o.Since == "" {
 		f.Entities = []value{sessionEntity("client"), sessionEntity("noRetry")}
 		for _, by := range []string{"client", "noRetry"} {
-			// A network error in hello is an overload error, after which the write concern does not change.
+			// A network error in hello is an overload error. After it, the write concern does not change.
 			s := story{By: by, Require: servers("4.4.7", clusters), Pool: retried.Pool,
 				Points: []value{failHello(app+by, times(1))}}
 			endsAfter(f, s, noConcern, "the handshake", "commitTransaction", "abortTransaction")
@@ -78,8 +78,8 @@ func writeHandshakeHello(operations []operation) *file {
 	return f
 }
 
-// endsAfter adds tests of commit and abort on a new connection, whose handshake fails once. They are not for
-// load balancers, where a transaction is pinned to its connection.
+// endsAfter adds tests of commit and abort on a new connection. Its handshake fails once. The tests are not for load
+// balancers, where a transaction is pinned to its connection.
 func endsAfter(f *file, s story, concern value, where string, commands ...string) {
 	insert := writeNamed("insertOne")
 	for _, command := range commands {
@@ -115,7 +115,7 @@ func writeHandshakeAuth(operations []operation) *file {
 	return f
 }
 
-// increase has the arguments of an update whose outcome shows how often it was applied.
+// increase contains the arguments of an update whose outcome shows how often it was applied.
 var increase = flow("{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }")
 
 func writePoolCleared() *file {

@@ -26,7 +26,7 @@ type Field struct {
 	Doc   string
 	// Effect fields determine what happens to a command. A fail point without any of them does nothing.
 	Effect bool
-	// Needs lists the fields of which at least one must be set, or a server ignores this field; "" means none.
+	// Needs lists fields. Unless at least one of them is set, a server ignores this field. Nil means no such condition.
 	Needs []string
 }
 
@@ -37,7 +37,7 @@ type Point struct {
 	Doc   string
 	// Fields of its data; nil means that it reads none.
 	Fields []Field
-	// Requires is the field that must be set, or the fail point affects no command; "" means none.
+	// Requires is a field. Unless it is set, the fail point affects no command. "" means no such condition.
 	Requires string
 	// Acts is set if the fail point has an effect without any field.
 	Acts bool

@@ -497,7 +497,7 @@ def compressors():
         raise Skip("not installed for PyMongo: " + ", ".join(missing))
 
 
-# Fail points, which belong to one server.
+# Fail points. Each belongs to one server.
 
 
 class FailPoint:
