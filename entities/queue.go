@@ -7,9 +7,9 @@ import (
 )
 
 // errStopped is the error of work for a stopped thread.
-var errStopped = errors.New("the thread has been told that no more operations are forthcoming")
+var errStopped = errors.New("the thread was notified that no more operations are forthcoming")
 
-// Queue is a thread of the test runner ("thread"), which performs work in order. The zero value is ready to use. Its
+// Queue is a thread of the test runner ("thread"). It performs work in order. The zero value is ready to use. Its
 // methods may be called concurrently.
 type Queue struct {
 	mu      sync.Mutex
@@ -17,7 +17,7 @@ type Queue struct {
 	stopped bool
 }
 
-// Do queues work, which must not panic, unless the thread is stopped.
+// Do queues work, unless the thread is stopped. The work must not panic.
 func (t *Queue) Do(work func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -74,7 +74,7 @@ type Expectation struct {
 	Aggregates bool
 }
 
-// Value matches a value at a path. The zero RawValue is a missing value, which is not null.
+// Value matches a value at a path. The zero RawValue is a missing value, and not null.
 func (m *Matcher) Value(path string, expected *source.Value, actual bson.RawValue, shape Shape) []result.Mismatch {
 	return m.found(path, "", func() { m.match(expected, actual, shape) })
 }

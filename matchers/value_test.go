@@ -71,7 +71,7 @@ func TestTypeAliases(t *testing.T) {
 	}
 }
 
-// Malformed actual values, which Extended JSON cannot represent.
+// Malformed actual values: Extended JSON cannot represent them.
 func TestHostileActual(t *testing.T) {
 	twice, _ := bson.Marshal(bson.D{{Key: "x", Value: 1}, {Key: "x", Value: 1}})
 	for _, r := range []struct {

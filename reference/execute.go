@@ -173,7 +173,7 @@ type attempt struct {
 	*client
 	cmd       *command
 	trace     *trace
-	operation int64 // operationId, which all attempts share
+	operation int64 // operationId; all attempts share it
 	srv       *server
 	conn      *mnet.Connection
 

@@ -99,7 +99,7 @@ func bucketRows() []row {
 }
 
 // exactly returns the condition that a field equals a value. A document or a regular expression would be a condition
-// itself (DRIVERS-3607). Other values are conditions of equality as they are, which the official suites expect.
+// itself (DRIVERS-3607). Other values are conditions of equality as they are: the official suites expect that.
 func exactly(v bson.RawValue) any {
 	if v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeRegex {
 		return document("$eq", v)

@@ -223,7 +223,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestHandledFirst checks that a monitor gets its error after the topology has handled that of another connection.
+// TestHandledFirst checks that a monitor gets its error after the topology has handled the error of another connection.
 func TestHandledFirst(t *testing.T) {
 	for _, row := range []struct {
 		reason string
@@ -247,7 +247,7 @@ func TestHandledFirst(t *testing.T) {
 			s.failed("a:1", limit{})
 			time.AfterFunc(100*time.Millisecond, func() { s.poolEvent(&row.event) })
 			go func() {
-				synctest.Wait() // for Read: that of a closed connection returns at once
+				synctest.Wait() // for Read: it returns at once from a closed connection
 				testkit.Check(t, k.Close())
 			}()
 			begun := time.Now()
@@ -273,8 +273,8 @@ func awaiting(t *testing.T, monitor bool) (s *sockets, k *socket.Socket, far net
 	return s, k, far
 }
 
-// TestNoticed checks that the handling of an error ends when the monitor has noticed that its check was canceled.
-func TestNoticed(t *testing.T) {
+// TestReported checks that the handling of an error ends when the monitor has reported that its check was canceled.
+func TestReported(t *testing.T) {
 	for _, row := range []struct {
 		reason            string
 		unknown, canceled bool
@@ -288,7 +288,7 @@ func TestNoticed(t *testing.T) {
 			s, k, far := awaiting(t, true)
 			go func() { _, _ = k.Read(make([]byte, 1)) }()
 			synctest.Wait()
-			time.AfterFunc(100*time.Millisecond, func() { s.change("a:1", func(w *serverState) { w.noticed = true }) })
+			time.AfterFunc(100*time.Millisecond, func() { s.change("a:1", func(w *serverState) { w.reported = true }) })
 			begun := time.Now()
 			s.handle("a:1", func() bool {
 				if row.canceled {

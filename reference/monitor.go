@@ -68,7 +68,7 @@ func (c *client) serverMonitor() *event.ServerMonitor {
 		messages.expect()
 		if !errors.As(e.Failure, new(repeated)) {
 			write.ServerHeartbeatFailed(e)
-			sockets.change(enginekit.AddressOf(e.ConnectionID), func(w *serverState) { w.noticed = true })
+			sockets.change(enginekit.AddressOf(e.ConnectionID), func(w *serverState) { w.reported = true })
 		}
 	}
 	return &monitor

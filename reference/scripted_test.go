@@ -167,7 +167,7 @@ func (s *scripted) hello(member int) bson.D {
 // serve replies to messages until the connection is closed.
 func (s *scripted) serve(member int, c net.Conn) {
 	defer func() { _ = c.Close() }()
-	for greeted := false; ; greeted = true {
+	for first := true; ; first = false {
 		h, body, err := wire.ReadMessage(c)
 		if err != nil {
 			return
@@ -176,7 +176,7 @@ func (s *scripted) serve(member int, c net.Conn) {
 		if err != nil {
 			return
 		}
-		if !greeted || m.opcode == wire.OpMsg && m.name() == "hello" {
+		if first || m.opcode == wire.OpMsg && m.name() == "hello" {
 			s.mu.Lock()
 			s.first = append(s.first, m.body)
 			s.mu.Unlock()

@@ -41,7 +41,7 @@ type sockets struct {
 type serverState struct {
 	known    bool  // it has been checked successfully
 	canceled bool  // its check was canceled, and no check has succeeded since
-	noticed  bool  // the monitor has reported the cancellation
+	reported bool  // the monitor has reported the cancellation
 	due      bool  // the monitor must pause
 	late     error // of a check that timed out; repeated, if the next check has failed with it
 	measured bool  // see delayFirstRTT
@@ -180,7 +180,7 @@ func (s *sockets) handle(address string, handling func() (unknown bool)) {
 	if unknown {
 		s.Await(context.Background(), monitorTimeout, func() bool {
 			w := s.at(address)
-			return w.noticed || !w.canceled || s.IsShut()
+			return w.reported || !w.canceled || s.IsShut()
 		})
 	}
 }
@@ -226,7 +226,7 @@ func (s *sockets) awaitPoolClosed(address string) {
 // must be called in Update.
 func (s *sockets) cancel(address string) {
 	w := s.at(address)
-	w.canceled, w.noticed, w.due = true, false, true
+	w.canceled, w.reported, w.due = true, false, true
 }
 
 // canceled reports whether the last check of a server, or of any server for "", was canceled or repeated a failure.

@@ -84,7 +84,7 @@ func (c *tapped) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// take returns the messages since the last call, except those of handshakes and monitors. It checks that monitors do
+// take returns the messages since the last call, except messages of handshakes and monitors. It checks that monitors do
 // not gossip.
 func (p *tap) take() (out []sent) {
 	p.mu.Lock()

@@ -46,7 +46,7 @@ type tracing struct {
 	seen   *spanLog
 }
 
-// newTracing returns the tracing of a client with observeTracingMessages, which may be missing.
+// newTracing returns the tracing of a client with observeTracingMessages. The option may be missing.
 func (o Tracing) newTracing(version string, observed bson.RawValue) (*tracing, error) {
 	t := &tracing{text: o.QueryTextMaxLength}
 	if t.text == 0 {

@@ -10,7 +10,7 @@ import (
 // Status is the result of a test.
 type Status string
 
-// The statuses. Broken means that set-up, deployment or engine failed, which is neither a failure nor a pass. Flaky
+// The statuses. Broken means that set-up, deployment or engine failed: neither a failure nor a pass. Flaky
 // means that the test passed only when it was retried. That is not a pass.
 const (
 	Passed       Status = "passed"

@@ -9,7 +9,7 @@ import (
 
 const placeholder = "$$placeholder"
 
-// checkValues checks all values of a file except _yamlAnchors, which test runners must not use.
+// checkValues checks all values of a file except _yamlAnchors: test runners must not use it.
 //
 // Extended JSON: a document with the key of a type wrapper must be a valid one. Only the innermost
 // invalid value is reported.

@@ -53,7 +53,7 @@ func isNumber(v *source.Value) bool {
 	return err == nil && value.IsNumber() && value.Type != bson.TypeDecimal128
 }
 
-// typeAliases are the operands of the query operator $type, which $$type accepts.
+// typeAliases are the operands of the query operator $type that $$type accepts.
 var typeAliases = []string{"double", "string", "object", "array", "binData", "undefined", "objectId", "bool", "date",
 	"null", "regex",
 	"dbPointer", "javascript", "symbol", "javascriptWithScope", "int", "timestamp", "long", "decimal", "minKey", "maxKey",

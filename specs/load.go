@@ -19,7 +19,7 @@ import (
 
 // Options configure how suites are found and checked.
 type Options struct {
-	Stdin io.Reader // for the path "-", which is an error if Stdin is nil
+	Stdin io.Reader // for the path "-"; the path is an error if Stdin is nil
 	// Twins also loads the JSON twin of each YAML file, and rejects the file if they differ.
 	Twins bool
 	// OnlyCheck keeps only File, Warnings and CannotPass of each suite, so that memory does not grow with their sizes.
@@ -200,7 +200,7 @@ func (c *candidate) open() (*File, error) {
 		}
 		return nil, nil
 	case err != nil && !c.named && c.expected == "" && f.Data != nil && !mayBeSuite(f.Data):
-		return nil, nil // of another format, which need not be YAML or JSON without comments
+		return nil, nil // of another format: not necessarily YAML, or JSON without comments
 	case err != nil:
 		return nil, err
 	case looksLikeSuite(f.Root):

@@ -39,7 +39,7 @@ type call struct {
 	client   *client
 	concerns options.CollectionOptions // of the operation
 	trace    trace
-	partial  any // the result of a bulk write, which is valid even if it failed; nil if the driver returned none
+	partial  any // the result of a bulk write, valid even if it failed; nil if the driver returned none
 }
 
 // Do performs an operation.

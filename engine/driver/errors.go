@@ -92,7 +92,7 @@ func kindOfError(err error) string {
 	return "client"
 }
 
-// writeErrors adds write errors. The code is that of the first write error, or of
+// writeErrors adds write errors. The code is the code of the first write error, or of
 // the write concern error if there are no write errors.
 func writeErrors(out *result.Error, writes []mongo.WriteError, concern *mongo.WriteConcernError) {
 	if concern != nil {

@@ -83,7 +83,7 @@ var commands = testkit.Commands{
 func TestOptions(t *testing.T) { commands.Play(t, "testdata/options.txt") }
 
 // Every row is an operation of the format or of the runner, and its arguments are
-// those of the format, including all required ones.
+// in the format, including all required ones.
 func TestTable(t *testing.T) {
 	seen := map[enginekit.Key]bool{}
 	for _, r := range rows() {

@@ -24,7 +24,7 @@ type row struct {
 func (r row) Key() enginekit.Key { return enginekit.Key{Kind: r.kind, Name: r.name} }
 
 // Accepts implements enginekit.Row. Every operation that sends a command accepts
-// session and timeoutMS, which are part of the context.
+// session and timeoutMS, because they are part of the context.
 func (r row) Accepts(name string) bool {
 	if slices.Contains(strings.Fields(r.args), name) {
 		return true

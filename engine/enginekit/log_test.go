@@ -15,7 +15,7 @@ import (
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// logOf returns a log with one event per letter, which is its address.
+// logOf returns a log with one event per letter: its address.
 func logOf(addresses string) *EventLog {
 	l := NewEventLog(noon)
 	for _, a := range addresses {

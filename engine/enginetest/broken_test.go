@@ -138,7 +138,7 @@ type faultRow struct {
 	fault
 }
 
-// faults returns at least one fault for each behavior, which must detect it.
+// faults returns at least one fault for each behavior. The behavior must detect it.
 func faults() []faultRow {
 	lenient := func(unsupported bool) func(error) error {
 		return func(err error) error {

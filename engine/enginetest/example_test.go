@@ -9,7 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/engine/enginetest"
 )
 
-// An engine checks itself against the behaviors that the runner relies on. Here only the first two, which are quick.
+// An engine checks itself against the behaviors that the runner relies on. Here only the first two: they are quick.
 func ExampleBehaviors() {
 	ctx := context.Background()
 	deployment, err := embedded.Start(ctx, embedded.Options{Topology: embedded.ReplicaSet})

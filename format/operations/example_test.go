@@ -7,7 +7,7 @@ import (
 	"github.com/unified-test-runner/utr/format/operations"
 )
 
-// The table has what the format knows of an operation: required arguments, effect, and the specification.
+// The table has what the format says about an operation: required arguments, effect, and the specification.
 func ExampleLookup() {
 	op, ok := operations.Lookup(entities.Collection, "insertOne")
 	fmt.Println(ok, op.Effect, op.Section)

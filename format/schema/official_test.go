@@ -77,7 +77,7 @@ func TestOfficialVerdicts(t *testing.T) {
 }
 
 // The walk has objections to an official file or a mutant if and only if the derived schema rejects it. An objection to
-// an accepted file would be a defect of the walk, which Validate hides.
+// an accepted file would be a defect of the walk that Validate hides.
 func TestWalkAgrees(t *testing.T) {
 	m := &mutator{Rand: rand.New(rand.NewPCG(testkit.Seed(t), 0))}
 	for _, s := range entries(t) {

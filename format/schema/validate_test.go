@@ -115,7 +115,7 @@ func validate(t testing.TB, version string, root *source.Value) []Problem {
 }
 
 // If the walk has nothing to say about a file that the schema rejects, the problems have the place and the words of the
-// schema. Here the walk allows keys and values of all versions, and the schema allows those of one.
+// schema. Here the walk allows keys and values of all versions, and the schema allows keys and values of one.
 func TestUnexplained(t *testing.T) {
 	for _, r := range []struct{ reason, version, file, want string }{
 		{"an unknown key", "1.0", operation("{name: find, object: c, ignoreResultAndError: true}"),

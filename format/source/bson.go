@@ -72,7 +72,7 @@ func (v *Value) Raw() (bson.Raw, error) {
 }
 
 // ExtendedScalar reports whether a value is a type wrapper of Extended JSON,
-// such as {$oid: …}, which may be malformed.
+// such as {$oid: …}. It may be malformed.
 func (v *Value) ExtendedScalar() bool {
 	if v == nil || v.Kind != Document {
 		return false

@@ -6,7 +6,7 @@ import (
 	"github.com/unified-test-runner/utr/format/source"
 )
 
-// Every value knows where it is.
+// Every value has its position.
 func ExampleParse() {
 	root, err := source.Parse("suite.yml", []byte("tests:\n  - description: first\n    operations: []\n"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // wrappers maps the keys of the type wrappers of Extended JSON v2 ("Conversion table"). {$regex, $options} is not one
-// of them: it remains the query operator, which has the same effect.
+// of them: it remains the query operator, with the same effect.
 var wrappers = map[string]wrapper{
 	"$oid":        {bson.TypeObjectID, "a string of 24 hexadecimal digits", nil},
 	"$symbol":     {bson.TypeSymbol, "a string", nil},

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// jsonNodes returns the root of a JSON document, which is also YAML.
+// jsonNodes returns the root of a JSON document. It is also YAML.
 func jsonNodes(l limits, file string, data []byte) (*node, error) {
 	if json.Unmarshal(data, new(json.RawMessage)) != nil {
 		return nil, explainJSON(l, file, data)
@@ -17,7 +17,7 @@ func jsonNodes(l limits, file string, data []byte) (*node, error) {
 
 // explainJSON returns what is wrong with a document that is not JSON, at the place where it stops to be JSON. If the
 // document is not YAML either, for a reason that is found at the same place, that is the mistake: the collection or
-// string that is not closed, which begins before the place.
+// string that is not closed. It begins before the place.
 func explainJSON(l limits, file string, data []byte) error {
 	p := newParser(l, file, data)
 	p.language = "JSON"

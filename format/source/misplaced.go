@@ -35,7 +35,7 @@ func (p *parser) noColon(at int) {
 	p.fail(at, "this line has no colon after a key%s", p.afterLines())
 }
 
-// afterLines mentions the literal or folded scalar above the current line, which may be meant to be part of it.
+// afterLines mentions the literal or folded scalar above the current line. The line may belong to it.
 func (p *parser) afterLines() string {
 	n := p.long
 	if n == nil || !isLines(n) || n.end > p.line || strings.TrimSpace(p.text[n.end:p.line]) != "" {

@@ -450,7 +450,7 @@ func (p *parser) entry(in byte, indent int) []*node {
 		begin: begin, start: begin, end: value.end}}
 }
 
-// flowNode parses a node in braces or brackets, which may be empty.
+// flowNode parses a node in braces or brackets. It may be empty.
 func (p *parser) flowNode(indent int) *node {
 	n := p.node(p.at)
 	if p.properties(n); n.anchor != "" {

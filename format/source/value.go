@@ -1,5 +1,5 @@
 // Package source reads YAML, JSON and Extended JSON files into values that keep their positions, so that messages of
-// the loader, the schema validation and the matchers can name file, line and column. It knows nothing about the
+// the loader, the schema validation and the matchers can name file, line and column. It is independent of the
 // Unified Test Format.
 package source
 

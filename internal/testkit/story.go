@@ -11,7 +11,7 @@ import (
 type Story struct {
 	File  string // without folder and extension
 	Title string // the text of Head
-	Head  string // the first lines, which begin with "#"
+	Head  string // the first lines: they begin with "#"
 	Text  string // the other lines
 }
 
@@ -127,7 +127,7 @@ type Case struct {
 	before           string // the text of the file between the previous Want and this one
 }
 
-// Cases reads a file of cases, which have this form:
+// Cases reads a file of cases in this form:
 //
 //	== title of this part
 //	# reason of the following cases

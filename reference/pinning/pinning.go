@@ -87,7 +87,7 @@ type Action uint8
 const (
 	Wait        Action = iota // for the application
 	Send                      // the read to Member
-	ReturnReply               // of the member, which may be an error; ends the read
+	ReturnReply               // of the member, even an error; ends the read
 	ReturnError               // with the error Text, or the socket error if Text is empty; ends the read
 )
 

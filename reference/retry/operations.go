@@ -9,7 +9,7 @@ type Operation struct {
 	// RetryableRead and RetryableWrite are true for "Supported Read Operations" and "Supported Write Operations";
 	// RetryableWrite also for commitTransaction and abortTransaction.
 	RetryableRead, RetryableWrite bool
-	// commitTransaction and abortTransaction, which are retried regardless of retryWrites
+	// commitTransaction and abortTransaction: they are retried regardless of retryWrites
 	EndsTransaction bool
 	Why             string // the operation is never retried
 }

@@ -233,7 +233,7 @@ func Policies() []*Policy {
 		{
 			Name: "retryable-writes@2018-03-14", Date: "2018-03-14",
 			Sources: []string{"retryable-writes@2018-03-14"},
-			// W31 and withTransaction are newer than the revision, which has no transactions. The engine has them, and
+			// W31 and withTransaction are newer than the revision. It has no transactions. The engine has them, and
 			// must not retry writes in them.
 			Rules: ruleSet(shared, writes, byCode, transactions, atOnce), Wording: writesWording(shared),
 			WriteCodes: writeCodes(), WriteMessages: []string{"not master", "node is recovering"},

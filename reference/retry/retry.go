@@ -121,8 +121,8 @@ const (
 	Select            Action = iota + 1 // a server, with Deprioritized
 	Send                                // the command, built for the selected server
 	BackOff                             // for Delay; the BackedOff input follows
-	ReturnResult                        // of the last attempt, which ends the operation
-	ReturnError                         // of the attempt Raise.Attempt, which ends the operation
+	ReturnResult                        // of the last attempt: ends the operation
+	ReturnError                         // of the attempt Raise.Attempt: ends the operation
 	StartTransaction                    // only of NextTransaction
 	CommitTransaction                   // only of NextTransaction
 )

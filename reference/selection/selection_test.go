@@ -88,7 +88,7 @@ func suitable(t selection.Topology, p selection.Preference, deprioritized []stri
 var defaults = selection.Options{LocalThreshold: selection.DefaultLocalThreshold, HeartbeatFrequency: 10 * time.Second}
 
 // TestSelect plays the cases that TestTwin, which generates its cases at random, does not reach. It also modifies
-// the returned slices, which belong to the caller.
+// the returned slices, because they belong to the caller.
 func TestSelect(t *testing.T) {
 	options := map[string]func(*selection.Options){"write": func(o *selection.Options) { o.Write = true },
 		"no window": func(o *selection.Options) { o.LocalThreshold = 0 }, "": func(*selection.Options) {},

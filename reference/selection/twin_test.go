@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/selection"
 )
 
-// twin is a second implementation of Select, which checks one server at a time.
+// twin is a second implementation of Select. It checks one server at a time.
 func twin(t selection.Topology, p selection.Preference, deprioritized []string, o selection.Options) []string {
 	serves := func(v selection.Server, among []selection.Server) bool {
 		kind := map[selection.TopologyType]selection.ServerType{selection.Sharded: selection.Mongos,

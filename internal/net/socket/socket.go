@@ -215,5 +215,5 @@ func answered(message []byte) (owed, exhausts bool) {
 	return false, false
 }
 
-// opQuery is the opcode of OP_QUERY, which the first hello of a connection may use.
+// opQuery is the opcode of OP_QUERY. The first hello of a connection may use it.
 const opQuery wiremessage.OpCode = 2004

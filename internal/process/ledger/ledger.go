@@ -236,7 +236,7 @@ type Entry struct {
 	// Making reports whether the service has been asked to create the cluster and has not answered yet: the cluster
 	// can still appear.
 	Making bool `json:"making,omitempty"`
-	// Hosts are host:port of the cluster's servers, which no longer accept connections once it is removed.
+	// Hosts are host:port of the cluster's servers. Once it is removed, they no longer accept connections.
 	Hosts []string `json:"hosts,omitempty"`
 
 	// Process is a child process; Add looks up its start time. Command is printed: omit arguments that contain secrets.

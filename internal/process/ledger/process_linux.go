@@ -19,7 +19,7 @@ func started(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The second field is the name in parentheses, which may contain any characters.
+	// The second field is the name in parentheses. It may contain any characters.
 	fields := strings.Fields(string(text)[strings.LastIndex(string(text), ")")+1:])
 	const state, start = 0, 19 // fields 3 and 22
 	if len(fields) <= start {

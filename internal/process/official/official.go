@@ -1,4 +1,4 @@
-// Package official finds the official suites, which are in a checkout of mongodb/specifications, and fetches them.
+// Package official finds the official suites in a checkout of mongodb/specifications, and fetches them.
 package official
 
 import (

@@ -174,7 +174,7 @@ func NewWithPolicy(t testing.TB, policy string, o deployment.EmbeddedOptions) *B
 	return With(t, e, o)
 }
 
-// With returns a bench with an engine, which it closes, and embedded deployments.
+// With returns a bench with an engine and embedded deployments. It closes the engine.
 func With(t testing.TB, e engine.Engine, o deployment.EmbeddedOptions) *Bench {
 	t.Helper()
 	lender, err := deployment.OpenEmbedded(o)

@@ -103,7 +103,7 @@ func (o *Orchestra) begin(program, file string) (ready bool) {
 	return ready
 }
 
-// Call sends a request, which must succeed, and returns the response.
+// Call sends a request that must succeed, and returns the response.
 func (o *Orchestra) Call(method, path string, body any) map[string]any {
 	o.t.Helper()
 	content, ok := o.Ask(method, path, body)
@@ -178,7 +178,7 @@ func (o *Orchestra) Vacant() {
 }
 
 // Freeze stops the process with SIGSTOP and waits until it has stopped. The process
-// continues at the end of the test, which kills it.
+// continues at the end of the test, to be killed.
 func (u *Process) Freeze() {
 	u.t.Helper()
 	u.Signal(syscall.SIGSTOP)

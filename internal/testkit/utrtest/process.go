@@ -50,7 +50,7 @@ func (p *Place) Launch(command *exec.Cmd) *Process {
 			u.lines <- scanner.Text()
 		}
 		close(u.lines)
-		_ = u.Wait() // closes the pipe, which must be drained first
+		_ = u.Wait() // closes the pipe, so it must be drained first
 		close(u.done)
 	}()
 	p.t.Cleanup(func() {

@@ -84,7 +84,7 @@ func Command(t testing.TB) string {
 	return command
 }
 
-// Release returns a new release of MongoDB: a folder with bin/mongod and bin/mongos, which are the fake mongod. The
+// Release returns a new release of MongoDB: a folder with bin/mongod and bin/mongos, the fake mongod. The
 // variable UTR_SERVER_VERSION is the version that they report.
 func Release(t testing.TB) string {
 	t.Helper()

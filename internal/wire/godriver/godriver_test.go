@@ -57,7 +57,7 @@ func TestDialedFor(t *testing.T) {
 	}
 }
 
-// TestUnlabel checks that the topology adds no labels to an error, which keeps its text.
+// TestUnlabel checks that the topology adds no labels to an error, and that it keeps its text.
 func TestUnlabel(t *testing.T) {
 	var op *net.OpError
 	err := error(Unlabel(net.ErrClosed))

@@ -14,7 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// vendor is a server that utr's authors did not write, which has no fail points.
+// vendor is a server that utr's authors did not write. It has no fail points.
 type vendor struct {
 	program func(testing.TB) []string
 	args    func(dir string) []string

@@ -57,7 +57,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkRetryable decides whether an error is retryable, which is a part of a decision: the whole decision of the
+// BenchmarkRetryable decides whether an error is retryable, a part of a decision: the whole decision of the
 // retry core, and the function of the Go driver, which looks for labels and codes only.
 func BenchmarkRetryable(b *testing.B) {
 	policy, err := retry.Named("")

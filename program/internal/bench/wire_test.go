@@ -17,7 +17,7 @@ import (
 
 // BenchmarkRoundTrip finds n documents of 100 bytes with the Go driver on an embedded
 // standalone. It is compared with a server that only sends as many bytes over a
-// loopback socket, which is the upper limit for any client and server.
+// loopback socket: the upper limit for any client and server.
 func BenchmarkRoundTrip(b *testing.B) {
 	const size = 100
 	sizes := []int{1, 16, 64, 256}

@@ -64,7 +64,7 @@ type noEngine struct{ engine.Engine }
 
 func (noEngine) Close() error { return nil }
 
-// noSource offers one deployment, which cannot be acquired.
+// noSource offers one deployment that cannot be acquired.
 type noSource struct{ *bench }
 
 func (s noSource) Offers() []deployment.Description {

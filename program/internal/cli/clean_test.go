@@ -261,7 +261,7 @@ func TestForeignDocuments(t *testing.T) {
 	}
 }
 
-// --older-than removes old clusters of any machine, except those of live runs and those with other ids.
+// --older-than removes old clusters of any machine, except clusters of live runs and clusters with other ids.
 func TestSweep(t *testing.T) {
 	s := fakeorchestration.Start(t)
 	self, err := ledger.Self()

@@ -1,6 +1,6 @@
 package cli
 
-// Targets of a run, which has exactly one. The flag of that name chooses it; the default is embedded deployments.
+// Targets of a run. Each run has exactly one. The flag of that name chooses it; the default is embedded deployments.
 const (
 	onEmbedded      = "embedded"
 	onURI           = "uri"

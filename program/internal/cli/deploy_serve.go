@@ -143,7 +143,7 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 	return nil
 }
 
-// write writes the files for clients, and returns the connection strings, which name the certificate, without secrets.
+// write writes the files for clients, and returns the connection strings without secrets. They name the certificate.
 func (s *serveFlags) write(server Server) (text string, err error) {
 	caFile := s.certificate
 	if caFile != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// blocked is a group of tests with the same needs, and those of the needs that the engine does not meet.
+// blocked is a group of tests with the same needs, and the needs that the engine does not meet.
 type blocked struct {
 	suite *specs.Suite
 	tests []*specs.Test

@@ -27,7 +27,7 @@ import (
 // installLimit is enough to build a driver on a busy machine.
 const installLimit = 15 * time.Minute
 
-// viaVersion returns an adapter at a version, which it installs before the first start.
+// viaVersion returns an adapter at a version. It is installed before the first start.
 func (c *call) viaVersion(a matrix.Adapter, version string) (namedEngine, error) {
 	if !a.Installs() {
 		return namedEngine{}, usage("the engine %s has no install in the engines file, so it has no versions", a.Name)

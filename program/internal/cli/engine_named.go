@@ -51,7 +51,7 @@ func (c *call) adapters() ([]matrix.Adapter, error) {
 	return all, nil
 }
 
-// builtInAdapters returns the adapters in this binary, which are in a folder, for some environment.
+// builtInAdapters returns the adapters of this binary that are in a folder, for some environment.
 func builtInAdapters(folder string, getenv func(string) string) ([]matrix.Adapter, error) {
 	data, err := adapters.FS.ReadFile(adapters.EnginesFile)
 	if err != nil {
@@ -107,7 +107,7 @@ func fromHere(name string) string {
 	return name
 }
 
-// withBuiltIn adds the built-in adapters, which are not unpacked: only their names and versions are known.
+// withBuiltIn adds the built-in adapters. They are not unpacked: only their names and versions are known.
 func withBuiltIn(own []matrix.Adapter) []matrix.Adapter {
 	built, _ := builtInAdapters("", func(string) string { return "x" }) // the file is valid
 	return slices.Concat(own, built)
@@ -151,7 +151,7 @@ type namedEngine struct {
 }
 
 // engineNamed finds an engine: one in this process, an adapter given by command or address, one of the engines file, or
-// a built-in adapter, which it unpacks. NAME@VERSION is an adapter at a version that utr installs.
+// a built-in adapter. It is unpacked. NAME@VERSION is an adapter at a version that utr installs.
 func (c *call) engineNamed(name string) (namedEngine, error) {
 	if known, found := c.program.Engines[name]; found {
 		return namedEngine{open: known, adapter: matrix.Adapter{KnownFailing: listOf(name)}}, nil
@@ -222,7 +222,7 @@ func (c *call) viaProcess(a matrix.Adapter, o process.Options) namedEngine {
 
 func (c *call) runner() string { return "utr " + c.program.Version }
 
-// lists returns the lists of known failures of a flag, or else that of the engine.
+// lists returns the lists of known failures of a flag, or else the list of the engine.
 func (e namedEngine) lists(flag []string) []string {
 	if len(flag) == 0 && e.adapter.KnownFailing != "" {
 		return []string{e.adapter.KnownFailing}

@@ -20,7 +20,7 @@ import (
 	"github.com/unified-test-runner/utr/reference"
 )
 
-// limitedEngine is an engine that only supports find, which it lists twice.
+// limitedEngine is an engine that only supports find, and lists it twice.
 type limitedEngine struct{ engine.Engine }
 
 func (limitedEngine) Describe(context.Context) (engine.Description, error) {

@@ -40,7 +40,7 @@ func TestBackoffInReports(t *testing.T) {
 	}
 }
 
-// Flags reach the experiment, and its reports are written. A terminal shows progress, which is cleared at the end.
+// Flags reach the experiment, and its reports are written. A terminal shows progress and clears it at the end.
 func TestExperiment(t *testing.T) {
 	const line = "experiment overload --capacity 50 --duration 6s --policy none --policy final --seed 0 --json json --html html --svg svg"
 	b := newBench(t)
@@ -61,7 +61,7 @@ func TestExperiment(t *testing.T) {
 	testkit.Equal(t, "on a terminal", "overload:"+rest, plain)
 }
 
-// A program adds an engine, which runs suites by its name. Some names are not allowed.
+// A program adds an engine, and runs suites with it by its name. Some names are not allowed.
 func TestAddEngine(t *testing.T) {
 	b := realBench(t)
 	mine := func() (engine.Engine, error) { return driver.New(), nil }

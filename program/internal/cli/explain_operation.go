@@ -9,14 +9,14 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// operationNamed returns an operation of the retry core by its name, or by that of an operation of suites.
+// operationNamed returns an operation of the retry core by its name, or by the name of an operation of suites.
 func operationNamed(name string) retry.Operation { return retry.Lookup(operations.Core(name)) }
 
 func coreOperations() []string {
 	return mapSlice(retry.Operations(), func(o retry.Operation) string { return o.Name })
 }
 
-// operationNames returns the names that operationNamed knows.
+// operationNames returns the names that operationNamed accepts.
 func operationNames() []string {
 	names := coreOperations()
 	for _, o := range operations.All() {

@@ -18,7 +18,7 @@ func (e *explainFlags) pins(policy *retry.Policy, o retry.Operation) bool {
 		(o.Class == operations.Read && o.Name != "getMore" || ignores(o))
 }
 
-// ignores reports whether an operation does not obey a read preference. The name of a generic command is not known.
+// ignores reports whether an operation is not subject to a read preference. The name of a generic command is not known.
 func ignores(o retry.Operation) bool {
 	return o.Name == "runCommand" || o.Name == "aggregate with a write stage"
 }

@@ -255,7 +255,7 @@ func serverParameter(s string) (bson.E, error) {
 // randomSeed is the value of a seed flag without a value.
 const randomSeed = "random"
 
-// seed declares a flag for a seed, which is random if the flag has no value. Nil means that the flag is absent.
+// seed declares a flag for a seed. The seed is random if the flag has no value. Nil means that the flag is absent.
 func (f *flags) seed(to **int64, name, summary string) {
 	set(f, to, name, "SEED", summary, func(s string) (*int64, error) {
 		seed, err := strconv.ParseInt(s, 10, 64)

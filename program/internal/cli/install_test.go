@@ -52,7 +52,7 @@ func TestInstallAtTheSameTime(t *testing.T) {
 	testkit.Equal(t, "the file of the killed run is gone", os.IsNotExist(err), true)
 }
 
-// A terminal shows the last line of an installer, which is removed at its end.
+// A terminal shows the last line of an installer, and removes it at the end.
 func TestInstallOnATerminal(t *testing.T) {
 	b := newBench(t)
 	b.Terminal = func() (int, bool) { return 80, true }

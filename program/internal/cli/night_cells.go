@@ -80,7 +80,7 @@ func (m *matrixRun) removeLeftovers(ctx context.Context) {
 }
 
 // identify computes the identity of each cell: a digest of its definition, suites, engine, shard and this program.
-// It returns the names of all files that the matrix reads, which no report may overwrite.
+// It returns the names of all files that the matrix reads. No report may overwrite them.
 func (m *matrixRun) identify(ctx context.Context) (files []string, err error) {
 	program, err := m.call.program.Build()
 	if err != nil {

@@ -143,7 +143,7 @@ func (m *matrixRun) read(c *call) (file *matrix.File, cells []*cellRun, err erro
 	return file, cells, errors.Join(problems...)
 }
 
-// forCell returns the call of a cell, which does not choose the deployment by the environment.
+// forCell returns the call of a cell. It does not choose the deployment by the environment.
 func (c *call) forCell(paths []string) *call {
 	p := *c.program
 	p.Getenv = func(name string) string {
@@ -239,7 +239,7 @@ func (m *matrixRun) resultsPath(file string) string {
 // Child is a command line of this program that runs in its own process, so that a crash affects only that process.
 type Child struct {
 	Args []string
-	// More are arguments that may contain secrets. The child reads them from standard input, as "@-" in Args tells it,
+	// More are arguments that may contain secrets. The child reads them from standard input, because Args has "@-",
 	// so that process listings do not show them.
 	More   []string
 	Holds  *os.File  // a lock that the child and its children inherit; may be nil
@@ -267,7 +267,7 @@ func runChild(ctx context.Context, c Child) (pid, code int, err error) {
 	if c.Holds != nil {
 		cmd.ExtraFiles = []*os.File{c.Holds}
 	}
-	processgroup.IsolateInterruptible(cmd) // Ctrl-C reaches only this process, which forwards it once
+	processgroup.IsolateInterruptible(cmd) // Ctrl-C reaches only this process, and is forwarded once
 	if err := cmd.Start(); err != nil {
 		return 0, 0, fmt.Errorf("cannot start: %w", err)
 	}
@@ -282,7 +282,7 @@ func runChild(ctx context.Context, c Child) (pid, code int, err error) {
 	return pid, code, nil
 }
 
-// targetVariables choose the deployment of this process, but not that of its children.
+// targetVariables choose the deployment of this process, but not of its children.
 var targetVariables = []string{envURI, envSingleURI}
 
 func childEnvironment(environ []string) []string {

@@ -68,7 +68,7 @@ func (r redactor) value(v reflect.Value) reflect.Value {
 	return out
 }
 
-// rawValue also redacts the names of fields. It returns no value for malformed BSON, which a report cannot show.
+// rawValue also redacts the names of fields. It returns no value for malformed BSON, because a report cannot show it.
 func (r redactor) rawValue(v bson.RawValue) bson.RawValue {
 	if !r.Contains(v.Value) {
 		return v

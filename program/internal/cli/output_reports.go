@@ -143,13 +143,13 @@ func (o *outputs) err() error {
 }
 
 func (o *outputs) notify(n result.Note) {
-	o.tell(o.all, n)
+	o.send(o.all, n)
 	if _, last := n.(result.RunFinished); last {
 		o.ended = true
 	}
 }
 
-func (o *outputs) tell(reports []*report.Reporter, n result.Note) {
+func (o *outputs) send(reports []*report.Reporter, n result.Note) {
 	if start, first := n.(result.RunStarted); first {
 		start.Commit = cmp.Or(start.Commit, o.call.env(envCommit), o.call.env(envGitLabCommit))
 		n = start
@@ -168,12 +168,12 @@ func (o *outputs) broke(s result.Summary, started result.RunStarted, tests []*re
 		reports = o.all[1:]
 	}
 	started.Time, started.Total, started.Skipped = time.Now(), len(tests), len(tests)
-	o.tell(reports, started)
+	o.send(reports, started)
 	for _, v := range tests {
 		s.Add(v)
-		o.tell(reports, result.TestFinished{Verdict: v})
+		o.send(reports, result.TestFinished{Verdict: v})
 	}
-	o.tell(reports, result.RunFinished{Summary: s})
+	o.send(reports, result.RunFinished{Summary: s})
 }
 
 // close closes the files and combines their errors with err. An incomplete report outranks failed tests. Reports

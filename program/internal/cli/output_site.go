@@ -25,9 +25,10 @@ func siteCommand(c *call) *cobra.Command {
 with its failures, its known failures with their reasons, what it does not support, and
 its history; the HTML report of each newest run; badges as JSON for shields.io.
 
-The engine and the suites of a test are those of its cell, or else the engine of the run
-and the last two folders of the suite. Of each engine and its suites, the newest report counts, and
-all reports are the history. Merge the shards of a run first.
+The cell of a test names its engine and its suites. A test without a cell counts for the
+engine of the run and the last two folders of its suite. Of each engine and its suites,
+the newest report counts, and all reports are the history. Merge the shards of a run
+first.
 
 Exit codes: 0 the site was written, whatever its results are, 2 bad usage or not a
 report, 3 a file cannot be written.`,

@@ -15,7 +15,7 @@ func (c *call) print(text string) error {
 	return nil
 }
 
-// conclude prints the final output of a command, which may have failed.
+// conclude prints the final output of a command. The command may have failed.
 func (c *call) conclude(text string, failed bool) error {
 	if err := c.print(text); err != nil || !failed {
 		return err

@@ -28,7 +28,7 @@ func TestReportsInOddPlaces(t *testing.T) {
 	b.expect(t, "a read-only file", "run --json a.json suite.yml", ExitBroken, "cannot write a report")
 }
 
-// A full disk breaks the run, which names each incomplete report. The other reports are complete.
+// A full disk breaks the run. The run names each incomplete report. The other reports are complete.
 func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)

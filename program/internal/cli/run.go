@@ -94,7 +94,7 @@ utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 retryable-writes`,
 	})
 }
 
-// newRun returns the defaults of flags, which are set before the flags are declared.
+// newRun returns the defaults of flags. They are set before the flags are declared.
 func newRun(f *flags) *runFlags {
 	return &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1}, lock: &lock.Options{}}
 }
@@ -118,7 +118,7 @@ func declareRun(f *flags) *runFlags {
 		"run one of N parts of the tests, such as 2/5; utr merge combines their reports")
 	f.knownFailing(&r.knownFailing,
 		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason "+
-			"(default those of the engine)")
+			"(default the list of the engine)")
 	f.toggle(&r.dryRun, "dry-run",
 		"print which tests would run and which collections would be dropped or changed, and exit")
 	f.group = "How to run them"

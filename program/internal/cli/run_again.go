@@ -29,7 +29,7 @@ func runFlagKinds() []flagKind {
 		{onTest, []string{"members", "mongoses", "auth", "server-api", "fail-points", "tls", "uri-option",
 			"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri",
 			"single-uri", "overwrite", "wait-for-lock"}},
-		// deploymentArgs repeats them for the deployment of the test, which auto and all leave open.
+		// deploymentArgs repeats them for the deployment of the test: auto and all leave it open.
 		{onSelection, []string{"topology", "server-version"}},
 		{onSelection, []string{"run", "skip", "shard", "durations", "dry-run", "jobs", "clusters", "min-tests",
 			"fail-fast", "shuffle", "watch"}},
@@ -68,7 +68,7 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	}
 }
 
-// quotePattern returns a regular expression for a text, without control characters, which affect terminals.
+// quotePattern returns a regular expression for a text, without control characters, because they affect terminals.
 func quotePattern(text string) string {
 	var b strings.Builder
 	for _, c := range regexp.QuoteMeta(text) {

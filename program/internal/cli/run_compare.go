@@ -47,7 +47,7 @@ func compareCommand(c *call) *cobra.Command {
 outcomes of operations, and the commands of every client. What varies from run to run
 (addresses, ids, times) is normalized. An engine may be followed by one of its policies,
 as in reference:retryable-reads@2024. With --fail-points twice, the same engine shows how
-the fail points of the proxy differ from those of a server. On an existing deployment
+the fail points of the proxy differ from the fail points of a server. On an existing deployment
 (--uri, --cluster id:ID) one engine runs after the other.
 
 With --generate, utr generates random operations and faults: error codes and labels,
@@ -65,7 +65,7 @@ utr compare --engine reference --engine driver retryable-reads
 utr compare --generate 1000 --seed 7 --topology all
 # two revisions of the specification
 utr compare --engine reference --engine reference:retryable-reads@2024 client-backpressure
-# the fail points of a server, and those of the proxy
+# the fail points of a server, and of the proxy
 utr compare --engine driver --engine driver --fail-points server --fail-points proxy \
   retryable-writes`,
 		ValidArgsFunction: completes(c.completeSuites, cobra.ShellCompDirectiveDefault),
@@ -83,7 +83,7 @@ utr compare --engine driver --engine driver --fail-points server --fail-points p
 		f.group = "Tests"
 		f.filter(&r.run.config.Filter, "run")
 		f.knownFailing(&r.known, "tests that the second engine is expected to fail, one per line: pattern # reason "+
-			"(default those of the engine)")
+			"(default the list of the engine)")
 		f.duration(&r.run.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 		r.run.config.Jobs = 0
 		f.number(&r.run.config.Jobs, "jobs", "N", 1,

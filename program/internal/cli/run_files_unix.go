@@ -8,7 +8,7 @@ import (
 )
 
 // mostFiles returns how many files this process may open, or 0. Go has raised the soft limit to the hard one. Setting
-// it again raises it for the programs that this process starts, which otherwise get the limit that this process got.
+// it again raises it for the programs that this process starts. Otherwise they get the limit that this process got.
 func mostFiles() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

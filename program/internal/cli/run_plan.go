@@ -89,7 +89,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		p.config.Around = spans.Around
 		defer func() { err = c.flush(ctx, spans, err) }()
 	}
-	// Reports are opened before the deployment, which may take long.
+	// Reports are opened before the deployment, because that may take long.
 	out, err := r.reports.open(c, "suite", filesOf(suites))
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// policyHint counts the failed tests of suites for other policies than that of the run. The description of a suite for
-// an earlier policy begins with the name of the policy and a colon.
+// policyHint counts the failed tests of suites for policies other than the policy of the run. The description of a suite
+// for an earlier policy begins with the name of the policy and a colon.
 type policyHint struct {
 	policy string // of the run, "" for the current one
 	failed map[string]int

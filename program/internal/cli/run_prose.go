@@ -50,7 +50,7 @@ Exit codes: 0 all tests that ran passed, 1 a test failed, 2 bad usage or no test
 run, 3 broken or interrupted.`,
 		Example: `# all of them, on embedded deployments
 utr prose
-# those of retryable writes, on an existing replica set
+# the tests of retryable writes, on an existing replica set
 utr prose --uri 'mongodb://localhost:27017/?replicaSet=rs0' writes
 # the requirements of December 2025
 utr prose --policy client-backpressure@2025-12 backpressure`,

@@ -284,7 +284,7 @@ func configurationOf(name string) (configuration orchestration.Configuration, er
 	return configuration, err
 }
 
-// note prints a message. On a terminal it takes the place of the status line, which is drawn again below it.
+// note prints a message. On a terminal it takes the place of the status line, and that is drawn again below it.
 func (c *call) note(line string) {
 	if c.statusLine {
 		_, _ = io.WriteString(c.out(), report.Wipe)

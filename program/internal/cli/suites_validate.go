@@ -250,7 +250,7 @@ func pathAndMessage(p specs.Problem) string {
 	return p.Path + ": " + p.Text()
 }
 
-// otherRules are the rules for which a file is rejected before the checks of package specs, and those of upkeep.
+// otherRules are the rules for which a file is rejected before the checks of package specs, and the rules of upkeep.
 func otherRules() []specs.Check {
 	rules := []specs.Check{
 		{Name: "path", Doc: "A path exists, is readable, and contains suites."},

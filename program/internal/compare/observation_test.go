@@ -81,7 +81,7 @@ func TestFolding(t *testing.T) {
 }
 
 func TestOutcomes(t *testing.T) {
-	testkit.PlayStories(t, "testdata/outcomes.txt", func(t *testing.T, s testkit.Story) (told string) {
+	testkit.PlayStories(t, "testdata/outcomes.txt", func(t *testing.T, s testkit.Story) (shown string) {
 		for line := range strings.Lines(s.Text) {
 			words, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "> ")
 			if !ok {
@@ -95,9 +95,9 @@ func TestOutcomes(t *testing.T) {
 			} else if what != "" {
 				o.Value.RawValue = raw(t, `{"v":`+what+`}`).Lookup("v")
 			}
-			told += line + "    " + outcome(result.OperationLog{Name: name, Outcome: o}, &folder{}) + "\n"
+			shown += line + "    " + outcome(result.OperationLog{Name: name, Outcome: o}, &folder{}) + "\n"
 		}
-		return told
+		return shown
 	})
 }
 

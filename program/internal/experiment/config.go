@@ -38,7 +38,7 @@ type Config struct {
 	Fault Fault
 	// Policies are the policies to compare. Each has a separate run.
 	Policies []Policy
-	// Seed is the seed of the start times of operations, which are the same for all policies, and of jitter.
+	// Seed is the seed of the start times of operations and of jitter. The times are the same for all policies.
 	Seed int64
 }
 

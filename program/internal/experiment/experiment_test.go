@@ -124,8 +124,8 @@ func TestOverload(t *testing.T) {
 		names = append(names, p.Name)
 	}
 	c := small(names...)
-	told := map[string][]float64{}
-	all, err := Overload(t.Context(), c, func(name string, part float64) { told[name] = append(told[name], part) })
+	shown := map[string][]float64{}
+	all, err := Overload(t.Context(), c, func(name string, part float64) { shown[name] = append(shown[name], part) })
 	testkit.Check(t, err)
 	for i, run := range all.Runs {
 		name := run.Policy.Name
@@ -135,7 +135,7 @@ func TestOverload(t *testing.T) {
 		if wanted := name != "naive"; run.Recovered != wanted || run.Phases[0].Goodput < 0.8*80 {
 			t.Errorf("%s: recovered %t from a goodput of %.0f", name, run.Recovered, run.Phases[0].Goodput)
 		}
-		if parts := told[name]; !slices.IsSorted(parts) || parts[0] > 0.01 || parts[len(parts)-1] != 1 {
+		if parts := shown[name]; !slices.IsSorted(parts) || parts[0] > 0.01 || parts[len(parts)-1] != 1 {
 			t.Errorf("%s: progress %v", name, parts)
 		}
 	}

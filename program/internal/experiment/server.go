@@ -22,7 +22,7 @@ const (
 
 // server is the model of a server: one processor, a door and a queue.
 //
-// It judges every request at the door, which takes processor time. Requests that the limiter admits and for which the
+// It judges every request at the door. That takes processor time. Requests that the limiter admits and for which the
 // queue has room wait to be served; it rejects all others. Judging has priority over serving. The server does not
 // know deadlines, and serves requests that clients have abandoned.
 type server struct {

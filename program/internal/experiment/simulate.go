@@ -100,7 +100,7 @@ func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress f
 }
 
 // planNext plans the start of the next operation after a time. Independent clients
-// form a Poisson process, which has no memory and restarts where the rate changes.
+// form a Poisson process. It has no memory and restarts where the rate changes.
 func (s *simulation) planNext(from time.Duration) {
 	for _, end := range []time.Duration{s.config.spikeStart(), s.config.spikeEnd(), s.config.Duration} {
 		if from >= end {
@@ -222,7 +222,7 @@ func (s *simulation) checkOut(op *operationRun) {
 }
 
 // checkIn passes an operation's connection to the next waiting operation. A connection
-// with a pending reply would be closed and replaced, which makes no difference here.
+// with a pending reply would be closed and replaced. That makes no difference here.
 func (s *simulation) checkIn(op *operationRun) {
 	if !op.holds {
 		return

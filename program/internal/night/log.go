@@ -12,7 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Log writes the output of a cell to a file and remembers what explains its exit, since the file may be incomplete:
+// Log writes the output of a cell to a file and keeps what explains its exit, because the file may be incomplete:
 // a full disk must not end the cell, nor hide the reason.
 type Log struct {
 	File io.Writer
@@ -25,7 +25,7 @@ type Log struct {
 	Total, Done, Red atomic.Int32 // tests, for the status line
 }
 
-// testsLine is the first line of a cell, and verdictLine that of a test.
+// testsLine is the first line of a cell, and verdictLine the first line of a test.
 var (
 	testsLine   = regexp.MustCompile(`: (\d+) tests? in \d+ files?, \d+ at once$`)
 	verdictLine = regexp.MustCompile(`^(passed|failed|broken|flaky|known-failing|skipped) (\d+: |for \d)?`)
@@ -66,7 +66,7 @@ func (l *Log) note(line string) {
 }
 
 // Message returns the line that best explains an exit: a Go panic, the last message of utr, or the last line. A message
-// of utr that ends with a colon is followed by the last line, which is from an adapter.
+// of utr that ends with a colon is followed by the last line, from an adapter.
 func (l *Log) Message() string {
 	l.note(string(l.line))
 	ours := l.ours

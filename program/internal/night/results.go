@@ -21,10 +21,10 @@ import (
 type Results struct {
 	Path  string
 	lock  *os.File // of this process
-	Cells *os.File // of the processes of cells, which inherit it
+	Cells *os.File // of the processes of cells; they inherit it
 }
 
-// OpenResults locks a folder. It waits for cells of a killed run, which clean up before they end, for at most a limit.
+// OpenResults locks a folder. It waits until cells of a killed run have cleaned up, for at most a limit.
 func OpenResults(ctx context.Context, path string, limit time.Duration, note func(string)) (_ *Results, err error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot keep results: %w", err)

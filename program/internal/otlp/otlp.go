@@ -96,7 +96,7 @@ func (e *Exporter) Close(ctx context.Context) error {
 	return e.sink.err
 }
 
-// sink keeps the first error of an exporter, which the SDK would only print.
+// sink keeps the first error of an exporter. The SDK would only print it.
 type sink struct {
 	sdk.SpanExporter
 	to string

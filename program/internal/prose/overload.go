@@ -32,7 +32,7 @@ func (c Constants) sum() (sum time.Duration) {
 	return sum
 }
 
-// timedInsert returns the duration of an insert, which must fail.
+// timedInsert returns the duration of an insert that must fail.
 func (c *client) timedInsert() time.Duration {
 	c.ping() // exclude discovery
 	begun := time.Now()

@@ -1,4 +1,4 @@
-// Package prose implements the prose tests of the retry specifications, which the Unified Test Format cannot express.
+// Package prose implements the prose tests of the retry specifications: the Unified Test Format cannot express them.
 // Each test runs on a deployment through any engine.
 package prose
 
@@ -56,7 +56,7 @@ type Constants struct {
 
 // Setting is the environment of a test.
 type Setting struct {
-	// Engine returns the engine under test, which the caller closes. If jitter is not nil, its random
+	// Engine returns the engine under test. The caller closes it. If jitter is not nil, its random
 	// numbers are jitter; the error is an *Unmet if the engine does not support this.
 	Engine     func(jitter *float64) (engine.Engine, error)
 	Deployment Deployment // nil for a test that needs none

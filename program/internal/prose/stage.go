@@ -37,7 +37,7 @@ type client struct {
 	test  engine.Test
 }
 
-// The collection of the tests, which they drop.
+// The collection of the tests. They drop it.
 const (
 	DatabaseName   = "utr-prose"
 	CollectionName = "documents"
@@ -90,7 +90,7 @@ func (c *client) do(object, name, arguments string) (bson.RawValue, *result.Erro
 	return out.Value.RawValue, out.Err
 }
 
-// must performs an operation, which must succeed.
+// must performs an operation that must succeed.
 func (c *client) must(object, name, arguments string) bson.RawValue {
 	value, err := c.do(object, name, arguments)
 	c.stage.succeeded(name, err)

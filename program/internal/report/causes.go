@@ -64,7 +64,7 @@ func (c *causes) add(v *result.Verdict) (its *cause, history string) {
 	return its, history
 }
 
-// of returns the cause of a failure, which may be new.
+// of returns the cause of a failure. It may be new.
 func (c *causes) of(f *failure) *cause {
 	keys := f.keys()
 	i := slices.IndexFunc(keys, func(k string) bool { return c.byKey[k] != nil })

@@ -89,7 +89,7 @@ func TestOneCauseIsOneEntry(t *testing.T) {
 		`,"","",0]`), 8)
 }
 
-// A single failure is explained and not listed again, except with -q, which does not explain it.
+// A single failure is explained and not listed again, except with -q: then it is not explained.
 func TestASingleFailureIsPrintedOnce(t *testing.T) {
 	one := eight(inCell)[:2]
 	for _, r := range []struct {

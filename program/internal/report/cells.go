@@ -76,7 +76,7 @@ func sign(c result.CellFinished) string {
 	return "✔"
 }
 
-// manyCells are too many for a table on a terminal, which then has shownCells red ones.
+// manyCells are too many for a table on a terminal. It then has shownCells red ones.
 const manyCells, shownCells = 12, 6
 
 // cellText returns the table for a terminal.

@@ -75,7 +75,7 @@ func (d Difference) JSON() []byte {
 }
 
 // Compare compares two runs. It identifies tests by cell, file, description, deployment and iteration. slower is the
-// threshold of Slower, and noise the durations of earlier runs, which may be nil.
+// threshold of Slower, and noise the durations of earlier runs, or nil.
 func Compare(before, after *SavedRun, slower time.Duration, noise Noise) (d Difference) {
 	old, now := keys(before.Verdicts), keys(after.Verdicts)
 	seen := map[testKey]*result.Verdict{}
@@ -110,7 +110,7 @@ type repeatedTest struct {
 
 var keySeed = maphash.MakeSeed()
 
-// nextKey returns the key of a test, which is the first one of its identity that is not used.
+// nextKey returns the key of a test: the first one of its identity that is not used.
 func nextKey[T any](id result.TestID, used map[testKey]T) testKey {
 	id.Suite, id.Iteration = "", max(1, id.Iteration)
 	for repeat := 0; ; repeat++ {
@@ -208,7 +208,7 @@ func (n Noise) beyond(k testKey, c Change) bool {
 // DifferenceOptions are the options of Difference.Text.
 type DifferenceOptions struct {
 	Verbose bool // list every test
-	Slower  bool // list slower tests, which are otherwise only counted
+	Slower  bool // list slower tests; otherwise they are only counted
 }
 
 // Text has the counts and then, by kind, the changes: those with the same cause or outcome are one entry.

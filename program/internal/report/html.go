@@ -118,7 +118,7 @@ func (h *page) number(kind, key string, about any) int {
 	return n
 }
 
-// verdict writes a verdict and, on a separate line, its details, which page.js parses on demand.
+// verdict writes a verdict and, on a separate line, its details. The script page.js parses them on demand.
 func (h *page) verdict(v *result.Verdict) {
 	id := v.Test
 	var why any = ""

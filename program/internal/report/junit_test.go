@@ -26,7 +26,7 @@ func junitForm() *regexp.Regexp {
 		suite + `)*</testsuites>\s*$`)
 }
 
-// junitCounts are the counts of a suite, or of the document, which has no skipped.
+// junitCounts are the counts of a suite, or of the document. The latter has no skipped.
 type junitCounts struct {
 	Tests    int `xml:"tests,attr"`
 	Failures int `xml:"failures,attr"`

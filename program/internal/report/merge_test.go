@@ -257,7 +257,7 @@ func TestCellsAreReadAgain(t *testing.T) {
 	cut, twin := past("a", result.Passed), past("a", result.Passed)
 	cut.Run, twin.Name = nil, "another file"
 	cells, _ = merged(cut)
-	testkit.Equal(t, "the duration of a truncated cell is that of its tests", cells[0].Summary.Duration, time.Second)
+	testkit.Equal(t, "a truncated cell takes as long as its tests", cells[0].Summary.Duration, time.Second)
 	_, problems = merged(past("a", result.Passed), twin)
 	testkit.Contains(t, strings.Join(problems, "\n"), "1 test in common")
 }

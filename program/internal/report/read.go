@@ -50,8 +50,8 @@ type PastRun struct {
 	Problems    []string                   `json:"problems,omitempty"`
 }
 
-// Unfinished returns the report that precedes that of a run, which may be killed: it says that the run has not
-// finished. Read recognizes it.
+// Unfinished returns what precedes the report of a run, because the run may be killed: that it has not finished. Read
+// recognizes it.
 func Unfinished(g Generator, start result.RunStarted) []byte {
 	return append(g(start), g(result.RunFinished{Summary: result.Summary{Breaks: []result.Break{unfinished}}})...)
 }

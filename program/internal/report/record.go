@@ -10,7 +10,7 @@ import (
 )
 
 // JSON writes a record for each test as JSON Lines. docs/start/records.md and record.schema.json describe the record.
-// BSON documents are in relaxed Extended JSON. The last line is about the run; by it, Read knows that the report is
+// BSON documents are in relaxed Extended JSON. The last line is about the run; it shows Read that the report is
 // complete.
 func JSON() Generator {
 	r := &records{engines: map[string]string{}, kept: map[string]time.Time{}, cells: map[string]result.Duration{}}
@@ -59,7 +59,7 @@ func (r *records) finish(s result.Summary) {
 	}})
 }
 
-// The record consists of these types and those of package result with JSON tags.
+// The record consists of these types, and of types of package result with JSON tags.
 type (
 	record struct {
 		File       string `json:"file"`

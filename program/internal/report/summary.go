@@ -86,7 +86,7 @@ func counts(s result.Summary, verbose bool) string {
 	return line
 }
 
-// counted lists the number of tests with each status that of accepts.
+// counted lists the number of tests with each status for which of returns true.
 func counted(s result.Summary, of func(result.Status) bool) string {
 	var parts []string
 	for _, status := range result.Statuses() {

@@ -9,7 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// TAP writes the Test Anything Protocol, version 13, which every harness reads: a test point as each test ends, and the
+// TAP writes the Test Anything Protocol, version 13: a test point as each test ends, and the
 // plan at the end, so that readers detect truncation. Red tests are "not ok" with a YAML block of diagnostics, skipped
 // tests SKIP, known-failing tests TODO. Problems of the run and broken cells are additional test points that are "not
 // ok". If the run itself broke, the report bails out.
@@ -87,7 +87,7 @@ func (t *tap) verdict(v *result.Verdict) {
 }
 
 // diagnose writes the YAML block of a red test. All texts are double-quoted on one
-// line, which every TAP parser can read.
+// line. Every TAP parser can read that.
 func (t *tap) diagnose(v *result.Verdict) {
 	line := func(indent int, name, text string) {
 		if text != "" {

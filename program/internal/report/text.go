@@ -32,8 +32,7 @@ type TextOptions struct {
 }
 
 // Text explains a failure of each cause, up to some, with Verbose all of them with their evidence. At the end it lists
-// the failures, by cause if there are many, new ones first if earlier runs are given, and the counts. The last line is
-// that of counts.
+// the failures, by cause if there are many, new ones first if earlier runs are given. The last line has the counts.
 func Text(o TextOptions, earlier ...*EarlierRun) Generator {
 	if o.Timings && o.Slowest == 0 {
 		o.Slowest = slowestTests

@@ -175,7 +175,7 @@ func linked(t *testing.T, all map[string]string) {
 	}
 }
 
-// Without cells, suites are grouped by their folder, so that those of the same specification stay apart.
+// Without cells, suites are grouped by their folder, so that suites of the same specification stay apart.
 func TestFolders(t *testing.T) {
 	for _, r := range []struct{ reason, file, want string }{
 		{"built-in suites", "retryable-reads/find.yml", "retryable-reads"},

@@ -36,7 +36,7 @@ type runnerOf struct {
 	env []string
 }
 
-// newRunner returns a runner on which the programs in bin precede those of the path.
+// newRunner returns a runner on which the programs in bin precede the programs of the path.
 func newRunner(t *testing.T, bin string, env ...string) *runnerOf {
 	r := &runnerOf{t: t, dir: t.TempDir()}
 	for _, name := range []string{"GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_PATH"} {
@@ -219,7 +219,7 @@ func TestActionInputs(t *testing.T) {
 	}
 }
 
-// The action writes the reports of a run of utr, adds the summary to that of the job, and keeps the report for trends.
+// The action writes the reports of a run of utr, adds to the summary of the job, and keeps the report for trends.
 func TestActionRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -335,7 +335,7 @@ func TestActionDeclaresItsInputs(t *testing.T) {
 				"_", "-")+" }}")
 		}
 	}
-	// Of the inputs, the folder and the artifact are not passed. The reference, which is passed, is not an input.
+	// Of the inputs, the folder and the artifact are not passed. The reference is passed, but is not an input.
 	testkit.Equal(t, "inputs", len(action.Inputs), len(passed)+1)
 	page := testkit.Read(t, filepath.Join(root, "docs", "ci.md"))
 	for name := range action.Inputs {

@@ -28,7 +28,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// fault is a row of the table in docs/faults.md, which TestFaults generates.
+// fault is a row of the table in docs/faults.md. TestFaults generates it.
 type fault struct {
 	fault   string
 	happens string
@@ -52,7 +52,7 @@ type faultScene struct {
 // quick is armed without what takes minutes.
 var quick = strings.Replace(armed, "ms: 90000", "ms: 1", 1)
 
-// embedded starts a deployment in this process, which can kill single servers of it.
+// embedded starts a deployment in this process, so that it can kill single servers.
 func (s *faultScene) embedded(o embedded.Options) *embedded.Deployment {
 	s.Helper()
 	d, err := embedded.Start(testkit.Context(s.T), o)
@@ -665,7 +665,7 @@ var readers = map[string]func(text string) []string{
 	},
 }
 
-// matches returns a function that finds verdicts by the groups of a pattern, which have other names in the report.
+// matches returns a function that finds verdicts by the groups of a pattern. They have other names in the report.
 func matches(pattern string, names map[string]string) func(string) []string {
 	return func(text string) (all []string) {
 		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {

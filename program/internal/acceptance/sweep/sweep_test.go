@@ -1,5 +1,5 @@
 // Package sweep runs samples of all suites through an engine on embedded deployments. .ci/test runs this package
-// without the race detector, which would take five times as long.
+// without the race detector, because that would take five times as long.
 package sweep
 
 import (

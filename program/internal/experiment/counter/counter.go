@@ -70,7 +70,7 @@ func (c Cell) Verdict() string {
 const database, collection = "utr-experiment", "counters"
 
 // Run measures all cells concurrently, each with its own client, proxy and document, and removes the documents. It
-// calls done, which may be nil, after each cell, without overlapping calls.
+// calls done after each cell, without overlapping calls. It may be nil.
 func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 	if c.Events < 1 || len(c.Strategies) == 0 || len(c.Faults) == 0 {
 		return nil, errors.New("nothing to count")
@@ -144,7 +144,7 @@ func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault,
 			return cell, ctx.Err()
 		}
 		a := &application{client: client, counters: client.Database(database).Collection(collection), id: id, tries: s.tries}
-		p.arm(f, strike{command: s.durable, skip: i / 2 % 2 * s.second, executed: i%2 == 0})
+		p.arm(f, point{command: s.durable, skip: i / 2 % 2 * s.second, executed: i%2 == 0})
 		limited, cancel := context.WithTimeout(ctx, 8*c.Selection)
 		if s.count(limited, a) != nil {
 			cell.Errors++

@@ -202,7 +202,7 @@ func TestServerStates(t *testing.T) {
 		defer func() { testkit.Check(t, client.Disconnect(context.Background())) }()
 		testkit.Check(t, client.Ping(t.Context(), nil))
 		unknown.Store(false)
-		p.arm(fault, strike{command: "insert"})
+		p.arm(fault, point{command: "insert"})
 		insert := func() error {
 			_, err := client.Database(database).Collection("states").InsertOne(t.Context(), bson.D{})
 			return err

@@ -33,7 +33,7 @@ type Outcome struct {
 }
 
 // RunOperations performs each operation with a lost request and with a lost reply, each
-// in its own collection, which it drops.
+// in its own collection, and drops it.
 func RunOperations(ctx context.Context, c Config) ([]Outcome, error) {
 	host, err := c.server(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c Config) perform(ctx context.Context, host string, o operation, f Fault) 
 	}
 	defer disconnect()
 	ours := client.Database(database).Collection(name)
-	p.arm(f, strike{command: o.command})
+	p.arm(f, point{command: o.command})
 	var got any // by the last attempt
 	try := func() (err error) {
 		got, err = o.perform(ctx, ours)

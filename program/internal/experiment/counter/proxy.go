@@ -33,9 +33,9 @@ func (f Fault) lasts() bool { return f == Outage || f == CommandError }
 // election is the time without a primary in a failover.
 const election = 100 * time.Millisecond
 
-// strike is the point of a fault: a command, after skipping some of its kind. executed
+// point is where a fault occurs: at a command, after skipping some of its kind. executed
 // selects before or after execution for Failover and Outage.
-type strike struct {
+type point struct {
 	command  string
 	skip     int
 	executed bool
@@ -46,11 +46,11 @@ type proxy struct {
 	*interpose.Proxy
 	returning sync.WaitGroup
 
-	mu     sync.Mutex
-	fault  Fault
-	strike strike
-	struck bool
-	writes int
+	mu       sync.Mutex
+	fault    Fault
+	point    point
+	occurred bool
+	writes   int
 }
 
 func listen(server string) (p *proxy, err error) {
@@ -65,10 +65,10 @@ func (p *proxy) close() {
 }
 
 // arm enables a fault. disarm ends it and returns the number of writes.
-func (p *proxy) arm(f Fault, at strike) {
+func (p *proxy) arm(f Fault, at point) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault, p.strike, p.struck, p.writes = f, at, false, 0
+	p.fault, p.point, p.occurred, p.writes = f, at, false, 0
 }
 
 func (p *proxy) disarm() int {
@@ -79,26 +79,26 @@ func (p *proxy) disarm() int {
 	return p.writes
 }
 
-// struck are the commands that faults can affect.
-var struck = []string{"find", "insert", "update", "delete", "commitTransaction"}
+// affected are the commands that faults can affect.
+var affected = []string{"find", "insert", "update", "delete", "commitTransaction"}
 
 // judge decides about a command.
 func (p *proxy) judge(command string) interpose.Action {
-	if !slices.Contains(struck, command) {
+	if !slices.Contains(affected, command) {
 		return interpose.Forward
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writes++
 	switch {
-	case p.fault == NoFault || p.struck && p.fault != CommandError || command != p.strike.command &&
+	case p.fault == NoFault || p.occurred && p.fault != CommandError || command != p.point.command &&
 		p.fault != CommandError:
 		return interpose.Forward
-	case p.strike.skip > 0:
-		p.strike.skip--
+	case p.point.skip > 0:
+		p.point.skip--
 		return interpose.Forward
 	}
-	p.struck = true
+	p.occurred = true
 	switch p.fault {
 	case CommandError:
 		return interpose.Refuse
@@ -109,7 +109,7 @@ func (p *proxy) judge(command string) interpose.Action {
 	case LostRequest:
 		return interpose.DropRequest
 	}
-	if p.strike.executed {
+	if p.point.executed {
 		return interpose.DropReply // replied then closes the other connections
 	}
 	p.vanish()

@@ -101,7 +101,7 @@ var (
 )
 
 // adapter reads an engine as it is, and again as one whose versions utr installs, if it has install: there, the
-// variables under installed win over those of the environment, and the adapter gets them as well.
+// variables under installed win over variables of the environment, and the adapter gets them as well.
 func (r *reader) adapter(v *source.Value, folder string) Adapter {
 	if !r.document(v, "an engine", slices.Concat(adapterKeys, installKeys)) {
 		return Adapter{}

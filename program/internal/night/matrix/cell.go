@@ -17,7 +17,7 @@ type Cell struct {
 	Paths    []string        // of the suites
 	Timeout  time.Duration   // of the whole cell; 0 for the caller's default
 
-	parts [axisCount]string // names; that of the options may be ""
+	parts [axisCount]string // names; the name of the options may be ""
 }
 
 // Cluster returns the name of the cell's cluster. Clusters at different positions may have the same name.

@@ -7,7 +7,7 @@ import (
 	"github.com/unified-test-runner/utr/format/source"
 )
 
-// clusters reads a cluster definition, which is several clusters if axes in it are lists.
+// clusters reads a cluster definition. It is several clusters if axes in it are lists.
 func (r *reader) clusters(v *source.Value) []part {
 	var kinds []clusterKind
 	var names []string
@@ -51,7 +51,7 @@ func (r *reader) kindSettings(v *source.Value, kind clusterKind) []setting {
 }
 
 // spread returns a cluster for each combination of the values of its axes. The values are its name if it has
-// none; otherwise those of axes with several values follow the name.
+// none; otherwise the values of axes with several values follow the name.
 func spread(p part) []part {
 	out := []part{p}
 	for i, s := range p.settings {

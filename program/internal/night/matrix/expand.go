@@ -15,7 +15,7 @@ import (
 // maxCells limits the cells of a file, and of each block under include.
 const maxCells = 5000
 
-// product returns the cells of all combinations. Their position is at, or that of the cluster if at is zero.
+// product returns the cells of all combinations. Their position is at, or the position of the cluster if at is zero.
 func (r *reader) product(axes [axisCount][]part, at source.Position) (cells []Cell) {
 	combinations := [][axisCount]part{{}}
 	for a, parts := range axes {
@@ -196,8 +196,8 @@ func matches(pattern, name string) bool {
 	return matched && err == nil
 }
 
-// include returns the cells of the included blocks. A block is a small matrix; an axis that it omits is that of the
-// file.
+// include returns the cells of the included blocks. A block is a small matrix; the file has the axes that
+// it omits.
 func (r *reader) include(v *source.Value) (cells []Cell) {
 	for _, block := range r.list(v, "include") {
 		if !r.document(block, "an include block", axisNames[:]) {

@@ -1,8 +1,8 @@
 // Package matrix reads matrix files: the product of clusters, engines, suites and options, with exclusions and
-// inclusions, is a list of cells. The settings of a cell are flags of utr run, which checks their values. The
+// inclusions, is a list of cells. The settings of a cell are flags of utr run. That command checks their values. The
 // package starts nothing and reads no other files.
 //
-// It also reads engines files, which name drivers in other processes.
+// It also reads engines files. They name drivers in other processes.
 //
 // docs/your-night.md describes matrix files, docs/driver/engines.md engines files.
 package matrix
@@ -200,7 +200,7 @@ var unfit = regexp.MustCompile(`[^a-zA-Z0-9.+@-]`)
 // safe replaces characters that the name of a cell cannot have.
 func safe(s string) string { return strings.Trim(unfit.ReplaceAllString(s, "-"), ".+-") }
 
-// settings reads the settings of a document, which may also have other keys.
+// settings reads the settings of a document. It may also have other keys.
 func (r *reader) settings(v *source.Value, what string, others []string) (all []setting) {
 	if v == nil || !r.document(v, what, append(slices.Clone(others), keyNames(settingKeys)...)) {
 		return nil

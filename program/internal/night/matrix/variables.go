@@ -10,8 +10,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/text/suggest"
 )
 
-// variables are the values of ${NAME} in the strings of a file. Those in set take precedence over the environment, and
-// the environment over those of the file.
+// variables are the values of ${NAME} in the strings of a file. The values in set take precedence over the environment,
+// and the environment over the values of the file.
 type variables struct {
 	set    map[string]string
 	getenv func(string) string

@@ -91,7 +91,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close renames the report to its name. It removes an incomplete report, and that of a run that never began.
+// Close renames the report to its name. It removes an incomplete report, and the report of a run that never began.
 func (f *File) Close() error {
 	err := cmp.Or(f.file.Close(), f.err)
 	if f.target != "" && err == nil && f.written {
@@ -123,7 +123,7 @@ func Write(name string, write func(io.Writer) error) error {
 	return cmp.Or(f.Close(), failed)
 }
 
-// Same reports whether two names refer to one file, which need not exist.
+// Same reports whether two names refer to one file. It need not exist.
 func Same(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b

@@ -16,7 +16,7 @@ import (
 
 const docs = "../../../../docs"
 
-// The committed pages are those of the committed data and of the table of deviations, and no other page of a deviation
+// The committed pages match the committed data and the table of deviations, and no other page of a deviation
 // exists: go generate ./program/internal/site/drivers.
 func TestPagesAreFresh(t *testing.T) {
 	d, err := saved(docs)

@@ -22,7 +22,7 @@ func side(t *testing.T, policy string) compare.Side {
 // sideWith is side with the fail points of a mode.
 func sideWith(t *testing.T, policy string, mode deployment.FailPointMode) compare.Side {
 	t.Helper()
-	// Both sides use the same jitter, which can determine how many attempts fit into timeoutMS (D18).
+	// Both sides use the same jitter, because it can determine how many attempts fit into timeoutMS (D18).
 	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone,
 		Random: func() float64 { return 0.5 }})
 	testkit.Check(t, err)

@@ -80,7 +80,7 @@ func password(o *utrtest.Orchestra, id string) []string {
 }
 
 // Runs use a configuration with fixed ports, as in drivers-evergreen-tools, and an
-// existing cluster, which is not deleted.
+// existing cluster. It is not deleted.
 func TestConfiguration(t *testing.T) {
 	o := utrtest.Orchestrate(t)
 	var ports []any

@@ -69,7 +69,7 @@ func (s *site) do(object, name, args string) result.Outcome {
 	return s.Do(s.t.Context(), engine.Operation{Object: object, Name: name, Arguments: s.parsed(args)})
 }
 
-// must returns the result of an operation, which must succeed.
+// must returns the result of an operation that must succeed.
 func (s *site) must(object, name, args string) bson.RawValue {
 	s.t.Helper()
 	out := s.do(object, name, args)

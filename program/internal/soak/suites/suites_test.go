@@ -64,7 +64,7 @@ func TestDated(t *testing.T) {
 		suites := suitetest.Load(t, filepath.Join(testkit.Root(t), "specs", "dated", folder))
 		for _, version := range embedded.Versions() {
 			if version == "4.2" && strings.HasPrefix(folder, "client-backpressure") {
-				continue // its fail points add error labels, which 4.2 does not support
+				continue // its fail points add error labels, and 4.2 does not support them
 			}
 			t.Run(folder+" "+version, func(t *testing.T) {
 				dated := suitetest.NewWithPolicy(t, policy, deployment.EmbeddedOptions{Version: version})
