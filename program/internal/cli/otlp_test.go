@@ -99,7 +99,7 @@ func TestOTLP(t *testing.T) {
 	defer server.Close()
 	b := realBench(t)
 	write(t, "traced.yml", tracedSuite)
-	b.expect(t, "the outcome is that of the tests", "run --topology single --otlp "+server.URL+" traced.yml", 1,
+	b.expect(t, "the outcome is the outcome of the tests", "run --topology single --otlp "+server.URL+" traced.yml", 1,
 		"1 passed, 1 failed")
 	testkit.Equal(t, "services", fmt.Sprint(c.names), "map[utr:true]")
 	testkit.Same(t, "the traces", c.trees(), []string{
