@@ -2,9 +2,7 @@ package server
 
 import (
 	"cmp"
-	"maps"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,12 +28,8 @@ func constantRows() (rows []command) {
 		{commands.Row{Name: "top", AdminOnly: true, Roles: onMongod},
 			`{"totals": {"note": "all times in microseconds"}}`, ""},
 		{commands.Row{Name: "killOp", AdminOnly: true}, `{"info": "attempting to kill op"}`, `{}`},
-		{commands.Row{Name: "logRotate", AdminOnly: true}, `{}`, ""},
 		{commands.Row{Name: "fsync", AdminOnly: true}, `{"numFiles": 1}`,
 			`{"numFiles": 1, "all": {"` + ShardName + `": {"numFiles": 1, "ok": 1.0}}}`},
-		{commands.Row{Name: "connPoolStats"},
-			`{"numClientConnections": 0, "numAScopedConnections": 0, "totalInUse": 0, "totalAvailable": 0,
-			"totalCreated": 0, "totalRefreshing": 0, "pools": {}, "hosts": {}, "replicaSets": {}}`, ""},
 	} {
 		rows = append(rows, command{c.row, func(x *exchange) (reply bson.D, err error) {
 			text := cmp.Or(c.mongod, c.mongos)
@@ -114,27 +108,4 @@ func (x *exchange) getShardMap() (bson.D, error) {
 		}
 	}
 	return value.Doc("map", shards, "hosts", hosts, "connStrings", names), nil
-}
-
-// listCommands describes the commands of the server.
-func (x *exchange) listCommands() (bson.D, error) {
-	c, out := x.server.cluster, bson.D{}
-	for _, name := range slices.Sorted(maps.Keys(c.commands)) {
-		row := c.find(name, x.view.Role)
-		if row == nil || row.Name != name {
-			continue
-		}
-		of := value.Doc("help", helpOf(name), "requiresAuth", !row.BeforeAuth)
-		of = value.AddIf(of, !x.view.isMongos(), "secondaryOk", row.OnSecondary)
-		of = value.Append(of, "adminOnly", row.AdminOnly)
-		if x.view.Has.StableAPI {
-			versions := bson.A{}
-			for _, v := range row.API {
-				versions = append(versions, string(v))
-			}
-			of = value.Append(of, "apiVersions", versions, "deprecatedApiVersions", bson.A{})
-		}
-		out = value.Append(out, name, of)
-	}
-	return value.Doc("commands", out), nil
 }

@@ -48,7 +48,7 @@ var limited = map[string]struct{ reads, writes, everywhere, monitors bool }{
 // ofAnyUser are the commands that every user may run: on the user's own sessions, cursors and transactions.
 var ofAnyUser = map[string]bool{"startSession": true, "refreshSessions": true, "endSessions": true,
 	"killSessions": true, "getMore": true,
-	"killCursors": true, "listCommands": true, "commitTransaction": true, "abortTransaction": true, "listDatabases": true}
+	"killCursors": true, "commitTransaction": true, "abortTransaction": true, "listDatabases": true}
 
 // ofMonitors are the commands that the role clusterMonitor permits.
 var ofMonitors = map[string]bool{"serverStatus": true, "getCmdLineOpts": true, "getParameter": true,

@@ -75,7 +75,6 @@ func protocolRows() []command {
 		{row{Name: "profile"}, (*exchange).profile},
 		{row{Name: "getLog", AdminOnly: true}, (*exchange).getLog},
 		{row{Name: "hostInfo"}, (*exchange).hostInfo},
-		{row{Name: "listCommands"}, (*exchange).listCommands},
 
 		// For tests of the stable API.
 		{row{Name: "testDeprecationInVersion2", Since: "4.9", API: "12", Deprecated: "2"}, (*exchange).apiParameters},
