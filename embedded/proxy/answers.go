@@ -6,9 +6,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
-	"github.com/unified-test-runner/utr/embedded/internal/server"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
@@ -65,7 +65,7 @@ func (k *conn) getParameter(x *pending) bson.Raw {
 		switch registry := k.registryOf(name); {
 		case is && registry != nil && slices.Contains(FailPoints(), name):
 			found = value.Append(found, e.Key(), registry.State(name))
-		case is, strings.HasPrefix(e.Key(), "$"), slices.Contains(server.NotParameters, e.Key()):
+		case is, commands.Generic(e.Key()):
 		default:
 			return nil
 		}

@@ -104,7 +104,7 @@ func (a *args) newCollection(s *call) *store.Collection {
 		if n, whole := value.Int64(e.Value); whole && (e.Key == "max" || e.Key == "flags") { // stored as an int if it is one
 			e.Value = value.Int(n)
 		}
-		apart := generic(e.Key) || e.Key == "idIndex" || e.Key == "autoIndexId" || e.Key == "clusteredIndex"
+		apart := Generic(e.Key) || e.Key == "idIndex" || e.Key == "autoIndexId" || e.Key == "clusteredIndex"
 		options = value.AddIf(options, !apart, e.Key, e.Value)
 	}
 	clustered := clusteredIndex(s.req, a)
@@ -184,7 +184,7 @@ func (a *args) timeSeries(req *Request, c *store.Collection) {
 		switch e.Key {
 		case "timeseries", "storageEngine", "indexOptionDefaults", "collation", "expireAfterSeconds":
 		default:
-			a.Refuse(!generic(e.Key) && !(e.Key == "capped" && !c.Capped), fault.InvalidOptions,
+			a.Refuse(!Generic(e.Key) && !(e.Key == "capped" && !c.Capped), fault.InvalidOptions,
 				"%s: 'timeseries' is not allowed with '%s'", c.NS(), e.Key)
 		}
 	}

@@ -117,8 +117,8 @@ var fieldTypes = map[string][]string{
 var subtypes = map[byte]string{0: "general", 1: "function", 2: "byte array (deprecated)", 3: "UUID(deprecated)",
 	5: "MD5", 6: "encrypt"}
 
-// generic reports whether every command accepts a field.
-func generic(name string) bool { _, known := shapes()["generic"].fields[name]; return known }
+// Generic reports whether a field is one of those that every command accepts.
+func Generic(name string) bool { _, known := shapes()["generic"].fields[name]; return known }
 
 // oldRefusals are the errors for unknown fields before 5.0, where they differ.
 var oldRefusals = map[string]fault.Error{
@@ -204,7 +204,7 @@ func (c *checker) document(name, of string, doc bson.D, command bool) {
 			if f.later && value.Truthy(e.Value) {
 				c.Fail(fault.NotImplemented, "%s.%s is not implemented by the embedded deployment", of, e.Key)
 			}
-		case s.open, command && i == 0, command && !known && generic(e.Key) &&
+		case s.open, command && i == 0, command && !known && Generic(e.Key) &&
 			c.wire >= shapes()["generic"].fields[e.Key].since:
 		default:
 			c.unknown(name, of, e.Key)

@@ -464,7 +464,7 @@ func collMod(s *call, a *args) action {
 	validator := a.filter("validator", opts)
 	view, invalid := pipeline.Compile(a.array("pipeline"), opts)
 	a.Refuse(a.has("viewOn") && a.str("viewOn") == "", fault.BadValue, "'viewOn' cannot be empty")
-	options := slices.DeleteFunc(slices.Clone(a.doc[1:]), func(e bson.E) bool { return generic(e.Key) || e.Key == "index" })
+	options := slices.DeleteFunc(slices.Clone(a.doc[1:]), func(e bson.E) bool { return Generic(e.Key) || e.Key == "index" })
 	return func() (bson.D, error) {
 		return s.onShard(s.change(func(tx *store.Tx) (bson.D, error) {
 			c := tx.Main(s.req.DB, name)

@@ -318,7 +318,7 @@ func validate(s *call, a *args) action {
 // currentOp lists the commands in progress. Its own fields are a filter.
 func currentOp(s *call, a *args) action {
 	filter := slices.DeleteFunc(slices.Clone(a.doc[1:]),
-		func(e bson.E) bool { return generic(e.Key) || e.Key == "$all" || e.Key == "$ownOps" })
+		func(e bson.E) bool { return Generic(e.Key) || e.Key == "$all" || e.Key == "$ownOps" })
 	f, err := query.Compile(filter, query.Options{})
 	a.Note(err)
 	return func() (bson.D, error) {

@@ -426,7 +426,7 @@ func (w *write) again(st *store.Statement) (*store.Statement, error) {
 // check returns an error if the retry of a findAndModify does not fit the recorded statement.
 func (m *modify) check(w *write, st *store.Statement) error {
 	fail := func(code int32, problem string) error {
-		request := slices.DeleteFunc(slices.Clone(m.request), func(e bson.E) bool { return generic(e.Key) })
+		request := slices.DeleteFunc(slices.Clone(m.request), func(e bson.E) bool { return Generic(e.Key) })
 		return fault.Errorf(code, "findAndModify retry request: %s %s", value.Text(request), problem)
 	}
 	const incompatible = "is not compatible with previous write in the transaction of type: "

@@ -8,9 +8,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/embedded/internal/version"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
-
-const systemOverloaded = "SystemOverloadedError"
 
 // Facts are what the labels of a reply depend on, beside its errors.
 type Facts struct {
@@ -56,13 +55,13 @@ func (r *Reply) labels() (labels []string) {
 		name  string
 		added bool
 	}{
-		{"TransientTransactionError", r.InTransaction && r.transient()},
-		{"RetryableWriteError", write},
-		{"NoWritesPerformed", write && r.NoWrites && has.NoWritesPerformed},
-		{"ResumableChangeStreamError", resumable},
+		{codes.TransientTransactionError, r.InTransaction && r.transient()},
+		{codes.RetryableWriteError, write},
+		{codes.NoWritesPerformed, write && r.NoWrites && has.NoWritesPerformed},
+		{codes.ResumableChangeStreamError, resumable},
 		{"NonResumableChangeStreamError", !resumable && has.ErrorLabels && failed(fault.NonResumable)},
-		{systemOverloaded, overloaded},
-		{"RetryableError", overloaded && retriable},
+		{codes.SystemOverloadedError, overloaded},
+		{codes.RetryableError, overloaded && retriable},
 	} {
 		if l.added {
 			labels = append(labels, l.name)
@@ -95,7 +94,7 @@ func labelFields(r *Reply) (out bson.D) {
 		return nil
 	}
 	base := int64(0)
-	if slices.Contains(r.Labels, systemOverloaded) {
+	if slices.Contains(r.Labels, codes.SystemOverloadedError) {
 		base = r.Backoff()
 	}
 	return value.AddIf(value.Doc("errorLabels", r.Labels), base > 0, "baseBackoffMS", base)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 // The order of the fields, as in recordings of 4.9 and 5.0.
@@ -65,7 +66,7 @@ func TestLabels(t *testing.T) {
 		{Reply{}, ""},
 		{Reply{Labels: []string{"l"}}, "errorLabels"},
 		{Reply{Labels: []string{}, Failure: overloaded}, ""},
-		{Reply{Labels: []string{systemOverloaded}, Failure: overloaded}, "errorLabels baseBackoffMS"},
+		{Reply{Labels: []string{codes.SystemOverloadedError}, Failure: overloaded}, "errorLabels baseBackoffMS"},
 		{Reply{Facts: Facts{Wire: 25}, Failure: overloaded}, "errorLabels"},
 	} {
 		row.Backoff = func() int64 { return 5 }

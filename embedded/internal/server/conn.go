@@ -41,8 +41,7 @@ type conn struct {
 
 	helloDone   bool     // a hello has succeeded
 	helloOk     bool     // the client has sent helloOk: true
-	metadata    bool     // the client has sent its metadata
-	about       bson.Raw // which is this
+	about       bson.Raw // the client's metadata; nil before it has sent them
 	internal    bool     // the client is a server
 	compression []string
 	sasl        *conversation

@@ -279,7 +279,7 @@ func (x *exchange) namespace() string {
 
 // appName returns the client's application name. Fail points match the name in the first hello, even if that fails.
 func (x *exchange) appName() string {
-	if !x.conn.metadata && x.conn.appName == "" && (x.row.Name == "hello" || x.row.Name == "isMaster") {
+	if x.conn.about == nil && x.conn.appName == "" && (x.row.Name == "hello" || x.row.Name == "isMaster") {
 		x.conn.appName, _ = x.request.Body.Lookup("client", "application", "name").StringValueOK()
 	}
 	return x.conn.appName

@@ -126,7 +126,7 @@ func (k *conn) handshake(body bson.Raw) error {
 		return fault.Errorf(fault.BadValue, "username must contain a '.' separated database.user pair")
 	}
 	if given, err := body.LookupErr("client"); err == nil {
-		if k.metadata {
+		if k.about != nil {
 			return fault.Errorf(fault.ClientMetadataCannotBeMutated,
 				"The client metadata document may only be sent in the first hello")
 		}
@@ -134,7 +134,7 @@ func (k *conn) handshake(body bson.Raw) error {
 			return err
 		}
 		client, _ := given.DocumentOK()
-		k.metadata, k.about = true, slices.Clone(client)
+		k.about = slices.Clone(client)
 		k.appName, _ = client.Lookup("application", "name").StringValueOK()
 		driver, _ := client.Lookup("driver", "name").StringValueOK()
 		text := "driver " + oneLine(driver)

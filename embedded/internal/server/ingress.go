@@ -13,6 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/internal/wire/codes"
 )
 
 type ingress struct {
@@ -55,12 +56,12 @@ func (x *exchange) admit() error {
 	if err := i.requests.acquire(k.ctx); !errors.Is(err, errRejected) {
 		return err
 	}
-	x.out.Labels = []string{"SystemOverloadedError"}
+	x.out.Labels = []string{codes.SystemOverloadedError}
 	if !x.view.Has.LimiterLabels || i.params.isTrue(requestRetries) {
-		x.out.Labels = append(x.out.Labels, "RetryableError")
+		x.out.Labels = append(x.out.Labels, codes.RetryableError)
 	}
 	if x.view.Has.LimiterLabels {
-		x.out.Labels = append(x.out.Labels, "NoWritesPerformed")
+		x.out.Labels = append(x.out.Labels, codes.NoWritesPerformed)
 	}
 	what := "rate"
 	if i.params.number(requestQueue) > 0 {

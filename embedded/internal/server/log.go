@@ -52,7 +52,7 @@ func (c *Cluster) Log(from, to time.Time) []LogLine {
 		for _, o := range s.operations() {
 			if !HelloNames[firstKey(o.body)] && !o.start.Before(from) && !o.start.After(to) {
 				lines = append(lines, LogLine{o.start, s.address,
-					fmt.Sprintf("conn %d: %s has not ended", o.conn, titleOf(o.body))})
+					fmt.Sprintf("conn %d: %s %s has not ended", o.conn, firstKey(o.body), NamespaceOf(o.body))})
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (x *exchange) logEnd(failure *fault.Error, closed bool) {
 		how += " {" + strings.Join(x.out.Labels, ", ") + "}"
 	}
 	took := time.Since(x.start).Round(10 * time.Microsecond)
-	x.conn.logEvent(fmt.Sprintf("%s %s (%s)%s", x.request.Name+" "+x.namespace(), how, took, message))
+	x.conn.logEvent(fmt.Sprintf("%s %s %s (%s)%s", x.request.Name, x.namespace(), how, took, message))
 }
 
 func (x *exchange) logHit(f failpoint.Failure) {

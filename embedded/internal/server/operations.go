@@ -73,8 +73,6 @@ func (x *exchange) operations(local bool) (out []bson.Raw) {
 	return out
 }
 
-func titleOf(body bson.Raw) string { return firstKey(body) + " " + NamespaceOf(body) }
-
 func (o *operation) document(host string) bson.Raw {
 	lasts, name := time.Since(o.start), firstKey(o.body)
 	doc := value.Doc("type", "op", "host", host, "desc", fmt.Sprint("conn", o.conn), "connectionId", int32(o.conn))

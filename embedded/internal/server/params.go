@@ -6,11 +6,11 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
@@ -230,11 +230,6 @@ func (x *exchange) noOption(format string, args ...any) error {
 	return failure
 }
 
-// NotParameters are fields that every command accepts.
-var NotParameters = []string{"lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern",
-	"maxTimeMS", "comment",
-	"apiVersion", "apiStrict", "apiDeprecationErrors"}
-
 func (x *exchange) setParameter() (bson.D, error) {
 	elements, err := x.request.Body.Elements()
 	if err != nil {
@@ -244,7 +239,7 @@ func (x *exchange) setParameter() (bson.D, error) {
 	defer x.server.ingress.reload()
 	for _, e := range elements[1:] {
 		name := e.Key()
-		if strings.HasPrefix(name, "$") || slices.Contains(NotParameters, name) {
+		if commands.Generic(name) {
 			continue
 		}
 		switch p := x.server.params; {
