@@ -113,7 +113,7 @@ func lookup(p *parser, arg any) stage {
 				return nil, err
 			}
 			matched, err = sub.Run(h, func() ([]bson.D, error) { return matched, nil })
-			return value.Put(value.CloneDoc(d), strings.Split(as, "."), array(matched)).(bson.D), err
+			return value.Put(d, strings.Split(as, "."), array(matched)).(bson.D), err
 		})(h, docs)
 	}
 }

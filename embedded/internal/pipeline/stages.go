@@ -165,10 +165,10 @@ func unwind(p *parser, arg any) stage {
 		add := func(d bson.D, item, position any) error {
 			c := d
 			if !value.IsMissing(item) {
-				c = value.Put(value.CloneDoc(d), parts, item).(bson.D)
+				c = value.Put(d, parts, item).(bson.D)
 			}
 			if index != "" {
-				c = value.Put(value.CloneDoc(c), strings.Split(index, "."), position).(bson.D)
+				c = value.Put(c, strings.Split(index, "."), position).(bson.D)
 			}
 			out = append(out, c)
 			return made.add(c)
@@ -185,7 +185,7 @@ func unwind(p *parser, arg any) stage {
 					}
 				}
 			case isArray && preserve:
-				err = add(value.Put(value.CloneDoc(d), parts, value.Missing{}).(bson.D), value.Missing{}, nil)
+				err = add(value.Put(d, parts, value.Missing{}).(bson.D), value.Missing{}, nil)
 			case isArray, value.IsNull(v) && !preserve:
 			default:
 				err = add(d, value.Missing{}, nil)

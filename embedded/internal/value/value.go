@@ -221,26 +221,29 @@ func Position(part string) (int, bool) {
 	return i, err == nil && i >= 0 && len(part) <= 9 && strconv.Itoa(i) == part
 }
 
-// Put sets the field at a path in place, in every element of the arrays along the path. Missing removes the field.
+// Put returns a copy of a value with another field at a path, in every element of the arrays along the path. The copy
+// shares all other values. Missing removes the field.
 func Put(v any, path []string, x any) any {
 	if len(path) == 0 {
 		return Clone(x)
 	}
 	switch t := v.(type) {
 	case bson.A:
+		c := make(bson.A, len(t))
 		for i := range t {
-			t[i] = Put(t[i], path, x)
+			c[i] = Put(t[i], path, x)
 		}
-		return t
+		return c
 	case bson.D:
 		if len(path) == 1 && IsMissing(x) {
 			return Delete(t, path[0])
 		}
-		if i := index(t, path[0]); i >= 0 {
-			t[i].Value = Put(t[i].Value, path[1:], x)
-			return t
+		c := slices.Clone(t)
+		if i := index(c, path[0]); i >= 0 {
+			c[i].Value = Put(c[i].Value, path[1:], x)
+			return c
 		}
-		return append(t, bson.E{Key: path[0], Value: Put(bson.D{}, path[1:], x)})
+		return append(c, bson.E{Key: path[0], Value: Put(bson.D{}, path[1:], x)})
 	}
 	return Put(bson.D{}, path, x)
 }
