@@ -53,17 +53,23 @@ func concatArrays(e *Env, v []any) any {
 	return e.count(append(bson.A{}, slices.Concat(lists...)...))
 }
 
-// allOf returns values of one type. It returns false if one of them is null, or with an error if it has another type.
-func allOf[T any](e *Env, v []any, code int32, format string) (out []T, ok bool) {
-	for _, x := range v {
-		item, ok := x.(T)
-		if !ok && !value.IsNull(x) {
-			e.fail(code, format, value.TypeName(x))
-		}
-		if !ok {
+// as returns a value of a type. It returns false if the value is null or, with an error, if it has another type.
+func as[T any](e *Env, v any, code int32, format string) (x T, ok bool) {
+	x, ok = v.(T)
+	if !ok && !value.IsNull(v) {
+		e.fail(code, format, value.TypeName(v))
+	}
+	return x, ok && e.err == nil
+}
+
+// allOf returns values of one type, or false as the function as does.
+func allOf[T any](e *Env, v []any, code int32, format string) ([]T, bool) {
+	out := make([]T, len(v))
+	for i, x := range v {
+		var ok bool
+		if out[i], ok = as[T](e, x, code, format); !ok {
 			return nil, false
 		}
-		out = append(out, item)
 	}
 	return out, true
 }
@@ -77,12 +83,9 @@ func in(e *Env, v []any) any {
 }
 
 func indexOfArray(e *Env, v []any) any {
-	list, ok := v[0].(bson.A)
-	switch {
-	case value.IsNull(v[0]):
+	list, ok := as[bson.A](e, v[0], 40090, "$indexOfArray requires an array as a first argument, found: %s")
+	if !ok {
 		return nil
-	case !ok:
-		return e.fail(40090, "$indexOfArray requires an array as a first argument, found: %s", value.TypeName(v[0]))
 	}
 	from, to, ok := e.bounds("$indexOfArray", v[2:], len(list))
 	if !ok {
@@ -138,8 +141,8 @@ func slice(e *Env, v []any) any {
 	return Slice(list, n[0], &n[1])
 }
 
-// whole returns numbers that must be integers. For each, the next code is the code of the error for another type, and the
-// one after it for a fraction. The formats have the name of the argument and the type or the number.
+// whole returns numbers that must be integers. code is the code of the error for the first if it has another type; the
+// next one is for a fraction, and so on. The formats have the name of the argument and the type or the number.
 func (e *Env) whole(v []any, code int32, notNumber, notWhole string, names ...string) []int64 {
 	out := make([]int64, len(v))
 	for i, x := range v {
@@ -217,7 +220,7 @@ func arrayToObject(e *Env, list bson.A) any {
 func objectToArray(e *Env, d bson.D) any {
 	out := bson.A{}
 	for _, f := range d {
-		out = append(out, bson.D{{Key: "k", Value: f.Key}, {Key: "v", Value: f.Value}})
+		out = append(out, value.Doc("k", f.Key, "v", f.Value))
 	}
 	return e.count(out)
 }
@@ -315,13 +318,13 @@ func over(op string, notDocument, notArray int32, in string,
 		}
 		x := p.scope(args[in], name)
 		return func(e *Env) any {
-			list, null := e.array(input, notArray, "input to "+op+" must be an array not %s")
-			if null {
+			list, ok := as[bson.A](e, input(e), notArray, "input to "+op+" must be an array not %s")
+			if !ok {
 				return nil
 			}
 			out := bson.A{}
 			for _, item := range list {
-				if out = add(out, item, e.with(x, bson.E{Key: name, Value: item})); e.err != nil {
+				if out = add(out, item, e.with(x, value.Doc(name, item))); e.err != nil {
 					return nil
 				}
 			}
@@ -344,26 +347,16 @@ func (p *parser) reduce(arg any) Expr {
 	input, initial := p.parse(args["input"]), p.parse(args["initialValue"])
 	in := p.scope(args["in"], "value", "this")
 	return func(e *Env) any {
-		list, null := e.array(input, 40080, "$reduce requires that 'input' be an array, found: %s")
-		if null {
+		list, ok := as[bson.A](e, input(e), 40080, "$reduce requires that 'input' be an array, found: %s")
+		if !ok {
 			return nil
 		}
 		result := initial(e)
 		for _, item := range list {
-			result = e.with(in, bson.E{Key: "this", Value: item}, bson.E{Key: "value", Value: result})
+			result = e.with(in, value.Doc("this", item, "value", result))
 		}
 		return result
 	}
-}
-
-// array returns the value of an expression that must be an array or null.
-func (e *Env) array(x Expr, code int32, format string) (list bson.A, null bool) {
-	v := x(e)
-	list, ok := v.(bson.A)
-	if !ok && !value.IsNull(v) {
-		e.fail(code, format, value.TypeName(v))
-	}
-	return list, !ok || e.err != nil
 }
 
 func (p *parser) zip(arg any) Expr {
@@ -379,8 +372,8 @@ func (p *parser) zip(arg any) Expr {
 		arrays := make([]bson.A, len(inputs))
 		n := 0
 		for i, x := range inputs {
-			var null bool
-			if arrays[i], null = e.array(x, 34468, "$zip found a non-array expression in input: %s"); null {
+			var ok bool
+			if arrays[i], ok = as[bson.A](e, x(e), 34468, "$zip found a non-array expression in input: %s"); !ok {
 				return nil
 			}
 			if size := len(arrays[i]); i == 0 || size > n == longest {
@@ -432,7 +425,7 @@ func setField(op string, names ...string) func(*parser, any) Expr {
 func (p *parser) getField(arg any) Expr {
 	d, ok := arg.(bson.D)
 	if !ok || len(d) > 0 && strings.HasPrefix(d[0].Key, "$") {
-		d = bson.D{{Key: "field", Value: arg}, {Key: "input", Value: "$$CURRENT"}}
+		d = value.Doc("field", arg, "input", "$$CURRENT")
 	}
 	args := p.required("$getField", d, 3041701, []int32{3041702, 3041703}, "field", "input")
 	return of(func(e *Env, v []any) any {

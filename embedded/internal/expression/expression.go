@@ -210,7 +210,7 @@ func (p *parser) variable(path string) Expr {
 }
 
 // with evaluates an expression with further variables.
-func (e *Env) with(x Expr, vars ...bson.E) any {
+func (e *Env) with(x Expr, vars bson.D) any {
 	outer := e.vars
 	e.vars = slices.Concat(vars, outer)
 	defer func() { e.vars = outer }()

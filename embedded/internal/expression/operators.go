@@ -117,8 +117,9 @@ func init() {
 		"$let":     (*parser).let, "$switch": (*parser).switchCase,
 		"$map": over("$map", 16878, 16883, "in", mapped), "$filter": over("$filter", 28646, 28651, "cond", filtered),
 		"$reduce": (*parser).reduce, "$zip": (*parser).zip,
-		"$getField": (*parser).getField,
-		"$setField": setField("$setField", "field", "input", "value"), "$unsetField": setField("$unsetField", "field", "input"),
+		"$getField":   (*parser).getField,
+		"$setField":   setField("$setField", "field", "input", "value"),
+		"$unsetField": setField("$unsetField", "field", "input"),
 		"$convert": named("$convert", fault.FailedToParse, fault.FailedToParse, fault.FailedToParse, convertTo,
 			"input", "to", "onError?", "onNull?"),
 		"$trim":       trimmer("$trim", strings.Trim),
@@ -281,11 +282,11 @@ func (p *parser) let(arg any) Expr {
 	}
 	in := p.scope(args["in"], names...)
 	return func(e *Env) any {
-		bound := make([]bson.E, len(values))
+		bound := slices.Clone(vars)
 		for i, x := range values {
-			bound[i] = bson.E{Key: names[i], Value: x(e)}
+			bound[i].Value = x(e)
 		}
-		return e.with(in, bound...)
+		return e.with(in, bound)
 	}
 }
 

@@ -255,8 +255,8 @@ func described(s string, matches [][]int) bson.A {
 				captures = append(captures, s[m[i]:m[i+1]])
 			}
 		}
-		found = append(found, bson.D{{Key: "match", Value: s[m[0]:m[1]]},
-			{Key: "idx", Value: int32(utf8.RuneCountInString(s[:m[0]]))}, {Key: "captures", Value: captures}})
+		at := int32(utf8.RuneCountInString(s[:m[0]]))
+		found = append(found, value.Doc("match", s[m[0]:m[1]], "idx", at, "captures", captures))
 	}
 	return found
 }

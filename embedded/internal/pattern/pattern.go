@@ -21,9 +21,6 @@ type Pattern struct {
 // limit is how long a match may backtrack. A server limits its steps.
 const limit = time.Second
 
-// ErrLimit means that a match took too many steps.
-var ErrLimit = errors.New("match limit exceeded")
-
 // Compile compiles a pattern with some of the options i, m, s, x and u. Patterns are Unicode with and without u.
 func Compile(pattern, options string) (*Pattern, error) {
 	flags := strings.ReplaceAll(options, "u", "")
@@ -41,8 +38,7 @@ func Compile(pattern, options string) (*Pattern, error) {
 	}
 	given := regexp2.None
 	for option, means := range map[string]regexp2.RegexOptions{"i": regexp2.IgnoreCase, "m": regexp2.Multiline,
-		"s": regexp2.Singleline,
-		"x": regexp2.IgnorePatternWhitespace} {
+		"s": regexp2.Singleline, "x": regexp2.IgnorePatternWhitespace} {
 		if strings.Contains(flags, option) {
 			given |= means
 		}
@@ -83,7 +79,7 @@ func (p *Pattern) Find(s string, n int) (found [][]int, _ error) {
 		found = append(found, match)
 	}
 	if err != nil {
-		return nil, ErrLimit
+		return nil, errors.New("match limit exceeded")
 	}
 	return found, nil
 }

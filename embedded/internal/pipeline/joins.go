@@ -59,36 +59,31 @@ func (p *parser) idl(stage string, d bson.D, types map[string]string) {
 // lookup is $lookup with localField and foreignField, with a pipeline, or with both.
 func lookup(p *parser, arg any) stage {
 	d := p.document(arg, fault.FailedToParse, "the $lookup specification must be an object")
-	fields := map[string]string{}
-	var list bson.A
-	var let bson.D
 	for _, e := range d {
-		s, ok := e.Value.(string)
-		fields[e.Key] = s
 		switch e.Key {
 		case "from", "localField", "foreignField", "as":
-			p.Refuse(!ok, fault.FailedToParse, "$lookup argument '%s: %s' must be a string, is type %s", e.Key,
-				value.Text(e.Value), value.TypeName(e.Value))
+			p.Refuse(!value.Is[string](e.Value), fault.FailedToParse, "$lookup argument '%s: %s' must be a string, is type %s",
+				e.Key, value.Text(e.Value), value.TypeName(e.Value))
 		case "pipeline":
-			list, ok = e.Value.(bson.A)
-			p.Refuse(!ok, fault.TypeMismatch, "'pipeline' option must be specified as an array")
-			list = append(bson.A{}, list...)
+			p.Refuse(!value.Is[bson.A](e.Value), fault.TypeMismatch, "'pipeline' option must be specified as an array")
 		case "let":
-			let, ok = e.Value.(bson.D)
-			p.Refuse(!ok, fault.FailedToParse, "$lookup argument 'let: %s' must be an object, is type %s", value.Text(e.Value),
-				value.TypeName(e.Value))
+			p.Refuse(!value.Is[bson.D](e.Value), fault.FailedToParse, "$lookup argument 'let: %s' must be an object, is type %s",
+				value.Text(e.Value), value.TypeName(e.Value))
 		default:
 			p.Fail(fault.FailedToParse, "unknown argument to $lookup: %s", e.Key)
 		}
 	}
-	from, local, foreign, as := fields["from"], fields["localField"], fields["foreignField"], fields["as"]
+	from, as := value.As[string](d, "from"), value.As[string](d, "as")
+	local, foreign := value.As[string](d, "localField"), value.As[string](d, "foreignField")
+	list, hasPipeline := value.Get(d, "pipeline").(bson.A)
+	let := value.As[bson.D](d, "let")
 	p.Refuse(from == "", fault.FailedToParse, "must specify 'from' field for a $lookup")
 	p.Refuse(as == "", fault.FailedToParse, "must specify 'as' field for a $lookup")
 	p.Refuse((local == "") != (foreign == ""), fault.FailedToParse,
 		"$lookup requires both or neither of 'localField' and 'foreignField' to be specified")
-	p.Refuse(local == "" && list == nil, fault.FailedToParse,
+	p.Refuse(local == "" && !hasPipeline, fault.FailedToParse,
 		"$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
-	p.Refuse(let != nil && list == nil, fault.FailedToParse, "$lookup with a 'let' argument must also specify 'pipeline'")
+	p.Refuse(let != nil && !hasPipeline, fault.FailedToParse, "$lookup with a 'let' argument must also specify 'pipeline'")
 	variables, opts, inner := p.let(let), p.opts, p.opts
 	inner.Let = slices.Concat(let, opts.Let)
 	p.inner("$lookup", list, inner) // finds its errors

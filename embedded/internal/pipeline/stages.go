@@ -64,7 +64,7 @@ func unset(p *parser, arg any) stage {
 	for _, item := range list {
 		name, ok := item.(string)
 		p.Refuse(!ok, 31120, "$unset specification must be a string or an array containing only string values")
-		spec = append(spec, bson.E{Key: name, Value: false})
+		spec = value.Append(spec, name, false)
 	}
 	projection, err := query.CompileProjection(spec, p.opts)
 	p.Note(fault.Within("Invalid $unset", err))
@@ -121,41 +121,35 @@ func count(p *parser, arg any) stage {
 		if len(docs) == 0 {
 			return nil, nil
 		}
-		return []bson.D{{{Key: name, Value: value.Int(int64(len(docs)))}}}, nil
+		return []bson.D{value.Doc(name, value.Int(int64(len(docs))))}, nil
 	}
 }
 
 func unwind(p *parser, arg any) stage {
 	path, ok := arg.(string)
-	index, preserve := "", false
-	if d, isDocument := arg.(bson.D); isDocument {
-		ok = true
-		_, hasPath := value.Field(d, "path")
-		p.Refuse(!hasPath, 28812, "no path specified to $unwind stage")
-		for _, e := range d {
-			text, isText := e.Value.(string)
-			flag, isFlag := e.Value.(bool)
-			switch e.Key {
-			case "path":
-				path = text
-				p.Refuse(!isText, 28808, "expected a string as the path for $unwind stage, got %s", value.TypeName(e.Value))
-			case "preserveNullAndEmptyArrays":
-				preserve = flag
-				p.Refuse(!isFlag, 28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s",
-					value.TypeName(e.Value))
-			case "includeArrayIndex":
-				index = text
-				p.Refuse(text == "", 28810, "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got %s",
-					value.TypeName(e.Value))
-				p.Refuse(strings.HasPrefix(text, "$"), 28822,
-					"includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", text)
-			default:
-				p.Fail(28811, "unrecognized option to $unwind stage: %s", e.Key)
-			}
+	d, isDocument := arg.(bson.D)
+	for _, e := range d {
+		text, isText := e.Value.(string)
+		switch e.Key {
+		case "path":
+			path = text
+			p.Refuse(!isText, 28808, "expected a string as the path for $unwind stage, got %s", value.TypeName(e.Value))
+		case "preserveNullAndEmptyArrays":
+			p.Refuse(!value.Is[bool](e.Value), 28809,
+				"expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s", value.TypeName(e.Value))
+		case "includeArrayIndex":
+			p.Refuse(text == "", 28810, "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got %s",
+				value.TypeName(e.Value))
+			p.Refuse(strings.HasPrefix(text, "$"), 28822,
+				"includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", text)
+		default:
+			p.Fail(28811, "unrecognized option to $unwind stage: %s", e.Key)
 		}
 	}
-	p.Refuse(!ok, 15981,
+	index, preserve := value.As[string](d, "includeArrayIndex"), value.As[bool](d, "preserveNullAndEmptyArrays")
+	p.Refuse(!ok && !isDocument, 15981,
 		"expected either a string or an object as specification for $unwind stage, got %s", value.TypeName(arg))
+	p.Refuse(path == "", 28812, "no path specified to $unwind stage")
 	p.Refuse(!strings.HasPrefix(path, "$") || len(path) < 2, 28818,
 		"path option to $unwind stage should be prefixed with a '$': %s", path)
 	parts := strings.Split(strings.TrimPrefix(path, "$"), ".")

@@ -25,8 +25,7 @@ var reasons = map[string]string{
 
 // Mismatch returns why a document does not match: the details of errInfo (MongoDB manual, "Handle Invalid Documents").
 func (f *Filter) Mismatch(doc bson.D) bson.D {
-	p := &parser{opts: f.opts}
-	return p.mismatch(f.source, doc)
+	return (&parser{opts: f.opts}).mismatch(f.source, doc)
 }
 
 // mismatch returns why a document does not match one of the conditions of a filter, or several.
@@ -48,7 +47,7 @@ func separate(filter bson.D) (out []bson.E) {
 			continue
 		}
 		for _, op := range ops {
-			out = append(out, bson.E{Key: e.Key, Value: bson.D{op}})
+			out = value.Append(out, e.Key, bson.D{op})
 		}
 	}
 	return out

@@ -197,21 +197,21 @@ func (p *projector) slice(parts []string, v any) bool {
 	if isArray && (len(list) != 2 || !value.IsNumber(list[0])) {
 		return false
 	}
-	s := sliced{parts: parts}
-	number := func(v any) int64 {
+	if !isArray {
+		list = bson.A{v}
+	}
+	var n []int64
+	for _, v := range list {
 		p.Refuse(!value.IsNumber(v), 28667,
 			"Invalid $slice syntax. The given syntax { $slice: %s } did not match the find() syntax because :: Location31273: "+
 				"$slice only supports numbers and [skip, limit] arrays :: The given syntax did not match the expression $slice syntax. :: caused by :: "+
 				"Expression $slice takes at least 2 arguments, and at most 3, but 1 were passed in.", value.Text(v))
-		return int64(value.Float(v))
+		n = append(n, int64(value.Float(v)))
 	}
+	s := sliced{parts: parts, n: n[0]}
 	if isArray {
-		s.n = number(list[0])
-		count := number(list[1])
-		s.count = &count
-		p.Refuse(count <= 0, 28724, "First argument to $slice must be an array, but is of type: %s", value.TypeName(list[0]))
-	} else {
-		s.n = number(v)
+		s.count = &n[1]
+		p.Refuse(n[1] <= 0, 28724, "First argument to $slice must be an array, but is of type: %s", value.TypeName(list[0]))
 	}
 	p.slices = append(p.slices, s)
 	return true
@@ -292,7 +292,7 @@ func (p *Projection) applyOfFind(doc, out bson.D) (bson.D, error) {
 		list, _ := value.Get(doc, e.field).(bson.A)
 		i := slices.IndexFunc(list, e.matches)
 		if out = value.Delete(out, e.field); i >= 0 {
-			out = append(out, bson.E{Key: e.field, Value: bson.A{list[i]}})
+			out = value.Append(out, e.field, bson.A{list[i]})
 		}
 	}
 	for _, s := range p.slices {

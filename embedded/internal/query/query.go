@@ -35,7 +35,6 @@ type Filter struct {
 	hasID    bool // the filter requires an _id
 	scripted bool
 	search   *search // $text, or nil
-	all      bool    // every document matches
 	source   bson.D
 	opts     Options
 }
@@ -43,7 +42,7 @@ type Filter struct {
 // Compile parses a filter. Errors are *fault.Error with the server's codes and messages.
 func Compile(filter bson.D, opts Options) (*Filter, error) {
 	p := &parser{opts: opts}
-	f := &Filter{root: p.conjunction(filter), all: len(filter) == 0, scripted: p.scripted, search: p.search,
+	f := &Filter{root: p.conjunction(filter), scripted: p.scripted, search: p.search,
 		source: filter, opts: opts}
 	if v, ok := value.Field(filter, "_id"); ok {
 		if required, _ := equalities(value.Doc("_id", v)); len(required) == 1 {
@@ -97,9 +96,6 @@ func (f *Filter) Matches(doc bson.D) (bool, error) {
 }
 
 func (f *Filter) matches(doc bson.D, c *run) (bool, error) {
-	if f.all {
-		return true, nil
-	}
 	ok := f.root(doc, c)
 	return ok && c.err == nil, c.err
 }
@@ -161,9 +157,6 @@ func (c *run) unrecorded(n node, doc any) bool {
 type node func(doc any, c *run) bool
 
 func and(nodes []node) node {
-	if len(nodes) == 1 {
-		return nodes[0]
-	}
 	return func(doc any, c *run) bool {
 		return !slices.ContainsFunc(nodes, func(n node) bool { return !n(doc, c) })
 	}

@@ -43,8 +43,7 @@ func CompileOrder(spec bson.D, collation value.Collation) (*Order, error) {
 			continue
 		}
 		n, ok := value.Int64(e.Value)
-		p.Refuse(!value.IsNumber(e.Value), 15974,
-			"Illegal key in $sort specification: %s: %s", e.Key, value.Text(e.Value))
+		p.Refuse(!value.IsNumber(e.Value), 15974, "Illegal key in $sort specification: %s: %s", e.Key, value.Text(e.Value))
 		p.Refuse(!ok || n != 1 && n != -1, 15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
 		p.Refuse(e.Key == "", 15998, "FieldPath field names may not be empty strings.")
 		o.keys = append(o.keys, orderKey{down: n < 0, natural: e.Key == "$natural"})

@@ -143,7 +143,7 @@ func texts(v any, path string) (out []string) {
 }
 
 // isTextScore reports whether a value is {$meta: "textScore"}.
-func isTextScore(v any) bool { return value.Equal(v, bson.D{{Key: "$meta", Value: "textScore"}}) }
+func isTextScore(v any) bool { return value.Equal(v, value.Doc("$meta", "textScore")) }
 
 // OnTextIndex sets the index of $text, by its specification.
 func (f *Filter) OnTextIndex(spec bson.D) {

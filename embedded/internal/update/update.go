@@ -68,8 +68,7 @@ func Compile(v any, opts Options) (*Update, error) {
 	p.Refuse(isDocument && len(opts.Constants) > 0, 51198, "Constant values may only be specified for pipeline updates")
 	switch {
 	case isList:
-		p.Refuse(len(opts.ArrayFilters) > 0, fault.FailedToParse,
-			"Cannot specify arrayFilters on a pipeline-style update")
+		p.Refuse(len(opts.ArrayFilters) > 0, fault.FailedToParse, "Cannot specify arrayFilters on a pipeline-style update")
 		p.stages(list)
 	case !isDocument:
 		p.Fail(fault.FailedToParse, "Update argument must be either an object or an array")

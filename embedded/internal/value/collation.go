@@ -57,7 +57,7 @@ func ParseCollation(d bson.D) (Collation, error) {
 		}
 		p.Refuse(allowed != nil && !slices.Contains(allowed, v), fault.BadValue,
 			"Enumeration value '%s' for field 'collation.%s' is not a valid value.", Text(v), key)
-		c.spec = append(c.spec, bson.E{Key: key, Value: v})
+		c.spec = Append(c.spec, key, v)
 		return v
 	}
 	locale, _ := option("locale", nil).(string)
@@ -70,7 +70,7 @@ func ParseCollation(d bson.D) (Collation, error) {
 	option("normalization", false)
 	c.backwards, _ = option("backwards", locale == "fr_CA").(bool)
 	const icu = "57.1"
-	c.spec = append(c.spec, bson.E{Key: "version", Value: icu})
+	c.spec = Append(c.spec, "version", icu)
 	version, given := Field(d, "version")
 	p.Refuse(given && version != icu, fault.IncompatibleCollationVersion,
 		"Requested collation version %s but the only available collator version was %s. Requested collation spec: %s",

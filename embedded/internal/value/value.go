@@ -121,12 +121,7 @@ func CloneDoc(d bson.D) bson.D {
 
 // index returns the position of a field, or -1.
 func index(d bson.D, key string) int {
-	for i := range d {
-		if d[i].Key == key {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(d, func(e bson.E) bool { return e.Key == key })
 }
 
 // Field returns the value of a field and reports whether the document has it.
