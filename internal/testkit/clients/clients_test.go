@@ -1,7 +1,7 @@
 // Package clients tests the embedded deployment with independent clients: PyMongo, the Node driver and the public API
 // of the Go driver. Each client executes steps against `utr serve` in another process. The settings of all clients
-// together cover topologies, TLS, authentication, and the oldest and the newest version; /soak/clients runs every
-// client in every setting.
+// together cover topologies, TLS, authentication, and the oldest and the newest version; program/internal/soak/clients
+// runs every client in every setting.
 //
 // Package testkit documents how PyMongo and the Node driver are found.
 package clients
