@@ -20,6 +20,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/process/cache"
 	"github.com/unified-test-runner/utr/internal/process/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/program/internal/night"
 	"github.com/unified-test-runner/utr/program/internal/report"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
@@ -147,7 +148,7 @@ func realBench(t testing.TB) *bench {
 	streams := b.Program
 	b.Program = *New()
 	b.Stdin, b.Stdout, b.Stderr, b.Getenv, b.Terminal = streams.Stdin, streams.Stdout, streams.Stderr, streams.Getenv, streams.Terminal
-	b.Child = func(ctx context.Context, c Child) (int, int, error) {
+	b.Child = func(ctx context.Context, c night.Child) (int, int, error) {
 		cell := b.Program
 		cell.Stdin, cell.Stdout, cell.Stderr = strings.NewReader(jsonLines(c.More)), c.Output, c.Output
 		return 0, cell.Main(ctx, c.Args), nil

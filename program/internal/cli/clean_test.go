@@ -26,6 +26,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/fakeorchestration"
 	"github.com/unified-test-runner/utr/internal/text/secret"
+	"github.com/unified-test-runner/utr/program/internal/night"
 )
 
 // addLeftovers adds entries of a dead run to the ledger.
@@ -123,7 +124,7 @@ func TestLeftoversBeforeARun(t *testing.T) {
 				ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers", ID: "utr-of-another-service"},
 				ledger.Entry{Kind: ledger.Lock, URI: "mongodb://h:1/", Name: "utr.lock"},
 			)
-			b.Child = func(context.Context, Child) (pid, code int, err error) { return 0, 0, errors.New("no processes") }
+			b.Child = func(context.Context, night.Child) (pid, code int, err error) { return 0, 0, errors.New("no processes") }
 			b.utr(command)
 			_, err := os.Stat(folder)
 			removes := want != ""

@@ -29,7 +29,7 @@ type nightBench struct {
 	plays map[string]play
 
 	mu   sync.Mutex
-	runs []Child // in the order of their start
+	runs []night.Child // in the order of their start
 }
 
 // play is what a cell does.
@@ -55,7 +55,7 @@ func newNight(t *testing.T, file string) *nightBench {
 	t.Helper()
 	b := &nightBench{bench: newBench(t), plays: map[string]play{}}
 	write(t, "night.yml", file)
-	b.Child = func(ctx context.Context, c Child) (int, int, error) {
+	b.Child = func(ctx context.Context, c night.Child) (int, int, error) {
 		cell := valueOf(c.Args, "--cell")
 		b.mu.Lock()
 		b.runs = append(b.runs, c)

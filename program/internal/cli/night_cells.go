@@ -316,7 +316,8 @@ func (m *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) 
 	began := time.Now()
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", m.folder.Report(c.Name),
 		"--annotations=false", "-v"}, m.extra())
-	child := Child{Args: args, More: c.Args(), Output: m.call.secrets.Writer(log), Holds: m.folder.Cells}
+	child := night.Child{Args: args, More: c.Args(), Env: childEnvironment(os.Environ()), Holds: m.folder.Cells,
+		Output: m.call.secrets.Writer(log), Grace: ChildGrace}
 	pid, code, err := m.call.program.Child(limited, child)
 	closing := cmp.Or(log.Err, file.Close())
 	past, unreadable := m.folder.Earlier(c.Name)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
-	"github.com/unified-test-runner/utr/internal/process/processgroup"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/program/internal/night"
 	"github.com/unified-test-runner/utr/program/internal/night/matrix"
@@ -236,51 +234,8 @@ func (m *matrixRun) resultsPath(file string) string {
 	return cmp.Or(m.results, strings.TrimSuffix(base, filepath.Ext(base))+".results")
 }
 
-// Child is a command line of this program that runs in its own process, so that a crash affects only that process.
-type Child struct {
-	Args []string
-	// More are arguments that may contain secrets. The child reads them from standard input, because Args has "@-",
-	// so that process listings do not show them.
-	More   []string
-	Holds  *os.File  // a lock that the child and its children inherit; may be nil
-	Output io.Writer // receives standard output and standard error
-}
-
-// RunChild runs a Child and returns its process id and exit code. Canceling ctx interrupts it, and kills it after
-// ChildGrace. An error means that it could not start, or died without an exit code.
-type RunChild func(ctx context.Context, c Child) (pid, code int, err error)
-
 // ChildGrace is the time for an interrupted child to clean up: the running test, what it created, and all else.
 const ChildGrace = runner.InterruptedEnd + lock.ReleaseLimit + deployment.CloseLimit + 15*time.Second
-
-func runChild(ctx context.Context, c Child) (pid, code int, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return 0, 0, err
-	}
-	cmd := exec.CommandContext(ctx, self, c.Args...)
-	cmd.Env = childEnvironment(os.Environ())
-	cmd.Stdin = strings.NewReader(jsonLines(c.More))
-	cmd.Stdout, cmd.Stderr = c.Output, c.Output
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = ChildGrace
-	if c.Holds != nil {
-		cmd.ExtraFiles = []*os.File{c.Holds}
-	}
-	processgroup.IsolateInterruptible(cmd) // Ctrl-C reaches only this process, and is forwarded once
-	if err := cmd.Start(); err != nil {
-		return 0, 0, fmt.Errorf("cannot start: %w", err)
-	}
-	pid = cmd.Process.Pid
-	err = cmd.Wait()
-	if code = cmd.ProcessState.ExitCode(); code < 0 {
-		return pid, 0, fmt.Errorf("its process died: %s", cmd.ProcessState)
-	}
-	if errors.Is(err, exec.ErrWaitDelay) {
-		return pid, 0, fmt.Errorf("its process ended, but processes that it started ran for %s more", ChildGrace)
-	}
-	return pid, code, nil
-}
 
 // targetVariables choose the deployment of this process, but not of its children.
 var targetVariables = []string{envURI, envSingleURI}

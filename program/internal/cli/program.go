@@ -11,6 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/program/internal/night"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -24,11 +25,11 @@ type Program struct {
 	Getenv         func(string) string
 	Terminal       func() (columns int, ok bool) // whether standard output is a terminal, and its width
 	Machine        func() Machine
-	Version        string               // of this binary
-	Commit         string               // that it was built from, or ""
-	Engines        map[string]NewEngine // drivers under test by name
-	Child          RunChild
-	Build          func() (string, error) // identifies this binary: two builds of the same version differ
+	Version        string                                                        // of this binary
+	Commit         string                                                        // that it was built from, or ""
+	Engines        map[string]NewEngine                                          // drivers under test by name
+	Child          func(context.Context, night.Child) (pid, code int, err error) // runs a cell of a matrix
+	Build          func() (string, error)                                        // identifies this binary: two builds of the same version differ
 	// Open opens a source of deployments. Its options are EmbeddedOptions, ClusterOptions, LocalOptions or
 	// OrchestrationOptions of package deployment.
 	Open func(ctx context.Context, options any) (deployment.Source, error)
@@ -57,7 +58,7 @@ func New() *Program {
 		Serve: func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
 		Run:   runner.Run,
 		Claim: runner.Claim,
-		Child: runChild,
+		Child: night.RunChild,
 		Build: buildID,
 	}
 }

@@ -1,4 +1,5 @@
-// Package night keeps what the cells of a matrix leave: their results, and what explains their end.
+// Package night runs the processes of the cells of a matrix, and keeps what they leave: their results, and what explains
+// their end.
 package night
 
 import (

@@ -21,10 +21,10 @@ type Timeline struct {
 // Newest returns the newest results.
 func (t *Timeline) Newest() *Group { return t.Runs[len(t.Runs)-1] }
 
-// Engines arranges reports by engine. The reports need not be in order. The engines are in the order of the newest
-// reports that have them. Of reports of one run, the last one counts.
-func Engines(reports []*Report) (all []*Engine) {
-	for _, r := range sorted(reports) {
+// enginesOf arranges sorted reports by engine. The engines are in the order of the newest reports that have them. Of
+// reports of one run, the last one counts.
+func enginesOf(reports []*Report) (all []*Engine) {
+	for _, r := range reports {
 		for _, g := range r.Groups {
 			engine := find(&all, func(e *Engine) bool { return e.Name == g.Engine }, Engine{Name: g.Engine})
 			engine.Version = cmp.Or(engine.Version, g.Version)
@@ -85,7 +85,12 @@ func counts(of []*Timeline, in func(*Group) map[string]int) (all []Count) {
 			sum[name] += n
 		}
 	}
-	for name, n := range sum {
+	return Counts(sum)
+}
+
+// Counts lists numbers of tests by name, the highest first.
+func Counts(of map[string]int) (all []Count) {
+	for name, n := range of {
 		all = append(all, Count{n, name})
 	}
 	slices.SortFunc(all, func(a, b Count) int { return cmp.Or(b.Tests-a.Tests, strings.Compare(a.Name, b.Name)) })

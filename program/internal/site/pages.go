@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"maps"
 	"net/url"
 	"path"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/program/internal/report"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -24,25 +24,24 @@ var pageHTML string
 //go:embed site.css
 var siteCSS string
 
-// Title is the title of the index.
-const Title = "utr results"
+const title = "utr results"
 
 // Site is a set of static pages. They refer to each other by relative links and to nothing else.
 type Site struct {
-	reports []*Report // newest first
-	engines []*Engine
-	pages   map[*Engine]string
+	All     []*Engine
+	Pages   map[*Engine]string
+	Known   map[string]string  // deviations by suite of specs/deviations
+	reports []*Report          // newest first
 	details map[*Report]string // pages of reports that are the newest of any engine and suites
-	known   map[string]string  // deviations by suite of specs/deviations
 }
 
 // New arranges reports. They need not be in order. known says what suites of specs/deviations are about, by name.
 func New(reports []*Report, known map[string]string) *Site {
-	s := &Site{reports: sorted(reports), engines: Engines(reports), pages: map[*Engine]string{},
-		details: map[*Report]string{}, known: known}
+	s := &Site{reports: sorted(reports), Pages: map[*Engine]string{}, details: map[*Report]string{}, Known: known}
+	s.All = enginesOf(s.reports)
 	var pages, details slugs
-	for _, e := range s.engines {
-		s.pages[e] = "engines/" + pages.of(e.Name) + ".html"
+	for _, e := range s.All {
+		s.Pages[e] = "engines/" + pages.of(e.Name) + ".html"
 		for _, t := range e.Suites {
 			if r := t.Newest().report; s.details[r] == "" {
 				s.details[r] = "reports/" + details.of(strings.TrimSuffix(path.Base(r.Name), path.Ext(r.Name))) + ".html"
@@ -54,7 +53,7 @@ func New(reports []*Report, known map[string]string) *Site {
 
 // String says what the site has.
 func (s *Site) String() string {
-	return plural.Of(len(s.engines), "engine") + " in " + plural.Of(len(s.reports), "report")
+	return plural.Of(len(s.All), "engine") + " in " + plural.Of(len(s.reports), "report")
 }
 
 // File is a file of a site. Its path has slashes.
@@ -66,9 +65,12 @@ type File struct {
 // Files returns the pages and badges, the index last. detail writes the page of a report, with the earlier ones to
 // compare it with.
 func (s *Site) Files(detail func(to io.Writer, r *Report, earlier []*Report) error) []File {
-	templates := template.Must(template.New("").Funcs(template.FuncMap{"anchor": Anchor}).Parse(pageHTML))
+	templates := template.Must(template.New("").Funcs(template.FuncMap{"anchor": anchor}).Parse(pageHTML))
 	page := func(name string, a about) func(io.Writer) error {
 		return func(to io.Writer) error { return templates.ExecuteTemplate(to, name, a) }
+	}
+	badge := func(name, label string, sum result.Summary) File {
+		return File{"badges/" + name + ".json", reportfile.Text(report.Endpoint(label, sum))}
 	}
 	var files []File
 	for _, r := range s.reports {
@@ -77,39 +79,32 @@ func (s *Site) Files(detail func(to io.Writer, r *Report, earlier []*Report) err
 		}
 	}
 	var all slugs
-	for _, e := range s.engines {
-		files = append(files, File{s.pages[e], page("engine", s.about(e.Name+" · "+Title, e))})
+	for _, e := range s.All {
+		files = append(files, File{s.Pages[e], page("engine", s.about(e.Name+" · "+title, e))})
 		name := all.of(e.Name)
 		var sum result.Summary
 		var each slugs
 		for _, t := range e.Suites {
 			g := t.Newest()
-			files = append(files, badge("badges/"+name+"/"+each.of(t.Suites)+".json", e.Name+": "+t.Suites, g.Summary))
+			files = append(files, badge(name+"/"+each.of(t.Suites), e.Name+": "+t.Suites, g.Summary))
 			if t.Suites != deviations {
 				sum.Passed, sum.Failed, sum.Flaky, sum.Broken = sum.Passed+g.Passed, sum.Failed+g.Failed, sum.Flaky+
 					g.Flaky, sum.Broken+g.Broken
 				sum.Breaks, sum.Problems = append(sum.Breaks, g.Breaks...), append(sum.Problems, g.Problems...)
 			}
 		}
-		files = append(files, badge("badges/"+name+".json", e.Name, sum))
+		files = append(files, badge(name, e.Name, sum))
 	}
-	return append(files, File{"index.html", page("index", s.about(Title, nil))})
-}
-
-func badge(name, label string, sum result.Summary) File {
-	return File{name, func(to io.Writer) error {
-		_, err := to.Write(report.Endpoint(label, sum))
-		return err
-	}}
+	return append(files, File{"index.html", page("index", s.about(title, nil))})
 }
 
 // before returns the earlier reports with an engine and suites that a report has.
 func (s *Site) before(r *Report) (earlier []*Report) {
-	for _, e := range s.engines {
+	for _, e := range s.All {
 		for _, t := range e.Suites {
-			has := slices.ContainsFunc(t.Runs, func(g *Group) bool { return g.report == r })
-			for _, g := range t.Runs {
-				if has && g.report.Began.Before(r.Began) && !slices.Contains(earlier, g.report) {
+			i := slices.IndexFunc(t.Runs, func(g *Group) bool { return g.report == r })
+			for _, g := range t.Runs[:max(0, i)] { // the oldest is first
+				if !slices.Contains(earlier, g.report) {
 					earlier = append(earlier, g.report)
 				}
 			}
@@ -155,21 +150,16 @@ func (s *Site) Newest() string {
 	return plural.Of(len(s.reports), "report") + ", the newest of " + when(s.reports[0].Began)
 }
 
-// All returns the engines.
-func (s *Site) All() []*Engine { return s.engines }
-
-// Page returns the page of an engine.
-func (s *Site) Page(e *Engine) string { return s.pages[e] }
-
 // Groups returns the names of all groups of suites.
 func (s *Site) Groups() []string {
-	all := map[string]bool{}
-	for _, e := range s.engines {
+	var all []string
+	for _, e := range s.All {
 		for _, t := range e.Suites {
-			all[t.Suites] = true
+			all = append(all, t.Suites)
 		}
 	}
-	return slices.Sorted(maps.Keys(all))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Cells returns the newest results of an engine, one for each of Groups. It is nil where there are none.
@@ -177,7 +167,7 @@ func (s *Site) Cells(e *Engine) (cells []*cell) {
 	for _, name := range s.Groups() {
 		var one *cell
 		if i := slices.IndexFunc(e.Suites, func(t *Timeline) bool { return t.Suites == name }); i >= 0 {
-			one = &cell{e.Suites[i].Newest(), s.pages[e] + "#" + Anchor(i)}
+			one = &cell{e.Suites[i].Newest(), s.Pages[e] + "#" + anchor(i)}
 		}
 		cells = append(cells, one)
 	}
@@ -189,9 +179,6 @@ func (s *Site) Detail(t *Timeline) *cell {
 	g := t.Newest()
 	return &cell{g, "../" + s.details[g.report] + "#" + url.Values{"q": {g.filter}}.Encode()}
 }
-
-// Known says what a suite of deviations is about.
-func (s *Site) Known(suite string) string { return s.known[suite] }
 
 // cell has results of an engine in a group of suites.
 type cell struct {
@@ -256,8 +243,8 @@ func when(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04 MST")
 }
 
-// Anchor is the place of suites on the page of their engine.
-func Anchor(i int) string { return fmt.Sprint("suites-", i+1) }
+// anchor is the place of suites on the page of their engine.
+func anchor(i int) string { return fmt.Sprint("suites-", i+1) }
 
 // slugs are names of files made of other names. They differ on every file system.
 type slugs map[string]bool

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -152,7 +151,7 @@ func suiteName(v *result.Verdict) string {
 // finish sorts the releases, and adds what is different from one to the next.
 func (d *driver) finish(known map[string]string) error {
 	slices.SortStableFunc(d.Releases, func(a, b *release) int { return semver.Compare("v"+b.Version, "v"+a.Version) })
-	d.Releases[0].Differs, d.Releases[0].Lacks = sorted(d.Releases[0].differs), sorted(d.Releases[0].lacks)
+	d.Releases[0].Differs, d.Releases[0].Lacks = site.Counts(d.Releases[0].differs), site.Counts(d.Releases[0].lacks)
 	for i, newer := range d.Releases {
 		slices.SortFunc(newer.Suites, func(a, b *counts) int { return strings.Compare(a.Name, b.Name) })
 		if i+1 == len(d.Releases) {
@@ -165,15 +164,6 @@ func (d *driver) finish(known map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// sorted returns numbers of tests by name, the highest first.
-func sorted(tests map[string]int) (all []site.Count) {
-	for _, name := range slices.Sorted(maps.Keys(tests)) {
-		all = append(all, site.Count{Tests: tests[name], Name: name})
-	}
-	slices.SortStableFunc(all, func(a, b site.Count) int { return b.Tests - a.Tests })
-	return all
 }
 
 // changes returns what changed between two releases: the changes of utr diff, where known failures are failures, by
