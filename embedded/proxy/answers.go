@@ -78,7 +78,8 @@ func (k *conn) getParameter(x *pending) bson.Raw {
 
 // kills are the commands that end the commands of sessions, and where an element of their list has the session's id.
 // All users have the same sessions.
-var kills = map[string][]string{"killSessions": {"id"}, "killAllSessionsByPattern": {"lsid", "id"}, "killAllSessions": {}}
+var kills = map[string][]string{"killSessions": {"id"}, "killAllSessions": {},
+	"killAllSessionsByPattern": {"lsid", "id"}}
 
 // kill ends the blocked commands of the sessions that a command has killed: on its server, or after a mongos on all.
 func (k *conn) kill(x *pending) {

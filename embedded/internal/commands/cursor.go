@@ -200,7 +200,7 @@ func killCursors(s *call, a *args) action {
 	a.Refuse(!isName, fault.BadValue, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
 	a.Refuse(name == "", fault.InvalidNamespace, "Invalid namespace specified '%s.'", s.req.DB)
 	ids, ns, all := a.array("cursors"), s.req.DB+"."+name, &s.d.cursors
-	a.Refuse(ids == nil, 10065, "invalid parameter: expected an object (cursors)") // null
+	a.Refuse(ids == nil, fault.NotAnObject, "invalid parameter: expected an object (cursors)") // null
 	return func() (bson.D, error) {
 		killed, missing := bson.A{}, bson.A{}
 		all.mu.Lock()

@@ -233,7 +233,7 @@ func (c *checker) unknown(name, of, key string) {
 // field checks the type of a field. Null is like a missing field, except for flags.
 func (c *checker) field(f field, of string, e bson.E) {
 	if f.list && e.Value == nil && (f.plain || c.has.NullLists) {
-		c.Fail(10065, "invalid parameter: expected an object (%s)", e.Key)
+		c.Fail(fault.NotAnObject, "invalid parameter: expected an object (%s)", e.Key)
 	}
 	if f.kind == "any" || e.Value == nil && !c.takesNull(f.kind) {
 		return

@@ -20,13 +20,12 @@ type extraInfo struct {
 }
 
 var (
-	noObject = fault.Error{Code: 10065, Message: "invalid parameter: expected an object ()"}
+	noObject = fault.Error{Code: fault.NotAnObject, Message: "invalid parameter: expected an object ()"}
 	noString = fault.Error{Code: fault.ExtraInfoMissing, Message: "field not found, expected type string"}
 	noView   = fault.Error{Code: 40248, Message: "command response expected to have a 'resolvedView' field"}
 
 	extraInfos = map[int32]extraInfo{
-		91: {fields: []string{},
-			defaults: value.Doc("remainingQuiesceTimeMillis", int64(0))},
+		91:                              {fields: []string{}, defaults: value.Doc("remainingQuiesceTimeMillis", int64(0))},
 		fault.DocumentValidationFailure: {fields: []string{"errInfo"}},
 		169:                             {[]string{"resolvedView"}, "object", noView, nil, nil},
 		227:                             {[]string{"ns"}, "string", noString, nil, nil},

@@ -32,6 +32,7 @@ const (
 	NamespaceNotFound                        int32 = 26
 	IndexNotFound                            int32 = 27
 	PathNotViable                            int32 = 28
+	RoleNotFound                             int32 = 31
 	CannotBackfillArray                      int32 = 34
 	ConflictingUpdateOperators               int32 = 40
 	CursorNotFound                           int32 = 43
@@ -89,6 +90,7 @@ const (
 	ShardNotFound                            int32 = 70
 	CursorKilled                             int32 = 237
 	IncompatibleCollationVersion             int32 = 161
+	MaxStalenessOutOfRange                   int32 = 160
 	NotImplemented                           int32 = 238
 	SnapshotTooOld                           int32 = 239
 	SnapshotUnavailable                      int32 = 246
@@ -110,6 +112,7 @@ const (
 	LoadBalancerSupportMismatch              int32 = 354
 	CannotConvertIndexToUnique               int32 = 359
 	IngressRequestRateLimitExceeded          int32 = 462
+	NotAnObject                              int32 = 10065 // no name
 	NotWritablePrimary                       int32 = 10107
 	BSONObjectTooLarge                       int32 = 10334
 	CannotGrowDocumentInCappedNamespace      int32 = 10003
@@ -128,6 +131,7 @@ const (
 	IDLUnknownField                          int32 = 40415
 	NoDatabase                               int32 = 40571
 	NotARetryableWriteCommand                int32 = 50768
+	RoleAlreadyExists                        int32 = 51002
 	UserAlreadyExists                        int32 = 51003
 	ValueTooSmall                            int32 = 51024
 	APIVersionRequired                       int32 = 498870

@@ -101,7 +101,7 @@ func (x *exchange) writeConcern() error {
 	}
 	var p fault.First
 	name, mongos, wrong := x.row.Name, x.view.isMongos(), x.view.Has.IDL && given.Type != bson.TypeEmbeddedDocument
-	p.Refuse(wrong && mongos && x.row.Statements != "", codeNotAnObject,
+	p.Refuse(wrong && mongos && x.row.Statements != "", fault.NotAnObject,
 		"invalid parameter: expected an object (writeConcern)")
 	if wrong && (name == "aggregate" || name == "findAndModify" && !mongos) {
 		p.Note(wrongType(name+".writeConcern", given, "object"))

@@ -21,6 +21,7 @@ func constantRows() (rows []command) {
 		row            commands.Row
 		mongod, mongos string
 	}{
+		{commands.Row{Name: "ping", BeforeAuth: true, NoAfterClusterTime: true, API: "1"}, `{}`, ""},
 		{commands.Row{Name: "availableQueryOptions", Aliases: []string{"availablequeryoptions"}, Until: "5.0"},
 			`{"options": 246}`, `{"options": 182}`},
 		{commands.Row{Name: "features", Until: "5.0"}, `{"js": {"utf8": true}, "oidMachine": 1}`, ""},

@@ -13,8 +13,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/wire"
 )
 
-func (x *exchange) ping() (bson.D, error) { return nil, nil }
-
 func (x *exchange) whatsmyuri() (bson.D, error) {
 	return value.Doc("you", x.conn.socket.RemoteAddr().String()), nil
 }
@@ -30,7 +28,8 @@ func (x *exchange) buildInfo() (bson.D, error) {
 		"openssl", value.Doc("running", "disabled", "compiled", "disabled"))
 	reply = value.AddIf(reply, x.view.Has.CompilerInfo, "buildEnvironment", environment())
 	reply = value.Append(reply, "bits", int32(64), "debug", false, "maxBsonObjectSize", int32(wire.MaxDocument))
-	return value.AddIf(reply, !x.view.isMongos(), "storageEngines", bson.A{"devnull", "ephemeralForTest", "wiredTiger"}), nil
+	engines := bson.A{"devnull", "ephemeralForTest", "wiredTiger"}
+	return value.AddIf(reply, !x.view.isMongos(), "storageEngines", engines), nil
 }
 
 // environment has the fields of buildInfo that describe a compiler. Go has none of its options.

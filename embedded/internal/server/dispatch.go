@@ -221,7 +221,7 @@ func (x *exchange) gossip() error {
 	}
 	doc, ok := given.DocumentOK()
 	if !ok {
-		return fault.Errorf(codeNotAnObject, "invalid parameter: expected an object ($clusterTime)")
+		return fault.Errorf(fault.NotAnObject, "invalid parameter: expected an object ($clusterTime)")
 	}
 	var p fault.First
 	t, i, _ := need(&p, doc, "clusterTime", "timestamp").TimestampOK()

@@ -33,10 +33,11 @@ func (x *exchange) hello() (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	if await != nil {
-		await.wait(x)
+	if await == nil {
+		return x.description(speculative), nil
 	}
-	if x.request.ExhaustAllowed && await != nil { // each following reply waits for a change since the previous one
+	await.wait(x)
+	if x.request.ExhaustAllowed { // each following reply waits for a change since the previous one
 		x.response.Stream = func() (commands.Response, error) {
 			await.wait(x)
 			next := commands.Response{Fields: x.description(nil)}
@@ -72,36 +73,29 @@ func (x *exchange) await() (*await, error) {
 	}
 	version, hasVersion := x.request.Body.Lookup("topologyVersion").DocumentOK()
 	timeout, hasTimeout := x.request.Body.Lookup("maxAwaitTimeMS").AsInt64OK()
-	switch {
-	case hasVersion && !hasTimeout:
-		return nil, fault.Errorf(codes.together, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
-	case hasTimeout && !hasVersion:
-		return nil, fault.Errorf(codes.together, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
-	case !hasVersion && x.request.ExhaustAllowed:
-		return nil, fault.Errorf(codes.exhaust, "An isMaster request with exhaust must specify 'maxAwaitTimeMS'")
-	case !hasVersion:
-		return nil, nil
-	case timeout < 0 && x.view.Has.IDL:
-		return nil, fault.Errorf(fault.ValueTooSmall, "BSON field 'maxAwaitTimeMS' value must be >= 0, actual value '%d'",
-			timeout)
-	case timeout < 0:
-		return nil, fault.Errorf(codes.negative, "'maxAwaitTimeMS' must be a non-negative integer")
+	var p fault.First
+	p.Refuse(hasVersion && !hasTimeout, codes.together,
+		"A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
+	p.Refuse(hasTimeout && !hasVersion, codes.together,
+		"A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
+	p.Refuse(!hasVersion && x.request.ExhaustAllowed, codes.exhaust,
+		"An isMaster request with exhaust must specify 'maxAwaitTimeMS'")
+	if !hasVersion {
+		return nil, p.Err
 	}
+	p.Refuse(timeout < 0 && x.view.Has.IDL, fault.ValueTooSmall,
+		"BSON field 'maxAwaitTimeMS' value must be >= 0, actual value '%d'", timeout)
+	p.Refuse(timeout < 0, codes.negative, "'maxAwaitTimeMS' must be a non-negative integer")
 	a := &await{timeout: time.Duration(min(timeout, int64(time.Hour/time.Millisecond))) * time.Millisecond}
 	var okID, okCounter bool
 	a.processID, okID = version.Lookup("processId").ObjectIDOK()
 	a.counter, okCounter = version.Lookup("counter").AsInt64OK()
-	if !okID || !okCounter {
-		return nil, fault.Errorf(fault.BadValue, "'topologyVersion' must contain a processId and a counter")
-	}
-	if a.counter < 0 {
-		return nil, fault.Errorf(codes.counter, "topologyVersion must have a non-negative counter")
-	}
-	if a.processID == x.view.processID && a.counter > x.view.version {
-		return nil, fault.Errorf(codes.ahead, "Received a topology version with counter: %d which is greater than the "+
-			"%s topology version counter: %d", a.counter, who, x.view.version)
-	}
-	return a, nil
+	p.Refuse(!okID || !okCounter, fault.BadValue, "'topologyVersion' must contain a processId and a counter")
+	p.Refuse(a.counter < 0, codes.counter, "topologyVersion must have a non-negative counter")
+	p.Refuse(a.processID == x.view.processID && a.counter > x.view.version, codes.ahead,
+		"Received a topology version with counter: %d which is greater than the %s topology version counter: %d",
+		a.counter, who, x.view.version)
+	return a, p.Err
 }
 
 // wait waits for a topology change or until the time is over, and keeps the version that the client will get.

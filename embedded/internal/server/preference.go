@@ -53,7 +53,8 @@ func limits(p *fault.First, preference bson.Raw, primary bool) {
 	tagged := len(sets) > 1 || len(sets) == 1 && (notDocument(sets[0]) || len(sets[0].Value) > emptyDocument)
 	p.Refuse(primary && tagged, fault.BadValue, "Only empty tags are allowed with primary read preference")
 	p.Refuse(staleness < 0, fault.BadValue, "maxStalenessSeconds must be a non-negative integer")
-	p.Refuse(staleness > 0 && staleness < 90, codeStaleness, "maxStalenessSeconds value can not be less than 90")
+	p.Refuse(staleness > 0 && staleness < 90, fault.MaxStalenessOutOfRange,
+		"maxStalenessSeconds value can not be less than 90")
 	p.Refuse(primary && hedged, fault.InvalidOptions, "cannot enable hedging for $readPreference mode \"primaryOnly\"")
 	p.Refuse(primary && staleness != 0, fault.BadValue, "maxStalenessSeconds can not be set for the primary mode")
 }
@@ -66,7 +67,7 @@ func selectable(p *fault.First, preference bson.Raw) {
 		"$readPreference has a duplicate field")
 	p.Refuse(!tags.IsZero() && len(sets) == 0, fault.BadValue, "\"tags\" must contain at least one document")
 	if i := slices.IndexFunc(sets, notDocument); i >= 0 {
-		p.Fail(codeNotAnObject, "invalid parameter: expected an object (%d)", i)
+		p.Fail(fault.NotAnObject, "invalid parameter: expected an object (%d)", i)
 	}
 }
 
@@ -75,8 +76,3 @@ func repeats(document bson.Raw, name string) bool {
 	elements, _ := document.Elements()
 	return len(slices.DeleteFunc(elements, func(e bson.RawElement) bool { return e.Key() != name })) > 1
 }
-
-const (
-	codeNotAnObject = 10065
-	codeStaleness   = 160
-)

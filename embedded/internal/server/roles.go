@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -47,13 +46,12 @@ var limited = map[string]struct{ reads, writes, everywhere, monitors bool }{
 
 // ofAnyUser are the commands that every user may run: on the user's own sessions, cursors and transactions.
 var ofAnyUser = map[string]bool{"startSession": true, "refreshSessions": true, "endSessions": true,
-	"killSessions": true, "getMore": true,
-	"killCursors": true, "commitTransaction": true, "abortTransaction": true, "listDatabases": true}
+	"killSessions": true, "getMore": true, "killCursors": true, "commitTransaction": true, "abortTransaction": true,
+	"listDatabases": true}
 
 // ofMonitors are the commands that the role clusterMonitor permits.
 var ofMonitors = map[string]bool{"serverStatus": true, "getCmdLineOpts": true, "getParameter": true,
-	"replSetGetStatus": true,
-	"replSetGetConfig": true, "listShards": true, "hostInfo": true, "getLog": true}
+	"replSetGetStatus": true, "replSetGetConfig": true, "listShards": true, "hostInfo": true, "getLog": true}
 
 // reads reports whether a role permits to read a database, or with "" all of them.
 func (u *Users) reads(r role, db string) bool {
@@ -75,7 +73,7 @@ func (x *exchange) permitted() error {
 		return nil
 	}
 	return fault.Errorf(fault.Unauthorized, "not authorized on %s to execute command { %s: %s }", x.request.DB, x.row.Name,
-		operand(x.request.Body))
+		x.request.Body.Index(0).Value()) // other fields could be secrets
 }
 
 // grants reports whether a role permits the command.
@@ -87,14 +85,6 @@ func (x *exchange) grants(r role) bool {
 	onData := may.reads && x.row.Parse != nil && (may.everywhere || r.database == x.request.DB) &&
 		(may.writes || !x.row.Write)
 	return !some || onData || may.monitors && ofMonitors[x.row.Name]
-}
-
-// operand is the value of the first field of a command in a message. Other fields could be secrets.
-func operand(body bson.Raw) string {
-	if e, err := body.IndexErr(0); err == nil {
-		return fmt.Sprint(e.Value())
-	}
-	return ""
 }
 
 // privilege permits actions on a resource: a collection, all collections of a database, or all of all databases.
@@ -121,7 +111,7 @@ func (x *exchange) createRole() (bson.D, error) {
 		created.privileges = append(created.privileges, p)
 	}
 	if _, exists := x.server.cluster.Users.roles.LoadOrStore(key, created); exists {
-		return nil, fault.Errorf(codeRoleExists, "Role \"%s@%s\" already exists", key.name, key.database)
+		return nil, fault.Errorf(fault.RoleAlreadyExists, "Role \"%s@%s\" already exists", key.name, key.database)
 	}
 	return nil, nil
 }
@@ -129,21 +119,14 @@ func (x *exchange) createRole() (bson.D, error) {
 func (x *exchange) dropRole() (bson.D, error) {
 	key := role{x.firstText(), x.request.DB}
 	if _, existed := x.server.cluster.Users.roles.LoadAndDelete(key); !existed {
-		return nil, fault.Errorf(codeRoleNotFound, "Role '%s@%s' not found", key.name, key.database)
+		return nil, fault.Errorf(fault.RoleNotFound, "Role '%s@%s' not found", key.name, key.database)
 	}
 	return nil, nil
 }
 
-const (
-	codeRoleNotFound = 31
-	codeRoleExists   = 51002
-)
-
 // actionsOf are the actions that commands need. Others need one of their own name.
-var actionsOf = map[string][]string{"find": {"find"}, "aggregate": {"find"}, "count": {"find"}, "distinct": {"find"},
-	"explain": {"find"},
-	"insert":  {"insert"}, "update": {"update"}, "delete": {"remove"}, "findAndModify": {"find",
-		"update"}, "createIndexes": {"createIndex"},
+var actionsOf = map[string][]string{"aggregate": {"find"}, "count": {"find"}, "distinct": {"find"}, "explain": {"find"},
+	"delete": {"remove"}, "findAndModify": {"find", "update"}, "createIndexes": {"createIndex"},
 	"dropIndexes": {"dropIndex"}, "create": {"createCollection"}, "drop": {"dropCollection"}}
 
 // custom returns a role that createRole has created.

@@ -63,7 +63,6 @@ func protocolRows() []command {
 		{row{Name: "dropRole", Write: true}, (*exchange).dropRole},
 
 		// Diagnostics.
-		{row{Name: "ping", BeforeAuth: true, NoAfterClusterTime: true, API: "1"}, (*exchange).ping},
 		{row{Name: "buildInfo", Aliases: []string{"buildinfo"}, BeforeAuth: true}, (*exchange).buildInfo},
 		{row{Name: "serverStatus"}, (*exchange).serverStatus},
 		{row{Name: "getCmdLineOpts", AdminOnly: true}, (*exchange).getCmdLineOpts},

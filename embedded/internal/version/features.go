@@ -1,7 +1,9 @@
 package version
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -80,12 +82,11 @@ type Features struct {
 }
 
 // features are the features of each wire version.
-var features = sync.OnceValue(func() map[int]Features {
-	out := map[int]Features{0: withFeatures(0)}
-	for _, wire := range wires {
-		out[wire] = withFeatures(wire)
+var features = sync.OnceValue(func() (all []Features) {
+	for wire := range slices.Max(slices.Collect(maps.Values(wires))) + 1 {
+		all = append(all, withFeatures(wire))
 	}
-	return out
+	return all
 })
 
 func withFeatures(wire int) (f Features) {
@@ -103,9 +104,4 @@ func withFeatures(wire int) (f Features) {
 
 // Of returns the features of a wire version. It need not belong to a release that is listed here. Wire version 0 is the
 // latest.
-func Of(wire int) Features {
-	if f, known := features()[wire]; known {
-		return f
-	}
-	return withFeatures(wire)
-}
+func Of(wire int) Features { return features()[max(0, min(wire, len(features())-1))] }

@@ -60,8 +60,7 @@ func (v *Version) Text() string {
 
 // wires are the wire versions of releases.
 var wires = map[string]int{"4.2": 8, "4.4": 9, "4.9": 12, "5.0": 13, "5.1": 14, "5.3": 16, "6.0": 17, "6.1": 18,
-	"7.0": 21, "8.0": 25,
-	"8.1": 26, "8.2": 27, "9.0": 29}
+	"7.0": 21, "8.0": 25, "8.1": 26, "8.2": 27, "9.0": 29}
 
 // Range is a range of releases. It includes both. An empty one has no limit.
 type Range struct{ Since, Until string }
