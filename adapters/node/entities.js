@@ -273,7 +273,7 @@ const lacking = {
 };
 const description = {
   protocol: 1, name: 'node', version, schemaVersion: '1.28', operations, lacks: lacking, features: ['logging'],
-  concurrentTests: true
+  concurrentTests: 8
 };
 
 module.exports = { Test, description };

@@ -66,7 +66,7 @@ TABLE = {
         "uploadWithId": ("upload_from_stream_with_id",)},
     "cursor": {"close": (), "iterateOnce": (), "iterateUntilDocumentOrError": ("next",)},
 }
-DESCRIPTION = {"name": "pymongo", "version": pymongo.version, "schemaVersion": "1.28", "concurrentTests": True,
+DESCRIPTION = {"name": "pymongo", "version": pymongo.version, "schemaVersion": "1.28", "concurrentTests": 4,
                "operations": sorted(f"{kind}.{name}" for kind, rows in TABLE.items() for name in rows),
                "lacks": {
                    "client.listDatabaseObjects": "PyMongo has no method that returns the databases as Database objects",

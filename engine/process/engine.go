@@ -63,7 +63,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	about    *engine.Description    // from the first hello
-	shared   bool                   // by the first hello: several tests can be open in a conversation
+	room     int                    // by the first hello: how many tests can be open in a conversation; 0 means one
 	all      map[*conversation]*use // until it ends
 	starting int                    // conversations that will be in all
 	changed  chan struct{}          // closed when one of them has started, or failed to
@@ -259,6 +259,8 @@ func (e *Engine) hello(ctx context.Context, c *conversation) error {
 	switch {
 	case hello.Protocol != protocol:
 		return fmt.Errorf("the adapter speaks version %d of the protocol, utr speaks %d", hello.Protocol, protocol)
+	case hello.ConcurrentTests < 0:
+		return badHello("concurrentTests is %d, not a number of tests", hello.ConcurrentTests)
 	case hello.Name == "" || len(hello.Operations) == 0:
 		return badHello("its name or its operations are empty")
 	case !regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`).MatchString(hello.SchemaVersion):
@@ -274,7 +276,7 @@ func (e *Engine) hello(ctx context.Context, c *conversation) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.about == nil {
-		e.about, e.shared = &hello.Description, hello.ConcurrentTests
+		e.about, e.room = &hello.Description, hello.ConcurrentTests
 	}
 	return nil
 }

@@ -82,13 +82,13 @@ type helloParams struct {
 type helloResult struct {
 	Protocol int `json:"protocol"`
 	engine.Description
-	// ConcurrentTests means that several tests can be open at once. Parameters then contain inTest.
-	ConcurrentTests bool `json:"concurrentTests,omitempty"`
+	// ConcurrentTests is how many tests can be open at once. 0 means one, without inTest in the parameters.
+	ConcurrentTests int `json:"concurrentTests,omitempty"`
 }
 
 // inTest names the test of a call, and is all parameters of begin and end.
 type inTest struct {
-	Test int64 `json:"test,omitempty"` // 0 if only one test can be open
+	Test int64 `json:"test,omitempty"` // 0 without ConcurrentTests
 }
 
 type openParams struct {

@@ -416,7 +416,7 @@ var misbehaviors = map[string]func(){
 			id, method := parse(line)
 			switch {
 			case method == "hello":
-				fmt.Println(reply(id, strings.Replace(greeting, "{", `{"concurrentTests":true,`, 1)))
+				fmt.Println(reply(id, strings.Replace(greeting, "{", `{"concurrentTests":4,`, 1)))
 			case strings.Contains(line, `"object":"hangs"`):
 				fmt.Fprintln(os.Stderr, "waiting")
 			case strings.Contains(line, `"object":"exits"`):

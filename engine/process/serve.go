@@ -14,6 +14,9 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
+// served is how many tests can be open in Serve. Goroutines use all processors.
+const served = 16
+
 // Serve is an adapter for an engine in Go. It serves one conversation until in ends.
 func Serve(ctx context.Context, e engine.Engine, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -103,7 +106,7 @@ func (s *server) perform(ctx context.Context, id int64, method string, params js
 	switch method {
 	case callHello:
 		d, err := s.engine.Describe(ctx)
-		return helloResult{protocol, d, true}, err
+		return helloResult{protocol, d, served}, err
 	case callBegin:
 		return with(params, func(p inTest) (any, error) { return nothing{}, s.begin(ctx, p.Test) })
 	case callOpen, callDo, callEvents, callLogs, callSpans, callClose, callEnd:

@@ -3,12 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
-	"runtime"
 )
-
-// testsPerProcess is how many tests share an adapter before another one starts. There are no more adapters than
-// processors: an interpreter uses one at a time.
-const testsPerProcess = 4
 
 // use is how tests use a conversation. The engine's mutex guards it.
 type use struct {
@@ -41,29 +36,21 @@ func (e *Engine) choose() (*conversation, <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var best *conversation
-	usable := e.starting
 	for c, u := range e.all {
 		switch {
 		case c.hasFailed():
 			if u.tests == 0 { // an adapter can end while it is idle
 				delete(e.all, c)
 			}
-		case u.retired == nil:
-			usable++
-			if best == nil || u.tests < e.all[best].tests {
-				best = c
-			}
+		case u.retired == nil && (best == nil || u.tests < e.all[best].tests):
+			best = c
 		}
 	}
-	room, enough := 1, false
-	if e.shared {
-		room, enough = testsPerProcess, usable >= runtime.GOMAXPROCS(0)
-	}
 	switch {
-	case best != nil && (enough || e.all[best].tests < room):
+	case best != nil && e.all[best].tests < max(1, e.room):
 		e.all[best].tests++
 		return best, nil
-	case enough, e.starting > 0 && e.about == nil:
+	case e.starting > 0 && (e.about == nil || e.room > 1): // which may have room
 		return nil, e.changed
 	}
 	e.starting++
@@ -93,7 +80,7 @@ func (e *Engine) another(ctx context.Context) (*conversation, error) {
 func (e *Engine) number(c *conversation) inTest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if u := e.all[c]; e.shared && u != nil { // not after Close
+	if u := e.all[c]; e.room > 0 && u != nil { // not after Close
 		u.last++
 		return inTest{u.last}
 	}

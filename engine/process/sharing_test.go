@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"context"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -35,14 +34,14 @@ func processOf(t *testing.T, test engine.Test) int32 {
 	return out.Value.Int32()
 }
 
-// Four tests share a process; a fifth one starts another, and there are no more than processors.
+// As many tests share a process as the adapter allows. Another one starts a process.
 func TestProcesses(t *testing.T) {
 	e := newEngine(t, "shared")
 	processes := map[int32]int{}
-	tests := sharers(t, e, 4*runtime.GOMAXPROCS(0)+3)
+	tests := sharers(t, e, 9)
 	for i, test := range tests {
 		processes[processOf(t, test)]++
-		testkit.Equal(t, "processes", len(processes), min(i/4+1, runtime.GOMAXPROCS(0)))
+		testkit.Equal(t, "processes", len(processes), i/4+1)
 	}
 	for _, test := range tests {
 		testkit.Check(t, test.End(testkit.Context(t)))

@@ -108,7 +108,7 @@ public final class Adapter {
                 return Map.of("protocol", 1, "name", "java", "version", MongoDriverVersion.VERSION,
                         "schemaVersion", "1.28", "operations", List.copyOf(Operations.TABLE.keySet()),
                         "lacks", Operations.LACKS, "features", List.of("reduced heartbeats", "tracing"),
-                        "concurrentTests", true);
+                        "concurrentTests", 16);
             case "begin":
                 tests.put(number, new Entities());
                 return Map.of();

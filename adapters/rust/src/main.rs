@@ -74,7 +74,7 @@ impl Adapter {
                 Ok(json!({"protocol": 1, "name": "rust", "version": driver.and_then(|rest| rest.split('"').next()),
                     "schemaVersion": "1.28", "operations": operations::names(),
                     "lacks": HashMap::from(operations::LACKS), "features": ["tracing"],
-                    "concurrentTests": true}))
+                    "concurrentTests": 8}))
             }
             "begin" => {
                 self.tests.lock().unwrap().insert(number, Arc::default());

@@ -6,6 +6,7 @@ package bench
 import (
 	"fmt"
 	"math"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -54,4 +55,15 @@ func every[T any](list []T, n int) []T {
 		out[i] = list[i*len(list)/n]
 	}
 	return out
+}
+
+// command builds utr and returns its path.
+func command(b *testing.B) string {
+	b.Helper()
+	utr := filepath.Join(b.TempDir(), "utr")
+	out, err := exec.Command("go", "build", "-o", utr, filepath.Join(testkit.Root(b), "cmd", "utr")).CombinedOutput()
+	if err != nil {
+		b.Fatalf("%s: %s", err, out)
+	}
+	return utr
 }

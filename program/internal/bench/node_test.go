@@ -69,11 +69,7 @@ func BenchmarkAuthors(b *testing.B) {
 		testkit.Check(b, os.WriteFile(name, data, 0o666))
 		files = append(files, name)
 	}
-	utr := filepath.Join(b.TempDir(), "utr")
-	out, err := exec.Command("go", "build", "-o", utr, filepath.Join(testkit.Root(b), "cmd", "utr")).CombinedOutput()
-	if err != nil {
-		b.Fatalf("%s: %s", err, out)
-	}
+	utr := command(b)
 	run := func(name string, units int, unit string, env []string, command ...string) {
 		b.Run(name, func(b *testing.B) {
 			var out []byte
@@ -81,6 +77,7 @@ func BenchmarkAuthors(b *testing.B) {
 			for b.Loop() {
 				c := exec.Command(command[0], command[1:]...)
 				c.Env = env
+				var err error
 				if out, err = c.CombinedOutput(); err != nil {
 					b.Fatalf("%s: %s", err, out)
 				}

@@ -16,6 +16,11 @@ import (
 // comparison is a row of the table: two benchmarks of one run.
 type comparison struct{ work, ours, peer, name string }
 
+const (
+	mocha  = "the Node driver's own runner"
+	pytest = "PyMongo's own runner"
+)
+
 const node = "Node.js: js-yaml 5, JSON.parse, ajv 8"
 
 var comparisons = []comparison{
@@ -32,6 +37,12 @@ var comparisons = []comparison{
 		"the same engine in the process"},
 	{"call an engine, which sends a find", "Process/call=find/who=adapter", "Process/call=find/who=inside",
 		"the same engine in the process"},
+	{"play a test with the Node driver, one at a time", "Adapters/node/who=utr", "Adapters/node/who=driver", mocha},
+	{"the same on embedded deployments, several at a time", "Adapters/node/who=utr-embedded",
+		"Adapters/node/who=driver", mocha},
+	{"play a test with PyMongo, one at a time", "Adapters/pymongo/who=utr", "Adapters/pymongo/who=driver", pytest},
+	{"the same on embedded deployments, several at a time", "Adapters/pymongo/who=utr-embedded",
+		"Adapters/pymongo/who=driver", pytest},
 }
 
 func main() {
