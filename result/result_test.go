@@ -44,6 +44,21 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// Tests wait while the process does not compute.
+func TestWaiting(t *testing.T) {
+	for _, r := range []struct {
+		reason           string
+		cpu, tests, want time.Duration
+	}{
+		{"tests that wait", 2, 5, 3},
+		{"tests that compute on several cores, and the program itself", 7, 5, 0},
+		{"the CPU time is not known", 0, 5, 0},
+	} {
+		s := result.Summary{CPU: r.cpu, Timings: result.Timings{Server: result.Duration(r.tests)}}
+		testkit.Equal(t, r.reason, s.Waiting(), r.want)
+	}
+}
+
 // Add adds every field.
 func TestTimingsAdd(t *testing.T) {
 	var sum, other, want result.Timings

@@ -227,12 +227,21 @@ type Summary struct {
 	NotRun, CutOff int // of Skipped: because the run ended before the test, or was interrupted during the test
 
 	Duration    time.Duration
-	Interrupted bool // also a Break
+	CPU         time.Duration // of the process that ran the tests; 0 if unknown
+	Interrupted bool          // also a Break
 	Timings     Timings
 	// Problems are errors of the run itself, such as a pattern that matches no
 	// test or an unexpected pass. Each fails the run.
 	Problems []string
 	Breaks   []Break
+}
+
+// Waiting returns how long tests waited: for time to pass, for a reply, or for a processor. It is 0 if that is unknown.
+func (s *Summary) Waiting() time.Duration {
+	if s.CPU == 0 {
+		return 0
+	}
+	return max(0, time.Duration(s.Timings.Sum())-s.CPU)
 }
 
 // Break is why a run or a cell of a matrix is broken, for instance because it was interrupted, its deployment died, or

@@ -12,6 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/process/cputime"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/internal/wire/codes"
 	"github.com/unified-test-runner/utr/result"
@@ -50,13 +51,13 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	for _, p := range Unused(suites, r.cfg, r.day) {
 		r.problem("%s", p)
 	}
-	end := r.stalls.watch()
+	end, before := r.stalls.watch(), cputime.Used()
 	r.work(ctx, jobs)
 	end()
 	for _, s := range r.sites {
 		s.commands.close()
 	}
-	r.summary.Duration = r.cfg.Now().Sub(started)
+	r.summary.Duration, r.summary.CPU = r.cfg.Now().Sub(started), cputime.Used()-before
 	r.summary.RequireTests(r.cfg.MinTests)
 	r.notify(result.RunFinished{Summary: r.summary})
 	return r.summary, r.err

@@ -39,7 +39,7 @@ func TestWorkers(t *testing.T) {
 		}}, src)
 		testkit.Check(t, err)
 		summary, err := r.all(context.Background(), []*specs.Suite{parse(t, waiting)})
-		if err != nil || summary.Passed != 30 || verdicts != 30 || summary.Duration != 10*time.Second {
+		if err != nil || summary.Passed != 30 || verdicts != 30 || summary.Duration != 10*time.Second || summary.CPU <= 0 {
 			t.Errorf("%+v, %d verdicts, %v", summary, verdicts, err)
 		}
 		if src.most != 3 || len(src.lent) != 0 ||

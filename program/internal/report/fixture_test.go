@@ -31,7 +31,8 @@ func run() []result.Note {
 		result.RunStarted{Time: start, Engine: "reference 1", Total: len(past.Verdicts) + 1, Files: 1, Jobs: 2, Seed: &seed},
 		result.DeploymentReady{Name: "replicaset 8.0", Info: "3 members", Took: 12 * time.Millisecond},
 	}
-	summary := result.Summary{Duration: 2500 * time.Millisecond, Problems: []string{"--run xyz matches no test"}}
+	summary := result.Summary{Duration: 2500 * time.Millisecond, CPU: 4 * time.Millisecond,
+		Problems: []string{"--run xyz matches no test"}}
 	summary.Interrupt("interrupted")
 	for _, v := range past.Verdicts {
 		if v.Status != result.Skipped {

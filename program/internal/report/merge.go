@@ -63,7 +63,7 @@ func Merge(parts []*SavedRun) []result.Note {
 		}
 		started.Commit = cmp.Or(started.Commit, p.Run.Commit)
 		whole.begin(p.Run.Started)
-		s.Duration = max(s.Duration, time.Duration(p.Run.Duration))
+		s.Duration, s.CPU = max(s.Duration, time.Duration(p.Run.Duration)), s.CPU+time.Duration(p.Run.CPU)
 		cells.addRun(p)
 		s.Interrupted = s.Interrupted || p.Run.Interrupted
 		for _, each := range p.Run.Problems {

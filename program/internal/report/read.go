@@ -45,6 +45,8 @@ type PastRun struct {
 
 	Cells       map[string]result.Duration `json:"cellsMS,omitempty"` // cells → their durations
 	Duration    result.Duration            `json:"durationMS"`
+	CPU         result.Duration            `json:"cpuMS,omitempty"`
+	Waiting     result.Duration            `json:"waitingMS,omitempty"`
 	Interrupted bool                       `json:"interrupted,omitempty"`
 	Breaks      []result.Break             `json:"breaks,omitempty"`
 	Problems    []string                   `json:"problems,omitempty"`

@@ -14,8 +14,10 @@ import (
 // asNotes returns notes from which JSON writes the report that was read.
 func asNotes(p *report.SavedRun) (notes []result.Note) {
 	started := result.RunStarted{Shard: p.Shard, Cell: p.Cell}
+	var spent result.Timings
 	for _, v := range p.Verdicts {
 		notes = append(notes, finished(v))
+		spent.Add(v.Timings)
 	}
 	if r := p.Run; r != nil {
 		started.Engine, started.Servers, started.Time, started.Files = r.Engine, r.Servers, r.Started, r.Files
@@ -26,7 +28,7 @@ func asNotes(p *report.SavedRun) (notes []result.Note) {
 			notes = append(notes, result.CellFinished{Cell: cell, Summary: result.Summary{Duration: time.Duration(took)}})
 		}
 		notes = append(notes, result.RunFinished{Summary: result.Summary{Duration: time.Duration(r.Duration),
-			Interrupted: r.Interrupted, Breaks: r.Breaks, Problems: r.Problems}})
+			CPU: time.Duration(r.CPU), Timings: spent, Interrupted: r.Interrupted, Breaks: r.Breaks, Problems: r.Problems}})
 	}
 	return append([]result.Note{started}, notes...)
 }

@@ -55,7 +55,8 @@ func (r *records) finish(s result.Summary) {
 	_ = r.lines.Encode(map[string]PastRun{"run": { // no field can fail to encode
 		Started: at.Time, Engine: at.Engine, Servers: at.Servers, Files: at.Files, Shard: at.Shard, Cell: at.Cell,
 		Commit: at.Commit, Engines: r.engines, Kept: r.kept, Cells: r.cells,
-		Duration: result.Duration(s.Duration), Interrupted: s.Interrupted, Breaks: s.Breaks, Problems: s.Problems,
+		Duration: result.Duration(s.Duration), CPU: result.Duration(s.CPU), Waiting: result.Duration(s.Waiting()),
+		Interrupted: s.Interrupted, Breaks: s.Breaks, Problems: s.Problems,
 	}})
 }
 

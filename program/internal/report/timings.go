@@ -29,7 +29,9 @@ func (t *text) addTimings(v *result.Verdict) {
 // run. If there are several files, a table follows.
 func (t *text) timings(s result.Summary) {
 	sum := s.Timings.Sum()
-	t.line(0, "time: %s on the clock, %s over all tests", round(s.Duration), round(time.Duration(sum)))
+	line := fmt.Sprintf("time: %s on the clock, %s over all tests", round(s.Duration), round(time.Duration(sum)))
+	add(&line, s.CPU > 0, " (CPU %s, waiting %s)", round(s.CPU), round(s.Waiting()))
+	t.line(0, "%s", line)
 	for _, p := range s.Timings.Phases() {
 		t.line(2, "%-10s %10s %5.1f %%", p.Name, round(time.Duration(*p.Took)), 100*float64(*p.Took)/float64(max(sum, 1)))
 	}

@@ -1,0 +1,2 @@
+// Package cputime measures how much this process computes.
+package cputime
