@@ -7,8 +7,8 @@ import "embed"
 // EnginesFile is the name of the engines file in FS.
 const EnginesFile = "engines.yml"
 
-// FS holds the sources of the adapters, a folder for each, their lists of known failures, and an engines file that
-// names them, so that an installed binary can run them.
+// FS contains the adapters, so that an installed binary can run them: a folder with the sources of each, their lists of
+// known failures, and an engines file that names them.
 //
 //go:embed engines.yml revision.sh pymongo/*.py pymongo/*.txt node/*.js node/package.json node/*.txt
 //go:embed java/pom.xml java/src java/*.txt minimal-ruby rust/Cargo.toml rust/Cargo.lock rust/src rust/*.txt

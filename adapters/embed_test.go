@@ -36,7 +36,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// The version main of a driver names what its checkout contains: the commit, and what is not committed.
+// The version main of a driver identifies the content of its checkout: the commit, and uncommitted changes.
 func TestRevision(t *testing.T) {
 	checkouts := t.TempDir()
 	repository := filepath.Join(checkouts, "driver")

@@ -462,7 +462,7 @@ func (s *orchestrated) connectionString(c orchestration.Cluster, tls bool, caFil
 	}
 	if tls {
 		u = u.with("tls", "true")
-		// The file is on the service's machine, which may be this one.
+		// The file is on the service's machine. That may be this machine.
 		if _, err := os.Stat(caFile); caFile != "" && err == nil {
 			u = u.with("tlsCAFile", caFile)
 		}

@@ -221,7 +221,7 @@ func (s *scene) named(text string) uri {
 	return u
 }
 
-// leave leaves the lock of another run with a lease, which may have expired, and a fate of that run.
+// leave leaves the lock of another run with a lease and a fate of that run. The lease may have expired.
 func (s *scene) leave(about string) {
 	lease, fate, _ := strings.Cut(about, " ")
 	limit, err := time.ParseDuration(lease)

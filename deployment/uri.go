@@ -16,7 +16,7 @@ import (
 )
 
 // uri is a connection string, parsed just far enough to address other hosts. Credentials and options are kept as
-// written, except for a question mark in credentials, which is escaped.
+// written, except that a question mark in credentials is escaped.
 type uri struct {
 	scheme   string // mongodb or mongodb+srv
 	userinfo string // escaped, with the @, or ""
@@ -40,14 +40,14 @@ func (u uri) client(appName string) *options.ClientOptions {
 // option is one key=value of the query, still escaped.
 type option struct{ key, value string }
 
-// parseURI splits a connection string. Errors never repeat a part of the string, which may be a part of a password.
+// parseURI splits a connection string. Errors never repeat a part of the string, because it may belong to a password.
 func parseURI(s string) (uri, error) {
 	scheme, rest, found := strings.Cut(s, "://")
 	if !found || (scheme != "mongodb" && scheme != "mongodb+srv") {
 		return uri{}, errors.New("connection string must start with mongodb:// or mongodb+srv://")
 	}
 	u := uri{scheme: scheme}
-	// The last @ before the first slash ends the credentials, which may contain a question mark (Connection String,
+	// The last @ before the first slash ends the credentials. They may contain a question mark (Connection String,
 	// "Userinfo (optional)").
 	authority, _, _ := strings.Cut(rest, "/")
 	at := strings.LastIndex(authority, "@") + 1
@@ -147,7 +147,8 @@ func (u uri) get(key string) string {
 	return ""
 }
 
-// at returns the connection string for other hosts. In place of an SRV name, it enables TLS, which SRV implies.
+// at returns the connection string for other hosts. If they replace an SRV name, it enables TLS, because SRV implies
+// it.
 func (u uri) at(hosts ...string) uri {
 	u.hosts = hosts
 	if u.scheme == "mongodb+srv" {

@@ -44,7 +44,7 @@ var eventFields = map[string]func(*Matcher, *source.Value, *result.Event){
 	"newDescription":      func(m *Matcher, want *source.Value, e *result.Event) { m.matchDescription(want, e.New) },
 }
 
-// matchEvent compares an event with an expected one, whose only key is the type.
+// matchEvent compares an event with an expected one. The only key of an expected event is its type.
 func (m *Matcher) matchEvent(want *source.Value, e *result.Event) {
 	for _, f := range want.Fields {
 		if result.EventType(f.Key) != e.Type {

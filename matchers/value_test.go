@@ -25,8 +25,7 @@ func valueCase(actual string) (string, Shape) {
 	return actual, Nested
 }
 
-// Drivers may return options in the order of the server, which the Extended JSON
-// parser does not preserve.
+// Drivers may return options in the order of the server. The Extended JSON parser does not preserve it.
 func TestRegexOptionsInAnyOrder(t *testing.T) {
 	for options, want := range map[string]string{"im": matches, "mi": matches, "i": "the values differ",
 		"imm": "the values differ"} {

@@ -72,7 +72,7 @@ func internal(uri, api string) *options.ClientOptions {
 	return o
 }
 
-// alone limits the wait of a client for its only server, which no election replaces.
+// alone limits the wait of a client for its only server. An election cannot replace that server.
 func alone(o *options.ClientOptions) *options.ClientOptions {
 	if o.ServerSelectionTimeout == nil {
 		o.SetServerSelectionTimeout(5 * time.Second)

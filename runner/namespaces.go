@@ -131,7 +131,7 @@ func (n named) operation(database, name string, arguments *source.Value) {
 	}
 }
 
-// pipeline adds the targets of $out and $merge, which are last.
+// pipeline adds the targets of the stages $out and $merge. Such a stage is the last one.
 func (n named) pipeline(database string, stages *source.Value) {
 	for _, stage := range stages.Elements() {
 		n.target(database, stage.Get("$out"), "coll")

@@ -132,7 +132,7 @@ func (t *testRun) send(ctx context.Context, during string, request engine.Operat
 	return outcome, err
 }
 
-// query performs an operation of the runner, whose name begins with $.
+// query performs an operation of the runner. Its name begins with $.
 func (t *testRun) query(
 	ctx context.Context, path string, at source.Position, object, name string, arguments bson.Raw,
 ) (result.Outcome, *fault) {

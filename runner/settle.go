@@ -67,8 +67,8 @@ func (t *testRun) settle(ctx context.Context) {
 	}
 }
 
-// busy reports whether a server executes a command of one of the sessions. A mongos reports its own operations and
-// those of the shards. A server that returns an error is not busy.
+// busy reports whether a server executes a command of one of the sessions. A mongos reports its own operations and the
+// operations of the shards. A server that returns an error is not busy.
 func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValue) bool {
 	if s.about.Topology == deployment.LoadBalanced {
 		address = defaultServer // any mongos

@@ -32,7 +32,7 @@ func (c failPointCheck) ignored(p place, format string, args ...any) {
 }
 
 // checkFailPoints checks the fail points of an operation: of the operations failPoint and targetedFailPoint, and
-// commands. The operations of a loop, which is not supported, are checked, too.
+// commands. The operations of a loop are checked, too, although loops are not supported.
 func (i *inspection) checkFailPoints(s step, test *Test) {
 	if s.get("expectError").exists() {
 		return // the test is about the refusal

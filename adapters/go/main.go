@@ -1,5 +1,5 @@
-// Command go is the adapter for the Go driver: the engine driver of utr in a process of its own, so that utr can build
-// it with any version of the driver: utr run --engine driver@2.8.2.
+// Command go is the adapter for the Go driver: the engine driver of utr in a process of its own. utr can build it with
+// any version of the driver: utr run --engine driver@2.8.2.
 package main
 
 import (

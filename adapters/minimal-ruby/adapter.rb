@@ -3,7 +3,7 @@
 require "json"
 require "mongo"
 
-# Debian's version of the driver uses this function, which its version of Ruby no longer has.
+# Debian's version of the driver uses this function. Its version of Ruby no longer has it.
 URI.define_singleton_method(:decode) { |text| URI.decode_www_form_component(text) } unless URI.respond_to?(:decode)
 
 Mongo::Logger.logger.level = Logger::FATAL # the driver logs to standard output
@@ -63,13 +63,13 @@ def open(kind:, id:, options: {}, uri: nil, **)
   {}
 end
 
-# lack rejects unsupported options and arguments, which must not be ignored.
+# lack rejects unsupported options and arguments. They must not be ignored.
 def lack(given, *known) = (given.keys - known).each { |name| raise Lacks, "option #{name}" }
 
 def perform(object:, name:, arguments: {}, **)
   operation = OPERATIONS[name] || raise(Lacks, "operation #{name}")
   collection = entity(object)
-  raise Mongo::Error, "the client is closed" if $closed[collection.client.cluster] # the driver would connect again
+  raise Mongo::Error, "the client is closed" if $closed[collection.client.cluster] # the driver would reconnect
   lack(arguments, "filter", "document")
   { value: extended(operation.call(collection, arguments)) }
 end
@@ -113,7 +113,7 @@ CALLS = {
 $stdin.each_line do |line|
   request = JSON.parse(line)
   id, method = request.values_at("id", "method")
-  next unless id # cancel, which is not needed because all calls are short
+  next unless id # cancel is ignored, because all calls are short
 
   reply = { jsonrpc: "2.0", id: id }
   begin

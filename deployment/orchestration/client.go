@@ -55,7 +55,7 @@ type Client struct {
 func New(address string) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
-	case err != nil: // err repeats the address, which may contain a password
+	case err != nil: // err repeats the address, and that may contain a password
 		return nil, errors.New("it is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("it must begin with http:// or https://")

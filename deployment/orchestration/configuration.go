@@ -22,7 +22,7 @@ type Configuration struct {
 	Kind         Kind
 	Preset       bool     // whether it is one of our presets
 	NeedsFiles   bool     // whether it contains FilesToken
-	NamesData    bool     // whether it names data folders, which Body omits
+	NamesData    bool     // whether it names data folders; Body omits them
 	TLS          bool     // whether the servers use TLS
 	CAFile       string   // the certificate authority's file on the service's machine, or ""
 	Auth         bool     // whether it has a user
@@ -72,7 +72,7 @@ func Preset(name string) (Configuration, error) {
 }
 
 // Parse parses a configuration in the format of drivers-evergreen-tools. Its keys determine its kind. Errors never
-// repeat the text, which may contain a password.
+// repeat the text, because it may contain a password.
 func Parse(name string, text []byte) (Configuration, error) {
 	doc, err := decode(text)
 	if err != nil {

@@ -35,8 +35,8 @@ public final class Adapter {
     }
 
     private final OutputStream out = new FileOutputStream(FileDescriptor.out);
-    private final ExecutorService workers = Executors.newCachedThreadPool(); // whose threads serve later requests, too
-    private final Map<Long, Optional<Thread>> threads = new HashMap<>(); // by open request, once it has begun
+    private final ExecutorService workers = Executors.newCachedThreadPool(); // reuses its threads for later requests
+    private final Map<Long, Optional<Thread>> threads = new HashMap<>(); // by open request; empty until it begins
     private final Set<Long> canceled = ConcurrentHashMap.newKeySet();
     private final Map<Integer, BlockingQueue<BsonDocument>> replies = new ConcurrentHashMap<>(); // to callback, by id
     private final AtomicInteger callbacks = new AtomicInteger();
@@ -82,7 +82,7 @@ public final class Adapter {
     private synchronized void release(long id) {
         threads.remove(id);
         canceled.remove(id);
-        Thread.interrupted(); // forgets a late cancellation
+        Thread.interrupted(); // clears a late cancellation
     }
 
     private void answer(long id, BsonDocument message) {

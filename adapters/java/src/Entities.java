@@ -40,7 +40,7 @@ final class Entities {
             "session", Set.of("id", "client", "sessionOptions"),
             "bucket", Set.of("id", "database", "bucketOptions"));
 
-    /** Options of connection strings that the driver supports. It only logs warnings for others. */
+    /** Options of connection strings that the driver supports. For others, it only logs warnings. */
     private static final Set<String> URI_OPTIONS = Set.of(("appName authMechanism authMechanismProperties authSource "
             + "compressors connectTimeoutMS directConnection enableOverloadRetargeting gssapiServiceName "
             + "heartbeatFrequencyMS journal loadBalanced localThresholdMS maxAdaptiveRetries maxConnecting "
@@ -190,7 +190,7 @@ final class Entities {
                 try {
                     hidden(client, new BsonDocument("ping", new BsonInt32(1)));
                 } catch (MongoException e) {
-                    // The server cannot be waited for.
+                    // Waiting for the server is not possible.
                 }
             }
             client.close();

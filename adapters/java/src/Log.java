@@ -83,7 +83,7 @@ final class Log implements CommandListener, ConnectionPoolListener, ServerListen
         notifyAll();
     }
 
-    /** Waits up to ten seconds for the last event of a closed client, which a thread of the driver publishes. */
+    /** Waits up to ten seconds for the last event of a closed client. A thread of the driver publishes it. */
     void awaitClosed() {
         try {
             closed.await(10, TimeUnit.SECONDS);
@@ -116,7 +116,7 @@ final class Log implements CommandListener, ConnectionPoolListener, ServerListen
         command("Failed", e, e.getElapsedTime(TimeUnit.MICROSECONDS), "failure", failure, redacted);
     }
 
-    /** Copies a document, which is valid only during the call of the listener. */
+    /** Copies a document. The original is valid only during the call of the listener. */
     static BsonDocument copy(BsonDocument document) {
         return new RawBsonDocument(document, new BsonDocumentCodec());
     }

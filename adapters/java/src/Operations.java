@@ -134,7 +134,7 @@ final class Operations {
     }
 
     static {
-        row("client.listDatabaseNames", c -> c.arguments.containsKey("filter") // which listDatabaseNames lacks
+        row("client.listDatabaseNames", c -> c.arguments.containsKey("filter") // listDatabaseNames has no filter
                 ? c.options((ListDatabasesIterable<?>) c.call(c.object, "listDatabases", BsonDocument.class)).nameOnly(true)
                 : c.options(c.call(c.object, "listDatabaseNames")));
         row("client.listDatabases", "listDatabases *", null);
@@ -231,7 +231,7 @@ final class Operations {
         return (ClientSession) c.object;
     }
 
-    /** What the driver lacks for operations that are not in the table. */
+    /** Reasons why the driver cannot perform operations that are not in the table. */
     static final Map<String, String> LACKS = Map.of(
             "client.listDatabaseObjects", "the Java driver has no method that returns the databases as MongoDatabase",
             "collection.count",
@@ -241,7 +241,7 @@ final class Operations {
             "the Java driver has no method that returns the collections as MongoCollection",
             "database.runCursorCommand", "the Java driver has no MongoDatabase.runCursorCommand");
 
-    /** Performs an aggregate. One that writes must not be iterated, because that would also read the collection. */
+    /** Performs an aggregate. If it writes, its result must not be iterated: that would also read the collection. */
     private static Object aggregate(Call c, Object... type) {
         BsonArray pipeline = c.take("pipeline").asArray();
         List<Object> arguments = new ArrayList<>(List.of(pipeline));
@@ -304,7 +304,7 @@ final class Operations {
     private static Object runCommand(Call c) {
         BsonDocument given = c.take("command").asDocument();
         BsonDocument command = new BsonDocument();
-        if (c.arguments.containsKey("commandName")) { // which must be the first field
+        if (c.arguments.containsKey("commandName")) { // the name must be the first field
             String name = c.text("commandName");
             command.append(name, given.get(name));
         }

@@ -32,7 +32,7 @@ import org.bson.BsonValue;
 import org.bson.Document;
 import org.bson.types.ObjectId;
 
-/** Calls methods of the driver with BSON values, which it converts to the types of the parameters. */
+/** Calls methods of the driver with BSON values. It converts them to the types of the parameters. */
 final class Options {
     /** Names in the format, and alternative names in the driver. */
     private static final Map<String, String> RENAMED = Map.ofEntries(
@@ -156,7 +156,7 @@ final class Options {
         }
     }
 
-    /** Returns the error of the driver, which is always unchecked. */
+    /** Returns the error of the driver. It is always unchecked. */
     private static RuntimeException rethrown(ReflectiveOperationException e) {
         if (e instanceof InvocationTargetException && e.getCause() instanceof Error error) {
             throw error;

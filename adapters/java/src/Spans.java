@@ -14,7 +14,7 @@ import org.bson.BsonInt64;
 import org.bson.BsonString;
 import org.bson.BsonValue;
 
-/** The spans of a client, which are observations in Micrometer, in the order in which they began. */
+/** The spans of a client (observations in Micrometer), in the order in which they began. */
 final class Spans implements ObservationHandler<Observation.Context> {
     /** Attributes that are integers in OpenTelemetry. Micrometer has only strings. */
     private static final Set<String> INTEGERS = Set.of("server.port", "db.mongodb.cursor_id",

@@ -1,7 +1,6 @@
 //! Reads the driver's option types from arguments of the format.
-//!
-//! The driver's types implement `Deserialize` with the names of its fields. `Argument` passes these names to serde, so
-//! the adapter learns from the driver itself which options exist: any other is unsupported.
+//! The driver's types implement `Deserialize` with the names of their fields. `Argument` receives these names from
+//! serde, so the driver itself determines which options exist. Any other option is unsupported.
 
 use crate::failures::Failure;
 use bson::{Bson, Document};

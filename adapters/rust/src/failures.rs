@@ -6,7 +6,7 @@ use mongodb::error::{Error, ErrorKind, WriteFailure};
 use serde_json::{json, Map, Value};
 use std::fmt::{Display, Formatter};
 
-/// What the driver says about a write concern that it refuses.
+/// The driver's message about a write concern that it refuses.
 const UNACKNOWLEDGED: &str = "Unacknowledged write concerns are not supported";
 
 /// The error of a call.
@@ -93,7 +93,7 @@ fn cause(error: &Error) -> Option<&Error> {
     source.downcast_ref::<Error>().or_else(|| source.downcast_ref::<Box<Error>>().map(|boxed| &**boxed))
 }
 
-/// The fields of a write error or a write concern error, which have no common type.
+/// The fields of a write error or a write concern error. These have no common type.
 macro_rules! written {
     ($e:expr) => {
         json!({"code": $e.code, "message": $e.message, "details": $e.details.clone().map(json)})

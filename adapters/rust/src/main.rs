@@ -24,8 +24,8 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Default)]
 struct Adapter {
     tests: Mutex<HashMap<i64, Arc<Test>>>, // open ones, by number
-    calls: Mutex<HashMap<i64, oneshot::Sender<()>>>, // which cancel them
-    callbacks: Mutex<HashMap<usize, oneshot::Sender<Value>>>, // which receive the replies
+    calls: Mutex<HashMap<i64, oneshot::Sender<()>>>, // the senders cancel them
+    callbacks: Mutex<HashMap<usize, oneshot::Sender<Value>>>, // the senders pass the replies on
 }
 
 fn main() {
@@ -109,7 +109,7 @@ impl Adapter {
         }
     }
 
-    /// Performs a call until it is canceled, which drops it. An error of the driver is part of the result.
+    /// Performs a call. Canceling it drops it. An error of the driver is part of the result.
     async fn outcome<F>(&self, id: i64, is_do: bool, test: &Test, work: F) -> Result<Value, Failure>
     where
         F: std::future::Future<Output = Result<Option<Value>, Failure>>,

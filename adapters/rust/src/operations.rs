@@ -51,7 +51,7 @@ impl Call {
         read(std::mem::take(&mut self.arguments))
     }
 
-    /// Rejects other arguments, of a method of the driver that has no more options.
+    /// Rejects other arguments, because the method of the driver has no more options.
     fn no_more(&self, method: &str) -> Result<(), Failure> {
         self.arguments.keys().next().map_or(Ok(()), |name| Err(Failure::lacks(format!("{method}.{name}"))))
     }
@@ -342,7 +342,7 @@ table! { c;
     },
 }
 
-/// What the driver lacks for operations that are not in the table.
+/// Reasons why the driver cannot perform operations that are not in the table.
 pub const LACKS: [(&str, &str); 5] = [
     ("client.listDatabaseObjects", "the Rust driver has no method that returns the databases as Database"),
     ("collection.bulkWrite", "the Rust driver has no Collection::bulk_write"),
@@ -404,7 +404,7 @@ fn value<T: serde::Serialize>(result: T) -> Option<Bson> {
     Some(same(result))
 }
 
-/// A field of the transaction in the Debug output of a session, the only public form of it.
+/// A field of the transaction in the Debug output of a session. It is not public in another form.
 fn transaction(session: &ClientSession, field: &str) -> String {
     let text = format!("{session:?}");
     let transaction = text.rsplit("transaction: Transaction {").next().unwrap_or_default();
@@ -419,7 +419,7 @@ fn find_options(c: &mut Call) -> Result<FindOptions, Failure> {
     Ok(options)
 }
 
-/// Reads a command, whose name must be its first field.
+/// Reads a command. Its name must be its first field.
 fn command(c: &mut Call) -> Result<Document, Failure> {
     let (mut given, name): (Document, Option<String>) = (c.take("command")?, c.take("commandName")?);
     let first = name.and_then(|name| given.remove(&name).map(|value| (name, value)));

@@ -45,7 +45,7 @@ func withLimit(ctx context.Context, on string, command bson.D) (context.Context,
 		fmt.Errorf("%s did not answer %s within %s", on, command[0].Key, commandLimit))
 }
 
-// runBy runs a command with a client of the driver, which supports authentication and load balancers.
+// runBy runs a command with a client of the driver, for authentication and load balancers.
 func runBy(ctx context.Context, on string, o *options.ClientOptions, command bson.D) error {
 	client, err := mongo.Connect(replies.Own(o.SetAppName("utr")))
 	if err != nil {

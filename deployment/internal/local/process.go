@@ -66,7 +66,7 @@ func (s *server) launch(program string, book *ledger.Ledger) error {
 	return <-started
 }
 
-// killLimit bounds the wait for a killed process, which can hang in the kernel on an unresponsive disk.
+// killLimit bounds the wait for a killed process. It can hang in the kernel on an unresponsive disk.
 const killLimit = 20 * time.Second
 
 // kill kills the process and its descendants, and waits until they have ended.

@@ -2,5 +2,5 @@ package processgroup
 
 import "syscall"
 
-// signalOnDeath asks the kernel to signal the child when the thread that started it ends.
+// signalOnDeath makes the kernel signal the child when the thread that started it ends.
 func signalOnDeath(a *syscall.SysProcAttr, s syscall.Signal) { a.Pdeathsig = s }

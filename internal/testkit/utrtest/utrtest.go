@@ -138,7 +138,7 @@ func (p *Place) Folders() []string {
 	return folders
 }
 
-// Empty expects that there are no folders or entries.
+// Empty expects that no folders or entries exist.
 func (p *Place) Empty() {
 	p.t.Helper()
 	if folders, entries := p.Folders(), p.Entries(""); len(folders)+len(entries) > 0 {

@@ -71,7 +71,7 @@ func without(mutations, others []Mutation) (rest []Mutation) {
 
 const removed, added = "  - ", "  + "
 
-// change returns the file and the change, which identify a mutation.
+// change returns the file and the change. Together, they identify a mutation.
 func (m Mutation) change() string { return m.File + "\n" + m.diff() }
 
 // diff returns the old and the new lines.

@@ -229,7 +229,7 @@ var (
 // numberedOne expects a retryable write.
 var numberedOne = doc("txnNumber", long(1))
 
-// generic reports whether an operation obeys both retryReads and retryWrites.
+// generic reports whether both retryReads and retryWrites apply to an operation.
 func generic(o operation) bool { return o.Name == "runCommand" }
 
 func operations(database string) []operation {

@@ -96,7 +96,7 @@ func commitSequences() *file {
 	return f
 }
 
-// mixed has network errors of a fail point in the storage engine, which only affects retryable writes on a replica set.
+// mixed has network errors of a fail point in the storage engine. It only affects retryable writes on a replica set.
 func mixed() *file {
 	f := newFile("mixed-errors", "overload errors and network errors in one operation", servers("4.4", sets),
 		"After an overload error, the limit of two retries applies to all attempts, including earlier ones, whatever their",

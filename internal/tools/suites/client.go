@@ -2,8 +2,8 @@ package main
 
 import "slices"
 
-// client is a client entity of a suite. Each suite also has the client setup, which sets the fail points
-// so that they do not affect the pools of the others.
+// client is a client entity of a suite. Each suite also has the client setup. It sets the fail points, so that they do
+// not affect the pools of the others.
 type client struct {
 	ID      string
 	Options value // uriOptions

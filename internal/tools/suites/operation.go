@@ -24,8 +24,8 @@ type operation struct {
 	Carries   value   // further expected fields of each attempt
 	Result    value   // nil if the results of drivers differ
 	Then      value   // command of the same name that follows a success
-	Opens     []value // events of the command before a getMore, which opens the cursor
-	Watches   bool    // it opens a change stream, which a standalone does not support
+	Opens     []value // events of the command that opens the cursor of a getMore
+	Watches   bool    // it opens a change stream; a standalone does not support that
 	Reads     bool    // it writes nothing, so tests have no outcome
 	Session   bool    // drivers commonly support its session argument
 	Txn       bool    // the server allows it in a transaction

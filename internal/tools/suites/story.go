@@ -78,7 +78,7 @@ func (s story) variant(says, client string, attempts int) story {
 	return s
 }
 
-// betweenMembers adds a client that knows the primary and a secondary. The primary fails every attempt.
+// betweenMembers adds a client that has discovered the primary and a secondary. The primary fails every attempt.
 func (s story) betweenMembers(client, database string, data value, attempts int) story {
 	s.By, s.Before, s.Seen = client, bothPinged(client), slices.Repeat(pinged(database), 2)
 	s.Mode, s.Fails, s.Attempts = always, data, attempts

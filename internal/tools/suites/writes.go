@@ -23,8 +23,8 @@ func writeSuites() specification {
 		Files: append(files, writes.unselected("utrWriteSelection").divide(operationOf)...)}
 }
 
-// split builds a file of the operations of all servers, and one of the newer operations, which require a
-// later schemaVersion.
+// split builds a file of the operations of all servers, and one of the newer operations, because these require a later
+// schemaVersion.
 func split(operations []operation, build func([]operation) *file) []*file {
 	var old, recent []operation
 	for _, o := range operations {

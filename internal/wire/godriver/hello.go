@@ -10,7 +10,7 @@ import (
 )
 
 // RewriteHello sets fields of the topology's hello or legacy hello, an OP_MSG or OP_QUERY, and removes those whose
-// value is nil. Messages without the field backpressure, which the topology always sends, are returned unchanged.
+// value is nil. The topology always sends the field backpressure: messages without it are returned unchanged.
 func RewriteHello(message []byte, fields ...bson.E) []byte {
 	const name, header = "backpressure", 16
 	_, _, _, opcode, _, ok := wiremessage.ReadHeader(message)
