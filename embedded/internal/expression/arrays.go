@@ -225,8 +225,7 @@ func objectToArray(e *Env, d bson.D) any {
 	return e.count(out)
 }
 
-// MergeObjects merges documents.
-func MergeObjects(e *Env, values []any) any {
+func mergeObjects(e *Env, values []any) any {
 	out := bson.D{}
 	for _, x := range values {
 		d, ok := x.(bson.D)

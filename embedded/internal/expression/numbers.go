@@ -44,23 +44,23 @@ func (e *Env) decimal(name string) any {
 
 func isDecimal(v any) bool { _, ok := v.(bson.Decimal128); return ok }
 
-// numeric is an operator on one number.
-func numeric(name string, f func(e *Env, v any) any) operator {
-	return operator{1, 1, of(func(e *Env, v []any) any {
+// numeric is an operator on a number, with further arguments. code is the code of the error for another type.
+func numeric(name string, code int32, most int, f func(e *Env, v []any) any) operator {
+	return operator{1, most, of(func(e *Env, v []any) any {
 		switch {
-		case value.IsNull(v[0]):
+		case anyNull(v):
 			return nil
 		case !value.IsNumber(v[0]):
-			return e.fail(28765, "%s only supports numeric types, not %s", name, value.TypeName(v[0]))
+			return e.fail(code, "%s only supports numeric types, not %s", name, value.TypeName(v[0]))
 		case isDecimal(v[0]):
 			return e.decimal(name)
 		}
-		return f(e, v[0])
+		return f(e, v)
 	})}
 }
 
-func abs(e *Env, v any) any {
-	switch v := v.(type) {
+func abs(e *Env, v []any) any {
+	switch v := v[0].(type) {
 	case int32:
 		if v == math.MinInt32 {
 			return -int64(v)
@@ -72,24 +72,24 @@ func abs(e *Env, v any) any {
 		}
 		return max(v, -v)
 	}
-	return math.Abs(value.Float(v))
+	return math.Abs(value.Float(v[0]))
 }
 
 // wholeOr is a function of doubles that does not change integers.
-func wholeOr(f func(float64) float64) func(*Env, any) any {
-	return func(_ *Env, v any) any {
-		if d, ok := v.(float64); ok {
+func wholeOr(f func(float64) float64) func(*Env, []any) any {
+	return func(_ *Env, v []any) any {
+		if d, ok := v[0].(float64); ok {
 			return f(d)
 		}
-		return v
+		return v[0]
 	}
 }
 
-func squareRoot(e *Env, v any) any {
-	if value.Float(v) < 0 {
+func squareRoot(e *Env, v []any) any {
+	if value.Float(v[0]) < 0 {
 		return e.fail(28714, "$sqrt's argument must be greater than or equal to 0")
 	}
-	return math.Sqrt(value.Float(v))
+	return math.Sqrt(value.Float(v[0]))
 }
 
 // binary is an operator on two numbers. code is the code of the error for other types.
@@ -150,17 +150,10 @@ func mod(e *Env, a, b any) any {
 }
 
 // rounding is $round or $trunc with an optional number of places.
-func rounding(name string, f func(float64) float64) func(*Env, []any) any {
-	return func(e *Env, v []any) any {
+func rounding(name string, f func(float64) float64) operator {
+	return numeric(name, 51081, 2, func(e *Env, v []any) any {
 		places := int64(0)
-		switch {
-		case anyNull(v):
-			return nil
-		case !value.IsNumber(v[0]):
-			return e.fail(51081, "%s only supports numeric types, not %s", name, value.TypeName(v[0]))
-		case isDecimal(v[0]):
-			return e.decimal(name)
-		case len(v) == 2:
+		if len(v) == 2 {
 			var ok bool
 			if places, ok = value.Int64(v[1]); !ok {
 				return e.fail(51082, "precision argument to  %s must be a integral value", name)
@@ -180,12 +173,19 @@ func rounding(name string, f func(float64) float64) func(*Env, []any) any {
 		if places < 0 {
 			n = int64(f(float64(n)*scale) / scale)
 		}
-		if value.TypeName(v[0]) == "int" {
+		if value.Is[int32](v[0]) {
 			return value.Int(n)
 		}
 		return n
-	}
+	})
 }
+
+// Accumulator reduces values to one.
+type Accumulator func(e *Env, values []any) any
+
+// Accumulators are the operators that also reduce the values of a group.
+var Accumulators = map[string]Accumulator{"$sum": sum, "$avg": average, "$max": extreme(1), "$min": extreme(-1),
+	"$mergeObjects": mergeObjects}
 
 // operands returns the values of an operator that also accumulates: those of its only argument if that is an array.
 func operands(v []any) []any {
@@ -197,21 +197,21 @@ func operands(v []any) []any {
 	return v
 }
 
-// Sum adds the numbers among values.
-func Sum(e *Env, values []any) any {
-	var sum any = int32(0)
+// sum adds the numbers among values.
+func sum(e *Env, values []any) any {
+	var total any = int32(0)
 	for _, v := range values {
 		if value.IsNumber(v) {
-			if sum, _ = value.Add(sum, v); sum == nil {
+			if total, _ = value.Add(total, v); total == nil {
 				return e.decimal("$sum")
 			}
 		}
 	}
-	return sum
+	return total
 }
 
-// Average returns the average of the numbers among values, null without numbers.
-func Average(e *Env, values []any) any {
+// average returns the average of the numbers among values, null without numbers.
+func average(e *Env, values []any) any {
 	n, sum := 0, 0.0
 	for _, v := range values {
 		if isDecimal(v) {
@@ -228,13 +228,14 @@ func Average(e *Env, values []any) any {
 	return sum / float64(n)
 }
 
-// Extreme returns the greatest (sign 1) or least (-1) value that is not null, null without one.
-func Extreme(e *Env, values []any, sign int) any {
-	var best any
-	for _, v := range values {
-		if !value.IsNull(v) && (best == nil || e.Collation.Compare(v, best)*sign > 0) {
-			best = v
+// extreme returns the greatest (sign 1) or least (-1) value that is not null, null without one.
+func extreme(sign int) Accumulator {
+	return func(e *Env, values []any) (best any) {
+		for _, v := range values {
+			if !value.IsNull(v) && (best == nil || e.Collation.Compare(v, best)*sign > 0) {
+				best = v
+			}
 		}
+		return best
 	}
-	return best
 }

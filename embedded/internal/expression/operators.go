@@ -18,7 +18,7 @@ type operator struct {
 	eval     evaluator
 }
 
-// operators is the table of the operators with arguments by position.
+// operators is the table of the operators with arguments by position. init adds the accumulators.
 var operators = map[string]operator{
 	"$eq":  comparison(func(c int) bool { return c == 0 }),
 	"$ne":  comparison(func(c int) bool { return c != 0 }),
@@ -43,18 +43,13 @@ var operators = map[string]operator{
 	"$subtract": {2, 2, of(subtract)},
 	"$divide":   binary("$divide", fault.TypeMismatch, divide),
 	"$mod":      binary("$mod", 16611, mod),
-	"$round":    {1, 2, of(rounding("$round", math.RoundToEven))},
-	"$trunc":    {1, 2, of(rounding("$trunc", math.Trunc))},
-	"$abs":      numeric("$abs", abs),
-	"$ceil":     numeric("$ceil", wholeOr(math.Ceil)),
-	"$floor":    numeric("$floor", wholeOr(math.Floor)),
-	"$sqrt":     numeric("$sqrt", squareRoot),
+	"$round":    rounding("$round", math.RoundToEven),
+	"$trunc":    rounding("$trunc", math.Trunc),
+	"$abs":      numeric("$abs", 28765, 1, abs),
+	"$ceil":     numeric("$ceil", 28765, 1, wholeOr(math.Ceil)),
+	"$floor":    numeric("$floor", 28765, 1, wholeOr(math.Floor)),
+	"$sqrt":     numeric("$sqrt", 28765, 1, squareRoot),
 	"$rand":     {0, 1, func(*Env, []Expr) any { return rand.Float64() }},
-
-	"$sum": {0, -1, of(func(e *Env, v []any) any { return Sum(e, operands(v)) })},
-	"$avg": {0, -1, of(func(e *Env, v []any) any { return Average(e, operands(v)) })},
-	"$max": {0, -1, of(func(e *Env, v []any) any { return Extreme(e, operands(v), 1) })},
-	"$min": {0, -1, of(func(e *Env, v []any) any { return Extreme(e, operands(v), -1) })},
 
 	"$size":         on(false, 17124, "The argument to $size must be an array, but was of type: %s", size),
 	"$isArray":      {1, 1, of(func(_ *Env, v []any) any { _, ok := v[0].(bson.A); return ok })},
@@ -70,7 +65,6 @@ var operators = map[string]operator{
 	"$range":           {2, 3, of(sequence)},
 	"$arrayToObject":   on(true, 40386, "$arrayToObject requires an array input, found: %s", arrayToObject),
 	"$objectToArray":   on(true, 40390, "$objectToArray requires a document input, found: %s", objectToArray),
-	"$mergeObjects":    {0, -1, of(func(e *Env, v []any) any { return MergeObjects(e, operands(v)) })},
 	"$setUnion":        {0, -1, sets("$setUnion", true, setUnion, 17043)},
 	"$setIntersection": {0, -1, sets("$setIntersection", true, setIntersection, 17047)},
 	"$setDifference":   {2, 2, sets("$setDifference", true, setDifference, 17048, 17049)},
@@ -132,6 +126,9 @@ func init() {
 		"$dateToString": named("$dateToString", 18629, 18534, 18628, dateToString,
 			"date", "format?", "timezone?", "onNull?"),
 		"$dateAdd": moved("$dateAdd", 1), "$dateSubtract": moved("$dateSubtract", -1),
+	}
+	for name, f := range Accumulators {
+		operators[name] = operator{0, -1, of(func(e *Env, v []any) any { return f(e, operands(v)) })}
 	}
 	for name, part := range dateParts {
 		special[name] = datePart(name, part)

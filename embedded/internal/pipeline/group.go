@@ -13,13 +13,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// An accumulator reduces the values of a group, which contain no errors, to one.
-type accumulator func(e *expression.Env, values []any) any
-
-var accumulators = map[string]accumulator{
-	"$sum": expression.Sum, "$avg": expression.Average, "$mergeObjects": expression.MergeObjects,
-	"$max":      func(e *expression.Env, values []any) any { return expression.Extreme(e, values, 1) },
-	"$min":      func(e *expression.Env, values []any) any { return expression.Extreme(e, values, -1) },
+// accumulators reduce the values of a group, which contain no errors. init adds those that are expressions, too.
+var accumulators = map[string]expression.Accumulator{
 	"$first":    func(_ *expression.Env, values []any) any { return value.OrNull(values[0]) },
 	"$last":     func(_ *expression.Env, values []any) any { return value.OrNull(values[len(values)-1]) },
 	"$push":     func(_ *expression.Env, values []any) any { return present(values) },
@@ -44,7 +39,7 @@ func distinct(values bson.A, c value.Collation) bson.A {
 // accumulation is a field of a group.
 type accumulation struct {
 	name string
-	do   accumulator
+	do   expression.Accumulator
 	x    expression.Expr
 }
 

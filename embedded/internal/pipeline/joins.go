@@ -262,11 +262,7 @@ func out(p *parser, arg any) stage {
 	d, isDocument := arg.(bson.D)
 	p.Refuse(!value.Is[string](arg) && !isDocument, 16990, "$out only supports a string or object argument, but found %s",
 		value.TypeName(arg))
-	for _, e := range d {
-		p.Refuse(e.Key != "db" && e.Key != "coll", 16994,
-			"If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
-	}
-	p.Refuse(isDocument && (!ok || db == ""), 16994,
+	p.Refuse(isDocument && (!ok || db == "" || len(d) != 2), 16994,
 		"If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
 	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Out(db, coll, docs) }
 }

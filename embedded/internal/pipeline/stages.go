@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 var parsers map[string]func(p *parser, arg any) stage
 
 func init() {
+	maps.Copy(accumulators, expression.Accumulators)
 	parsers = map[string]func(p *parser, arg any) stage{
 		"$match": match, "$project": project, "$addFields": addFields, "$set": addFields, "$unset": unset,
 		"$group": group, "$bucket": bucket, "$sortByCount": sortByCount, "$sort": sort, "$limit": limit, "$skip": skip,

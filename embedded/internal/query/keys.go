@@ -91,7 +91,7 @@ func (k *keyMaker) expand(d bson.D, place string, fields []keyField) {
 			continue
 		}
 		k.Refuse(in != nil && at != arrayAt, fault.CannotIndexParallelArrays, "cannot index parallel arrays [%s] [%s]",
-			lastPart(at), lastPart(arrayAt))
+			LastPart(at), LastPart(arrayAt))
 		in, array, arrayAt = append(in, i), list, at
 		nested = nested || !named && value.Is[bson.A](f.element)
 	}
@@ -145,4 +145,5 @@ func asDocument(a bson.A) bson.D {
 	return d
 }
 
-func lastPart(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+// LastPart returns the last part of a path.
+func LastPart(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

@@ -57,9 +57,6 @@ func unset(*parser, bson.E) modifier {
 // theID is a placeholder for the document's _id in messages.
 const theID = "\x00id"
 
-// last returns the last part of a path.
-func last(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
-
 // arithmetic is $inc or $mul. A missing field counts as zero.
 func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*parser, bson.E) modifier {
 	return func(e *parser, f bson.E) modifier {
@@ -72,7 +69,7 @@ func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*parse
 			if !value.IsNumber(old) {
 				return nil, fault.Errorf(fault.TypeMismatch,
 					"Cannot apply %s to a value of non-numeric type. {%s} has the field '%s' of non-numeric type %s", op, theID,
-					last(f.Key), value.TypeName(old))
+					query.LastPart(f.Key), value.TypeName(old))
 			}
 			v, ok := compute(old, f.Value)
 			if !ok {
@@ -364,7 +361,7 @@ func bit(e *parser, f bson.E) modifier {
 		if !integral(old) {
 			return nil, fault.Errorf(fault.BadValue,
 				"Cannot apply $bit to a value of non-integral type.%s has the field %s of non-integer type %s",
-				theID, last(f.Key), value.TypeName(old))
+				theID, query.LastPart(f.Key), value.TypeName(old))
 		}
 		n, _ := value.Int64(old)
 		_, long := old.(int64)
