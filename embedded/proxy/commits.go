@@ -95,9 +95,6 @@ func (n *numbers) next(session bson.RawValue, number int64) bool {
 	if known && number <= last {
 		return false
 	}
-	if n.all == nil {
-		n.all = map[string]int64{}
-	}
 	n.all[string(session.Value)] = number
 	return true
 }

@@ -78,7 +78,7 @@ func Start(o Options, servers ...string) (*Proxy, error) {
 	p := &Proxy{Options: o, commands: server.Commands(commands.New(commands.Options{}).Rows()),
 		fronts:     map[string]*front{},
 		sequence:   failpoint.NewRegistry(rand.Float64, nil, failpoint.FailCommandSequence),
-		registries: map[string]*failpoint.Registry{}}
+		registries: map[string]*failpoint.Registry{}, numbers: numbers{all: map[string]int64{}}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	for _, s := range servers {
 		if _, err := p.front(s); err != nil {

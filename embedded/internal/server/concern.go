@@ -120,10 +120,7 @@ func (x *exchange) writeConcern() error {
 	if err != nil || p.Err != nil {
 		return p.Err
 	}
-	if name, ok := w.StringValueOK(); ok {
-		return x.namedConcern(concern, name)
-	}
-	return x.numberedConcern(concern, w)
+	return x.acknowledgements(concern, w)
 }
 
 // noWriteConcern refuses a write concern that the command does not accept. A mongos parses it first, and begins a
@@ -142,18 +139,28 @@ func (x *exchange) noWriteConcern() error {
 	return refused
 }
 
-// numberedConcern checks a w that is not a name: a number of members, or tags.
-func (x *exchange) numberedConcern(concern bson.Raw, w bson.RawValue) error {
+// acknowledgements checks a w: a number of members, majority, tags, or a mode that the replica set's configuration would
+// have to define. Configurations here never define modes.
+func (x *exchange) acknowledgements(concern bson.Raw, w bson.RawValue) error {
 	n, isNumber := w.AsInt64OK()
+	name, isText := w.StringValueOK()
 	_, tags := w.DocumentOK()
+	alone := x.view.Role == commands.Standalone
 	switch {
+	case name == "majority":
+	case isText && alone:
+		return fault.Errorf(fault.BadValue,
+			"cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)
+	case isText:
+		message := "No write concern mode named '" + name + "' found in replica set configuration"
+		return x.unsatisfiable(fault.UnknownReplWriteConcern, message, concern)
 	case !isNumber && !x.view.Has.TagsAsW:
 		return fault.Errorf(fault.FailedToParse, "w has to be a number or a string")
 	case !isNumber && !tags:
 		return fault.Errorf(fault.FailedToParse, "w has to be a number, string, or object")
 	case n < 0 || n > maxW:
 		return fault.Errorf(fault.FailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
-	case n > 1 && x.view.Role == commands.Standalone:
+	case n > 1 && alone:
 		return fault.Errorf(fault.BadValue, "cannot use 'w' > 1 when a host is not replicated")
 	case x.view.isMember() && int(n) > x.view.set.dataBearing(), x.view.isMongos() && n > shardMembers:
 		return x.unsatisfiable(fault.UnsatisfiableWriteConcern, "Not enough data-bearing nodes", concern)
@@ -347,20 +354,6 @@ func (x *exchange) readLevels() []string {
 		return x.row.ReadConcern
 	}
 	return commands.ReadConcernLevels[:1]
-}
-
-// namedConcern checks a write concern mode: majority, or a mode that the replica set's configuration would have to
-// define. Configurations here never define modes.
-func (x *exchange) namedConcern(concern bson.Raw, name string) error {
-	switch {
-	case name == "majority":
-		return nil
-	case x.view.Role == commands.Standalone:
-		return fault.Errorf(fault.BadValue,
-			"cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)
-	}
-	message := "No write concern mode named '" + name + "' found in replica set configuration"
-	return x.unsatisfiable(fault.UnknownReplWriteConcern, message, concern)
 }
 
 // unsatisfiable records a write concern that cannot be satisfied. On a mongos it fails an aggregation, because the

@@ -148,3 +148,33 @@ func (x *exchange) replData() bson.D {
 		"configVersion", int64(x.view.set.Version), "configTerm", term, "replicaSetId", x.view.set.id,
 		"syncSourceIndex", int32(source), "isPrimary", primary))
 }
+
+func wrongType(field string, given bson.RawValue, expected string) error {
+	return fault.Errorf(fault.TypeMismatch,
+		"BSON field '%s' is the wrong type '%s', expected type '%s'", field, value.RawTypeName(given), expected)
+}
+
+// need returns a field of a document. It notes an error if the field is missing or has another type.
+func need(p *fault.First, doc bson.Raw, name, kind string) bson.RawValue {
+	given, err := doc.LookupErr(name)
+	p.Refuse(err != nil, fault.NoSuchKey, "Missing expected field \"%s\"", name)
+	checkType(p, name, kind, given)
+	return given
+}
+
+// checkType notes an error if a field has another type.
+func checkType(p *fault.First, name, kind string, given bson.RawValue) {
+	_, isNumber := given.AsInt64OK()
+	found := value.RawTypeName(given)
+	p.Refuse(found != kind && !(isNumber && kind == "number"), fault.TypeMismatch,
+		"\"%s\" had the wrong type. Expected %s, found %s", name, kind, found)
+}
+
+// firstKey returns the name of a command, "" if the document is empty.
+func firstKey(doc bson.Raw) string {
+	e, err := doc.IndexErr(0)
+	if err != nil {
+		return ""
+	}
+	return e.Key()
+}

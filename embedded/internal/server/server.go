@@ -13,6 +13,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
 // Server is a mongod or a mongos. Its methods may be called concurrently.
@@ -200,3 +201,14 @@ func (v view) isMongos() bool { return v.Role == commands.Mongos }
 
 // isMember reports whether the server belongs to a replica set.
 func (v view) isMember() bool { return v.Role == commands.Primary || v.Role == commands.Secondary }
+
+func (s *Server) now() bson.Timestamp { return s.cluster.Backend.OperationTime() }
+
+// clusterTime advances the cluster time to seen, if that is later, and returns it.
+func (s *Server) clusterTime(seen bson.Timestamp) bson.Timestamp {
+	return s.cluster.Backend.ClusterTime(seen)
+}
+
+func (v view) topologyVersion() bson.D {
+	return value.Doc("processId", v.processID, "counter", v.version)
+}

@@ -104,21 +104,20 @@ func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 	if err := bson.Unmarshal(doc, &c); err != nil {
 		return c, fault.Errorf(fault.InvalidReplicaSetConfig, "cannot parse the configuration: %s", err)
 	}
+	var p fault.First
+	refuse := func(when bool, format string, args ...any) {
+		p.Refuse(when, fault.InvalidReplicaSetConfig, format, args...)
+	}
 	for i, m := range c.Members {
-		if m.ID < 0 || m.Host == "" ||
-			slices.ContainsFunc(c.Members[:i], func(o Member) bool { return o.ID == m.ID || o.Host == m.Host }) {
-			return c, fault.Errorf(fault.InvalidReplicaSetConfig, "each member must have a unique _id and a unique host")
-		}
+		same := func(o Member) bool { return o.ID == m.ID || o.Host == m.Host }
+		refuse(m.ID < 0 || m.Host == "" || slices.ContainsFunc(c.Members[:i], same),
+			"each member must have a unique _id and a unique host")
 	}
-	switch {
-	case len(c.Members) == 0 || len(c.Members) > maxW:
-		return c, fault.Errorf(fault.InvalidReplicaSetConfig,
-			"Replica set configuration contains %d members, but must have at least 1 and no more than %d", len(c.Members), maxW)
-	case !slices.ContainsFunc(c.Members, Member.electable):
-		return c, fault.Errorf(fault.InvalidReplicaSetConfig,
-			"Replica set configuration must contain at least one non-arbiter member with priority > 0")
-	}
-	return c, nil
+	refuse(len(c.Members) == 0 || len(c.Members) > maxW,
+		"Replica set configuration contains %d members, but must have at least 1 and no more than %d", len(c.Members), maxW)
+	refuse(!slices.ContainsFunc(c.Members, Member.electable),
+		"Replica set configuration must contain at least one non-arbiter member with priority > 0")
+	return c, p.Err
 }
 
 // hosts returns what hello reports about the members, without hidden ones.
