@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/deployment/lock"
@@ -36,6 +37,9 @@ type ClusterOptions struct {
 	FailPoints []string
 	// FailPointMode is who executes fail points; "" means FailPointsAuto.
 	FailPointMode FailPointMode
+	// Jobs is how many workers use the deployment at the same time; less than 2 means 1. Each then has a proxy of its own,
+	// which executes its fail points, so that it may not be more with FailPointsServer.
+	Jobs int
 	// Note receives messages, a line at a time. It may be nil.
 	Note func(string)
 }
@@ -84,7 +88,7 @@ func (u uri) checkSRV() error {
 	return nil
 }
 
-// OpenCluster connects to a running deployment and returns a source with that one offer, for one worker at a time.
+// OpenCluster connects to a running deployment and returns a source with that one offer, for ClusterOptions.Jobs workers.
 // Server selection takes up to serverSelectionTimeoutMS of the connection string, or 10 seconds. Errors never contain
 // credentials. With ClusterOptions.Lock, the error is a *lock.HeldError if another run uses the deployment; only ctx
 // and lock.Options bound that wait.
@@ -93,8 +97,11 @@ func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.share(ctx, o.Jobs); err != nil {
+		return nil, err
+	}
 	p := newPool(nil)
-	p.add(c.Description(), &poolSlot{cluster: c, state: slotIdle, unique: true})
+	p.add(c.Description(), (&poolSlot{unique: true}).ready(c))
 	return p, nil
 }
 
@@ -104,6 +111,8 @@ type cluster struct {
 	all, single uri // as tests get them
 	description Description
 	proxy       *proxy.Proxy // in front of the servers; may be nil
+	inside      bool         // servers have test commands, and execute the fail points that the proxy lacks
+	others      []*cluster   // further views of the servers, each behind a proxy of its own
 	owned       bool
 	lock        *lock.Lock                         // may be nil
 	dead        func() error                       // Dead; may be nil
@@ -135,6 +144,36 @@ func (c *cluster) reach(ctx context.Context, all, single string, options []URIOp
 		err = c.front(ctx)
 	}
 	return err
+}
+
+// share adds views of a cluster until n workers can use it at the same time. Without a proxy, one worker can. After an
+// error, the cluster is removed.
+func (c *cluster) share(ctx context.Context, n int) (err error) {
+	if c.proxy == nil {
+		return nil
+	}
+	c.description.Shared = n > 1
+	for i := 1; i < n && err == nil; i++ {
+		view := *c
+		view.cleanUp, view.others = nil, nil
+		err = view.front(ctx)
+		c.cleanUp, c.others = append(c.cleanUp, view.cleanUp...), append(c.others, &view)
+	}
+	if err != nil {
+		err = errors.Join(err, c.cleanUp.run(context.WithoutCancel(ctx)))
+	}
+	return err
+}
+
+// views returns the cluster as each worker sees it.
+func (c *cluster) views() []*cluster { return append([]*cluster{c}, c.others...) }
+
+// Sessions implements Deployment.
+func (c *cluster) Sessions() []bson.RawValue {
+	if c.proxy == nil {
+		return nil
+	}
+	return c.proxy.Sessions()
 }
 
 func (c *cluster) URI() string       { return c.seen(c.all).String() }

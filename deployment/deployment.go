@@ -40,6 +40,7 @@ type Description struct {
 	Servers          []string // for messages: the same, or the servers behind the proxy for fail points
 	FailPoints       []string // names of those that tests can set; nil if the servers decide
 	LackingFields    []string // fields of the data of fail points that tests cannot set
+	Shared           bool     // several deployments are the same servers, each behind a proxy of its own
 }
 
 // Feature is a feature that servers have by default and that some tests need. An option may disable it, and servers of
@@ -112,6 +113,9 @@ type Deployment interface {
 	SingleURI() string
 	// DirectURI is the connection string of one host, by its address as the driver reports it.
 	DirectURI(address string) string
+	// Sessions returns the ids (lsid.id) of the sessions of all commands since the last call, if the description has
+	// Shared.
+	Sessions() []bson.RawValue
 	// Owned reports whether this run started the deployment, so that dropping collections is safe.
 	Owned() bool
 	// Dead returns how a server ended unexpectedly, or nil while all run. For servers that are not our processes, it

@@ -28,6 +28,13 @@ const (
 	FailPointsProxy  FailPointMode = "proxy"
 )
 
+// shares reports whether a number of workers share servers, each behind a proxy of its own: a fail point of a server would
+// be the other workers', too.
+func (m FailPointMode) shares(workers int) bool { return workers > 1 && m != FailPointsServer }
+
+// Proxied returns what the proxy for fail points executes, whatever the servers have.
+func Proxied() Description { return Description{}.proxied() }
+
 // proxied returns the description of a deployment behind the proxy for fail points.
 func (d Description) proxied() Description {
 	d.FailPoints, d.LackingFields = proxy.FailPoints(), proxy.LackingFields()
@@ -98,7 +105,7 @@ func (c *cluster) front(ctx context.Context) (err error) {
 		return errX509
 	}
 	secure := c.all.client("utr").TLSConfig
-	o := proxy.Options{Balanced: c.description.Topology == LoadBalanced,
+	o := proxy.Options{Balanced: c.description.Topology == LoadBalanced, Inside: c.inside,
 		Dial: func(ctx context.Context, address string) (net.Conn, error) {
 			if secure == nil {
 				return new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -121,7 +128,9 @@ func (c *cluster) front(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c.proxy, c.description = p, c.description.proxied()
+	if c.proxy = p; !c.inside {
+		c.description = c.description.proxied()
+	}
 	c.cleanUp = append(c.cleanUp, func(context.Context) error { p.Close(); return nil })
 	return nil
 }

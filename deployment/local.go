@@ -19,7 +19,8 @@ type LocalOptions struct {
 	EmbeddedOptions
 	// Shards of sharded clusters; 0 means the default of package local.
 	Shards int
-	// Jobs is the maximum number of clusters of each offer at once; 0 means 1.
+	// Jobs is how many workers use clusters of the same offer at the same time; 0 means 1. With FailPointsServer, each has
+	// a cluster of its own, otherwise they share one.
 	Jobs int
 	// Parameters includes server parameters and authentication mechanisms in the offers. A mongod and a mongos are
 	// started to read them. The first tests use these servers.
@@ -61,13 +62,17 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	clusters, shared := max(1, o.Jobs), o.FailPointMode.shares(o.Jobs)
+	if shared {
+		clusters = 1
+	}
 	for i, about := range offers {
-		if o.FailPointMode == FailPointsProxy {
+		if about.Shared = shared; o.FailPointMode == FailPointsProxy {
 			about = about.proxied()
 		}
 		// learn may change the offer later.
 		start := func(ctx context.Context) (*cluster, error) { return s.start(ctx, s.about[i]) }
-		s.add(about, slots(max(1, o.Jobs), "cluster "+about.Name, start)...)
+		s.add(about, slots(clusters, "cluster "+about.Name, start)...)
 	}
 	if o.Parameters {
 		if err := s.learn(ctx); err != nil {
@@ -136,10 +141,12 @@ func (s *localSource) start(ctx context.Context, about Description) (*cluster, e
 	// Whether the logs are kept is decided when the source is closed.
 	c.cleanUp = cleanUps{func(context.Context) error { s.addLogs(l.Folder()); return l.Close() }}
 	all, single := l.URIs()
-	if err := c.reach(ctx, all, single, s.options.URIOptions, s.options.FailPointMode == FailPointsProxy); err != nil {
+	proxied := s.options.FailPointMode == FailPointsProxy
+	c.inside = !proxied && about.Shared
+	if err := c.reach(ctx, all, single, s.options.URIOptions, proxied || about.Shared); err != nil {
 		return nil, errors.Join(err, c.cleanUp.run(context.WithoutCancel(ctx)))
 	}
-	return c, nil
+	return c, c.share(ctx, s.options.Jobs)
 }
 
 // addLogs adds a folder that contains only logs.

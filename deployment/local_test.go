@@ -46,7 +46,12 @@ func TestLocalSource(t *testing.T) {
 		if more == "all topologies" {
 			o.Topologies = nil
 		}
-		o.Jobs, o.Parameters = map[string]int{"2 jobs": 2}[more], more == "asks for parameters"
+		if o.Parameters = more == "asks for parameters"; strings.HasPrefix(more, "2 jobs") {
+			o.Jobs = 2
+		}
+		if more == "2 jobs with the fail points of servers" {
+			o.FailPointMode = FailPointsServer
+		}
 		source, err := OpenLocal(t.Context(), o)
 		if text, is := strings.CutPrefix(steps, "reject "); is {
 			testkit.ErrorContains(t, err, text)
@@ -77,6 +82,16 @@ func TestLocalSource(t *testing.T) {
 				testkit.Check(t, err)
 				testkit.Check(t, process.Kill())
 				testkit.Until(t, "Dead returns an error", func() bool { return s.the(name).Dead() != nil })
+			},
+			"apart": func(names string) {
+				for _, name := range strings.Fields(names) {
+					s.the(name).Sessions()
+				}
+				a, b, _ := strings.Cut(names, " ")
+				usable(t, "", s.the(a))
+				testkit.Equal(t, "sessions of "+b, len(s.the(b).Sessions()), 0)
+				testkit.Equal(t, "sessions of "+a, len(s.the(a).Sessions()) > 0, true)
+				testkit.Equal(t, "servers", s.the(a).Description().Servers, s.the(b).Description().Servers)
 			},
 			"learned": func(name string) {
 				about := s.Offers()[0]

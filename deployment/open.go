@@ -132,6 +132,9 @@ func (p *opening) route(ctx context.Context) error {
 	if err != nil {
 		return p.failed(err)
 	}
+	if !proxied && p.FailPointMode.shares(p.Jobs) {
+		proxied, p.inside = true, true
+	}
 	every, single := p.ClusterOptions.URI, p.ClusterOptions.URI
 	if len(p.used.hosts) < len(p.named.hosts) {
 		every = p.used.String()

@@ -34,6 +34,8 @@ type OrchestrationOptions struct {
 	// Each is how many clusters to create of each configuration; less than 1 means 1. The first is created immediately,
 	// others on demand.
 	Each int
+	// Jobs is how many workers use each cluster at the same time: see ClusterOptions.
+	Jobs int
 	// Topology selects clusters; "" selects all.
 	Topology Topology
 	// URIOptions are added to the connection strings of all clusters.
@@ -217,6 +219,7 @@ func (s *orchestrated) undescribed(c OrchestratedCluster, other Description) Des
 		AuthMechanisms: other.AuthMechanisms,
 		Lacks:          other.Lacks, Auth: c.Configuration.Auth}
 	about.ReplicaSetShards = about.Topology == Sharded || about.Topology == LoadBalanced
+	about.Shared = s.FailPointMode.shares(s.Jobs)
 	return about.named()
 }
 
@@ -243,10 +246,13 @@ func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster,
 		return nil, err
 	}
 	o := ClusterOptions{URI: direct.String(), ServerAPI: s.ServerAPI, Lock: s.Lock, Ledger: s.Ledger, Note: s.Note,
-		FailPointMode: s.FailPointMode}
+		FailPointMode: s.FailPointMode, Jobs: s.Jobs}
 	existing, err := openCluster(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c, err)
+	}
+	if err := existing.share(ctx, s.Jobs); err != nil {
+		return nil, err
 	}
 	reroute := existing.repair
 	existing.repair = func(ctx context.Context) error {
@@ -366,7 +372,8 @@ func (n *creation) connect(ctx context.Context, direct uri, balanced []int) (*cl
 	if err := n.created(slices.Compact(slices.Sorted(maps.Keys(logs)))); err != nil {
 		return nil, err
 	}
-	o := ClusterOptions{URI: direct.String(), ServerAPI: n.ServerAPI, Note: n.Note, FailPointMode: n.FailPointMode}
+	o := ClusterOptions{URI: direct.String(), ServerAPI: n.ServerAPI, Note: n.Note, FailPointMode: n.FailPointMode,
+		Jobs: n.Jobs}
 	if len(balanced) > 0 {
 		balancers, u, err := balance(direct, balanced)
 		if err != nil {
@@ -393,7 +400,7 @@ func (n *creation) connect(ctx context.Context, direct uri, balanced []int) (*cl
 		}
 		return n.repair(ctx, c, direct)
 	}
-	return c, nil
+	return c, c.share(ctx, n.Jobs)
 }
 
 // balance starts load balancers for the mongoses of a cluster, and returns the connection string for them.
@@ -431,7 +438,16 @@ func (s *orchestrated) repair(ctx context.Context, c *cluster, direct uri) error
 	if err := s.await(ctx, direct); err != nil {
 		return err
 	}
-	if _, failed := clearFailPoints(ctx, c.seen(c.uri), c.Description(), nil); len(failed) > 0 {
+	var failed []error
+	for _, view := range c.views() {
+		_, errs := clearFailPoints(ctx, view.seen(view.uri), view.Description(), nil)
+		failed = append(failed, errs...)
+	}
+	if c.inside {
+		_, errs := clearFailPoints(ctx, c.uri, c.description, nil)
+		failed = append(failed, errs...)
+	}
+	if len(failed) > 0 {
 		return errors.Join(failed...)
 	}
 	return c.uri.look(ctx, repairLimit, func(ctx context.Context, run runFunc) error {

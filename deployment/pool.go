@@ -21,9 +21,11 @@ type poolSlot struct {
 	unique  bool       // a lost cluster is not replaced
 	offer   *poolOffer // nil until added
 	state   slotState
-	cluster *cluster // nil if absent; if dead, one that could not be removed
-	tries   int      // consecutive failed attempts to create it
-	fault   error    // of the last attempt
+	cluster *cluster   // nil if absent; if dead, one that could not be removed
+	free    []*cluster // views of it that no worker has, if it is ready
+	broken  bool       // it is repaired once all its views are free
+	tries   int        // consecutive failed attempts to create it
+	fault   error      // of the last attempt
 }
 
 type slotState uint8
@@ -31,10 +33,18 @@ type slotState uint8
 const (
 	slotAbsent slotState = iota // created when requested
 	slotBusy                    // being created or repaired
-	slotIdle
-	slotLent
+	slotReady
 	slotDead // given up
 )
+
+// ready sets the cluster of a slot.
+func (s *poolSlot) ready(c *cluster) *poolSlot {
+	s.state, s.cluster, s.free, s.broken, s.tries, s.fault = slotReady, c, c.views(), false, 0, nil
+	return s
+}
+
+// unused reports whether no worker has a view of the cluster.
+func (s *poolSlot) unused() bool { return len(s.free) == len(s.cluster.views()) }
 
 func count(slots []*poolSlot, state slotState) (n int) {
 	for _, s := range slots {
@@ -146,12 +156,12 @@ func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
 			return nil, errors.New("the source of deployments is closed")
 		}
 		for _, s := range o.slots {
-			if s.state == slotIdle && s.cluster.Dead() != nil {
-				p.prepare(s)
+			if s.state == slotReady && s.cluster.Dead() != nil {
+				p.breaks(s)
 			}
-			if s.state == slotIdle {
-				c := s.cluster
-				s.state = slotLent
+			if last := len(s.free) - 1; s.state == slotReady && !s.broken && last >= 0 {
+				c := s.free[last]
+				s.free = s.free[:last]
 				p.mu.Unlock()
 				defer p.mu.Lock()
 				if c.lock != nil { // between tests, no fail point is on
@@ -213,7 +223,7 @@ func (p *pool) prepare(s *poolSlot) {
 		defer p.change()
 		switch {
 		case err == nil:
-			s.state, s.cluster, s.tries, s.fault = slotIdle, c, 0, nil
+			s.ready(c)
 		case left != nil: // Close tries again to remove it
 			p.giveUp(s, errors.Join(err, left))
 			s.cluster = c
@@ -261,18 +271,28 @@ func (p *pool) giveUp(s *poolSlot, err error) {
 	}
 }
 
-// Release returns a cluster. One with a dead server counts as broken.
+// Release returns a cluster, or a view of one. One with a dead server counts as broken.
 func (p *pool) Release(d Deployment, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.slots, func(s *poolSlot) bool { return s.state == slotLent && Deployment(s.cluster) == d })
-	switch {
-	case i < 0: // it was removed
-	case p.open.Err() != nil || !broken && d.Dead() == nil:
-		p.slots[i].state = slotIdle
-		p.change()
-	default:
-		p.prepare(p.slots[i])
+	i := slices.IndexFunc(p.slots, func(s *poolSlot) bool {
+		return s.state == slotReady && slices.ContainsFunc(s.cluster.views(), func(c *cluster) bool { return Deployment(c) == d })
+	})
+	if i < 0 { // it was removed
+		return
+	}
+	s := p.slots[i]
+	s.free = append(s.free, d.(*cluster))
+	if p.open.Err() == nil && (broken || s.broken || d.Dead() != nil) {
+		p.breaks(s)
+	}
+	p.change()
+}
+
+// breaks makes a cluster be repaired once all its views are free.
+func (p *pool) breaks(s *poolSlot) {
+	if s.broken = true; s.unused() {
+		p.prepare(s)
 	}
 }
 

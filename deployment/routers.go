@@ -59,7 +59,9 @@ func (c *cluster) routes(all uri, note func(string)) func(context.Context) error
 				note(left[host].Error())
 			}
 		}
-		c.uri, c.all, c.single, c.description.Hosts = now, now, now.at(now.hosts[0]), now.hosts
+		for _, view := range c.views() {
+			view.uri, view.all, view.single, view.description.Hosts = now, now, now.at(now.hosts[0]), now.hosts
+		}
 		return nil
 	}
 }

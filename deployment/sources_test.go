@@ -137,6 +137,7 @@ type fakeClusters struct {
 	hurt, stuck            error         // errors of repairing and removing
 	hang                   bool          // repairing never ends
 	slow                   time.Duration // duration of removing
+	views                  int           // of each cluster, in addition to itself
 }
 
 func (p *fakeClusters) repair(ctx context.Context) error {
@@ -170,7 +171,11 @@ func (p *fakeClusters) make(ctx context.Context) (*cluster, error) {
 	if p.fails {
 		return nil, fmt.Errorf("making %d failed", n)
 	}
-	return &cluster{repair: p.repair, cleanUp: cleanUps{p.close}}, nil
+	c := &cluster{repair: p.repair, cleanUp: cleanUps{p.close}}
+	for range p.views {
+		c.others = append(c.others, &cluster{})
+	}
+	return c, nil
 }
 
 // script returns a script for a pool with a number of slots.
@@ -205,7 +210,8 @@ func (p *fakeClusters) script(t testing.TB, slots int) *script {
 func TestPool(t *testing.T) {
 	stories(t, "pool", func(t *testing.T, slots, steps string) {
 		synctest.Test(t, func(t *testing.T) {
-			new(fakeClusters).script(t, map[string]int{"one slot": 1, "two slots": 2, "three slots": 3}[slots]).play(steps)
+			p := &fakeClusters{views: map[string]int{"three views": 2}[slots]}
+			p.script(t, map[string]int{"one slot": 1, "two slots": 2, "three slots": 3, "three views": 1}[slots]).play(steps)
 		})
 	})
 }

@@ -25,6 +25,9 @@ type job struct {
 	offer int              // index
 	skip  *Skip            // why it is skipped, or nil
 	fails *result.Mismatch // why it fails without running, or nil
+
+	beside bool      // others use the servers at the same time
+	uses   footprint // of servers that others use
 }
 
 // Skip is why a test is skipped.

@@ -79,7 +79,7 @@ func (r *run) onExisting(d deployment.Deployment, do func(*site) error) error {
 		return err
 	}
 	defer c.close()
-	return do(&site{deployment: d, about: d.Description(), commands: c})
+	return do(&site{servers: new(servers), deployment: d, about: d.Description(), commands: c})
 }
 
 // claim returns the namespaces that no run has used yet. It changes nothing.

@@ -46,7 +46,7 @@ const endless = "the engine could not end the test: "
 // a fault.
 func (t *testRun) cleanUp(ctx context.Context) *fault {
 	effect := operations.Anything // also after a panic
-	defer func() { t.site.record(effect) }()
+	defer func() { t.site.record(effect, t.uses) }()
 	_, err := t.failPointsOff(ctx)
 	failures := []error{err}
 	for _, id := range t.entities.Of(entities.Thread) {
@@ -73,7 +73,7 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 	clean, transactions := t.fault == nil, t.transactions
 	t.mu.Unlock()
 	if !clean || transactions {
-		if err := t.site.killAllSessions(ctx); err != nil {
+		if err := t.site.endSessions(ctx); err != nil {
 			failures = append(failures, fmt.Errorf("open transactions could not be terminated: %w", err))
 		}
 	}

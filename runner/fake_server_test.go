@@ -32,9 +32,10 @@ type fakeDeployment struct {
 	time        uint32
 	busy        int // how often $currentOp returns a command, -1 for always
 	closed      bool
-	silent      func() bool    // whether no server answers; may be nil
-	readOnly    func() bool    // whether no server is primary; may be nil
-	windows     [][2]time.Time // of calls of Log
+	sessions    []bson.RawValue // of commands through it
+	silent      func() bool     // whether no server answers; may be nil
+	readOnly    func() bool     // whether no server is primary; may be nil
+	windows     [][2]time.Time  // of calls of Log
 }
 
 func (d *fakeDeployment) Description() deployment.Description { return d.about }
@@ -42,7 +43,8 @@ func (d *fakeDeployment) Owned() bool                         { return d.owned }
 func (d *fakeDeployment) URI() string                         { return "mongodb://all" }
 func (d *fakeDeployment) DirectURI(address string) string     { return "mongodb://" + address + "/direct" }
 
-func (d *fakeDeployment) Dead() error { return nil }
+func (d *fakeDeployment) Dead() error               { return nil }
+func (d *fakeDeployment) Sessions() []bson.RawValue { return d.sessions }
 
 func (d *fakeDeployment) SingleURI() string {
 	if d.about.Topology == deployment.Sharded || d.about.Topology == deployment.LoadBalanced {

@@ -50,10 +50,16 @@ func unfilled(t *specs.Test, initial []specs.CollectionData) (all []*collection)
 // named is a set of namespaces.
 type named map[string]bool
 
-func (n named) sorted() []string { return slices.Sorted(maps.Keys(n)) }
+// sorted returns the namespaces whose collections the server does not maintain.
+func (n named) sorted() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(n)), func(namespace string) bool {
+		_, collection, _ := strings.Cut(namespace, ".")
+		return serverOwned(collection)
+	})
+}
 
 func (n named) add(database, collection string) {
-	if database != "" && collection != "" && !serverOwned(collection) {
+	if database != "" && collection != "" {
 		n[database+"."+collection] = true
 	}
 }

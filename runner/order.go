@@ -2,6 +2,7 @@ package runner
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/unified-test-runner/utr/format/source"
@@ -18,6 +19,8 @@ const (
 // compute, so that workers neither wait all together nor compute all together. The longest begin first, so that no
 // worker is left alone with one at the end. Reports keep the order of the jobs. A single worker and a random order need
 // no spreading. With --topology all, deployments are used one after the other.
+//
+// Where tests run side by side, those that cannot overlap form a sequence, and the longest one begins first.
 func execution(jobs []job, cfg *Config) []int {
 	order := make([]int, len(jobs))
 	for i := range jobs {
@@ -32,9 +35,27 @@ func execution(jobs []job, cfg *Config) []int {
 			(jobs[to].offer == first.offer || !cfg.AllTopologies) {
 			to++
 		}
-		spread(order[from:to], jobs)
+		if first.beside {
+			longestFirst(order[from:to], jobs)
+		} else {
+			spread(order[from:to], jobs)
+		}
 	}
 	return order
+}
+
+// longestFirst orders the jobs of order by the estimated time of their own and of later jobs with the same footprint.
+// Those that run alone are last.
+func longestFirst(order []int, jobs []job) {
+	left, rank := map[string]int64{}, map[int]int64{}
+	for _, i := range slices.Backward(order) {
+		if j := jobs[i]; j.uses.alone == "" {
+			sequence := fmt.Sprint(j.offer, j.uses.names)
+			left[sequence] += shortWait + min(longestWait(j), mostWait)
+			rank[i] = left[sequence]
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank[b], rank[a]) })
 }
 
 // spread orders the jobs of order so that the tests that wait begin at intervals proportional to their waits.

@@ -21,6 +21,12 @@ func TestExecution(t *testing.T) {
 		test: &specs.Test{}}
 	skipped, elsewhere, later := longer, long, longer
 	skipped.skip, elsewhere.offer, later.id = &Skip{}, 1, result.TestID{Iteration: 1}
+	beside := func(collection string, more job) job {
+		more.beside, more.uses.names = true, []string{"db." + collection}
+		return more
+	}
+	alone := beside("a", longer)
+	alone.uses.alone = "it lists databases"
 	seed := int64(1)
 	for _, tt := range []struct {
 		why  string
@@ -39,6 +45,8 @@ func TestExecution(t *testing.T) {
 		{"a random order stays", Config{Jobs: 2, Shuffle: &seed}, []job{short, long}, []int{0, 1}},
 		{"topologies follow each other", Config{Jobs: 2, AllTopologies: true}, []job{short, elsewhere}, []int{0, 1}},
 		{"one topology for each test: any order", Config{Jobs: 2}, []job{short, elsewhere}, []int{1, 0}},
+		{"side by side, the longest sequence begins first, and a test that runs alone is last", Config{Jobs: 2},
+			[]job{alone, beside("b", short), beside("a", short), beside("c", longer), beside("a", short)}, []int{3, 2, 1, 4, 0}},
 		{"iterations follow each other", Config{Jobs: 2}, []job{short, later}, []int{0, 1}},
 	} {
 		testkit.Equal(t, tt.why, execution(tt.jobs, &tt.cfg), tt.want)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,10 +74,13 @@ type run struct {
 	stalls stalls
 
 	mu      sync.Mutex // guards the following fields
-	next    int        // number of jobs that were taken
+	jobs    []*job     // that wait, in the order of execution
+	claims  []*claims  // of the tests that run, by offer; nil if each test has servers of its own
+	free    *sync.Cond // a waiting job may begin, or none is left
 	stop    *Skip      // why the remaining tests are skipped
 	err     error
 	sites   map[deployment.Deployment]*site
+	shared  map[string]*servers // of several sites, by their addresses
 	summary result.Summary
 
 	notes    sync.Mutex              // held while Notify runs; also guards the following fields
@@ -96,7 +101,8 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 		cfg.Now = time.Now
 	}
 	r := &run{cfg: cfg, dial: dialer(cfg.ServerAPI), sites: make(map[deployment.Deployment]*site),
-		early: make(map[int]*result.Verdict)}
+		shared: make(map[string]*servers), early: make(map[int]*result.Verdict)}
+	r.free = sync.NewCond(&r.mu)
 	var err error
 	if r.about, err = guarded(ctx, "the engine's description of itself", cfg.Engine.Describe); err != nil {
 		return nil, fmt.Errorf("the engine cannot be used: %w", err)
@@ -108,6 +114,11 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 		if enabled := o.TestCommands(); o.FailPoints == nil && enabled != nil && !*enabled {
 			return nil, noTestCommands(o.Name)
 		}
+		var c *claims
+		if o.Shared {
+			c = newClaims()
+		}
+		r.claims = append(r.claims, c)
 	}
 	return r, nil
 }
@@ -125,34 +136,73 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func (r *run) work(ctx context.Context, jobs []job) {
-	order := execution(jobs, &r.cfg)
+	for i := range jobs {
+		j := &jobs[i]
+		j.index = i
+		if j.beside = r.claims[j.offer] != nil; j.beside && j.skip == nil && j.fails == nil {
+			j.uses = r.footprint(j)
+		}
+	}
+	for _, i := range execution(jobs, &r.cfg) {
+		r.jobs = append(r.jobs, &jobs[i])
+	}
+	defer context.AfterFunc(ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.free.Broadcast()
+	})()
 	var workers sync.WaitGroup
 	for range min(r.cfg.Jobs, len(jobs)) {
 		workers.Go(func() {
-			for j, found := r.take(ctx, jobs, order); found; j, found = r.take(ctx, jobs, order) {
-				r.finish(j.index, r.attempt(ctx, j))
+			for j, found := r.take(ctx); found; j, found = r.take(ctx) {
+				v := r.attempt(ctx, j)
+				r.leave(j)
+				r.finish(j.index, v)
 			}
 		})
 	}
 	workers.Wait()
 }
 
-// take returns the next job, marked as skipped if no more tests may start.
-func (r *run) take(ctx context.Context, jobs []job, order []int) (job, bool) {
+// footprint returns the footprint of a job. Without sessions, a clean-up cannot end only what the test has opened.
+func (r *run) footprint(j *job) footprint {
+	f := footprintOf(j.suite, j.test)
+	if slices.Contains(r.offers[j.offer].Lacks, deployment.Sessions) {
+		f.alone = noSessions
+	}
+	return f
+}
+
+// take returns the first job that may run beside those that run, marked as skipped if no more tests may start. It waits
+// until there is one, and returns false if none is left.
+func (r *run) take(ctx context.Context) (job, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.next == len(jobs) {
-		return job{}, false
+	defer r.free.Signal() // another worker may find a job, too
+	for len(r.jobs) > 0 {
+		for i, j := range r.jobs {
+			if j.skip == nil && ctx.Err() != nil {
+				j.skip = r.interrupted(ctx)
+			}
+			j.skip = cmp.Or(j.skip, r.stop)
+			if c := r.claims[j.offer]; j.skip != nil || c == nil || c.try(j.uses) {
+				r.jobs = slices.Delete(r.jobs, i, i+1)
+				return *j, true
+			}
+		}
+		r.free.Wait()
 	}
-	index := order[r.next]
-	j := jobs[index]
-	j.index = index
-	r.next++
-	if j.skip == nil && ctx.Err() != nil {
-		j.skip = r.interrupted(ctx)
+	return job{}, false
+}
+
+// leave lets jobs begin that a job kept waiting.
+func (r *run) leave(j job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.claims[j.offer]; c != nil && j.skip == nil {
+		c.release(j.uses)
+		r.free.Signal()
 	}
-	j.skip = cmp.Or(j.skip, r.stop)
-	return j, true
 }
 
 // do runs a job on a deployment that it acquires.
@@ -185,6 +235,7 @@ func (r *run) on(ctx context.Context, d deployment.Deployment, j job, began time
 	if err != nil {
 		return r.unavailable(ctx, j, d, err), false
 	}
+	defer r.leaveSite(s)
 	ctx, unwatch := s.watch(ctx)
 	defer unwatch()
 	if err := r.open(ctx, s, began); err != nil {
@@ -205,7 +256,7 @@ func (r *run) on(ctx context.Context, d deployment.Deployment, j job, began time
 		r.abandon(d, s.about.Name, lost)
 	}
 	if !reusable {
-		r.discard(s)
+		r.retire(s)
 	}
 	return v, reusable
 }
@@ -245,19 +296,33 @@ func (j *job) skipped(why *Skip) *result.Verdict {
 // siteOf returns the site of a deployment, which is open if an earlier test used it.
 func (r *run) siteOf(d deployment.Deployment) (*site, error) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	s := r.sites[d]
-	r.mu.Unlock()
-	if s != nil {
-		return s, nil
+	if s == nil {
+		c, err := r.dial(d)
+		if err != nil {
+			return nil, err
+		}
+		s = &site{deployment: d, about: d.Description(), commands: c}
+		s.servers = r.serversOf(s.about)
 	}
-	c, err := r.dial(d)
-	if err != nil {
-		return nil, err
-	}
-	return &site{deployment: d, about: d.Description(), commands: c, seeded: make(map[string]*collection)}, nil
+	s.inUse = true
+	return s, nil
 }
 
-// open opens a site unless it is open. After an error, the site is closed.
+// serversOf returns what is known of the servers of a new site. It requires that mu is held.
+func (r *run) serversOf(about deployment.Description) *servers {
+	if !about.Shared {
+		return &servers{seeded: make(map[string]*collection)}
+	}
+	key := strings.Join(about.Servers, ",")
+	if r.shared[key] == nil {
+		r.shared[key] = &servers{seeded: make(map[string]*collection)}
+	}
+	return r.shared[key]
+}
+
+// open opens a site unless it is open.
 func (r *run) open(ctx context.Context, s *site, began time.Time) error {
 	if s.opened {
 		return nil
@@ -265,7 +330,7 @@ func (r *run) open(ctx context.Context, s *site, began time.Time) error {
 	opening, cancel := limited(ctx, r.cfg.Timeout, "the time limit for connecting to the deployment")
 	defer cancel()
 	if err := s.open(opening); err != nil {
-		s.commands.close()
+		r.retire(s)
 		return cmp.Or(lostDuring(ctx), err)
 	}
 	r.mu.Lock()
@@ -283,11 +348,34 @@ func (r *run) open(ctx context.Context, s *site, began time.Time) error {
 	return nil
 }
 
-func (r *run) discard(s *site) {
+// retire makes the next test on the servers of a site begin anew.
+func (r *run) retire(s *site) {
 	r.mu.Lock()
-	delete(r.sites, s.deployment)
+	s.gone = true
 	r.mu.Unlock()
-	s.commands.close()
+}
+
+// leaveSite ends the use of a site by a test, and closes the sites of servers that are gone and that no test uses.
+func (r *run) leaveSite(s *site) {
+	var closing []*site
+	r.mu.Lock()
+	s.inUse = false
+	if s.gone {
+		maps.DeleteFunc(r.shared, func(_ string, shared *servers) bool { return shared == s.servers })
+		for _, other := range r.sites {
+			if other.servers == s.servers && other != s && !other.inUse {
+				closing = append(closing, other)
+			}
+		}
+		for _, one := range append(closing, s) {
+			delete(r.sites, one.deployment)
+		}
+		closing = append(closing, s)
+	}
+	r.mu.Unlock()
+	for _, one := range closing {
+		one.commands.close()
+	}
 }
 
 // interrupted records that ctx has ended and returns why the remaining tests are skipped. It requires that mu is held.
@@ -325,6 +413,7 @@ func (r *run) halt(why string) {
 	r.mu.Lock()
 	if r.stop == nil {
 		r.stop, r.summary.Breaks = &Skip{result.SkipNotRun, why}, append(r.summary.Breaks, result.Break{Reason: why})
+		r.free.Broadcast()
 	}
 	r.mu.Unlock()
 }
@@ -336,6 +425,7 @@ func (r *run) finish(index int, v *result.Verdict) {
 	r.summary.Add(v)
 	if r.cfg.FailFast && r.stop == nil && (v.Status == result.Failed || v.Status == result.Broken) {
 		r.stop = &Skip{result.SkipFilter, fmt.Sprintf("not run: fail-fast after %q", v.Test.Description)}
+		r.free.Broadcast()
 	}
 	r.mu.Unlock()
 	r.notes.Lock()

@@ -30,10 +30,31 @@ type collection struct {
 	changed        operations.Effect // what tests can have changed
 }
 
-// record updates the state of the collections after a test.
-func (s *site) record(e operations.Effect) {
-	for _, c := range s.seeded {
-		c.changed = c.changed.And(e)
+// record updates the state of the collections after a test. Where others use the servers, these are the ones that the
+// test uses.
+func (s *site) record(e operations.Effect, uses footprint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for namespace, c := range s.seeded {
+		if !s.about.Shared || uses.includes(namespace) {
+			c.changed = c.changed.And(e)
+		}
+	}
+}
+
+// seededAs returns what earlier tests have left in a collection, or nil.
+func (s *site) seededAs(namespace string) *collection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seeded[namespace]
+}
+
+// note sets what the next test finds in a collection, nil if that is not known.
+func (s *site) note(namespace string, c *collection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.seeded, namespace); c != nil {
+		s.seeded[namespace] = c
 	}
 }
 
@@ -69,23 +90,23 @@ func (s *site) seed(ctx context.Context, suite *specs.Suite, t *specs.Test, mode
 		all = append(all, c)
 	}
 	for _, c := range all {
-		was := s.seeded[c.namespace()]
+		was := s.seededAs(c.namespace())
 		if was == nil && c.absent && s.deployment.Owned() { // it is new
 			was = c
 		}
 		again := c.options != nil || mode == ReseedAlways && !c.absent
 		if !again && c.intact(was) {
-			s.seeded[c.namespace()] = was
+			s.note(c.namespace(), was)
 			continue
 		}
-		delete(s.seeded, c.namespace())
+		s.note(c.namespace(), nil)
 		if err := s.fill(ctx, c, was, again); err != nil {
 			return fmt.Errorf("initial data of %s: %w", c.namespace(), err)
 		}
 		if again {
 			c.changed = operations.Anything
 		}
-		s.seeded[c.namespace()] = c
+		s.note(c.namespace(), c)
 	}
 	return nil
 }

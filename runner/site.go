@@ -17,15 +17,37 @@ import (
 // site is a deployment with the runner's own clients, kept between tests. One test
 // at a time uses it, but possibly concurrently.
 type site struct {
+	*servers
 	deployment deployment.Deployment
 	about      deployment.Description
 	commands   commands
-	seeded     map[string]*collection // by namespace
-	before     map[string]member      // by host, as last checked, or nil
+	before     map[string]member // by host, as last checked, or nil
 	opened     bool
+	inUse      bool // by a test. The run's mutex guards this
+}
+
+// servers is what is known of the servers of a site, or of several sites (deployment.Description, Shared).
+type servers struct {
+	gone bool // no further test may use them as they are. The run's mutex guards this
+
+	opening sync.Mutex // guards swept
+	swept   bool       // open transactions of earlier runs are terminated
 
 	mu          sync.Mutex
-	clusterTime bson.Raw // the newest $clusterTime
+	seeded      map[string]*collection // by namespace
+	clusterTime bson.Raw               // the newest $clusterTime
+}
+
+// sweep terminates the transactions that others have left open, before the first test on the servers.
+func (s *site) sweep(ctx context.Context) error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.swept {
+		return nil
+	}
+	err := s.killAllSessions(ctx)
+	s.swept = err == nil
+	return err
 }
 
 // open requires test commands and terminates open transactions.
@@ -33,7 +55,7 @@ func (s *site) open(ctx context.Context) error {
 	if err := s.requireTestCommands(ctx); err != nil {
 		return err
 	}
-	if err := s.killAllSessions(ctx); err != nil {
+	if err := s.sweep(ctx); err != nil {
 		return err
 	}
 	if !s.deployment.Owned() { // servers of an owned deployment are all running
@@ -118,9 +140,28 @@ func (s *site) sessionTime() bson.Raw {
 // killAllSessions terminates open transactions ("Terminating Open Transactions"). A server without the command has
 // none.
 func (s *site) killAllSessions(ctx context.Context) error {
+	return s.killSessions(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}})
+}
+
+func (s *site) killSessions(ctx context.Context, command bson.D) error {
 	// The first two are those of SERVER-38335 and SERVER-54216.
-	return s.everywhere(ctx, "admin", bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codes.Interrupted,
-		codes.Unauthorized, codes.CommandNotFound)
+	return s.everywhere(ctx, "admin", command, codes.Interrupted, codes.Unauthorized, codes.CommandNotFound)
+}
+
+// endSessions terminates what a test has left open: its transactions, and its commands and cursors. Where others use
+// the servers, these are only its own sessions, which the deployment has seen.
+func (s *site) endSessions(ctx context.Context) error {
+	if !s.about.Shared {
+		return s.killAllSessions(ctx)
+	}
+	var all bson.A
+	for _, id := range s.deployment.Sessions() {
+		all = append(all, bson.D{{Key: "id", Value: id}})
+	}
+	if len(all) == 0 { // without a session, the command kills all
+		return nil
+	}
+	return s.killSessions(ctx, bson.D{{Key: "killSessions", Value: all}})
 }
 
 // everywhere runs a command on the primary, or on each mongos. It retries it after

@@ -232,5 +232,6 @@ func (s *playbackSource) URI() string                                   { return
 func (s *playbackSource) SingleURI() string                             { return "mongodb://single" }
 func (s *playbackSource) DirectURI(address string) string               { return "mongodb://" + address }
 func (s *playbackSource) Owned() bool                                   { return true }
+func (s *playbackSource) Sessions() []bson.RawValue                     { return nil }
 func (s *playbackSource) Dead() error                                   { return nil }
 func (s *playbackSource) Log(time.Time, time.Time) []deployment.LogLine { return nil }

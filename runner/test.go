@@ -52,6 +52,9 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, r
 		uris:         make(map[string]string),
 		logs:         make(map[string][]result.Event),
 	}
+	if s.about.Shared {
+		s.deployment.Sessions() // of earlier tests
+	}
 	running, cancel := limited(ctx, r.cfg.Timeout, timeoutFlag)
 	t.add(protect("a test", func() *fault { return t.execute(withoutDeadline(running)) }))
 	cancel()

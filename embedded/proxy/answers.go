@@ -36,17 +36,41 @@ func (k *conn) configureFailPoint(x *pending) bson.Raw {
 	case registry == nil:
 		return k.failure(x, fault.Errorf(fault.FailPointSetFailed, "the connection has not said hello to a service"))
 	}
-	for _, field := range LackingFields() {
-		if value.Has(x.Body, "data", field) {
-			return k.failure(x, fault.Errorf(fault.FailPointSetFailed,
-				"%s takes effect inside a server: the proxy cannot execute it", field))
-		}
+	field := lackingField(x.Body)
+	if k.front.proxy.Inside && k.front.passes(name, field != "", x.Body) {
+		return nil
+	} else if field != "" {
+		return k.failure(x, fault.Errorf(fault.FailPointSetFailed,
+			"%s takes effect inside a server: the proxy cannot execute it", field))
 	}
 	count, err := registry.Configure(x.Body)
 	if err != nil {
 		return k.failure(x, err)
 	}
 	return k.success(value.Doc("count", count))
+}
+
+// lackingField returns the field of a fail point's data that takes effect inside a server, or "".
+func lackingField(command bson.Raw) string {
+	for _, field := range LackingFields() {
+		if value.Has(command, "data", field) {
+			return field
+		}
+	}
+	return ""
+}
+
+// passes reports whether the server gets a fail point: one that takes effect inside it, until that is turned off.
+func (f *front) passes(name string, lacking bool, command bson.Raw) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.inside == nil {
+		f.inside = map[string]bool{}
+	}
+	had := f.inside[name]
+	mode, _ := command.Lookup("mode").StringValueOK()
+	f.inside[name] = mode != "off" && (had || lacking)
+	return had || lacking || !slices.Contains(FailPoints(), name)
 }
 
 func (k *conn) success(fields bson.D) bson.Raw {

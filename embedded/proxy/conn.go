@@ -132,6 +132,7 @@ func (k *conn) request(message []byte) error {
 	if r.name == "aggregate" && value.Has(r.Body, "pipeline", "0", "$currentOp") {
 		p.held.Settled(k.ctx) // the server lists a command only after it has begun
 	}
+	p.sessions.see(r.Body)
 	x.undecided = k.registry() == nil
 	if !x.undecided {
 		doc, err := k.fail(x, true)

@@ -31,6 +31,7 @@ type front struct {
 	mu       sync.Mutex
 	listener net.Listener // closed while the server refuses connections
 	about    about
+	inside   map[string]bool // fail points that the server has
 }
 
 // about is what a server replies to hello.

@@ -49,6 +49,8 @@ type Options struct {
 	// Balanced means that the servers are behind load balancers. Fail points then belong to the service that a
 	// connection reaches.
 	Balanced bool
+	// Inside means that servers execute the fail points that take effect inside them. They must have test commands.
+	Inside bool
 }
 
 // Proxy stands in front of the servers of a deployment. All methods may be called concurrently.
@@ -57,6 +59,7 @@ type Proxy struct {
 	commands map[string]*commands.Row
 	sequence *failpoint.Registry
 	held     failpoint.Held
+	sessions sessions
 	numbers  numbers
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc

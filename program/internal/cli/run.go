@@ -127,8 +127,9 @@ func declareRun(f *flags) *runFlags {
 	set(f, &r.otlp, "otlp", "URL", "send the spans of the reference engine to an OpenTelemetry collector, such as "+
 		"http://localhost:4318, as one trace for each test", otlp.Parse)
 	r.config.Jobs = 0
-	f.number(&r.config.Jobs, "jobs", "N", 1, "tests to run concurrently, each on its own deployment; reports keep the "+
-		"order of the tests (default what the machine allows; with --orchestration one for each cluster, with --uri 1)")
+	f.number(&r.config.Jobs, "jobs", "N", 1, "tests to run concurrently, each on its own embedded deployment, or side by side "+
+		"on one cluster; reports keep the order of the tests (default what the machine allows; with --orchestration one for "+
+		"each cluster, with --uri 1)")
 	f.duration(&r.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 	f.duration(&r.deadline, "deadline", "time limit for the whole run, which is then interrupted (default none)")
 	f.number(&r.config.MinTests, "min-tests", "N", 0,

@@ -202,6 +202,9 @@ func (r *compareFlags) side(c *call, i int, known []string, suites []*specs.Suit
 		return nil, err
 	}
 	side.sharers, side.failPoints = len(r.engines), r.failPoints[i]
+	if err := side.checkJobs(); err != nil {
+		return nil, err
+	}
 	p := side.plan(c, suites)
 	p.config.Jobs = cmp.Or(p.config.Jobs, max(1, side.jobs(c.program.Machine())/2))
 	p.engine = reference.Options{Policy: policy}

@@ -91,7 +91,7 @@ func (r *runFlags) openFiles(suites []*specs.Suite, offers []deployment.Descript
 	proxied := r.failPoints == deployment.FailPointsProxy
 	for _, offer := range offers {
 		o.hosts = max(o.hosts, len(offer.Hosts))
-		proxied = proxied || offer.FailPoints != nil
+		proxied = proxied || offer.FailPoints != nil || offer.Shared
 	}
 	if proxied {
 		o.ends += 2
@@ -101,11 +101,8 @@ func (r *runFlags) openFiles(suites []*specs.Suite, offers []deployment.Descript
 
 // limitFiles compares what the run needs with what this process may open.
 func (p *runPlan) limitFiles(offers []deployment.Description) error {
-	r, jobs := p.run, &p.config.Jobs
-	if one := 1; r.flags.target() == onURI { // one test at a time
-		jobs = &one
-	}
-	return p.call.limitFiles(r.openFiles(p.suites, offers), jobs, r.flags.Changed("jobs"), max(1, r.sharers))
+	r := p.run
+	return p.call.limitFiles(r.openFiles(p.suites, offers), &p.config.Jobs, r.flags.Changed("jobs"), max(1, r.sharers))
 }
 
 // limitFiles reduces concurrent tests that were not chosen to what this process may open, and refuses those that do not

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+
+	"github.com/unified-test-runner/utr/deployment"
 )
 
 // Limits of concurrent tests. Tests mostly wait, so each core can run several on embedded deployments, whose servers
@@ -34,11 +36,27 @@ func (r *runFlags) jobs(m Machine) int {
 		return min(jobsPerCore*m.Cores, mostJobs)
 	case onLocal:
 		return max(1, min(m.Cores, int(m.Memory/localMemory)))
-	case onOrchestration: // one test on each cluster
-		return len(r.orchestration.names(&r.deployment)) * r.orchestration.Each
-	default:
+	default: // one test on each cluster
+		return r.clusters()
+	}
+}
+
+// clusters returns the number of clusters of the run, if the deployment has a number of them.
+func (r *runFlags) clusters() int {
+	if r.flags.target() != onOrchestration {
 		return 1
 	}
+	return len(r.orchestration.names(&r.deployment)) * r.orchestration.Each
+}
+
+// checkJobs refuses more tests at the same time than there are clusters if the servers execute fail points.
+func (r *runFlags) checkJobs() error {
+	target, most := r.flags.target(), r.clusters()
+	if r.config.Jobs > most && (target == onURI || target == onOrchestration) && r.failPoints == deployment.FailPointsServer {
+		return usage("--jobs %d: with --fail-points server, a cluster runs one test at a time, because a fail point "+
+			"affects all tests; leave out one of the flags", r.config.Jobs)
+	}
+	return nil
 }
 
 func thisMachine() Machine {

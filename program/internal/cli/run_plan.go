@@ -46,6 +46,9 @@ func (p *runPlan) complete() (err error) {
 	if cfg.Cell != "" && cfg.AllTopologies {
 		return usage("--cell cannot be used with --topology all: a cell has one verdict for each test")
 	}
+	if err := r.checkJobs(); err != nil {
+		return err
+	}
 	if cfg.Jobs == 0 {
 		cfg.Jobs = r.jobs(c.program.Machine())
 	}

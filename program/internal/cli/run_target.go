@@ -138,7 +138,7 @@ func (p *runPlan) source(ctx context.Context, lost context.CancelCauseFunc) (dep
 		return c.program.Open(ctx, deployment.ClusterOptions{URI: r.uri, SingleURI: r.single,
 			FailPoints: runner.FailPoints(p.suites),
 			ServerAPI:  p.config.ServerAPI, URIOptions: r.uriOptions, Lock: r.lock, Ledger: book, Note: c.note,
-			FailPointMode: r.failPoints})
+			FailPointMode: r.failPoints, Jobs: p.config.Jobs})
 	case onLocal:
 		o := r.local
 		o.EmbeddedOptions = r.deployment.options()
@@ -158,6 +158,7 @@ func (p *runPlan) source(ctx context.Context, lost context.CancelCauseFunc) (dep
 		}
 		o.Topology, o.URIOptions, o.ServerAPI, o.Lock = topologyOf(r.deployment.topology), r.uriOptions, p.config.ServerAPI,
 			r.lock
+		o.Jobs = (p.config.Jobs + r.clusters() - 1) / r.clusters()
 		o.Ledger, o.Note, o.Secret, o.FailPointMode = book, c.note, c.secrets.Learn, r.failPoints
 		return c.program.Open(ctx, o)
 	default:

@@ -171,17 +171,25 @@ func (s *faultScene) onBlocked(topology string) *utrtest.Server {
 	return server
 }
 
+// marked is blocked, with a document that the second test inserts before it waits.
+var marked = strings.NewReplacer(
+	"collectionName: coll}\n", "collectionName: coll}\n"+
+		"  - collection: {id: marks, database: database, collectionName: marks}\n",
+	"blockTimeMS: 90000}\n", "blockTimeMS: 90000}\n"+
+		"      - {name: insertOne, object: marks, arguments: {document: {_id: 1}}}\n").Replace(blocked)
+
 // behind starts a run whose second test waits for a command that the proxy of the run blocks in front of a deployment.
-// Before, the test inserts a document: it may not have the reply yet when behind returns, but the driver retries.
-func (s *faultScene) behind(uri string) {
+func (s *faultScene) behind(uri string, args ...string) {
 	s.Helper()
-	marked := strings.NewReplacer(
-		"collectionName: coll}\n", "collectionName: coll}\n"+
-			"  - collection: {id: marks, database: database, collectionName: marks}\n",
-		"blockTimeMS: 90000}\n", "blockTimeMS: 90000}\n"+
-			"      - {name: insertOne, object: marks, arguments: {document: {_id: 1}}}\n").Replace(blocked)
-	s.start(marked, "--fail-points", "proxy", "--uri", uri)
+	s.start(marked, append(args, "--fail-points", "proxy", "--uri", uri)...)
 	s.run.Line("passed blocked: first")
+	s.waits(uri)
+}
+
+// waits returns when the second test of marked waits. It may not have the reply to its insert yet, but the driver
+// retries.
+func (s *faultScene) waits(uri string) {
+	s.Helper()
 	w := newWitness(s.T, uri)
 	s.run.Until("the insert after the fail point has run", func() bool {
 		n, err := w.Database("db").Collection("marks").CountDocuments(testkit.Context(s.T), bson.D{})
@@ -254,6 +262,11 @@ var faults = []fault{
 			s.behind(s.Serve("--topology", "replicaset").URI)
 			s.run.Signal(syscall.SIGINT)
 		}},
+	{"`utr` gets SIGINT while tests run side by side", "all workers end, and the lock is removed", 10 * time.Second, 3,
+		"passed skipped skipped", "interrupted", func(s *faultScene) {
+			s.behind(s.Serve("--topology", "replicaset").URI, "--jobs", "4")
+			s.run.Signal(syscall.SIGINT)
+		}},
 	{"`utr` gets SIGKILL while its proxy executes a fail point",
 		"the next run takes over the lock; the servers never had the fail point",
 		10 * time.Second, -1, "", "", func(s *faultScene) {
@@ -287,7 +300,15 @@ var faults = []fault{
 			server.Signal(syscall.SIGKILL)
 			s.end = func() {}
 		}},
-	{"all members of a replica set are killed", "the same", 25 * time.Second, 3, "passed broken skipped",
+	{"the same, with tests side by side", "all workers end: the test is broken; the rest does not run", 25 * time.Second, 3,
+		"passed broken skipped", "stopped answering",
+		func(s *faultScene) {
+			server := s.Serve("--topology", "single")
+			s.behind(server.URI, "--jobs", "4")
+			server.Signal(syscall.SIGKILL)
+			s.end = func() {}
+		}},
+	{"all members of a replica set are killed", "the test is broken; the rest does not run", 25 * time.Second, 3, "passed broken skipped",
 		"stopped answering",
 		func(s *faultScene) { s.onBlocked("replicaset").Signal(syscall.SIGKILL) }},
 	{"all routers of a cluster are killed", "the same", 25 * time.Second, 3, "passed broken skipped", "stopped answering",
@@ -308,6 +329,17 @@ var faults = []fault{
 				testkit.Equal(s.T, fmt.Sprint("the ledger, what is kept, and logs: ", kept),
 					fmt.Sprint(s.Entries(""), len(kept), len(logs)), "[] 2 2")
 			}
+		}},
+	{"the same, with tests side by side", "the test is broken; the rest runs on another deployment of all workers",
+		25 * time.Second, 3, "passed broken passed", "stopped answering",
+		func(s *faultScene) {
+			s.start(marked, "--local", utrtest.Release(s.T), "--topology", "single", "--auth", "off", "--jobs", "4")
+			s.run.Line("passed blocked: first")
+			pids := servers(s.T, s.Place)
+			logs, _ := filepath.Glob(filepath.Join(s.Temp, "utr-*", "*.log"))
+			s.waits("mongodb://127.0.0.1:" + listens.FindStringSubmatch(testkit.Read(s.T, strings.Join(logs, "")))[1])
+			testkit.Check(s.T, syscall.Kill(pids[0], syscall.SIGKILL))
+			s.end = func() { testkit.Equal(s.T, "the ledger", fmt.Sprint(s.Entries("")), "[]") }
 		}},
 	{"the primary of a replica set is killed, and the driver retries on another member",
 		"nothing: the test passes, and its fail point ended with the member",
@@ -524,6 +556,18 @@ var faults = []fault{
 				s.Skip("not verified: no /dev/full")
 			}
 			s.start(quick, "--topology", "single", "--json", "/dev/full")
+			s.kinds = s.kinds[1:]
+			s.end = func() {
+				testkit.Contains(s.T, s.run.Errors(), "writing the report to /dev/full: write /dev/full: no space left on device")
+			}
+		}},
+	{"the same, with tests side by side", "the same", 10 * time.Second, 3, "passed passed passed", "",
+		func(s *faultScene) {
+			if _, err := os.Stat("/dev/full"); err != nil {
+				s.Skip("not verified: no /dev/full")
+			}
+			server := s.Serve("--topology", "replicaset")
+			s.start(quick, "--uri", server.URI, "--fail-points", "proxy", "--jobs", "4", "--json", "/dev/full")
 			s.kinds = s.kinds[1:]
 			s.end = func() {
 				testkit.Contains(s.T, s.run.Errors(), "writing the report to /dev/full: write /dev/full: no space left on device")

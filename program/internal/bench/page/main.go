@@ -1,4 +1,4 @@
-// Command page writes the table of peers in docs/performance.md from the output of make bench:
+// Command page writes two tables of docs/performance.md from the output of make bench: peers, and tests side by side.
 //
 //	make bench | tee build/bench.txt
 //	go run ./program/internal/bench/page docs/performance.md build/bench.txt
@@ -62,18 +62,42 @@ func update(page, output string) error {
 	if err != nil {
 		return err
 	}
-	const begin, end = "<!-- made by make bench -->\n", "<!-- end -->"
-	before, rest, found := strings.Cut(string(text), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		return fmt.Errorf("%s has no %q and %q", page, begin, end)
+	for _, t := range []struct {
+		begin string
+		table func(results map[string]map[string]float64) string
+	}{{"<!-- made by make bench -->\n", table}, {"<!-- made by make bench: side by side -->\n", beside}} {
+		const end = "<!-- end -->"
+		before, rest, found := strings.Cut(string(text), t.begin)
+		_, after, ended := strings.Cut(rest, end)
+		if !found || !ended {
+			return fmt.Errorf("%s has no %q and %q", page, t.begin, end)
+		}
+		text = []byte(before + t.begin + t.table(parse(string(measured))) + end + after)
 	}
-	return os.WriteFile(page, []byte(before+begin+table(string(measured))+end+after), 0o666)
+	return os.WriteFile(page, text, 0o666)
+}
+
+// beside renders how many times as fast tests run side by side.
+func beside(results map[string]map[string]float64) string {
+	var b strings.Builder
+	b.WriteString("| suites | one by one | 2 | 4 | 8 | 16 workers |\n|---|---|---|---|---|---|\n")
+	for _, suites := range []string{"own-retryable-reads", "own-retryable-writes", "own-client-backpressure",
+		"official-retryable-reads", "official-retryable-writes", "official-client-backpressure"} {
+		result := func(jobs int) float64 { return results[fmt.Sprintf("SideBySide/%s/jobs=%d", suites, jobs)]["ns/op"] }
+		if result(1) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s |", strings.Replace(suites, "-", " `", 1)+"`", duration(result(1)))
+		for _, jobs := range []int{2, 4, 8, 16} {
+			fmt.Fprintf(&b, " %.2g |", result(1)/result(jobs))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }
 
 // table renders the comparisons that a run of benchmarks has measured.
-func table(output string) string {
-	results := parse(output)
+func table(results map[string]map[string]float64) string {
 	var b strings.Builder
 	b.WriteString("| work | `utr` | peer | the peer takes | times as long | CPU time |\n|---|---|---|---|---|---|\n")
 	for _, c := range comparisons {

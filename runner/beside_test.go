@@ -1,0 +1,171 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// beside returns a suite with a number of tests. Each performs an operation, which takes a second.
+func beside(t *testing.T, name, operation string, tests int) *specs.Suite {
+	t.Helper()
+	text := strings.NewReplacer("NAME", name, "OPERATION", operation).Replace(`
+description: NAME
+schemaVersion: "1.21"
+createEntities:
+  - client: {id: client0}
+  - database: {id: database0, client: client0, databaseName: db}
+  - collection: {id: collection0, database: database0, collectionName: NAME}
+initialData: [{databaseName: db, collectionName: NAME, documents: [{_id: 1}]}]
+tests:
+`)
+	for i := range tests {
+		text += fmt.Sprintf("  - {description: %q, operations: [%s]}\n", fmt.Sprint(name, i+1), operation)
+	}
+	return parseFile(t, name+".yml", text)
+}
+
+const (
+	finds = "{name: find, object: collection0, arguments: {filter: {}}}"
+	lists = "{name: listDatabases, object: client0}"
+)
+
+// besides is a run on views of the same servers.
+type besides struct {
+	*run
+	*fakeSource
+	mu   sync.Mutex
+	sent []string // names of the runner's own commands that end sessions, or drop collections
+	ran  map[string][2]time.Duration
+}
+
+func onViews(t *testing.T, e *fakeEngine, jobs int, lacks ...deployment.Feature) *besides {
+	t.Helper()
+	began := time.Now()
+	b := &besides{ran: map[string][2]time.Duration{}}
+	about := deployment.Description{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Hosts: []string{"a:1"},
+		Servers: []string{"server:1"}, FailPoints: []string{"failCommand"}, Version: [3]int{8}, Shared: true, Lacks: lacks}
+	b.fakeSource = &fakeSource{offers: []deployment.Description{about}, start: func(about deployment.Description) *fakeDeployment {
+		return &fakeDeployment{about: about, owned: true, sessions: []bson.RawValue{{Type: bson.TypeInt32, Value: []byte{7, 0, 0, 0}}},
+			say: func(format string, args ...any) {
+				line := fmt.Sprintf(format, args...)
+				for _, name := range []string{"killAllSessions", "killSessions", `"drop"`} {
+					if strings.Contains(line, name) {
+						b.mu.Lock()
+						b.sent = append(b.sent, line[strings.Index(line, "{"):])
+						b.mu.Unlock()
+					}
+				}
+			}}
+	}}
+	r, err := onFakes(Config{Engine: e, Jobs: jobs, Timeout: time.Minute, Notify: func(n result.Note) {
+		if f, ok := n.(result.TestFinished); ok {
+			from := f.Verdict.Started.Sub(began)
+			b.ran[f.Verdict.Test.Description] = [2]time.Duration{from, from + time.Duration(f.Verdict.Duration)}
+		}
+	}}, b.fakeSource)
+	testkit.Check(t, err)
+	b.run = r
+	return b
+}
+
+// overlaps reports whether tests ran at the same time.
+func (b *besides) overlaps(a, other string) bool {
+	return b.ran[a][0] < b.ran[other][1] && b.ran[other][0] < b.ran[a][1]
+}
+
+// Tests of different collections run at the same time, tests of one collection one by one, and a test of the whole
+// cluster alone.
+func TestBeside(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		lacks  []deployment.Feature
+		took   time.Duration
+	}{
+		{"as their footprints allow", nil, 5 * time.Second},
+		{"without sessions, one at a time", []deployment.Feature{deployment.Sessions}, 8 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := onViews(t, &fakeEngine{during: func() { time.Sleep(time.Second) }}, 4, r.lacks...)
+			summary, err := b.all(t.Context(), []*specs.Suite{beside(t, "whole", lists, 1), beside(t, "a", finds, 3),
+				beside(t, "b", finds, 4)})
+			testkit.Check(t, err)
+			testkit.Equal(t, r.reason, fmt.Sprint(summary.Passed, " in ", summary.Duration), fmt.Sprint(8, " in ", r.took))
+			for x := range b.ran {
+				for y := range b.ran {
+					same := x != y && (x[0] == y[0] || x == "whole1" || y == "whole1" || r.lacks != nil)
+					if same && b.overlaps(x, y) {
+						t.Errorf("%s: %s and %s ran at the same time", r.reason, x, y)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Before the first test, the sessions of all are ended once. After a test that failed, only its own are, and only its
+// collections are created again.
+func TestCleanUpBeside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := result.Error{Message: "scripted", Code: 1}
+		e := &fakeEngine{during: func() { time.Sleep(time.Second) },
+			script: map[string][]step{"collection0.aggregate": {{Error: &fails}}}}
+		b := onViews(t, e, 2)
+		const aggregates = "{name: aggregate, object: collection0, arguments: {pipeline: []}}"
+		summary, err := b.all(t.Context(), []*specs.Suite{beside(t, "a", aggregates, 2), beside(t, "b", finds, 2)})
+		testkit.Check(t, err)
+		testkit.Equal(t, "passed and failed", fmt.Sprint(summary.Passed, summary.Failed), "3 1")
+		ended := slices.DeleteFunc(slices.Clone(b.sent), func(line string) bool { return strings.Contains(line, "drop") })
+		testkit.Equal(t, "ended sessions", strings.Join(ended, "\n"),
+			`{"killAllSessions": []}`+"\n"+`{"killSessions": [{"id": {"$numberInt":"7"}}]}`)
+		count := map[string]int{}
+		for _, line := range b.sent {
+			for _, name := range []string{`"drop": "a"`, `"drop": "b"`} {
+				if strings.Contains(line, name) {
+					count[name]++
+				}
+			}
+		}
+		testkit.Equal(t, "dropped", fmt.Sprint(count), `map["drop": "a":2 "drop": "b":1]`)
+	})
+}
+
+// When the run is interrupted, or another test ends it, workers that wait for a running test end, too.
+func TestWaitingWorkersEnd(t *testing.T) {
+	for _, r := range []struct {
+		reason   string
+		failFast bool
+		skipped  int
+	}{{"an interruption", false, 3}, {"fail-fast", true, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			fails := result.Error{Message: "scripted", Code: 1}
+			e := &fakeEngine{script: map[string][]step{"collection0.find": {{Lasts: 10 * time.Second}},
+				"collection0.aggregate": {{Lasts: time.Second, Error: &fails}}}}
+			b := onViews(t, e, 3)
+			b.cfg.FailFast = r.failFast
+			suites := []*specs.Suite{beside(t, "a", finds, 3)}
+			if r.failFast {
+				suites = append(suites, beside(t, "b", "{name: aggregate, object: collection0, arguments: {pipeline: []}}", 1))
+			} else {
+				time.AfterFunc(time.Second, interrupt)
+			}
+			summary, err := b.all(ctx, suites)
+			testkit.Check(t, err)
+			testkit.Equal(t, r.reason, fmt.Sprint(summary.Skipped, len(b.lent), len(b.jobs)), fmt.Sprint(r.skipped, 0, 0))
+		})
+	}
+}

@@ -1,0 +1,236 @@
+package runner
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// footprint is what a test uses of servers that other tests use at the same time.
+type footprint struct {
+	alone string   // why no other test may run beside it, or ""
+	names []string // sorted namespaces; "database.*" is a whole database
+}
+
+// includes reports whether a test may change a collection.
+func (f footprint) includes(namespace string) bool {
+	database, _, _ := strings.Cut(namespace, ".")
+	return f.alone != "" || slices.Contains(f.names, namespace) || slices.Contains(f.names, database+"."+wholeDatabase)
+}
+
+// use is a step of a test, in a database, or "" if it is not in one.
+type use struct {
+	specs.Step
+	database string
+	own      map[string]bool // databases with an entity of the test, or with initial data
+}
+
+// footprintRule is a reason for a test to use more than the collections that it names.
+type footprintRule struct {
+	why   string
+	holds func(use) bool
+}
+
+// clusterRules are why a test runs alone, clusterRules[0] first.
+var clusterRules = []footprintRule{
+	{"it uses an object or an operation that is not known", func(u use) bool { return !u.Known }},
+	{"it lists databases", ofAny("listDatabases listDatabaseNames listDatabaseObjects")},
+	{"it watches the whole cluster", func(u use) bool { return u.Name == "createChangeStream" && u.Kind == entities.Client }},
+	{"it drops a database of others", func(u use) bool {
+		return u.Name == "dropDatabase" && !u.own[u.Arguments.Get("database").Text()]
+	}},
+	{"it waits for an election", ofAny("waitForPrimaryChange")},
+	{"it creates state collections", ofAny("createEncryptedCollection")},
+	{"it runs a command that does not name a collection", func(u use) bool {
+		name := u.command()
+		return name != "" && !slices.Contains(ofCollection, name) && !slices.Contains(harmless, name)
+	}},
+	{readsServers, func(u use) bool {
+		return slices.Contains(serverDatabases, u.database) && (u.Name == "aggregate" || u.command() == "aggregate")
+	}},
+}
+
+// databaseRules are why a test uses a whole database.
+var databaseRules = []footprintRule{
+	{"it lists collections", func(u use) bool {
+		return ofAny("listCollections listCollectionNames listCollectionObjects")(u) || u.command() == "listCollections"
+	}},
+	{"it watches a database, or aggregates it", func(u use) bool {
+		return u.Kind == entities.Database && (u.Name == "createChangeStream" || u.Name == "aggregate" || u.command() == "aggregate")
+	}},
+	{"it reads other collections", func(u use) bool { return mentions(u.Arguments, "$lookup", "$graphLookup", "$unionWith", "viewOn") }},
+}
+
+// harmless are commands that a test may run beside others, although they are not of a collection. A cursor and a
+// transaction are the test's own, and the proxy executes fail points.
+var harmless = strings.Fields("abortTransaction bulkWrite buildInfo commitTransaction configureFailPoint dropDatabase endSessions " +
+	"getMore hello isMaster ismaster killCursors listCollections ping renameCollection")
+
+// serverDatabases are the databases in which servers keep their own data.
+var serverDatabases = []string{"admin", "config", "local"}
+
+func ofAny(names string) func(use) bool {
+	all := strings.Fields(names)
+	return func(u use) bool { return slices.Contains(all, u.Name) }
+}
+
+// command returns the name of the command that an operation runs, or "".
+func (u use) command() string {
+	if command := u.Arguments.Get("command"); command != nil && len(command.Fields) > 0 && u.Kind == entities.Database {
+		return command.Fields[0].Key
+	}
+	return ""
+}
+
+// mentions reports whether a key is anywhere in a value.
+func mentions(v *source.Value, keys ...string) bool {
+	return within(v, func(key string, _ *source.Value) bool { return slices.Contains(keys, key) })
+}
+
+// within reports whether holds is true of a field anywhere in a value.
+func within(v *source.Value, holds func(key string, v *source.Value) bool) bool {
+	if v == nil {
+		return false
+	}
+	return slices.ContainsFunc(v.Items, func(item *source.Value) bool { return within(item, holds) }) ||
+		slices.ContainsFunc(v.Fields, func(f source.Field) bool { return holds(f.Key, f.Value) || within(f.Value, holds) })
+}
+
+// footprintOf returns the footprint of a test.
+func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
+	n, own := named{}, map[string]bool{}
+	n.data(s.InitialData)
+	n.test(t)
+	databases := named{}.entities(t.Entities)
+	for _, e := range t.Entities {
+		own[databases[e.ID]] = true
+	}
+	for _, d := range s.InitialData {
+		own[d.DatabaseName] = true
+		if mentions(d.CreateOptions, "viewOn") {
+			n.add(d.DatabaseName, wholeDatabase)
+		}
+	}
+	if tight(t) {
+		f.alone = tightLimit
+	} else if lacksFailPoint(t, deployment.Proxied()) != "" {
+		f.alone = insideServer
+	}
+	for _, step := range t.Steps {
+		u := use{step, databases[step.Object], own}
+		for _, r := range clusterRules {
+			if f.alone == "" && r.holds(u) {
+				f.alone = r.why
+			}
+		}
+		for _, r := range databaseRules {
+			if r.holds(u) {
+				n.add(u.database, wholeDatabase)
+			}
+		}
+		n.add(step.Arguments.Get("databaseName").Text(), step.Arguments.Get("collectionName").Text()) // of assertions
+	}
+	for name := range n {
+		database, collection, _ := strings.Cut(name, ".")
+		switch {
+		case collection == wholeDatabase && slices.Contains(serverDatabases, database):
+			f.alone = readsServers
+		case database == "config" || database == "local" || serverOwned(collection):
+			f.alone = namesServers
+		}
+		f.names = append(f.names, name)
+	}
+	slices.Sort(f.names)
+	return f
+}
+
+// tightMargin is how much later than alone a test that runs beside others may reach a step, in milliseconds.
+const tightMargin = 500
+
+const (
+	insideServer = "it sets a fail point that takes effect inside a server"
+	readsServers = "it reads what the servers themselves keep"
+	namesServers = "it names a collection of the servers"
+	noSessions   = "the servers have no sessions"
+	tightLimit   = "a delay of less than 500 ms can fail it"
+)
+
+// tight reports whether a delay below tightMargin can make a test fail: one of its time limits is shorter, or ends so
+// soon after a wait of the test, or the test waits that long for what a thread does.
+func tight(t *specs.Test) bool {
+	var limits, waits []int64
+	collect := func(key string, v *source.Value) bool {
+		switch ms := v.Int; {
+		case ms <= 0:
+		case key == "blockTimeMS", key == "ms":
+			waits = append(waits, ms)
+		case strings.HasSuffix(key, "imeoutMS"), slices.Contains(timeLimits, key):
+			limits = append(limits, ms)
+		}
+		return false
+	}
+	threads := false
+	for _, e := range t.Entities {
+		within(e.Value, collect)
+		threads = threads || entities.Kind(e.Kind) == entities.Thread
+	}
+	for _, o := range t.Operations {
+		within(o.Arguments, collect)
+	}
+	for _, wait := range waits {
+		if threads && wait < tightMargin ||
+			slices.ContainsFunc(limits, func(limit int64) bool { return limit >= wait && limit-wait < tightMargin }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(limits, func(limit int64) bool { return limit < tightMargin })
+}
+
+// timeLimits are the keys of time limits that do not end in timeoutMS.
+var timeLimits = []string{"maxTimeMS", "maxCommitTimeMS", "maxAwaitTimeMS", "wtimeout"}
+
+// claims are the footprints of the tests that run on servers at the same time.
+type claims struct {
+	running   int
+	alone     bool
+	names     map[string]bool
+	databases map[string]int // how many tests use a collection of each database, or all of it
+}
+
+func newClaims() *claims { return &claims{names: map[string]bool{}, databases: map[string]int{}} }
+
+// try adds a footprint unless it overlaps with one of those that run.
+func (c *claims) try(f footprint) bool {
+	if c.alone || f.alone != "" && c.running > 0 {
+		return false
+	}
+	for _, name := range f.names {
+		database, collection, _ := strings.Cut(name, ".")
+		if c.names[name] || c.names[database+"."+wholeDatabase] || collection == wholeDatabase && c.databases[database] > 0 {
+			return false
+		}
+	}
+	c.change(f, 1)
+	return true
+}
+
+// release removes a footprint.
+func (c *claims) release(f footprint) { c.change(f, -1) }
+
+func (c *claims) change(f footprint, by int) {
+	c.running += by
+	c.alone = f.alone != "" && by > 0
+	for _, name := range f.names {
+		database, _, _ := strings.Cut(name, ".")
+		c.databases[database] += by
+		if by > 0 {
+			c.names[name] = true
+		} else {
+			delete(c.names, name)
+		}
+	}
+}

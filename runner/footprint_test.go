@@ -1,0 +1,149 @@
+package runner
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// Each rule holds for a test, and not for one beside it.
+func TestFootprints(t *testing.T) {
+	const entities = `[{client: {id: c}}, {database: {id: d, client: c, databaseName: db}}, {collection: {id: x, database: d, collectionName: own}},
+		{database: {id: a, client: c, databaseName: admin}}, {session: {id: s, client: c}}`
+	const thread = `{thread: {id: t}}`
+	timed := func(limit string) string { return `{name: find, object: x, arguments: {filter: {}, ` + limit + `}}` }
+	command := func(name string) string {
+		return `{name: runCommand, object: d, arguments: {commandName: ` + name + `, command: {` + name + `: 1}}}`
+	}
+	blocked := func(ms string) string {
+		return `{name: failPoint, object: testRunner, arguments: {client: c, failPoint: {configureFailPoint: failCommand, mode: alwaysOn, data: {failCommands: [find], blockConnection: true, blockTimeMS: ` + ms + `}}}}`
+	}
+	wait := func(ms string) string { return `{name: wait, object: testRunner, arguments: {ms: ` + ms + `}}` }
+	why := func(i int) string { return clusterRules[i].why }
+	for _, r := range []struct{ reason, operations, more, alone, names string }{
+		{"its own collection", `{name: find, object: x, arguments: {filter: {}}}`, "", "", "db.own"},
+		{"an outcome and a target", `{name: aggregate, object: x, arguments: {pipeline: [{$out: target}]}}`, "", "", "db.own db.target"},
+		{"an assertion about a collection", `{name: assertCollectionExists, object: testRunner, arguments: {databaseName: e, collectionName: f}}`, "",
+			"", "db.own e.f"},
+		{"state collections of encryption", `{name: assertCollectionExists, object: testRunner, arguments: {databaseName: db, collectionName: enxcol_.own.esc}}`, "",
+			namesServers, "db.enxcol_.own.esc db.own"},
+		{"fail points, a session and commands of the connection", blocked("600") + `, {name: startTransaction, object: s}, ` + command("ping"), "",
+			"", "db.own"},
+
+		{"a fail point inside a server", strings.Replace(blocked("600"), "failCommand", "failReceivedGetmore", 1), "", insideServer, "db.own"},
+		{"an option of a fail point inside a server", strings.Replace(blocked("600"), "blockConnection: true", "failBeforeCommitExceptionCode: 8", 1),
+			"", insideServer, "db.own"},
+		{"an operation that is not known", `{name: invent, object: x}`, "", why(0), "db.own"},
+		{"listDatabases", `{name: listDatabases, object: c}`, "", why(1), "db.own"},
+		{"listDatabaseNames, on a thread", `{name: runOnThread, object: testRunner, arguments: {thread: t, operation: {name: listDatabaseNames, object: c}}}`, thread,
+			why(1), "db.own"},
+		{"listDatabaseObjects", `{name: listDatabaseObjects, object: c}`, "", why(1), "db.own"},
+		{"a change stream of the cluster", `{name: createChangeStream, object: c, arguments: {pipeline: []}}`, "", why(2), "db.own"},
+		{"a change stream of a collection", `{name: createChangeStream, object: x, arguments: {pipeline: []}}`, "", "", "db.own"},
+		{"dropDatabase of others", `{name: dropDatabase, object: c, arguments: {database: other}}`, "", why(3), "db.own other.*"},
+		{"dropDatabase of its own", `{name: dropDatabase, object: c, arguments: {database: db}}`, "", "", "db.* db.own"},
+		{"the command dropDatabase, of its own", command("dropDatabase"), "", "", "db.* db.own"},
+		{"an election", `{name: waitForPrimaryChange, object: testRunner, arguments: {client: c, priorTopologyDescription: p}}`, "", why(4), "db.own"},
+		{"a collection with encryption", `{name: createEncryptedCollection, object: e, arguments: {database: d, collection: y}}`,
+			`{clientEncryption: {id: e, clientEncryptionOpts: {keyVaultClient: c, keyVaultNamespace: k.v, kmsProviders: {}}}}`, why(5), "db.own k.v"},
+		{"a server parameter", command("setParameter"), "", why(6), "db.own"},
+		{"killAllSessions", command("killAllSessions"), "", why(6), "db.own"},
+		{"a step down", command("replSetStepDown"), "", why(6), "db.own"},
+		{"connections that a server counts", command("serverStatus"), "", why(6), "db.own"},
+		{"a command with a cursor", `{name: runCursorCommand, object: d, arguments: {commandName: currentOp, command: {currentOp: 1}}}`, "",
+			why(6), "db.own"},
+		{"operations in progress", `{name: aggregate, object: a, arguments: {pipeline: [{$currentOp: {}}]}}`, "", why(7), "admin.* db.own"},
+		{"collections of the server's database", `{name: listCollections, object: a}`, "", why(7), "admin.* db.own"},
+		{"transactions of the server", `{name: find, object: y, arguments: {filter: {}}}`,
+			`{database: {id: e, client: c, databaseName: config}}, {collection: {id: y, database: e, collectionName: transactions}}`,
+			namesServers, "config.transactions db.own"},
+
+		{"listCollections", `{name: listCollectionNames, object: d}`, "", "", "db.* db.own"},
+		{"the command listCollections", command("listCollections"), "", "", "db.* db.own"},
+		{"a change stream of a database", `{name: createChangeStream, object: d, arguments: {pipeline: []}}`, "", "", "db.* db.own"},
+		{"an aggregation of a database", `{name: aggregate, object: d, arguments: {pipeline: []}}`, "", "", "db.* db.own"},
+		{"another collection, in a stage of a stage", `{name: aggregate, object: x, arguments: {pipeline: [{$facet: {f: [{$unionWith: z}]}}]}}`, "",
+			"", "db.* db.own"},
+		{"a view", `{name: createCollection, object: d, arguments: {collection: v, viewOn: z}}`, "", "", "db.* db.own db.v"},
+
+		{"a limit below 500 ms", timed("maxTimeMS: 499"), "", tightLimit, "db.own"},
+		{"a limit of 500 ms", timed("timeoutMS: 500"), "", "", "db.own"},
+		{"no limit", timed("timeoutMS: 0"), "", "", "db.own"},
+		{"an option of a client", timed("skip: 0"), `{client: {id: e, uriOptions: {serverSelectionTimeoutMS: 100}}}`, tightLimit, "db.own"},
+		{"an interval is not a limit", timed("skip: 0"), `{client: {id: e, uriOptions: {heartbeatFrequencyMS: 100}}}`, "", "db.own"},
+		{"a limit that ends soon after a wait", blocked("600") + ", " + timed("timeoutMS: 1000"), "", tightLimit, "db.own"},
+		{"a limit that ends later", blocked("500") + ", " + timed("timeoutMS: 1000"), "", "", "db.own"},
+		{"a limit that ends during the wait", blocked("1500") + ", " + timed("timeoutMS: 1000"), "", "", "db.own"},
+		{"a short wait for a thread", wait("100"), thread, tightLimit, "db.own"},
+		{"a short wait, for nothing", wait("100"), "", "", "db.own"},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			more := ""
+			if r.more != "" {
+				more = ", " + r.more
+			}
+			text := "description: s\nschemaVersion: '1.28'\ncreateEntities: " + strings.ReplaceAll(entities, "\n\t\t", "") + more + "]\ntests: [{description: a, operations: [" +
+				r.operations + "]}]\n"
+			suite, err := specs.Parse("s.yml", []byte(text))
+			testkit.Check(t, err)
+			f := footprintOf(suite, suite.Tests[0])
+			testkit.Equal(t, "why it runs alone", f.alone, r.alone)
+			testkit.Equal(t, "namespaces", strings.Join(f.names, " "), r.names)
+		})
+	}
+}
+
+// The page describes each rule.
+func TestFootprintsOnThePage(t *testing.T) {
+	page := testkit.Read(t, "../docs/server/fail-points.md")
+	for _, r := range slices.Concat(clusterRules, databaseRules) {
+		testkit.Contains(t, page, "| "+r.why+" | ")
+	}
+	for _, why := range []string{tightLimit, insideServer, namesServers, noSessions} {
+		testkit.Contains(t, page, "| "+why+" | ")
+	}
+}
+
+// Whatever begins and ends, a footprint is refused exactly if it overlaps with one of those that are claimed.
+func TestClaimsAgainstPairs(t *testing.T) {
+	seed := testkit.Seed(t)
+	random := rand.New(rand.NewPCG(seed, 0))
+	names := strings.Fields("a.x a.y a.* b.x b.* c.x")
+	claimed := newClaims()
+	var running []footprint
+	for range 20_000 {
+		if i := random.IntN(8); i < len(running) {
+			claimed.release(running[i])
+			running = slices.Delete(running, i, i+1)
+			continue
+		}
+		var f footprint
+		if random.IntN(8) == 0 {
+			f.alone = "it lists databases"
+		}
+		f.names = slices.DeleteFunc(slices.Clone(names), func(string) bool { return random.IntN(4) > 0 })
+		want := !slices.ContainsFunc(running, func(other footprint) bool { return overlap(f, other) })
+		if got := claimed.try(f); got != want {
+			t.Fatalf("beside %v, %v may begin: %v, want %v", running, f, got, want)
+		} else if got {
+			running = append(running, f)
+		}
+	}
+}
+
+func overlap(a, b footprint) bool {
+	if a.alone != "" || b.alone != "" {
+		return true
+	}
+	return slices.ContainsFunc(a.names, func(x string) bool {
+		return slices.ContainsFunc(b.names, func(y string) bool {
+			ofX, nameX, _ := strings.Cut(x, ".")
+			ofY, nameY, _ := strings.Cut(y, ".")
+			return x == y || ofX == ofY && (nameX == wholeDatabase || nameY == wholeDatabase)
+		})
+	})
+}
