@@ -55,10 +55,11 @@ func TestBehaviors(t *testing.T) {
 	}
 }
 
-// A sample of our own suites, and the suite of spans in transactions, pass, except for the known failures of the driver,
-// or are skipped. Tests that pass fail when one of their expectations is changed.
+// A sample of our own suites, and those of spans and states of transactions, pass, except for the known failures of the
+// driver, or are skipped. Tests that pass fail when one of their expectations is changed.
 func TestSuites(t *testing.T) {
-	suites := append(suitetest.Share(t, 200), suitetest.Load(t, "../specs/open-telemetry/transactions.yml")...)
+	suites := append(suitetest.Share(t, 200),
+		suitetest.Load(t, "../specs/open-telemetry/transactions.yml", "testdata/transaction-state.yml")...)
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import pymongo
 from events import Log, host, state, thread
 from failures import Failed, written
 from pymongo import client_session, common, driver_info, operations, read_concern, read_preferences, results, server_api
+from pymongo.synchronous import client_session as states
 from pymongo.synchronous import monitor
 from pymongo.synchronous.cursor import Cursor
 
@@ -81,11 +82,17 @@ SPECIAL = {
     "client.$topology": lambda client: state(client.topology_description),
     "client.$configureFailPoint": lambda client, command: client.admin.command(command),
     "session.$lsid": lambda session: session.session_id,
-    "session.$transactionState": lambda session: session._transaction.state.name.lower().replace("committed_empty", "committed"),
+    "session.$transactionState": lambda session: transaction_state(session._transaction.state),
     "session.$pinnedServer": lambda s: host(a) if (a := s._pinned_address or getattr(s._pinned_connection, "address", None)) else None,
     "session.$dirty": lambda session: session._server_session.dirty,
     "cursor.iterateOnce": lambda cursor: cursor.try_next() if hasattr(cursor, "try_next") else next(cursor, None),
 }
+
+
+def transaction_state(state):
+    """Names a state, which is an int."""
+    name = next(name for name, value in vars(states._TxnState).items() if value == state)
+    return name.lower().replace("committed_empty", "committed")
 
 
 def lacks(what):
