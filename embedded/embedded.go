@@ -177,21 +177,12 @@ func (o *Options) complete() error {
 	return nil
 }
 
-func (o *Options) count() int {
-	switch o.Topology {
-	case Standalone:
-		return 1
-	case ReplicaSet:
-		return o.Members
-	}
-	return o.Mongoses
-}
-
 func (d *Deployment) start(ctx context.Context, process server.Process, members []server.Member) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	n := d.options.count()
+	servers := map[Topology]int{Standalone: 1, ReplicaSet: d.options.Members}
+	n := cmp.Or(servers[d.options.Topology], d.options.Mongoses)
 	addresses := make([]string, n+2) // the last two are for load balancers
 	ports := append(slices.Clone(d.options.Ports), make([]int, len(addresses))...)
 	for i := range addresses {

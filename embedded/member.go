@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/server"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
@@ -24,27 +25,21 @@ type Member struct {
 	Latency time.Duration
 }
 
-// memberKeys are the keys of Config, and the kinds of their values.
-var memberKeys = map[string]string{"arbiterOnly": boolean, "buildIndexes": boolean, "hidden": boolean,
-	"priority": number, "secondaryDelaySecs": number, "tags": document, "votes": number}
+// kind is a kind of values in a configuration.
+type kind struct {
+	name string
+	has  func(any) bool
+}
 
-const (
-	boolean  = "true or false"
-	number   = "a number"
-	document = "a document"
+var (
+	boolean  = kind{"true or false", value.Is[bool]}
+	number   = kind{"a number", func(v any) bool { return value.IsNumber(v) && !value.Is[bson.Decimal128](v) }}
+	document = kind{"a document", value.Is[bson.D]}
 )
 
-func kindOf(v any) string {
-	switch v.(type) {
-	case bool:
-		return boolean
-	case int32, int64, float64:
-		return number
-	case bson.D:
-		return document
-	}
-	return ""
-}
+// memberKeys are the keys of Config, and the kinds of their values.
+var memberKeys = map[string]kind{"arbiterOnly": boolean, "buildIndexes": boolean, "hidden": boolean,
+	"priority": number, "secondaryDelaySecs": number, "tags": document, "votes": number}
 
 // ParseMember reads a member from Extended JSON: the fields of Config, and latencyMS.
 func ParseMember(text string) (m Member, err error) {
@@ -54,10 +49,10 @@ func ParseMember(text string) (m Member, err error) {
 	}
 	for _, e := range doc {
 		ms, whole := e.Value.(int32)
-		switch kind := memberKeys[e.Key]; {
-		case kind != "" && kind != kindOf(e.Value):
-			return m, fmt.Errorf("%s must be %s", e.Key, kind)
-		case kind != "":
+		switch kind, known := memberKeys[e.Key]; {
+		case known && !kind.has(e.Value):
+			return m, fmt.Errorf("%s must be %s", e.Key, kind.name)
+		case known:
 			m.Config = append(m.Config, e)
 		case e.Key != "latencyMS":
 			return m, fmt.Errorf("unknown key %q: it must be one of %s, latencyMS", e.Key,

@@ -50,10 +50,7 @@ func (h host) Source(stage string, arg any) (out []bson.D, _ error) {
 	case "$listLocalSessions":
 		p.Refuse(!isDocument, fault.TypeMismatch, "$listLocalSessions options must be specified in an object, but found: %s",
 			value.TypeName(arg))
-		for _, e := range options {
-			p.Refuse(e.Key != "allUsers" && e.Key != "users", fault.IDLUnknownField,
-				"BSON field '$listLocalSessions.%s' is an unknown field.", e.Key)
-		}
+		p.Note(CheckDocument(h.s.req, stage, options))
 		out = h.s.d.cursors.localSessions(address(h.s.req))
 	case "$listSearchIndexes":
 		_, err := searchNotEnabled(h.s)

@@ -34,7 +34,7 @@ func (a *args) document(key string) bson.D { return value.As[bson.D](a.doc, key)
 func (a *args) array(key string) bson.A    { return value.As[bson.A](a.doc, key) }
 func (a *args) flag(key string) bool       { return value.Truthy(a.any(key)) }
 
-// name returns the collection name, which is the value of the first field.
+// name returns the collection name, the value of the first field.
 func (a *args) name() string {
 	s, ok := a.doc[0].Value.(string)
 	a.Refuse(!ok, fault.InvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
@@ -63,7 +63,7 @@ func (a *args) number(key string, fallback int64) int64 {
 	return n
 }
 
-// let returns the variables of a command: those of the field let and NOW, which is constant during the command.
+// let returns the variables of a command: its field let, and NOW. NOW is constant during the command.
 func (a *args) let(req *Request) bson.D {
 	out := value.Doc("NOW", bson.NewDateTimeFromTime(time.Now()))
 	for _, v := range a.document("let") {
@@ -77,7 +77,7 @@ func (a *args) let(req *Request) bson.D {
 	return out
 }
 
-// collation returns the given collation, or else the default of a collection. That of a view cannot be replaced.
+// collation returns the given collation, or the default of a collection. The default of a view cannot be replaced.
 func (a *args) collation(s *call, db, name string) value.Collation {
 	var otherwise value.Collation
 	isView := false
@@ -103,7 +103,6 @@ func (a *args) filter(key string, opts query.Options) *query.Filter {
 	return f
 }
 
-// readConcern is the read concern of a command.
 type readConcern struct {
 	level    string
 	snapshot bool            // the level is snapshot, outside of a transaction

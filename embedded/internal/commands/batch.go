@@ -74,7 +74,6 @@ func (b *batch) retriedFields() bson.D {
 	return value.Doc("retriedStmtIds", b.retried)
 }
 
-// failed reports whether a statement has failed.
 func (b *batch) failed() bool {
 	return slices.ContainsFunc(b.results, func(e effect) bool { return e.err != nil })
 }
@@ -98,7 +97,7 @@ func (b *batch) fail(w *write, err error) error {
 }
 
 // failsCommand reports whether an error of a statement fails the whole command. Outside of a transaction only a fail
-// point causes a write conflict, which is an error of the statement: servers since 5.0.14 try again (SERVER-54284).
+// point causes a write conflict. It is an error of the statement: servers since 5.0.14 try again (SERVER-54284).
 func (s *call) failsCommand(code int32) bool {
 	return code == incompatibleRetry || fault.Interruption.Has(code) ||
 		s.InTransaction() && (fault.Transient.Has(code) || fault.Retriable.Has(code))
@@ -152,7 +151,6 @@ func (b *batch) runAll(writes []*write) error {
 	return err
 }
 
-// run performs an update or a delete and records its result or error.
 func (b *batch) run(w *write) error {
 	if b.s.Retryable() && w.multi {
 		return b.fail(w, fault.Errorf(fault.InvalidOptions, "Cannot use %s", w.notRetryable))
@@ -181,7 +179,7 @@ func bulkWrite(s *call, a *args) action {
 	}
 }
 
-// operations returns the statements in ops, which name their collections by their position in nsInfo.
+// operations returns the statements in ops. They name their collections by position in nsInfo.
 func (a *args) operations(req *Request) (writes []*write) {
 	docs, let := a.documents("ops"), a.let(req)
 	var collections [][2]string
@@ -273,7 +271,7 @@ func together(inserts []*write) (n int) {
 }
 
 // insertAll stores documents of a collection in transactional writes of as many documents as a server stores together,
-// and one by one those of a write that fails.
+// and the documents of a write that fails one by one.
 func (b *batch) insertAll(inserts []*write) error {
 	s := b.s
 	s.View(func(tx *store.Tx) {
@@ -301,7 +299,6 @@ func (b *batch) insertAll(inserts []*write) error {
 	return nil
 }
 
-// store stores documents of a collection.
 func (b *batch) store(tx *store.Tx, inserts ...*write) error {
 	c, err := tx.Writable(inserts[0].db, inserts[0].coll, true)
 	if err != nil {

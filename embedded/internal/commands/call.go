@@ -62,7 +62,7 @@ func Expired(req *Request, passed bool) error {
 	return nil
 }
 
-// deadline returns the time at which maxTimeMS expires, or zero without it. That of a getMore does not limit its work.
+// deadline returns the time at which maxTimeMS expires, or zero without it. In a getMore it does not limit the work.
 func deadline(req *Request) time.Time {
 	v, _ := value.FromRaw(req.Body.Lookup("maxTimeMS"))
 	ms, _ := value.Int64(v)
@@ -145,9 +145,6 @@ func (s *call) onShard(reply bson.D, err error) (bson.D, error) {
 	host := s.d.opts.ShardHost
 	if e, ok := err.(*fault.Error); ok {
 		return ShardFailure(host, e)
-	}
-	if err != nil {
-		return nil, err
 	}
 	return value.Doc("raw", value.Doc(host, value.Append(reply, "ok", 1.0))), nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
-// stream is the source of a change stream, which reads the oplog.
+// stream is the source of a change stream. It reads the oplog.
 type stream struct {
 	d   *Deployment
 	has *version.Features
@@ -41,18 +41,13 @@ type stream struct {
 func (g *aggregation) watch(arg any) (bson.D, error) {
 	s := g.s
 	doc, ok := arg.(bson.D)
-	switch {
-	case !s.d.Logged():
-		return nil, fault.Errorf(40573, "The $changeStream stage is only supported on replica sets")
-	case s.InTransaction():
-		return nil, s.unfit("$changeStream")
-	case !ok:
-		return nil, fault.Errorf(50808, "$changeStream stage expects a document as argument.")
-	}
-	if err := CheckDocument(s.req, "$changeStream", doc); err != nil {
-		return nil, err
-	}
 	a := &args{of: "$changeStream", doc: doc, First: new(fault.First)}
+	a.Refuse(!s.d.Logged(), 40573, "The $changeStream stage is only supported on replica sets")
+	if s.InTransaction() {
+		a.Note(s.unfit("$changeStream"))
+	}
+	a.Refuse(!ok, 50808, "$changeStream stage expects a document as argument.")
+	a.Note(CheckDocument(s.req, "$changeStream", doc))
 	st := &stream{d: s.d, has: s.has, db: s.req.DB, coll: g.name, fullDocument: a.str("fullDocument"),
 		before: a.str("fullDocumentBeforeChange"), expanded: a.flag("showExpandedEvents")}
 	switch all := a.flag("allChangesForCluster"); {
@@ -269,6 +264,7 @@ const maxEvent = store.MaxDocument + 16*1024
 
 // event returns the change event of an entry.
 func (st *stream) event(e *store.Entry, t token, invalidate bool) (bson.D, error) {
+	var p fault.First
 	out := value.Doc("_id", value.Doc("_data", t.String()), "operationType", string(e.Kind), "clusterTime", e.TS)
 	add := func(when bool, key string, v any) { out = value.AddIf(out, when, key, v) }
 	add(st.expanded && len(e.UUID.Data) > 0 && !invalidate, "collectionUUID", e.UUID)
@@ -287,11 +283,7 @@ func (st *stream) event(e *store.Entry, t token, invalidate bool) (bson.D, error
 	case store.Insert, store.Replace:
 		add(true, "fullDocument", e.New.Document())
 	case store.Update:
-		full, err := st.updated(e)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, full...)
+		out = append(out, st.updated(&p, e)...)
 	}
 	add(true, "ns", nsDocument(e.DB, e.Coll))
 	detail := e.Detail
@@ -311,12 +303,11 @@ func (st *stream) event(e *store.Entry, t token, invalidate bool) (bson.D, error
 	}
 	add(e.Kind == store.Create && st.has.NSType, "nsType", e.NSType)
 	add(detail != nil && st.expanded, "operationDescription", detail)
-	if e.Old == nil {
-		return out, nil
+	if e.Old != nil {
+		out = append(out, image(&p, "fullDocumentBeforeChange", st.before, e.PreImages, e.Old.Document(),
+			"pre-image for all update, delete and replace events, but the pre-image")...)
 	}
-	pre, err := image("fullDocumentBeforeChange", st.before, e.PreImages, e.Old.Document(),
-		"pre-image for all update, delete and replace events, but the pre-image")
-	return append(out, pre...), err
+	return out, p.Err
 }
 
 func nsDocument(db, coll string) bson.D {
@@ -324,9 +315,9 @@ func nsDocument(db, coll string) bson.D {
 }
 
 // updated returns the field fullDocument of an update event, if the stream requests it.
-func (st *stream) updated(e *store.Entry) (bson.D, error) {
+func (st *stream) updated(p *fault.First, e *store.Entry) bson.D {
 	if st.fullDocument != "updateLookup" {
-		return image("fullDocument", st.fullDocument, e.PreImages, e.New.Document(),
+		return image(p, "fullDocument", st.fullDocument, e.PreImages, e.New.Document(),
 			"post-image for all update events, but the post-image")
 	}
 	var current any
@@ -337,21 +328,20 @@ func (st *stream) updated(e *store.Entry) (bson.D, error) {
 			}
 		}
 	})
-	return value.Doc("fullDocument", current), nil
+	return value.Doc("fullDocument", current)
 }
 
 // image returns a field with a pre-image or post-image according to mode. kept reports whether the collection has them.
-func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, error) {
+func image(p *fault.First, field, mode string, kept bool, doc bson.D, what string) bson.D {
+	p.Refuse(mode == "required" && !kept, fault.NoMatchingDocument,
+		"Change stream was configured to require a %s was not found for event", what)
 	switch {
 	case mode != "whenAvailable" && mode != "required":
-		return nil, nil
+		return nil
 	case kept:
-		return value.Doc(field, doc), nil
-	case mode == "required":
-		return nil, fault.Errorf(fault.NoMatchingDocument,
-			"Change stream was configured to require a %s was not found for event", what)
+		return value.Doc(field, doc)
 	}
-	return value.Doc(field, nil), nil
+	return value.Doc(field, nil)
 }
 
 // difference returns the updateDescription of an update. With expanded, it has the paths whose text is ambiguous

@@ -31,7 +31,7 @@ type source interface {
 // results is a source of documents that were found when the cursor was opened.
 type results struct {
 	docs []bson.Raw
-	// known means that the cursor is exhausted with the last document. A server that scans notices this only when it
+	// known means that the cursor is exhausted with the last document. A server that scans finds this out only when it
 	// looks for another one.
 	known bool
 	at    bson.D
@@ -68,7 +68,7 @@ type cursorOptions struct {
 	single    bool  // only one batch
 	await     bool  // getMore waits for data
 	idFirst   bool  // id and ns precede the batch in the reply
-	openFirst bool  // likewise, if the cursor stays open
+	openFirst bool  // the same, if the cursor stays open
 }
 
 // open returns a reply with the first batch of a source and registers the cursor unless it is exhausted.
@@ -200,7 +200,6 @@ func killCursors(s *call, a *args) action {
 	a.Refuse(!isName, fault.BadValue, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
 	a.Refuse(name == "", fault.InvalidNamespace, "Invalid namespace specified '%s.'", s.req.DB)
 	ids, ns, all := a.array("cursors"), s.req.DB+"."+name, &s.d.cursors
-	a.Refuse(ids == nil, fault.NotAnObject, "invalid parameter: expected an object (cursors)") // null
 	return func() (bson.D, error) {
 		killed, missing := bson.A{}, bson.A{}
 		all.mu.Lock()
@@ -223,13 +222,13 @@ func killCursors(s *call, a *args) action {
 	}
 }
 
-// isStream reports whether the cursor is that of a change stream.
+// isStream reports whether the cursor belongs to a change stream.
 func (c *cursor) isStream() bool {
 	_, ok := c.source.(*stream)
 	return ok
 }
 
-// onShardHost converts an error of a source: a mongos says which shard has failed.
+// onShardHost converts an error of a source: a mongos names the shard that has failed.
 func (s *call) onShardHost(c *cursor, err error) error {
 	e, ok := err.(*fault.Error)
 	if !ok || !mongos(s.req) || c.isStream() || e.Code == fault.CursorKilled {

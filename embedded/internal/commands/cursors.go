@@ -132,7 +132,7 @@ func (all *cursors) fail(s *call, refused error) error {
 // belongs returns an error if the getMore is not in the session and transaction of the cursor.
 func (c *cursor) belongs(s *call) error {
 	var p fault.First
-	code := int32(50736) // the first of six: those of a mongos are others
+	code := int32(50736) // the first of six; a mongos has others
 	if mongos(s.req) {
 		code = 50799
 	}

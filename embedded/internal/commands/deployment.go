@@ -1,5 +1,5 @@
 // Package commands implements the commands of an embedded deployment that work on its store, each in the same way: a
-// row of the table describes it, its arguments are parsed into a struct, which is planned before the command runs.
+// row of the table describes it, and its arguments are parsed and planned before it runs.
 //
 // A deployment has one Deployment, shared by all of its members or mongoses. The server gets the table from Rows and
 // dispatches requests to it.

@@ -58,6 +58,7 @@ var effectBases = map[string][2]string{
 	"commitTransaction":          {`@`, `{"commitTransaction":1}`},
 	"abortTransaction":           {`@`, `{"abortTransaction":1}`},
 	"$changeStream":              {`{"aggregate":"c","pipeline":[{"$changeStream":@}],"cursor":{}}`, `{}`},
+	"$collStats":                 {`{"aggregate":"c","pipeline":[{"$collStats":@}],"cursor":{}}`, `{}`},
 	"checkMetadataConsistency":   {`@`, `{"checkMetadataConsistency":1}`},
 	"shardCollection":            {`@`, `{"shardCollection":"db.c","key":{"a":1}}`},
 }

@@ -145,11 +145,8 @@ func (x *explanation) run(verbosity string) (bson.D, error) {
 	planner := value.Doc("namespace", x.q.canonical.ns, "indexFilterSet", false)
 	planner = value.AddIf(planner, !x.counts(), "parsedQuery", parsed(x.q.filter))
 	planner = value.AddIf(planner, x.aggregates(), "optimizedPipeline", true)
-	for _, limit := range []string{"maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached",
-		"maxScansToExplodeReached"} {
-		planner = value.Append(planner, limit, false)
-	}
-	planner = value.Append(planner, "winningPlan", x.plan(false), "rejectedPlans", bson.A{})
+	planner = value.Append(planner, "maxIndexedOrSolutionsReached", false, "maxIndexedAndSolutionsReached", false,
+		"maxScansToExplodeReached", false, "winningPlan", x.plan(false), "rejectedPlans", bson.A{})
 	var stats bson.D
 	if verbosity != "queryPlanner" {
 		stats = value.Doc("executionSuccess", true, "nReturned", value.Int(x.returned), "executionTimeMillis", int32(0),
@@ -191,10 +188,7 @@ func (x *explanation) execute() error {
 	if x.q.index == nil || err != nil {
 		return err
 	}
-	bound, err := query.Compile(pick(x.q.filter, x.q.index.Key[0].Key), query.Options{})
-	if err != nil {
-		return err
-	}
+	bound, _ := query.Compile(pick(x.q.filter, x.q.index.Key[0].Key), query.Options{}) // valid: a part of the filter
 	found, err := bound.Select(store.Documents(records))
 	x.keys, x.examined = int64(len(found)), int64(len(found))
 	return err
@@ -333,7 +327,7 @@ func (x *explanation) reply(planner, stats bson.D) bson.D {
 	return append(out, about...)
 }
 
-// sharded returns the statistics of a mongos with those of its only shard.
+// sharded returns the statistics of a mongos, which contain the statistics of its only shard.
 func (s *call) sharded(stats bson.D) bson.D {
 	totals := pick(stats, "nReturned", "executionTimeMillis", "totalKeysExamined", "totalDocsExamined")
 	shard := append(value.Doc("shardName", s.d.opts.ShardName), stats...)

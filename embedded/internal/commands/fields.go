@@ -92,7 +92,7 @@ func (s *shape) add(text string) {
 	s.fields[name] = f
 }
 
-// bound separates the kind of a number from its bound after an operator, which is nil if it has none.
+// bound separates the kind of a number from its bound after an operator. Without a bound it returns nil.
 func bound(kind, operator string) (string, *int64) {
 	kind, digits, ok := strings.Cut(kind, operator)
 	if !ok {
@@ -171,8 +171,7 @@ func CheckFields(req *Request) error {
 	return CheckDocument(req, name, doc)
 }
 
-// given returns the fields of a command without those that are null, which a server ignores except in fields of any
-// type.
+// given returns the fields of a command that are not null. A server ignores null except in fields of any type.
 func given(name string, doc bson.D) bson.D {
 	return slices.DeleteFunc(doc, func(e bson.E) bool {
 		f, known := shapes()[name].fields[e.Key]

@@ -161,7 +161,7 @@ func sameKeys(a, b bson.D) bool {
 	return slices.EqualFunc(a, b, func(x, y bson.E) bool { return x.Key == y.Key })
 }
 
-// scanOrder returns the order in which a server finds the documents without a sort, nil if it is that of the records.
+// scanOrder returns the order in which a server finds the documents without a sort; nil is the order of the records.
 func (q *findCommand) scanOrder() *query.Order {
 	if q.index != nil {
 		return query.IndexOrder(q.index.Key, q.index.Collation)
@@ -221,7 +221,6 @@ func (q *findCommand) compareBound(key []any, bound bson.D) int {
 	return 0
 }
 
-// result returns the projection of a record.
 func (q *findCommand) result(r *store.Record) (bson.Raw, error) {
 	switch {
 	case q.returnKey:
@@ -331,8 +330,8 @@ func search(c *store.Collection, records []*store.Record, f *query.Filter, limit
 	return query.Select(f, records, (*store.Record).Document, limit)
 }
 
-// recordsOf returns the records of a collection or a view; with at, those of a collection at that time. depth is the
-// number of enclosing views.
+// recordsOf returns the records of a collection or a view; with at, the records of a collection at that time. depth is
+// the number of enclosing views.
 func (s *call) recordsOf(db, name string, at *bson.Timestamp, depth int) (_ []*store.Record, err error) {
 	c, records := s.Records(db, name)
 	switch {

@@ -43,7 +43,7 @@ func createIndexes(s *call, a *args) action {
 	}
 }
 
-// quorum returns the commit quorum of an index build, which a replica set must be able to satisfy.
+// quorum returns the commit quorum of an index build. A replica set must be able to satisfy it.
 func (a *args) quorum(s *call) any {
 	given := a.any("commitQuorum")
 	n := int64(value.Float(given))
@@ -137,7 +137,8 @@ func (p *indexParser) partial(filter bson.D) {
 			continue
 		}
 		for _, op := range operators(e) {
-			p.refuse(logical || !fault.Exists("partial", op.Key, p.server.Wire) || op.Key == "$exists" && !value.Truthy(op.Value),
+			unknown := logical || !fault.Exists("partial", op.Key, p.server.Wire)
+			p.refuse(unknown || op.Key == "$exists" && !value.Truthy(op.Value),
 				fault.CannotCreateIndex, "Expression not supported in partial index: %s", value.Text(bson.D{e}))
 		}
 	}
@@ -193,7 +194,6 @@ func (p *indexParser) special(x *store.Index) {
 	p.refuse(hashed && x.Unique, 16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
 }
 
-// expiry checks expireAfterSeconds.
 func (p *indexParser) expiry(x *store.Index) {
 	if !p.has("expireAfterSeconds") {
 		return
@@ -321,7 +321,6 @@ func (s *call) newIndexes(c *store.Collection, specs []*store.Index) (added []*s
 	return added, nil
 }
 
-// specsOf returns the specifications of indexes.
 func specsOf(indexes []*store.Index) (specs bson.A) {
 	for _, x := range indexes {
 		specs = append(specs, x.Spec)
@@ -416,7 +415,7 @@ func removeIndexes(tx *store.Tx, db, name string, which bson.A) (bson.D, error) 
 	return reply, nil
 }
 
-// indexNamed returns the index with a name or a key, which must not be the _id index.
+// indexNamed returns the index with a name or a key. It must not be the _id index.
 func indexNamed(c *store.Collection, which any) (*store.Index, error) {
 	x := c.Index(which)
 	name, isName := which.(string)
@@ -464,7 +463,8 @@ func collMod(s *call, a *args) action {
 	validator := a.filter("validator", opts)
 	view, invalid := pipeline.Compile(a.array("pipeline"), opts)
 	a.Refuse(a.has("viewOn") && a.str("viewOn") == "", fault.BadValue, "'viewOn' cannot be empty")
-	options := slices.DeleteFunc(slices.Clone(a.doc[1:]), func(e bson.E) bool { return Generic(e.Key) || e.Key == "index" })
+	options := slices.DeleteFunc(slices.Clone(a.doc[1:]),
+		func(e bson.E) bool { return Generic(e.Key) || e.Key == "index" })
 	return func() (bson.D, error) {
 		return s.onShard(s.change(func(tx *store.Tx) (bson.D, error) {
 			c := tx.Main(s.req.DB, name)
@@ -616,7 +616,7 @@ func violations(x *store.Index, c *store.Collection) (groups bson.A) {
 	return groups
 }
 
-// setOption sets an option of a copied index in its spec, which omits false options.
+// setOption sets an option of a copied index in its spec. A spec omits false options.
 func setOption(x *store.Index, key string, v any) {
 	x.Spec = slices.Clone(value.Delete(x.Spec, key))
 	x.Spec = value.AddIf(x.Spec, v != false, key, v)

@@ -25,9 +25,6 @@ func listCollections(s *call, a *args) action {
 		})
 		exists := len(docs) > 0
 		docs, err := f.Select(docs)
-		if err != nil {
-			return nil, err
-		}
 		out := make([]bson.Raw, len(docs))
 		for i, doc := range docs {
 			if nameOnly {
@@ -39,11 +36,11 @@ func listCollections(s *call, a *args) action {
 		if !exists && mongos(s.req) && s.has.ResultLists {
 			reply = append(value.Doc("result", bson.A{}), reply...)
 		}
-		return reply, nil
+		return reply, err
 	}
 }
 
-// describe returns the entries of a collection in listCollections: that of a time series collection and of its buckets.
+// describe returns the entries of a collection in listCollections. A time series collection has two.
 func (s *call) describe(c *store.Collection) []bson.D {
 	entry := func(name, kind string, options bson.D) bson.D {
 		info := value.Doc("readOnly", c.IsView())
@@ -96,9 +93,6 @@ func listDatabases(s *call, a *args) action {
 			}
 		})
 		docs, err := f.Select(docs)
-		if err != nil {
-			return nil, err
-		}
 		list, total := bson.A{}, int64(0)
 		for _, doc := range docs {
 			total += int64(value.Float(doc[1].Value))
@@ -109,7 +103,7 @@ func listDatabases(s *call, a *args) action {
 		}
 		reply := value.AddIf(value.Doc("databases", list), !nameOnly, "totalSize", s.diskSize(total))
 		inMegabytes := !nameOnly && (s.has.LongSizes || mongos(s.req))
-		return value.AddIf(reply, inMegabytes, "totalSizeMb", s.diskSize(total>>20)), nil
+		return value.AddIf(reply, inMegabytes, "totalSizeMb", s.diskSize(total>>20)), err
 	}
 }
 
@@ -143,6 +137,9 @@ func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 	if !ok {
 		return nil, fault.Errorf(5447000, "$collStats must take a nested object but found: $collStats: %s", value.Text(arg))
 	}
+	if err := CheckDocument(s.req, "$collStats", doc); err != nil {
+		return nil, err
+	}
 	c, records := s.Records(db, name)
 	out := value.Doc("ns", db+"."+name)
 	out = value.AddIf(out, mongos(s.req), "shard", s.d.opts.ShardName)
@@ -152,10 +149,6 @@ func (s *call) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 		case e.Key == "latencyStats":
 			none := value.Doc("latency", int64(0), "ops", int64(0))
 			out = value.Append(out, e.Key, value.Doc("reads", none, "writes", none, "commands", none, "transactions", none))
-		case e.Key == "queryExecStats":
-			return nil, fault.Errorf(fault.NotImplemented, "queryExecStats is not implemented by the embedded deployment")
-		case e.Key != "count" && e.Key != "storageStats":
-			return nil, fault.Errorf(fault.IDLUnknownField, "BSON field '$collStats.%s' is an unknown field.", e.Key)
 		case c == nil:
 			return nil, fault.Errorf(fault.NamespaceNotFound,
 				"Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
@@ -225,10 +218,9 @@ func collStats(s *call, a *args) action {
 		reply := value.Doc("ns", s.req.DB+"."+name)
 		switch {
 		case c == nil:
-			for _, key := range []string{"size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
-				reply = value.Append(reply, key, int32(0))
-			}
-			return value.Append(reply, "indexDetails", bson.D{}, "indexSizes", bson.D{}, "scaleFactor", value.Int(scale)), nil
+			return value.Append(reply, "size", int32(0), "count", int32(0), "storageSize", int32(0), "totalSize", int32(0),
+				"nindexes", int32(0), "totalIndexSize", int32(0), "indexDetails", bson.D{}, "indexSizes", bson.D{},
+				"scaleFactor", value.Int(scale)), nil
 		case c.IsView():
 			return nil, store.OnView(c)
 		}
@@ -304,9 +296,8 @@ func validate(s *call, a *args) action {
 		}
 		out := value.Doc("ns", c.NS(), "nInvalidDocuments", int32(0), "nrecords", value.Int(int64(len(records))),
 			"nIndexes", int32(len(c.Indexes)), "keysPerIndex", keys, "indexDetails", details, "valid", true, "repaired", false)
-		for _, list := range []string{"warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords"} {
-			out = value.Append(out, list, bson.A{})
-		}
+		out = value.Append(out, "warnings", bson.A{}, "errors", bson.A{}, "extraIndexEntries", bson.A{},
+			"missingIndexEntries", bson.A{}, "corruptRecords", bson.A{})
 		if !mongos(s.req) {
 			return out, nil
 		}

@@ -71,7 +71,7 @@ func constrains(filter bson.D, field string) bool {
 	return false
 }
 
-// needsText returns an error if a query has $text and the collection no text index, which the query otherwise uses.
+// needsText returns an error if a query has $text and the collection no text index. Otherwise the query uses the index.
 func needsText(c *store.Collection, f *query.Filter) error {
 	if !f.Text() {
 		return nil
@@ -159,9 +159,6 @@ func hintedIndex(c *store.Collection, hint any, q canonical) (*store.Index, erro
 	}
 	if x := c.Index(hint); x != nil {
 		return x, nil
-	}
-	if !value.Is[string](hint) && !isKey {
-		return nil, fault.Errorf(fault.FailedToParse, "Failed to parse: hint must be a string or an object")
 	}
 	q.ns = c.NS()
 	return nil, fault.Errorf(fault.BadValue, "error processing query: %s planner returned error :: caused by :: "+

@@ -32,7 +32,7 @@ type Row struct {
 	Statements string
 	// ReadConcern lists the levels of readConcern that are accepted outside of transactions; nil means only local.
 	ReadConcern []string
-	// RoutedReadConcern commands accept every level on a mongos, which does not read itself.
+	// RoutedReadConcern commands accept every level on a mongos, because it does not read itself.
 	RoutedReadConcern bool
 	// ShardRefuses commands refuse a level on the shard, after a mongos has chosen the time of a snapshot.
 	ShardRefuses bool
@@ -62,7 +62,7 @@ type Row struct {
 	Retryable, Transactional bool
 }
 
-// ReadsShard reports whether a mongos passes the read concern on to a shard, which checks its times.
+// ReadsShard reports whether a mongos passes the read concern on to a shard. The shard checks its times.
 func (r *Row) ReadsShard() bool { return r.Parse != nil && !r.RoutedReadConcern && !r.Coordinated }
 
 // Exists reports whether servers of a wire version and role have the command.
@@ -124,13 +124,13 @@ type Request struct {
 // Response is the result of a command. The dispatcher adds ok, the times and the error to it. failpoint.ErrClose closes
 // the connection without a reply; other errors that are not a *fault.Error become an internal error (code 1).
 type Response struct {
-	// Fields with an error precede ok, like those that a server has already written when a command fails.
+	// Fields with an error precede ok, like fields that a server has already written when a command fails.
 	Fields bson.D
 	// AfterTimes are fields that follow the cluster time (recoveryToken), also with an error.
 	AfterTimes bson.D
 	// Stream returns the next reply; nil unless the command streams.
 	Stream func() (Response, error)
-	// IsChangeStream is set for change streams, whose errors may be resumable.
+	// IsChangeStream is set for change streams: their errors may be resumable.
 	IsChangeStream bool
 	// TriedToWrite is set if the command has locked data to write it.
 	TriedToWrite bool

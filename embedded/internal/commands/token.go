@@ -18,7 +18,7 @@ func tokenOf(e *store.Entry, invalidate bool) token {
 }
 
 // token is the contents of a resume token. Its text has the server's format: a sequence of typed keys in hexadecimal,
-// beginning with the time. It omits the document key, which is not needed to find the event.
+// beginning with the time. It omits the document key: the event is found without it.
 type token struct {
 	ts         bson.Timestamp
 	index      int32 // within a transaction
@@ -72,10 +72,8 @@ func appendNumber(b []byte, n int64) []byte {
 
 // token returns the text of the resume token in an option of $changeStream, and its time.
 func (a *args) token(option string) (text string, ts bson.Timestamp) {
-	d, ok := a.any(option).(bson.D)
-	a.Refuse(!ok, fault.TypeMismatch,
-		"BSON field '$changeStream.resumeAfter' is the wrong type '%s', expected type 'object'", value.TypeName(a.any(option)))
-	text, ok = value.Get(d, "_data").(string)
+	d := a.document(option)
+	text, ok := value.Get(d, "_data").(string)
 	a.Refuse(!ok, 40647, "Bad resume token: _data of missing or of wrong type: %s", value.Text(d))
 	b, err := hex.DecodeString(text)
 	a.Refuse(err != nil, fault.FailedToParse, "resume token string was not a valid hex string")

@@ -38,7 +38,7 @@ func hasDocument(req *Request, field string) bool {
 	return len(doc) > 5
 }
 
-// routed converts an error of the shard as a mongos does. It reports that of a write as the error of its statements,
+// routed converts an error of the shard as a mongos does. The error of a write becomes the error of its statements,
 // unless the transaction can be repeated.
 func (s *call) routed(reply bson.D, err error) (bson.D, error) {
 	req := s.req
@@ -66,7 +66,7 @@ func (s *call) routed(reply bson.D, err error) (bson.D, error) {
 	return reply, err
 }
 
-// inTransaction completes a command of a transaction, which it aborts if the command has failed. If the transaction
+// inTransaction completes a command of a transaction. If the command has failed, it aborts the transaction. If that
 // was aborted while the command ran, the command fails.
 func (s *call) inTransaction(reply bson.D, err error) (bson.D, error) {
 	_, failed := value.Field(reply, "writeErrors")

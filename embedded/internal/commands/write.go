@@ -76,7 +76,6 @@ func (s *call) prepare(w *write) (err error) {
 	return w.order.On(w.filter)
 }
 
-// do performs a write.
 func (s *call) do(tx *store.Tx, w *write) (*store.Statement, error) {
 	c, err := tx.Writable(w.db, w.coll, w.opts.Upsert) // an upsert creates the collection even if it fails
 	if err != nil {
@@ -217,7 +216,6 @@ func (a *args) documents(key string) []bson.D {
 	return docs
 }
 
-// statements returns the statements of a write command.
 func (a *args) statements(key string) []*args {
 	var out []*args
 	for _, doc := range a.documents(key) {
@@ -356,7 +354,7 @@ func findAndModify(s *call, a *args) action {
 		"Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
 	a.Refuse(!m.remove && !a.has("update"), code, "Either an update or remove=true must be specified")
 	opts := w.opts.Options
-	opts.Match = &query.Filter{} // until that of the command is compiled
+	opts.Match = &query.Filter{} // until the filter of the command is compiled
 	proj, err := query.CompileProjection(fields, opts)
 	a.Note(err)
 	return func() (bson.D, error) {
@@ -406,7 +404,7 @@ func (w *write) record(st store.Statement) *store.Statement {
 	return &st
 }
 
-// again returns the result of the retry of a recorded statement, which the record and the command decide.
+// again returns the result of the retry of a recorded statement. The record and the command decide it.
 func (w *write) again(st *store.Statement) (*store.Statement, error) {
 	if w.findAndModify != nil {
 		return st, w.findAndModify.check(w, st)
@@ -447,7 +445,7 @@ func (m *modify) check(w *write, st *store.Statement) error {
 	return nil
 }
 
-// noDollars notes an error for a field with a leading dollar in a value, which servers before 5.0 did not store.
+// noDollars notes an error for a field with a leading dollar in a value. Servers before 5.0 did not store one.
 func noDollars(p *fault.First, v any, path string) {
 	switch x := v.(type) {
 	case bson.D:

@@ -45,7 +45,7 @@ func check(v reflect.Value, seen map[any]bool) {
 	}
 }
 
-// grows reports whether the value of an expression can be larger than those that it consists of.
+// grows reports whether the value of an expression can be larger than its parts.
 func grows(e ast.Expression) bool {
 	switch e := e.(type) {
 	case *ast.BinaryExpression:

@@ -55,7 +55,7 @@ var prelude = goja.MustCompile("", `
 // Function is a parsed function. It may be called concurrently.
 type Function struct{ program *goja.Program }
 
-// Builtin is a function of the host. Its error ends the script, which cannot catch it.
+// Builtin is a function of the host. Its error ends the script. The script cannot catch it.
 type Builtin func(args []any) (any, error)
 
 // Parse parses the source of a function: function(…) { … } or (…) => ….
@@ -180,7 +180,7 @@ func (c *execution) builtin(b Builtin) func(goja.FunctionCall) goja.Value {
 	}
 }
 
-// scriptError converts an error of the runtime to that of the host, errLimit, or the value that the script threw. It
+// scriptError converts an error of the runtime to the host's error, errLimit, or the value that the script threw. It
 // may run code of the script (toString).
 func scriptError(err error) error {
 	switch e := err.(type) {

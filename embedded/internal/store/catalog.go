@@ -63,7 +63,7 @@ func (w *Work) WithUUID(db string, uuid bson.Binary) *Collection {
 	return nil
 }
 
-// Records returns a collection and its current records, which may be read without the lock.
+// Records returns a collection and its current records. They may be read without the lock.
 func (w *Work) Records(db, name string) (*Collection, []*Record) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
@@ -219,7 +219,7 @@ func (tx *Tx) Modify(old, changed *Collection) {
 	tx.Log(old.Logged(Modify, nil))
 }
 
-// Exchange stores a new collection with documents, which must begin with _id, in the place of old, unless that is nil.
+// Exchange stores a new collection in the place of old, unless that is nil. Its documents must begin with _id.
 func (tx *Tx) Exchange(old, c *Collection, docs []bson.D) error {
 	for _, doc := range docs {
 		err := c.check(doc, 0)
@@ -243,7 +243,7 @@ func (tx *Tx) Exchange(old, c *Collection, docs []bson.D) error {
 	return nil
 }
 
-// Seed stores a collection with documents, which must begin with _id, without logging it.
+// Seed stores a collection without logging it. Its documents must begin with _id.
 func (s *Store) Seed(db, name string, docs ...bson.D) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

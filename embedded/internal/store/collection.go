@@ -21,10 +21,10 @@ type Record struct {
 	doc bson.D // Raw, decoded
 }
 
-// NewRecord returns a record, which is not stored.
+// NewRecord returns a record. It is not stored.
 func NewRecord(id int64, raw bson.Raw) *Record { return &Record{id, raw, value.Must(raw)} }
 
-// Document returns the decoded document, which must not be changed.
+// Document returns the decoded document. It must not be changed.
 func (r *Record) Document() bson.D { return r.doc }
 
 // Documents returns the documents of records.
@@ -58,12 +58,12 @@ type Collection struct {
 	size    int64
 	lastID  *int64 // the highest ID of a record so far, which snapshots and copies of the collection share
 	created bson.Timestamp
-	// frozen means that the collection is a snapshot: docs does not correspond to the entries of the indexes, which
-	// must not be used.
+	// frozen means that the collection is a snapshot: docs does not correspond to the entries of the indexes. They must
+	// not be used.
 	frozen bool
 }
 
-// NewCollection returns a collection with an _id index, which is not stored.
+// NewCollection returns a collection with an _id index. It is not stored.
 func NewCollection(db, name string, options bson.D) *Collection {
 	c := &Collection{DB: db, Name: name, UUID: value.NewUUID(), Options: options, lastID: new(int64)}
 	id := &Index{Name: "_id_", Key: value.Doc("_id", int32(1)), Unique: true}
@@ -121,8 +121,8 @@ func (c *Collection) Clustered() bool {
 	return id != nil && id.Clustered
 }
 
-// Catalogued returns the number of indexes in the server's catalog, which does not contain a clustered index, such
-// as that of the buckets of a time series collection.
+// Catalogued returns the number of indexes in the server's catalog. It does not contain a clustered index, such as the
+// index of the buckets of a time series collection.
 func (c *Collection) Catalogued() int {
 	if c.Clustered() || c.TimeSeries {
 		return len(c.Indexes) - 1
@@ -156,10 +156,10 @@ func (c *Collection) Len() int { return len(c.docs) }
 // Size returns the bytes of the records.
 func (c *Collection) Size() int64 { return c.size }
 
-// Current returns the records, which are valid only as long as the lock is held.
+// Current returns the records. They are valid only as long as the lock is held.
 func (c *Collection) Current() []*Record { return c.docs }
 
-// Snapshot returns the records, which may be read without the lock.
+// Snapshot returns the records. They may be read without the lock.
 func (c *Collection) Snapshot() []*Record {
 	if c == nil {
 		return nil
@@ -168,7 +168,7 @@ func (c *Collection) Snapshot() []*Record {
 	return c.docs[:len(c.docs):len(c.docs)]
 }
 
-// newRecord returns a record for a new document, which is not stored.
+// newRecord returns a record for a new document. It is not stored.
 func (c *Collection) newRecord(raw bson.Raw) *Record {
 	*c.lastID++
 	return NewRecord(*c.lastID, raw)

@@ -26,7 +26,7 @@ type Index struct {
 }
 
 // Ordinary reports whether the index serves every query on its first field, unlike sparse, partial and hidden ones and
-// those of special types.
+// ones of special types.
 func (x *Index) Ordinary() bool {
 	partly := []string{"sparse", "partialFilterExpression", "hidden"}
 	return x.Ascends() && !slices.ContainsFunc(x.Spec, func(e bson.E) bool { return slices.Contains(partly, e.Key) })

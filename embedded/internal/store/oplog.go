@@ -71,7 +71,7 @@ func (e *Entry) bytes() int {
 	return n
 }
 
-// oplog is the log of changes, which change streams and snapshot reads use.
+// oplog is the log of changes, for change streams and snapshot reads.
 type oplog struct {
 	History
 	bytes int
@@ -156,7 +156,8 @@ func (h *History) Seek(ts bson.Timestamp) int64 {
 func unavailable(at, changed bson.Timestamp) error {
 	return fault.Errorf(fault.SnapshotUnavailable,
 		"Unable to read from a snapshot due to pending collection catalog changes; "+
-			"please retry the operation. Snapshot timestamp is %s. Collection minimum is %s", value.Text(at), value.Text(changed))
+			"please retry the operation. Snapshot timestamp is %s. Collection minimum is %s",
+		value.Text(at), value.Text(changed))
 }
 
 // Seen returns an error if another collection with the name was created after the snapshot of the transaction.

@@ -8,7 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// router is what a mongos knows of the transaction of a session, which it passes on to the shard.
+// router is the state on a mongos of the transaction of a session. The mongos passes the transaction on to the shard.
 type router struct {
 	number    int64
 	api       string
@@ -21,7 +21,7 @@ type router struct {
 	ended     bool   // a commit has begun: answers are ignored
 }
 
-// route begins or continues the transaction of a session on a mongos. Its errors are those of the mongos.
+// route begins or continues the transaction of a session on a mongos. The mongos itself returns its errors.
 func (known *session) route(c Claim) (*router, error) {
 	r := known.routers[c.Server]
 	if r == nil {

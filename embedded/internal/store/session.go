@@ -20,7 +20,7 @@ type session struct {
 
 	statements map[int32]*Statement // the retryable writes of number by statement id
 	txn        *transaction         // the transaction of number; nil for a retryable write
-	routers    map[string]*router   // what each mongos knows, by its address
+	routers    map[string]*router   // by the address of the mongos
 	// turn is held by the running command with a txnNumber. A retry waits for it, even if the first attempt has lost
 	// its connection.
 	turn chan struct{}
@@ -115,7 +115,7 @@ type Claim struct {
 	Aborts      bool // and aborts it
 	Lifetime    time.Duration
 	Refused     error  // why the command is not allowed in the transaction, if that exists
-	Name, API   string // the name and API parameters of the command; every command of a transaction has those of the first
+	Name, API   string // the name and API parameters of the command; a transaction has the parameters of its first command
 	Has         *version.Features
 	// Of a mongos: its address, the name of its shard, and whether a commit has a recovery token, with a shard or without.
 	Server, Shard, Recovery string

@@ -16,7 +16,7 @@ type shown struct {
 	first   int64
 }
 
-// isOplog reports whether a namespace is that of the oplog.
+// isOplog reports whether a namespace is the oplog's.
 func isOplog(db, name string) bool { return db == "local" && name == "oplog.rs" }
 
 // collection returns a snapshot of the oplog as a capped collection without indexes. The caller holds the store's lock.

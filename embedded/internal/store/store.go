@@ -1,6 +1,6 @@
 // Package store keeps the data of an embedded deployment: collections with their records and indexes, the oplog,
-// transactions with their locks, and sessions with the results of their retryable writes. It knows no command. Package
-// commands uses it through a Work, in one way down and one way up:
+// transactions with their locks, and sessions with the results of their retryable writes. It does not know commands.
+// Package commands uses it through a Work, in one way down and one way up:
 //
 //	Begin   takes the session's turn and finds its transaction or its retryable write
 //	Update  locks the store, and waits while another transaction has locked the data to be written
@@ -8,7 +8,7 @@
 //	End     passes the turn on
 //
 // One lock guards everything in a Store. View holds it shared and Update exclusively, and both release it when their
-// function panics. The methods of a Tx and those of a Collection, unless they say otherwise, are called within such a
+// function panics. Unless they say otherwise, the methods of a Tx and of a Collection are called within such a
 // function only. Records are immutable and may be read at any time.
 package store
 
@@ -30,7 +30,7 @@ type Store struct {
 	mu          sync.RWMutex
 	databases   map[string][]*Collection // in order of creation
 	clock       clock                    // time of the last write or periodic no-op; written only with mu held
-	clusterTime clock                    // newest cluster time, including those from clients
+	clusterTime clock                    // newest cluster time, of this deployment or from clients
 	oplog       oplog
 	sessions    map[string]*session
 	term        int64         // the present term; writes that began in an earlier one do not commit

@@ -26,7 +26,7 @@ type transaction struct {
 	state  state
 	api    string
 	at     bson.Timestamp // time of its snapshot
-	// collections are the snapshots by namespace, and the copies of those that it has written to.
+	// collections are the snapshots by namespace, or the copies that it has written to.
 	collections map[string]*Collection
 	used        map[string]bool // namespaces of the collections that it has read or written
 	created     []*Collection
@@ -55,10 +55,7 @@ func (s *Store) OpenTransactions() (out []OpenTransaction) {
 }
 
 // start starts a transaction.
-func (w *Work) start(c Claim, known *session) (*transaction, error) {
-	if c.Refused != nil {
-		return nil, c.Refused
-	}
+func (w *Work) start(c Claim, known *session) *transaction {
 	s, before := w.store, *known
 	w.before = &before
 	s.advance(known, c.Number)
@@ -80,7 +77,7 @@ func (w *Work) start(c Claim, known *session) (*transaction, error) {
 		}
 	}
 	known.txn = t
-	return t, nil
+	return t
 }
 
 func (w *Work) join(c Claim, known *session) (*transaction, error) {
@@ -96,8 +93,10 @@ func (w *Work) join(c Claim, known *session) (*transaction, error) {
 		return nil, fault.Errorf(50911,
 			"Cannot start a transaction at given transaction number %d a transaction with the same number is in state TxnState::%s",
 			c.Number, t.stateText())
+	case c.Start && c.Refused == nil:
+		return w.start(c, known), nil
 	case c.Start:
-		return w.start(c, known)
+		return nil, c.Refused
 	case t == nil || c.Number != known.number:
 		return nil, noSuch("Given transaction number %d does not match any in-progress transactions. "+
 			"The active transaction number is %d", c.Number, known.number)
@@ -190,7 +189,7 @@ func (s *Store) release(t *transaction) {
 	s.announce()
 }
 
-// commit applies the writes of a transaction. Because of its locks, the records are still those of the snapshot.
+// commit applies the writes of a transaction. Because of its locks, the records are still as in the snapshot.
 func (s *Store) commit(t *transaction) {
 	t.state = committed
 	for _, c := range t.created {

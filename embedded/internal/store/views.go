@@ -24,7 +24,7 @@ func (c *Collection) Definition() bson.D {
 // Buckets returns the name of the collection in which a server keeps the data of a time series collection.
 func (c *Collection) Buckets() string { return "system.buckets." + c.Name }
 
-// Bucketing returns the options of a time series collection, with the defaults of those that are missing.
+// Bucketing returns the options of a time series collection, with defaults for the missing ones.
 func (c *Collection) Bucketing() bson.D {
 	given, out := value.As[bson.D](c.Options, "timeseries"), bson.D{}
 	for _, key := range []string{"timeField", "metaField"} {

@@ -20,7 +20,7 @@ type Work struct {
 	// Unvalidated work stores documents that the validator of their collection refuses.
 	Unvalidated bool
 
-	// Unsent is set if a mongos has refused the command, which has not reached the shard.
+	// Unsent is set if a mongos has refused the command, so that it has not reached the shard.
 	Unsent bool
 	// Tried is set when the work has locked the data to write it, even if it changed nothing.
 	Tried bool
