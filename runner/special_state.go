@@ -29,7 +29,7 @@ func querySession[T any](
 	}
 	out, ok := read(outcome.Value.RawValue)
 	if !ok {
-		f = breakf("%s answered %s, which is not %s", name, matchers.ExtendedJSON(outcome.Value.RawValue, false), what)
+		f = breakf("%s answered %s, not %s", name, matchers.ExtendedJSON(outcome.Value.RawValue, false), what)
 	}
 	return out, f
 }
@@ -81,7 +81,7 @@ func (t *testRun) topologyOf(ctx context.Context, path string, at source.Positio
 	var state result.TopologyState
 	doc, ok := outcome.Value.DocumentOK()
 	if err := bson.Unmarshal(doc, &state); !ok || err != nil || state.Type == "" {
-		return state, breakf("%s answered %s, which is not a topology description", engine.OpTopology,
+		return state, breakf("%s answered %s, not a topology description", engine.OpTopology,
 			matchers.ExtendedJSON(outcome.Value.RawValue, false))
 	}
 	return state, nil

@@ -25,9 +25,9 @@ func (i *inspection) checkOperationName(s step) {
 	switch {
 	case s.Name == "loop":
 		i.report("unknown-operation", name,
-			"the loop operation is not supported: it is deprecated and only for Atlas tests, which a signal ends")
+			"the loop operation is not supported: it is deprecated, and only for Atlas tests that a signal ends")
 	case s.Kind == entities.Thread || s.Kind == entities.Topology || s.Kind == entities.SavedValue:
-		i.report("unknown-operation", name, "entity %q is a %s, which has no operations", s.Object, s.Kind)
+		i.report("unknown-operation", name, "entity %q is a %s and has no operations", s.Object, s.Kind)
 	case others != nil:
 		i.report("unknown-operation", name, "operation %s does not exist on a %s, only on: %s", s.Name, s.Kind,
 			strings.Join(others, ", "))

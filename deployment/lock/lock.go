@@ -113,7 +113,7 @@ func (l *Lock) get(ctx context.Context) error {
 			return &HeldError{Hosts: l.hosts, Holder: *holder, Waited: min(l.o.Wait, waited)}
 		}
 		if !noted {
-			l.o.Note(fmt.Sprintf("waiting up to %s for the deployment at %s, which is in use by %s", l.o.Wait,
+			l.o.Note(fmt.Sprintf("waiting up to %s for the deployment at %s: it is in use by %s", l.o.Wait,
 				strings.Join(l.hosts, ","), holder))
 		}
 		select {
@@ -159,7 +159,7 @@ func (l *Lock) try(ctx context.Context) (*Holder, error) {
 		}
 		l.renewed, l.tried = sent, sent // without mu: beat does not run yet
 		if left {
-			l.o.Note(fmt.Sprintf("took over the lock of the deployment at %s, which %s left behind",
+			l.o.Note(fmt.Sprintf("took over the lock of the deployment at %s from %s",
 				strings.Join(l.hosts, ","), holder))
 		}
 		return nil, nil

@@ -119,7 +119,7 @@ func TestInvalidOptions(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"cannot start":                func(o *Options) { o.Release.Mongod = nowhere },
 		"a sharded cluster requires ": func(o *Options) { o.Shape.Topology, o.Release.Mongos = embedded.Sharded, "" },
-		"does not support load balancers, which require 5.": func(o *Options) {
+		"does not support load balancers: they require 5.": func(o *Options) {
 			o.Shape.Topology,
 				o.Release.Version = embedded.LoadBalanced, Version{5, 0, 6}
 		},

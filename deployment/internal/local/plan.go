@@ -73,9 +73,9 @@ func (r Release) Plan(s Shape) (p Plan, err error) {
 	case s.Shards < 1 || s.Mongoses < 1:
 		return p, errors.New("a sharded cluster has at least one shard and one mongos")
 	case s.Topology == embedded.LoadBalanced && !r.Version.atLeast(balancedFrom):
-		return p, fmt.Errorf("version %s does not support load balancers, which require %s", r.Version, balancedFrom)
+		return p, fmt.Errorf("version %s does not support load balancers: they require %s", r.Version, balancedFrom)
 	case r.Mongos == "" && (s.Topology == embedded.Sharded || s.Topology == embedded.LoadBalanced):
-		return p, fmt.Errorf("a %s requires %s, which does not exist", s.Topology.Name(), mongosFor(r.Mongod))
+		return p, fmt.Errorf("a %s requires %s: it does not exist", s.Topology.Name(), mongosFor(r.Mongod))
 	}
 	switch s.Topology {
 	case embedded.Standalone:

@@ -81,7 +81,7 @@ func (l *Ledger) Add(e Entry) (done func() error, err error) {
 	text, _ := json.MarshalIndent(Leftover{Run: l.run, At: time.Now().UTC().Truncate(time.Second), Entry: e}, "", "  ")
 	name := filepath.Join(l.dir, rand.Text()+suffix)
 	if err := write(name, append(text, '\n')); err != nil {
-		return nil, fmt.Errorf("ledger: cannot record %s, which a crash would leave behind: %w", e, err)
+		return nil, fmt.Errorf("ledger: cannot record %s, so a crash would leave it behind: %w", e, err)
 	}
 	return func() error { return forget(name) }, nil
 }

@@ -127,18 +127,18 @@ func TestImportsCanFail(t *testing.T) {
 		want             bool
 	}{
 		{"the runner may use matchers", "runner", "matchers", true},
-		{"the runner knows no engine", "runner", "reference", false},
-		{"matchers know no suites", "matchers", "specs", false},
-		{"a comparison knows two engines only by their interface", "program/internal/compare", "engine/driver", false},
-		{"reports run nothing", "program/internal/report", "runner", false},
+		{"the runner does not import engines", "runner", "reference", false},
+		{"matchers do not import suites", "matchers", "specs", false},
+		{"a comparison uses engines only through their interface", "program/internal/compare", "engine/driver", false},
+		{"reports do not run tests", "program/internal/report", "runner", false},
 		{"the core decides without a clock or a server", "reference/retry", "reference", false},
 		{"the core does not select", "reference/retry", "reference/selection", false},
-		{"commands of the embedded deployment stay inside", "embedded/internal/query", "engine", false},
-		{"the store knows no command", "embedded/internal/store", "embedded/internal/commands", false},
-		{"parts of it know each other", "embedded/internal/query", "embedded/internal/value", true},
-		{"the ground knows nobody above", "internal/wire", "result", false},
-		{"a package without a room may use nothing", "nowhere", "result", false},
-		{"nobody may use a package without a room", "runner", "nowhere", false},
+		{"the embedded deployment does not import engines", "embedded/internal/query", "engine", false},
+		{"the store does not import commands", "embedded/internal/store", "embedded/internal/commands", false},
+		{"parts of a room may import each other", "embedded/internal/query", "embedded/internal/value", true},
+		{"the packages at the bottom do not import others", "internal/wire", "result", false},
+		{"a package without a room may not import others", "nowhere", "result", false},
+		{"a package without a room may not be imported", "runner", "nowhere", false},
 	} {
 		testkit.Equal(t, row.reason, allowed(rooms, row.from, row.to), row.want)
 	}

@@ -76,7 +76,7 @@ func (d Decoder) Wrong(t reflect.Type, data []byte, at string) string {
 	case reflect.Map:
 		return cmp.Or(must(Object), First(Members(data), func(m Member) string {
 			if t.Key().Kind() != reflect.String && strings.Trim(m.Name, "0123456789") != "" {
-				return fmt.Sprintf("%s has the member %q, which is not an index", name, m.Name)
+				return fmt.Sprintf("the member %q of %s is not an index", m.Name, name)
 			}
 			return d.Wrong(t.Elem(), m.Value, at+"."+m.Name)
 		}))
@@ -115,7 +115,7 @@ func (d Decoder) own(t reflect.Type, data []byte, name string) (text string, kno
 	case isTime:
 		return fmt.Sprintf("%s is %s, not a time such as 2027-01-31T08:00:00Z", name, Excerpt(data)), true
 	}
-	return fmt.Sprintf("%s is %s, which does not belong there", name, Excerpt(data)), true
+	return fmt.Sprintf("%s must not be %s", name, Excerpt(data)), true
 }
 
 // wrongMember is Wrong for a structure.

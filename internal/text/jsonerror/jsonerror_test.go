@@ -35,7 +35,7 @@ func TestDecode(t *testing.T) {
 		{"a number that is too large", `{"port":70000}`, "port is 70000, not an integer of 16 bits"},
 		{"another boolean", `{"on":"yes"}`, "on is a string, not a boolean"},
 		{"a time", `{"start":"today"}`, `start is "today", not a time such as 2027-01-31T08:00:00Z`},
-		{"an index", `{"weights":{"a":1}}`, `weights has the member "a", which is not an index`},
+		{"an index", `{"weights":{"a":1}}`, `the member "a" of weights is not an index`},
 		{"a value of a map", `{"weights":{"1":"a"}}`, "weights.1 is a string, not a number"},
 		{"a list in place of an object", `[]`, "it is a list, not an object"},
 		{"text that cannot be printed", "\x00", `it is not JSON from here: "\x00"`},
