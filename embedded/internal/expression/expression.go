@@ -58,8 +58,8 @@ func (e *Env) count(v any) any {
 	return v
 }
 
-// Parse parses an expression that may use variables besides those that the system has, with the operators of a wire
-// version, or with 0 of all. Errors are *fault.Error with the server's codes.
+// Parse parses an expression that may use these variables and the system's, with the operators of a wire version (0: of
+// all). Errors are *fault.Error with the server's codes.
 func Parse(v any, vars bson.D, collation value.Collation, wire int) (Expr, error) {
 	p := &parser{wire: wire}
 	for _, e := range vars {
@@ -178,7 +178,7 @@ func (p *parser) field(path string) Expr {
 	return func(e *Env) any { return walk(e.root, parts) }
 }
 
-// systemVariables are those that every expression may use. REMOVE has no value.
+// systemVariables are the variables that every expression may use. REMOVE has no value.
 var systemVariables = []string{"ROOT", "CURRENT", "REMOVE", "NOW", "CLUSTER_TIME"}
 
 func (p *parser) variable(path string) Expr {
@@ -190,7 +190,7 @@ func (p *parser) variable(path string) Expr {
 	if !slices.Contains(systemVariables, name) && !slices.Contains(p.vars, name) {
 		return p.fail(17276, "Use of undefined variable: %s", name)
 	}
-	var now any // $$NOW in an environment without variables, such as that of a validator
+	var now any // $$NOW in an environment without variables, such as a validator
 	if name == "NOW" {
 		now = bson.NewDateTimeFromTime(time.Now())
 	}

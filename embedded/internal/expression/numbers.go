@@ -187,7 +187,7 @@ type Accumulator func(e *Env, values []any) any
 var Accumulators = map[string]Accumulator{"$sum": sum, "$avg": average, "$max": extreme(1), "$min": extreme(-1),
 	"$mergeObjects": mergeObjects}
 
-// operands returns the values of an operator that also accumulates: those of its only argument if that is an array.
+// operands returns the values of an accumulator in an expression: its arguments, or the elements of a single array.
 func operands(v []any) []any {
 	if len(v) == 1 {
 		if a, ok := v[0].(bson.A); ok {

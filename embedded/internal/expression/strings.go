@@ -56,7 +56,7 @@ func dateText(d bson.DateTime) string { return d.Time().UTC().Format("2006-01-02
 func lower(s string) string { return letters(s, 'A', 'a') }
 func upper(s string) string { return letters(s, 'a', 'A') }
 
-// letters replaces the 26 letters that begin with one by those that begin with another.
+// letters replaces each of the 26 letters from old by the letter at the same place from replacement.
 func letters(s string, old, replacement rune) string {
 	return strings.Map(func(r rune) rune {
 		if r >= old && r < old+26 {

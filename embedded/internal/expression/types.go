@@ -220,7 +220,7 @@ var dateParts = map[string]func(time.Time) int{
 	"$isoDayOfWeek": func(t time.Time) int { return (int(t.Weekday())+6)%7 + 1 },
 }
 
-// datePart is an operator on a date, which is its argument or the named argument date.
+// datePart is an operator on a date: on its argument, or on the named argument date.
 func datePart(name string, part func(time.Time) int) func(p *parser, arg any) Expr {
 	return func(p *parser, arg any) Expr {
 		var zone Expr

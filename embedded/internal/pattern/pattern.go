@@ -1,4 +1,4 @@
-// Package pattern matches regular expressions in the syntax of PCRE, which servers use.
+// Package pattern matches regular expressions in the syntax of PCRE, as servers do.
 package pattern
 
 import (

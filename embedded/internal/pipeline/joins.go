@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// inner parses a pipeline within a stage, which may not write.
+// inner parses a pipeline within a stage. It may not write.
 func (p *parser) inner(stage string, list bson.A, opts query.Options) *Pipeline {
 	inner, err := Compile(list, opts)
 	if p.Note(err); err != nil {
@@ -28,7 +28,7 @@ func (p *parser) inner(stage string, list bson.A, opts query.Options) *Pipeline 
 	return inner
 }
 
-// let parses the variables of a stage. The function evaluates them for a document, and adds those of the command.
+// let parses the variables of a stage. The function evaluates them for a document and adds the command's variables.
 func (p *parser) let(vars bson.D) func(doc bson.D) (bson.D, error) {
 	values, outer := make([]expression.Expr, len(vars)), p.opts.Let
 	for i, e := range vars {
@@ -269,7 +269,7 @@ func out(p *parser, arg any) stage {
 
 // Merge is the argument of $merge.
 type Merge struct {
-	DB, Coll   string // DB "" is that of the aggregation
+	DB, Coll   string // DB "" is the database of the aggregation
 	On         []string
 	Matched    string // replace, keepExisting, merge or fail
 	NotMatched string // insert, discard or fail

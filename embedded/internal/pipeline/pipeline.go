@@ -49,7 +49,7 @@ func Transforms(stage string) bool { return slices.Contains(transforms, stage) }
 type parser struct {
 	opts     query.Options
 	position int           // of the stage
-	planned  bool          // all stages before are of those that a server executes as find
+	planned  bool          // a server executes all stages before as find
 	text     *query.Filter // see Pipeline
 	fault.First
 }
@@ -96,7 +96,7 @@ func CompileUpdate(list bson.A, o query.Options) (*Pipeline, error) {
 	return p, nil
 }
 
-// found returns the options of a stage with a filter or an order, which a server may execute as find.
+// found returns the options of a stage with a filter or an order. A server may execute the stage as find.
 func (p *parser) found(filter, order bson.D) query.Options {
 	if p.planned {
 		return p.opts.InSlots(filter, order)

@@ -53,7 +53,7 @@ func separate(filter bson.D) (out []bson.E) {
 	return out
 }
 
-// clauses returns those of a list of conditions that a document does not match, with their positions.
+// clauses returns the conditions of a list that a document does not match, with their positions.
 func (p *parser) clauses(list []bson.E, doc bson.D) (out bson.A) {
 	for i, e := range list {
 		if !p.clause(e)(doc, &run{}) {

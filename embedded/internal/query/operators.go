@@ -113,7 +113,7 @@ func (p *parser) not(parts []string, e bson.E) node {
 	return not(p.operators(parts, d))
 }
 
-// size is $size, which is about an array itself, not about its elements.
+// size is $size. It tests an array itself, not its elements.
 func (p *parser) size(parts []string, e bson.E) node {
 	text := e.Key + ": " + value.Text(e.Value)
 	n, exact := value.Int64(e.Value)

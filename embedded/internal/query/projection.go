@@ -74,7 +74,7 @@ func CompileProjection(spec bson.D, opts Options) (*Projection, error) {
 	return &p.Projection, p.Err
 }
 
-// On sets the filter of the command to which the projection belongs, which must have been compiled with another one.
+// On sets the filter of the command to which the projection belongs. It must have been compiled with another filter.
 func (p *Projection) On(f *Filter) {
 	if p != nil {
 		p.opts.Match = f

@@ -54,7 +54,7 @@ func Compile(filter bson.D, opts Options) (*Filter, error) {
 	return f, p.Err
 }
 
-// IsOperator reports whether a name is that of an operator on a field.
+// IsOperator reports whether an operator on a field has a name.
 func IsOperator(name string) bool {
 	return fault.Exists("condition", name, 0) && name != "$not"
 }
@@ -100,8 +100,8 @@ func (f *Filter) matches(doc bson.D, c *run) (bool, error) {
 	return ok && c.err == nil, c.err
 }
 
-// Position returns the position of the array element because of which a document matches: that of the positional
-// operator $ in updates and projections. It is -1 if no condition is on an array.
+// Position returns the position of the array element because of which a document matches. The positional operator $ of
+// updates and projections stands for it. It is -1 if no condition is on an array.
 func (f *Filter) Position(doc bson.D) int {
 	c := &run{position: -1}
 	f.root(doc, c)
@@ -184,7 +184,7 @@ func at(parts []string, p predicate) node {
 // find reports whether the predicate holds for a value at a path. At the end of the path, an array matches if it or,
 // unless whole is set, one of its elements does.
 //
-// position is that of the match in the first array along the path, -1 without an array.
+// position is where the match is in the first array along the path, -1 without an array.
 func (p predicate) find(v any, parts []string, whole bool) (position int, ok bool) {
 	if a, isArray := v.(bson.A); isArray {
 		return p.inArray(a, parts, whole)
@@ -197,7 +197,7 @@ func (p predicate) find(v any, parts []string, whole bool) (position int, ok boo
 }
 
 // inArray finds a value in an array: in the fields of its documents, and in the element that a number in the path
-// names, which itself matches if the path ends there.
+// names. The element itself matches if the path ends there.
 func (p predicate) inArray(a bson.A, parts []string, whole bool) (position int, ok bool) {
 	if len(parts) == 0 {
 		if i := slices.IndexFunc(a, p); i >= 0 && !whole {
@@ -259,7 +259,7 @@ func (p *parser) conjunction(d bson.D) node {
 	return and(nodes)
 }
 
-// wholeDocument are the operators on the top-level document, with the codes of the errors for those of elements.
+// wholeDocument are the operators on the top-level document, with the codes of the errors for them within elements.
 var wholeDocument = map[string]int32{"$expr": fault.QueryFeatureNotAllowed, "$where": fault.BadValue,
 	"$text": fault.BadValue}
 
@@ -336,7 +336,7 @@ func (p *parser) field(parts []string, v any) node {
 // predicate tests one value, which may be value.Missing.
 type predicate func(v any) bool
 
-// equal parses a value in a filter, which may be a regular expression.
+// equal parses a value in a filter. It may be a regular expression.
 func (p *parser) equal(x any) predicate {
 	if r, ok := x.(bson.Regex); ok {
 		return p.regex(r.Pattern, r.Options)
@@ -394,7 +394,7 @@ func (p *parser) compare(e bson.E) predicate {
 
 func isNaN(v any) bool { return math.IsNaN(value.Float(v)) }
 
-// in is $in, which $nin negates.
+// in is $in. $nin negates it.
 func (p *parser) in(e bson.E) predicate {
 	list, ok := e.Value.(bson.A)
 	p.Refuse(!ok, fault.BadValue, "%s needs an array", e.Key)

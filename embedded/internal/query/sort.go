@@ -110,7 +110,7 @@ func Sort[T any](items []T, o *Order, doc func(T) bson.D) error {
 	return nil
 }
 
-// Compare compares two documents, which Sort has sorted.
+// Compare compares two documents that Sort has sorted.
 func (o *Order) Compare(a, b bson.D) int {
 	if o == nil || o.keys[0].natural {
 		return 0

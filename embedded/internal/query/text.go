@@ -12,15 +12,14 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// search is $text: the terms, of which a document needs one, those that it must not have, and the phrases that it
-// needs.
+// search is $text: a document needs one of the terms, none of the excluded ones, and all phrases.
 type search struct {
 	terms, excluded, phrases []string
 	plain                    bool   // the language is "none": words are neither stemmed nor left out
 	weights                  bson.D // the fields of the index; nil until OnTextIndex
 }
 
-// text parses $text, which needs an index.
+// text parses $text. It needs an index.
 func (p *parser) text(v any) node {
 	d, _ := v.(bson.D)
 	given, ok := value.Field(d, "$search")
@@ -60,15 +59,10 @@ func (p *parser) text(v any) node {
 	}
 }
 
-func words(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '\''
-	})
-}
-
 // stems returns the stems of the words of a text in lower case that are not stop words.
 func (s *search) stems(text string) (out []string) {
-	for _, word := range words(text) {
+	between := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '\'' }
+	for _, word := range strings.FieldsFunc(text, between) {
 		if s.plain {
 			out = append(out, word)
 		} else if !english.IsStopWord(word) {
@@ -78,7 +72,7 @@ func (s *search) stems(text string) (out []string) {
 	return out
 }
 
-// score returns the textScore of a document, 0 if it does not match. The formula is that of the server: a term counts
+// score returns the textScore of a document, 0 if it does not match. The formula is the server's: a term counts
 // less each time that it occurs again in a field, and more if it is a large part of the field or the whole word.
 func (s *search) score(doc bson.D) (total float64) {
 	type use struct{ count, frequency, whole float64 }
@@ -88,17 +82,15 @@ func (s *search) score(doc bson.D) (total float64) {
 		for _, text := range texts(doc, field.Key) {
 			all = append(all, text)
 			uses, n := map[string]use{}, 0.0
-			for _, word := range words(text) {
-				for _, stem := range s.stems(word) {
-					u := uses[stem]
-					u.frequency += 1 / float64(int(1)<<min(int(u.count), 60))
-					u.count++
-					if u.whole = 1; stem == text {
-						u.whole = 1.1
-					}
-					uses[stem], found[stem] = u, true
-					n++
+			for _, stem := range s.stems(text) {
+				u := uses[stem]
+				u.frequency += 1 / float64(int(1)<<min(int(u.count), 60))
+				u.count++
+				if u.whole = 1; stem == text {
+					u.whole = 1.1
 				}
+				uses[stem], found[stem] = u, true
+				n++
 			}
 			for _, term := range s.terms {
 				if u, ok := uses[term]; ok {

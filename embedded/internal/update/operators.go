@@ -17,7 +17,7 @@ import (
 // modifier returns the new value of a field. Both may be value.Missing: a field that does not exist or is removed.
 type modifier func(old any) (any, error)
 
-// rearranged is an array that was sorted or cut, which counts as modified even if it is equal.
+// rearranged is an array that was sorted or cut. It counts as modified even if it is equal.
 type rearranged bson.A
 
 // operator is a row of the table of update operators.
@@ -500,7 +500,7 @@ func (u *Update) change(v any, path []string, s step) (any, error) {
 	return v, s.notViable(before, part, path[1:], v)
 }
 
-// notViable returns the error for a part of a path that a value, which is not a document, cannot have.
+// notViable returns the error for a part of a path below a value that is not a document.
 func (s step) notViable(before []string, part string, rest []string, v any) error {
 	name, path := "", strings.Join(slices.Concat(before, []string{part}, rest), ".")
 	if len(before) > 0 {
@@ -527,8 +527,8 @@ func mustExist(path []string) error {
 		strings.Join(path, "."))
 }
 
-// changeElements applies a step to the elements of an array: those that match the array filter name, or all if
-// there is no such filter.
+// changeElements applies a step to the elements of an array that match the array filter name, or to all if there is no
+// such filter.
 func (u *Update) changeElements(v any, name string, path []string, s step) (any, error) {
 	a, ok := v.(bson.A)
 	switch {

@@ -2,6 +2,7 @@
 package update
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,7 +70,11 @@ func Compile(v any, opts Options) (*Update, error) {
 	switch {
 	case isList:
 		p.Refuse(len(opts.ArrayFilters) > 0, fault.FailedToParse, "Cannot specify arrayFilters on a pipeline-style update")
-		p.stages(list)
+		stages := opts.Options
+		stages.Let = slices.Concat(stages.Let, opts.Constants)
+		var err error
+		p.pipeline, err = pipeline.CompileUpdate(list, stages)
+		p.Note(err)
 	case !isDocument:
 		p.Fail(fault.FailedToParse, "Update argument must be either an object or an array")
 	case len(u) > 0 && strings.HasPrefix(u[0].Key, "$"):
@@ -78,7 +83,7 @@ func Compile(v any, opts Options) (*Update, error) {
 		}
 		// The server applies updates in the order of the field names.
 		slices.SortStableFunc(p.steps, func(a, b step) int { return strings.Compare(a.path, b.path) })
-		for name := range p.filters {
+		for _, name := range slices.Sorted(maps.Keys(p.filters)) {
 			p.Refuse(!p.used[name], fault.FailedToParse,
 				"The array filter for identifier '%s' was not used in the update %s", name, value.Text(u))
 		}
@@ -91,15 +96,6 @@ func Compile(v any, opts Options) (*Update, error) {
 		p.replacement = append(bson.D{}, u...)
 	}
 	return p.Update, p.Err
-}
-
-// stages parses a pipeline update.
-func (p *parser) stages(list bson.A) {
-	opts := p.opts.Options
-	opts.Let = slices.Concat(opts.Let, p.opts.Constants)
-	var err error
-	p.pipeline, err = pipeline.CompileUpdate(list, opts)
-	p.Note(err)
 }
 
 func (p *parser) operator(e bson.E) {
