@@ -46,7 +46,7 @@
 //
 // # Where to look
 //
-// What a server of a version does is in its profile (internal/server/profile.go), and the messages of errors are
-// compared with recordings of real servers (internal/replay). docs/application/embedded.md lists what is supported, and
-// differences from MongoDB. Package blackpipe is a scripted server without data.
+// What differs between versions is in internal/version/features.go. Replies and errors are compared with recordings of
+// real servers (internal/replay). docs/application/embedded.md lists what is supported, and differences from MongoDB.
+// Package blackpipe is a scripted server without data.
 package embedded

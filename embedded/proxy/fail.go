@@ -33,7 +33,7 @@ func (k *conn) fail(x *pending, reads bool) (bson.Raw, error) {
 			x.labels = f.Labels
 		}
 		if f.Block > 0 && f.LoseReply {
-			_ = k.toClient.Close() // the client notices it before the command runs
+			_ = k.toClient.Close() // before the command runs
 		}
 		err := f.Error(about.wire)
 		if f.Block > 0 {

@@ -24,7 +24,7 @@ func (p *Proxy) rewritten(hello bson.Raw) bson.Raw {
 	return value.Encode(out)
 }
 
-// named returns the address of the proxy in front of the server with a name, which is a string.
+// named returns the address of the proxy in front of a server. A name that is not a string stays as it is.
 func (p *Proxy) named(name any) any {
 	if server, ok := name.(string); ok {
 		return p.Address(server)

@@ -102,7 +102,7 @@ func Code(code int32, wire int) bson.D {
 	return value.Doc("code", code, "codeName", fault.NameIn(code, wire))
 }
 
-// topology returns the topologyVersion, if an error tells the client that the member is not primary.
+// topology returns the topologyVersion, if an error says that the member is not primary.
 func topology(r *Reply) bson.D {
 	refuses := r.failureIs(fault.NotPrimary) || r.Failure == nil && r.concernIs(fault.NotPrimary)
 	if !refuses || !version.Of(r.Wire).TopologyVersion {

@@ -15,8 +15,8 @@ type extraInfo struct {
 	required []string    // fields that must exist
 	kind     string      // and their type
 	refusal  fault.Error // if one is missing
-	fields   []string    // that the error has; nil: all
-	defaults bson.D      // fields that it has in any case
+	fields   []string    // fields that the error has; nil means all
+	defaults bson.D      // fields that the error has in any case
 }
 
 var (
@@ -39,7 +39,7 @@ var (
 	}
 )
 
-// parseExtraInfo returns the fields of an error with a code from errorExtraInfo. The latter may be nil.
+// parseExtraInfo returns the fields of an error with a code. given is errorExtraInfo; nil if it is missing.
 func parseExtraInfo(code int32, given bson.Raw, wire int) (out bson.D, _ error) {
 	info, known := extraInfos[code]
 	switch {

@@ -16,13 +16,14 @@ var unstableStages = []string{"$currentOp", "$indexStats", "$listLocalSessions",
 
 var apiFields = []string{"apiVersion", "apiStrict", "apiDeprecationErrors"}
 
-// apiParameters returns the parameters of the stable API in a command, for tests.
-func (x *exchange) apiParameters() (reply bson.D, _ error) {
+// apiParameters returns the parameters of the stable API in a command. Commands for tests reply with them.
+func (x *exchange) apiParameters() (params bson.D, _ error) {
 	for _, name := range apiFields {
 		given, err := x.request.Body.LookupErr(name)
-		reply = value.AddIf(reply, err == nil, name, given)
+		v, _ := value.FromRaw(given)
+		params = value.AddIf(params, err == nil, name, v)
 	}
-	return reply, nil
+	return params, nil
 }
 
 // apiVersion checks apiVersion, apiStrict and apiDeprecationErrors. Servers before 4.9 ignore them.
@@ -30,17 +31,11 @@ func (x *exchange) apiVersion() error {
 	if !x.view.Has.StableAPI {
 		return nil
 	}
-	var params bson.D
-	for _, name := range apiFields {
-		given, err := x.request.Body.LookupErr(name)
-		if err != nil {
-			continue
+	params, _ := x.apiParameters()
+	for _, e := range params {
+		if e.Key != "apiVersion" && !value.Is[bool](e.Value) {
+			return wrongType("APIParametersFromClient."+e.Key, x.request.Body.Lookup(e.Key), "bool")
 		}
-		if name != "apiVersion" && given.Type != bson.TypeBoolean {
-			return wrongType("APIParametersFromClient."+name, given, "bool")
-		}
-		v, _ := value.FromRaw(given)
-		params = value.Append(params, name, v)
 	}
 	if x.request.API = "{}"; len(params) > 0 {
 		x.request.API = value.Text(params)

@@ -99,7 +99,7 @@ const Linger = time.Second
 // allocated memory of a run.
 const headRead = 512
 
-// read reads messages even while a command runs, to notice when the client disconnects.
+// read reads messages even while a command runs, so that a client that disconnects ends its command.
 func (k *conn) read(messages chan<- message) {
 	defer close(messages)
 	in := bufio.NewReaderSize(k.socket, headRead)

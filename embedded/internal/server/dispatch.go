@@ -154,7 +154,7 @@ func (x *exchange) parse() (err error) {
 	return err
 }
 
-// fields checks the fields of commands of the protocol. Those of the backend check theirs.
+// fields checks the fields of commands of the protocol. Commands of the backend check their own.
 func (x *exchange) fields() error {
 	if x.row.Parse != nil || commands.ChecksEarly(&x.request) {
 		return nil
@@ -254,7 +254,7 @@ func (x *exchange) applyFailPoint() error {
 	x.logHit(f)
 	if f.Block > 0 {
 		if f.LoseReply {
-			x.request.HangUp() // the client notices it before the command runs
+			x.request.HangUp() // before the command runs
 		}
 		if err := x.server.cluster.held.Wait(x.request.Context, x.server, x.request.Body, f.Block); err != nil {
 			return err

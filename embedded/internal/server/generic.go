@@ -14,7 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
-// internalFields are fields that servers send each other. Those of a client are checked and have no effect.
+// internalFields are fields that servers send each other. If a client sends one, it is checked and has no effect.
 var internalFields = []struct {
 	name    string
 	since   string // release

@@ -102,7 +102,7 @@ func (o *operation) document(host string) bson.Raw {
 var kinds = map[string]string{"find": "query", "getMore": "getmore", "insert": "insert", "update": "update",
 	"delete": "remove"}
 
-// namespace returns the namespace of the operation. That of a command without a collection is virtual.
+// namespace returns the namespace of the operation. A command without a collection has a virtual one.
 func (o *operation) namespace() string {
 	ns := NamespaceOf(o.body)
 	switch db, _ := o.body.Lookup("$db").StringValueOK(); {

@@ -52,8 +52,8 @@ func (x *exchange) profile() (bson.D, error) {
 		"sampleRate", old.sampleRate), nil
 }
 
-// note writes an entry about the command and its reply to system.profile, if the settings of the database say so. A
-// server's has more fields, about plans and locks, and each statement of a write has its own.
+// note writes an entry about the command and its reply to system.profile, if the settings of the database require it.
+// The entries of a server have more fields, about plans and locks, and each statement of a write has an entry.
 func (x *exchange) note(fields bson.D, failure *fault.Error, size int) {
 	s, db, took := x.server, x.request.DB, time.Since(x.start)
 	s.mu.Lock()

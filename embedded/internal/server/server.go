@@ -99,7 +99,7 @@ func (s *Server) stop() (err error) {
 			err = s.process.Listener.Close()
 		}
 	}
-	s.stopped.Store(true) // before any connection is closed: after one client notices, no other one gets a reply
+	s.stopped.Store(true) // before any connection is closed: then no other client gets a reply
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k := range s.conns { // a connection that is canceled closes itself

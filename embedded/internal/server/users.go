@@ -61,11 +61,11 @@ func (x *exchange) wrongUser(old *User) error {
 	return p.Err
 }
 
-// mechanisms returns the mechanisms with which the user shall authenticate, and whether the password is digested.
+// mechanisms returns the mechanisms with which the user may authenticate, and whether the password is digested.
 func (x *exchange) mechanisms(old *User, password bool) (names []string, digested bool, _ error) {
 	given, err := x.request.Body.LookupErr("mechanisms")
-	digest, told := x.request.Body.Lookup("digestPassword").BooleanOK()
-	digested, names = told && !digest, value.Strings(given)
+	digests, isSet := x.request.Body.Lookup("digestPassword").BooleanOK()
+	digested, names = isSet && !digests, value.Strings(given)
 	var p fault.First
 	switch {
 	case err != nil && old != nil && !password:
