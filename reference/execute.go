@@ -305,7 +305,7 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 		}
 		retryable := a.retryableWriteError(f)
 		out.write, out.interrupts = f, retryable || a.driver.policy.RetryableWriteError(f.rules)
-		noWrites := cmd.op.Class == operations.Write && f.err.HasLabel(codes.NoWritesPerformed) // an earlier error may be raised
+		noWrites := cmd.op.Class == operations.Write && f.err.HasLabel(codes.NoWritesPerformed) // raise an earlier error
 		if retryable || noWrites {
 			return out, f
 		}

@@ -1,4 +1,4 @@
-// Package support checks the support matrix of docs/driver/engines.md against the tables of operations of the Go engines.
+// Package support checks the matrix of docs/driver/engines.md against the tables of operations of the Go engines.
 package support
 
 import (

@@ -23,19 +23,20 @@ var (
 	shutdownInProgress                 = code{codes.ShutdownInProgress, "ShutdownInProgress"}
 	writeConflict                      = code{codes.WriteConflict, "WriteConflict"}
 	failedToSatisfyReadPreference      = code{codes.FailedToSatisfyReadPreference, "FailedToSatisfyReadPreference"}
-	readConcernMajorityNotAvailableYet = code{codes.ReadConcernMajorityNotAvailableYet, "ReadConcernMajorityNotAvailableYet"}
-	primarySteppedDown                 = code{codes.PrimarySteppedDown, "PrimarySteppedDown"}
-	retryChangeStream                  = code{codes.RetryChangeStream, "RetryChangeStream"}
-	exceededTimeLimit                  = code{codes.ExceededTimeLimit, "ExceededTimeLimit"}
-	limited                            = code{codes.IngressRequestRateLimitExceeded, "IngressRequestRateLimitExceeded"} // other policies do not retry it
-	socketException                    = code{codes.SocketException, "SocketException"}
-	notWritablePrimary                 = code{codes.NotWritablePrimary, "NotWritablePrimary"}
-	duplicateKey                       = code{codes.DuplicateKey, "DuplicateKey"}
-	interruptedAtShutdown              = code{codes.InterruptedAtShutdown, "InterruptedAtShutdown"}
-	interrupted                        = code{codes.Interrupted, "Interrupted"}
-	interruptedDueToReplStateChange    = code{codes.InterruptedDueToReplStateChange, "InterruptedDueToReplStateChange"}
-	notPrimaryNoSecondaryOk            = code{codes.NotPrimaryNoSecondaryOk, "NotPrimaryNoSecondaryOk"}
-	notPrimaryOrSecondary              = code{codes.NotPrimaryOrSecondary, "NotPrimaryOrSecondary"}
+	readConcernMajorityNotAvailableYet = code{codes.ReadConcernMajorityNotAvailableYet,
+		"ReadConcernMajorityNotAvailableYet"}
+	primarySteppedDown              = code{codes.PrimarySteppedDown, "PrimarySteppedDown"}
+	retryChangeStream               = code{codes.RetryChangeStream, "RetryChangeStream"}
+	exceededTimeLimit               = code{codes.ExceededTimeLimit, "ExceededTimeLimit"}
+	limited                         = code{codes.IngressRequestRateLimitExceeded, "IngressRequestRateLimitExceeded"} // other policies do not retry it
+	socketException                 = code{codes.SocketException, "SocketException"}
+	notWritablePrimary              = code{codes.NotWritablePrimary, "NotWritablePrimary"}
+	duplicateKey                    = code{codes.DuplicateKey, "DuplicateKey"}
+	interruptedAtShutdown           = code{codes.InterruptedAtShutdown, "InterruptedAtShutdown"}
+	interrupted                     = code{codes.Interrupted, "Interrupted"}
+	interruptedDueToReplStateChange = code{codes.InterruptedDueToReplStateChange, "InterruptedDueToReplStateChange"}
+	notPrimaryNoSecondaryOk         = code{codes.NotPrimaryNoSecondaryOk, "NotPrimaryNoSecondaryOk"}
+	notPrimaryOrSecondary           = code{codes.NotPrimaryOrSecondary, "NotPrimaryOrSecondary"}
 )
 
 // labels are error labels.

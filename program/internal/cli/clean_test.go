@@ -190,7 +190,7 @@ func TestCleanAwaitsCreation(t *testing.T) {
 			for _, after := range r.parts {
 				s.parts = append(s.parts, start.Add(after))
 			}
-			x := &cleaner{c: &call{program: &b.Program, errors: &b.err, secrets: redactor{secret.NewKeeper()}}}
+			x := &cleaner{c: &invocation{program: &b.Program, errors: &b.err, secrets: redactor{secret.NewKeeper()}}}
 			entry := ledger.Leftover{At: start.Add(-r.age), Entry: ledger.Entry{Kind: ledger.Cluster, ID: "utr-x"}}
 			testkit.Check(t, x.awaitAndRemove(t.Context(), s, orchestration.Server, entry))
 			testkit.Equal(t, r.reason+": removed at", s.removed, []time.Time{start.Add(r.removed)})

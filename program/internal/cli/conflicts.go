@@ -63,7 +63,7 @@ func (f *flags) target() string {
 			return t
 		}
 	}
-	if f.call.env(envURI) != "" {
+	if f.inv.env(envURI) != "" {
 		return onURI
 	}
 	return onEmbedded

@@ -18,7 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/text/secret"
 )
 
-func cleanCommand(c *call) *cobra.Command {
+func cleanCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "clean",
 		Short: "Remove leftovers of killed runs",
@@ -69,7 +69,7 @@ type cleaner struct {
 	uri, serverAPI, service string
 	older                   time.Duration
 
-	c             *call
+	c             *invocation
 	fullURI       string // a connection string with its password
 	client        *orchestration.Client
 	services      map[string]service // by URL
@@ -83,7 +83,7 @@ type service struct {
 	err error
 }
 
-func (x *cleaner) act(ctx context.Context, c *call) error {
+func (x *cleaner) act(ctx context.Context, c *invocation) error {
 	x.c = c
 	x.fullURI = c.env(envURI) // only for its password: that deployment is not cleaned
 	if x.flags.Changed("uri") {
@@ -195,7 +195,7 @@ const leftoversLimit = time.Minute
 
 // removeLeftovers removes what ended runs left on this machine and, at the beginning of a run, on its orchestration
 // services, whose credentials it has. The next run on a deployment takes over its lock.
-func (c *call) removeLeftovers(ctx context.Context, book *ledger.Ledger, services ...string) {
+func (c *invocation) removeLeftovers(ctx context.Context, book *ledger.Ledger, services ...string) {
 	dead, _, _ := book.Leftovers() // utr clean reports the error
 	ctx, cancel := context.WithTimeoutCause(ctx, leftoversLimit, fmt.Errorf("it took longer than %s", leftoversLimit))
 	defer cancel()

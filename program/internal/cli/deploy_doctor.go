@@ -14,7 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/runner"
 )
 
-func doctorCommand(c *call) *cobra.Command {
+func doctorCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "doctor [PATH...]",
 		Short: "Describe a deployment, and count the tests it would skip",
@@ -68,7 +68,7 @@ type skipReason struct {
 	Reason string `json:"reason"`
 }
 
-func (d *doctor) act(ctx context.Context, c *call) error {
+func (d *doctor) act(ctx context.Context, c *invocation) error {
 	suites, err := c.loadFiltered(ctx, runner.Filter{})
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (d *doctor) act(ctx context.Context, c *call) error {
 }
 
 func (d *doctor) examine(ctx context.Context, p *runPlan) error {
-	c, cfg, suites := p.call, p.config, p.suites
+	c, cfg, suites := p.inv, p.config, p.suites
 	about, err := cfg.Engine.Describe(ctx)
 	if err != nil {
 		return err

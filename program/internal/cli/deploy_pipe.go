@@ -19,7 +19,7 @@ type pipe struct {
 	quiet   bool
 }
 
-func pipeCommand(c *call) *cobra.Command {
+func pipeCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "pipe SCRIPT [-- COMMAND [ARGUMENT...]]",
 		Short: "Test an application on a scripted server",
@@ -43,7 +43,7 @@ utr pipe --timeout 1h lost-reply.yml`,
 	})
 }
 
-func (p *pipe) act(ctx context.Context, c *call) (err error) {
+func (p *pipe) act(ctx context.Context, c *invocation) (err error) {
 	text, err := os.ReadFile(c.paths[0])
 	if err != nil {
 		return invalid(err)
@@ -76,7 +76,7 @@ func (p *pipe) act(ctx context.Context, c *call) (err error) {
 }
 
 // runApplication runs the command, or waits for another application.
-func (p *pipe) runApplication(ctx context.Context, c *call, uri string, play *blackpipe.Play) error {
+func (p *pipe) runApplication(ctx context.Context, c *invocation, uri string, play *blackpipe.Play) error {
 	if len(c.paths) == 1 {
 		if err := c.print(uri + "\n"); err != nil {
 			return err

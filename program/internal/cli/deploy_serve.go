@@ -42,7 +42,7 @@ type serveFlags struct {
 	certificate, uriFile string
 }
 
-func serveCommand(c *call) *cobra.Command {
+func serveCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "serve",
 		Short: "Start an embedded deployment for other programs",
@@ -85,7 +85,7 @@ utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 }
 
 // complete returns the options of the deployment.
-func (s *serveFlags) complete(c *call) (embedded.Options, error) {
+func (s *serveFlags) complete(c *invocation) (embedded.Options, error) {
 	o, d := s.options, &s.deployment
 	o.Topology, o.Version, o.Members, o.Mongoses = embedded.Topology(d.topology), d.Version, d.Members, d.Mongoses
 	ports := map[embedded.Topology]int{
@@ -110,7 +110,7 @@ func (s *serveFlags) complete(c *call) (embedded.Options, error) {
 	return o, nil
 }
 
-func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
+func (s *serveFlags) act(ctx context.Context, c *invocation) (err error) {
 	o, err := s.complete(c)
 	if err != nil {
 		return err

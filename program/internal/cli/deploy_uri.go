@@ -10,7 +10,7 @@ import (
 )
 
 // checkURI checks a connection string from a flag or a variable, and warns of its options.
-func (c *call) checkURI(at, uri string) error {
+func (c *invocation) checkURI(at, uri string) error {
 	if err := deployment.CheckURI(uri); err != nil {
 		return usage("%s: %w", at, err)
 	}
@@ -20,7 +20,7 @@ func (c *call) checkURI(at, uri string) error {
 
 // warnOfOptions warns of options that drivers ignore, and of repeated ones (Connection String, "Keys" and "Repeated
 // Keys").
-func (c *call) warnOfOptions(at string, options []deployment.URIOption) {
+func (c *invocation) warnOfOptions(at string, options []deployment.URIOption) {
 	last, count := map[string]deployment.URIOption{}, map[string]int{}
 	for _, o := range options {
 		name := strings.ToLower(o.Name)

@@ -23,12 +23,12 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-func engineGroup(c *call) *cobra.Command {
+func engineGroup(c *invocation) *cobra.Command {
 	return group("engine COMMAND", "Begin an engine, check it, or record its messages", "a command: init, check or record",
 		initCommand(c), checkCommand(c), recordCommand(c))
 }
 
-func checkCommand(c *call) *cobra.Command {
+func checkCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "check ENGINE [PATH...]",
 		Short: "Check the behavior of an engine, and list what it lacks",
@@ -50,13 +50,13 @@ utr engine check --run 'waits for events' pymongo`,
 		var only []*regexp.Regexp
 		f.patterns(&only, "run", "check only behaviors that match")
 		f.enginesFlag()
-		return func(ctx context.Context, c *call) error { return c.checkEngine(ctx, only) }
+		return func(ctx context.Context, c *invocation) error { return c.checkEngine(ctx, only) }
 	})
 }
 
 // engineAndSuites opens the engine of the first argument. The others are paths, by default the built-in suites for the
 // current policy.
-func (c *call) engineAndSuites() (engine.Engine, error) {
+func (c *invocation) engineAndSuites() (engine.Engine, error) {
 	named, err := c.engineNamed(c.paths[0])
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (c *call) engineAndSuites() (engine.Engine, error) {
 	return e, nil
 }
 
-func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
+func (c *invocation) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 	behaviors := matching(enginetest.Behaviors(), only, func(b enginetest.Behavior) string { return b.Name })
 	if len(behaviors) == 0 {
 		return usage("--run matches no behavior")
@@ -160,7 +160,7 @@ func resultOf(b enginetest.Behavior, why error) (mark, text string) {
 		strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
 }
 
-func recordCommand(c *call) *cobra.Command {
+func recordCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "record ENGINE PATH...",
 		Short: "Print the messages exchanged with an engine while suites run",
@@ -181,11 +181,11 @@ utr engine record 'exec:ruby adapter.rb' --run 'the name of a test' suite.yml`,
 		f.deployment(&d, topologyAuto, topologyAuto)
 		f.filter(&filter, "run")
 		f.enginesFlag()
-		return func(ctx context.Context, c *call) error { return c.recordEngine(ctx, &d, filter) }
+		return func(ctx context.Context, c *invocation) error { return c.recordEngine(ctx, &d, filter) }
 	})
 }
 
-func (c *call) recordEngine(ctx context.Context, d *deploymentFlags, filter runner.Filter) error {
+func (c *invocation) recordEngine(ctx context.Context, d *deploymentFlags, filter runner.Filter) error {
 	c.transcript = c.secrets.Writer(c.out())
 	e, err := c.engineAndSuites()
 	if err != nil {

@@ -26,7 +26,7 @@ type blocked struct {
 }
 
 // blockers runs one test of each group, counts how many tests would run, and lists what the engine lacks.
-func (c *call) blockers(ctx context.Context, e engine.Engine, suites []*specs.Suite,
+func (c *invocation) blockers(ctx context.Context, e engine.Engine, suites []*specs.Suite,
 	about engine.Description) (string, error) {
 	groups := groupsOf(suites, about)
 	sample := map[string]*blocked{} // by file and description

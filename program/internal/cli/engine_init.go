@@ -14,7 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/program/internal/scaffold"
 )
 
-func initCommand(c *call) *cobra.Command {
+func initCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "init NAME DIR",
 		Short: "Write an adapter to begin with, for your own driver",
@@ -35,7 +35,7 @@ utr engine init mydriver --from ruby utr`,
 		from, force := scaffold.Kinds()[0], false
 		choice(f, &from, "from", "ADAPTER", "adapter to begin with", scaffold.Kinds()...)
 		f.toggle(&force, "force", "overwrite existing files")
-		return func(_ context.Context, c *call) error { return c.initEngine(from, force) }
+		return func(_ context.Context, c *invocation) error { return c.initEngine(from, force) }
 	})
 }
 
@@ -50,7 +50,7 @@ func (p *Program) ref() string {
 // released matches the version of a release.
 var released = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
-func (c *call) initEngine(from string, force bool) error {
+func (c *invocation) initEngine(from string, force bool) error {
 	name, dir := c.paths[0], c.paths[1]
 	if _, taken := c.program.Engines[name]; taken {
 		return usage("%s is the name of a built-in engine: choose another name", name)

@@ -28,7 +28,7 @@ import (
 const installLimit = 15 * time.Minute
 
 // viaVersion returns an adapter at a version. It is installed before the first start.
-func (c *call) viaVersion(a matrix.Adapter, version string) (namedEngine, error) {
+func (c *invocation) viaVersion(a matrix.Adapter, version string) (namedEngine, error) {
 	if !a.Installs() {
 		return namedEngine{}, usage("the engine %s has no install in the engines file, so it has no versions", a.Name)
 	}
@@ -57,7 +57,7 @@ func example(versions []string) string {
 
 // install installs a version of an adapter into a folder of its own in the cache, unless it is there, and returns the
 // adapter with that folder. The folder appears when the installation is complete; runs that need the same one wait.
-func (c *call) install(ctx context.Context, a matrix.Adapter, version string) (_ matrix.Adapter, err error) {
+func (c *invocation) install(ctx context.Context, a matrix.Adapter, version string) (_ matrix.Adapter, err error) {
 	how, at := a.At(version, "")
 	defer func() {
 		if err != nil {
@@ -106,7 +106,7 @@ func present(folder string) bool {
 }
 
 // installInto runs the command for a folder that gets its name when the command has succeeded.
-func (c *call) installInto(ctx context.Context, a matrix.Adapter, version, folder string) error {
+func (c *invocation) installInto(ctx context.Context, a matrix.Adapter, version, folder string) error {
 	half := folder + ".new"
 	if err := errors.Join(os.RemoveAll(half), os.Mkdir(half, 0o755)); err != nil { // of a run that was killed
 		return err
@@ -172,7 +172,7 @@ func current(ctx context.Context, version string, how matrix.Installation, at ma
 }
 
 // showInstallation shows the time and the last line of an installation on a terminal, until stop is called.
-func (c *call) showInstallation(name string, said *processgroup.Tail) (stop func()) {
+func (c *invocation) showInstallation(name string, said *processgroup.Tail) (stop func()) {
 	if c.columns() == 0 {
 		return func() {}
 	}

@@ -27,12 +27,12 @@ import (
 const enginesFile = "engines.yml"
 
 func (f *flags) enginesFlag() {
-	f.file(&f.call.engines, "engines", "file that names engines in other processes (default "+enginesFile+
+	f.file(&f.inv.engines, "engines", "file that names engines in other processes (default "+enginesFile+
 		", if it exists), before the built-in adapters")
 }
 
 // adapters returns the engines of the engines file, whose environments' secrets it registers.
-func (c *call) adapters() ([]matrix.Adapter, error) {
+func (c *invocation) adapters() ([]matrix.Adapter, error) {
 	name := cmp.Or(c.engines, enginesFile)
 	data, err := os.ReadFile(name)
 	switch {
@@ -61,7 +61,7 @@ func builtInAdapters(folder string, getenv func(string) string) ([]matrix.Adapte
 }
 
 // unpackAdapters writes the adapters in this binary into the cache folder, and returns them.
-func (c *call) unpackAdapters() ([]matrix.Adapter, error) {
+func (c *invocation) unpackAdapters() ([]matrix.Adapter, error) {
 	dir, err := cache.Dir(c.env)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func withBuiltIn(own []matrix.Adapter) []matrix.Adapter {
 }
 
 // engineNames returns the names of all engines. Those in the engines file come before built-in adapters.
-func (c *call) engineNames(own []matrix.Adapter) []string {
+func (c *invocation) engineNames(own []matrix.Adapter) []string {
 	names := slices.Collect(maps.Keys(c.program.Engines))
 	for _, a := range withBuiltIn(own) {
 		names = append(names, a.Name)
@@ -124,7 +124,7 @@ func (c *call) engineNames(own []matrix.Adapter) []string {
 }
 
 // versions returns the versions that an engine's entry names.
-func (c *call) versions(engine string) []string {
+func (c *invocation) versions(engine string) []string {
 	own, _ := c.adapters() // running a cell reports the error
 	all := withBuiltIn(own)
 	if i := slices.IndexFunc(all, func(a matrix.Adapter) bool { return a.Name == engine }); i >= 0 {
@@ -133,7 +133,7 @@ func (c *call) versions(engine string) []string {
 	return nil
 }
 
-func (c *call) completeEngines() []string {
+func (c *invocation) completeEngines() []string {
 	own, _ := c.adapters() // a shell cannot show errors
 	names := c.engineNames(own)
 	for _, name := range names {
@@ -152,7 +152,7 @@ type namedEngine struct {
 
 // engineNamed finds an engine: one in this process, an adapter given by command or address, one of the engines file, or
 // a built-in adapter. It is unpacked. NAME@VERSION is an adapter at a version that utr installs.
-func (c *call) engineNamed(name string) (namedEngine, error) {
+func (c *invocation) engineNamed(name string) (namedEngine, error) {
 	if known, found := c.program.Engines[name]; found {
 		return namedEngine{open: known, adapter: matrix.Adapter{KnownFailing: listOf(name)}}, nil
 	}
@@ -203,11 +203,11 @@ func (c *call) engineNamed(name string) (namedEngine, error) {
 	return namedEngine{}, usage("the engine %s is part of utr and has no other version", base)
 }
 
-func (c *call) viaAdapter(a matrix.Adapter, address string) namedEngine {
+func (c *invocation) viaAdapter(a matrix.Adapter, address string) namedEngine {
 	return c.viaProcess(a, process.Options{Address: address})
 }
 
-func (c *call) viaProcess(a matrix.Adapter, o process.Options) namedEngine {
+func (c *invocation) viaProcess(a matrix.Adapter, o process.Options) namedEngine {
 	o = process.Options{Install: o.Install, Command: a.Command, Address: o.Address, Dir: a.Directory,
 		StartLimit: a.StartTimeout, Unavailable: func(err error) error { return c.unavailable(a, err) },
 		Environment: slices.Concat(childEnvironment(os.Environ()),
@@ -220,7 +220,7 @@ func (c *call) viaProcess(a matrix.Adapter, o process.Options) namedEngine {
 	}), adapter: a}
 }
 
-func (c *call) runner() string { return "utr " + c.program.Version }
+func (c *invocation) runner() string { return "utr " + c.program.Version }
 
 // lists returns the lists of known failures of a flag, or else the list of the engine.
 func (e namedEngine) lists(flag []string) []string {

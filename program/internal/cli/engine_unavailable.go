@@ -14,7 +14,7 @@ import (
 
 // pythonHere returns the Python of a virtual environment in a folder that has PyMongo, or "". An active virtual
 // environment takes precedence.
-func (c *call) pythonHere(folder string) string {
+func (c *invocation) pythonHere(folder string) string {
 	if c.env("VIRTUAL_ENV") != "" {
 		return ""
 	}
@@ -33,7 +33,7 @@ func (c *call) pythonHere(folder string) string {
 }
 
 // unavailable says in one sentence why an adapter that never replied cannot be used, if that is known, and what to do.
-func (c *call) unavailable(a matrix.Adapter, err error) error {
+func (c *invocation) unavailable(a matrix.Adapter, err error) error {
 	start := (*process.StartError)(nil)
 	notStarted := errors.As(err, &start)
 	switch {

@@ -27,7 +27,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-func explainCommand(c *call) *cobra.Command {
+func explainCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "explain [RULE...|PATH...]",
 		Short: "Print the rules of a retry policy, or what it decides",
@@ -118,7 +118,7 @@ func (e *explainFlags) declare(f *flags) {
 		"print a JSON line for each policy, rule, decision or step; with suites, for each test")
 }
 
-func (e *explainFlags) act(ctx context.Context, c *call) error {
+func (e *explainFlags) act(ctx context.Context, c *invocation) error {
 	switch {
 	case e.topologyFile != "":
 		return e.selectServer(c)
@@ -131,7 +131,7 @@ func (e *explainFlags) act(ctx context.Context, c *call) error {
 }
 
 // run runs suites with a line, and with the events, for each test.
-func (e *explainFlags) run(ctx context.Context, c *call) error {
+func (e *explainFlags) run(ctx context.Context, c *invocation) error {
 	args := append([]string{"--events", "--backoff", "none"}, e.flags.args("policy", "topology", "run", "html")...)
 	if e.out.asJSON {
 		args = append(args, "--json", reportToOutput)
@@ -240,7 +240,7 @@ func (e *explainFlags) readsAs(p *retry.Policy) error {
 	return nil
 }
 
-func (e *explainFlags) explain(c *call) error {
+func (e *explainFlags) explain(c *invocation) error {
 	out := &e.out
 	if e.list {
 		for _, p := range retry.Policies() {
@@ -372,7 +372,7 @@ func attemptResult(text string) (in retry.Input, err error) {
 }
 
 // simulate runs the retry core over the results. Each attempt selects the first server not deprioritized: a, b, c, …
-func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
+func (e *explainFlags) simulate(c *invocation, policy *retry.Policy) error {
 	operation := operationNamed(e.operation)
 	if e.topology == "replicaset" && e.pins(policy, operation) {
 		one := threeMembers()
@@ -482,7 +482,7 @@ func (e *explainFlags) selection() (one selection.Case, err error) {
 }
 
 // selectServer explains the selection of a server, or of the members for a read.
-func (e *explainFlags) selectServer(c *call) error {
+func (e *explainFlags) selectServer(c *invocation) error {
 	if len(c.paths) > 0 {
 		return usage("--select cannot be used with rules")
 	}

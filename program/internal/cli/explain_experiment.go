@@ -18,7 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 )
 
-func experimentGroup(c *call) *cobra.Command {
+func experimentGroup(c *invocation) *cobra.Command {
 	return group("experiment NAME", "Measure retry policies and strategies",
 		"the name of an experiment: counter or overload",
 		counterCommand(c), overloadCommand(c))
@@ -32,7 +32,7 @@ type overloadFlags struct {
 	json, html, svg string
 }
 
-func overloadCommand(c *call) *cobra.Command {
+func overloadCommand(c *invocation) *cobra.Command {
 	names, known := nameTable(6, experiment.Policies(),
 		func(p experiment.Policy) (string, string) { return p.Name, p.What })
 	questions, asked := nameTable(8, experiment.Questions(),
@@ -78,7 +78,7 @@ utr experiment overload --duration 6s --spike 130 --html overload.html`,
 	})
 }
 
-func (e *overloadFlags) act(ctx context.Context, c *call) error {
+func (e *overloadFlags) act(ctx context.Context, c *invocation) error {
 	config := e.Scaled(e.Capacity)
 	config.Seed, config.BaseBackoff = int64(e.seed), time.Duration(e.backoff)*time.Millisecond
 	if len(e.policies) > 0 {
@@ -125,7 +125,7 @@ type fileReport struct {
 	write func(io.Writer) error
 }
 
-func (c *call) printResults(text func(io.Writer) error, files ...fileReport) error {
+func (c *invocation) printResults(text func(io.Writer) error, files ...fileReport) error {
 	for _, f := range files {
 		if err := reportfile.Write(f.name, f.write); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (c *call) printResults(text func(io.Writer) error, files ...fileReport) err
 }
 
 // progress returns a function that replaces a status line on a terminal; "" clears it.
-func (c *call) progress(to io.Writer) func(line string) {
+func (c *invocation) progress(to io.Writer) func(line string) {
 	_, terminal := c.program.Terminal()
 	last := ""
 	return func(line string) {
@@ -158,7 +158,7 @@ type counterFlags struct {
 	json, svg  string
 }
 
-func counterCommand(c *call) *cobra.Command {
+func counterCommand(c *invocation) *cobra.Command {
 	names, known := nameTable(16, counter.Strategies(),
 		func(s counter.Strategy) (string, string) { return s.Name, s.What })
 	faults := mapSlice(counter.Faults(), func(f counter.Fault) string { return string(f) })
@@ -192,7 +192,7 @@ utr experiment counter --uri mongodb://localhost:27017 --strategy idempotent --f
 	})
 }
 
-func (e *counterFlags) act(ctx context.Context, c *call) error {
+func (e *counterFlags) act(ctx context.Context, c *invocation) error {
 	config := e.Config
 	if e.URI != "" {
 		if err := c.checkURI("--uri", e.URI); err != nil {

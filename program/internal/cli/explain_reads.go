@@ -34,7 +34,7 @@ func threeMembers() selection.Case {
 }
 
 // simulateRead runs the rules of package pinning over the results. The first read of a thread is not pinned.
-func (e *explainFlags) simulateRead(c *call, revision string, o retry.Operation, one selection.Case) error {
+func (e *explainFlags) simulateRead(c *invocation, revision string, o retry.Operation, one selection.Case) error {
 	if err := pinning.Validate(one.Preference); err != nil {
 		return invalid(err)
 	}

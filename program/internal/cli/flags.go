@@ -24,7 +24,7 @@ import (
 // flags declares the flags of a command. Help shows them in groups, in the order of their declaration.
 type flags struct {
 	*pflag.FlagSet
-	call    *call
+	inv     *invocation
 	command *cobra.Command
 	group   string // of the flags declared next
 	// complete are functions that complete flags whose values depend on others, or take a moment to find.
@@ -32,8 +32,8 @@ type flags struct {
 	checks   []func() error // of the values, when the command line has been read
 }
 
-func newFlags(c *call, command *cobra.Command) *flags {
-	f := &flags{FlagSet: command.Flags(), call: c, command: command}
+func newFlags(c *invocation, command *cobra.Command) *flags {
+	f := &flags{FlagSet: command.Flags(), inv: c, command: command}
 	f.complete = map[string]func() []string{"engine": c.completeEngines} // they depend on --engines
 	f.SortFlags = false
 	return f

@@ -19,7 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/text/suggest"
 )
 
-func helpCommand(c *call) *cobra.Command {
+func helpCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:     "help [COMMAND]",
 		GroupID: aboutGroup,
@@ -32,7 +32,7 @@ func helpCommand(c *call) *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 	}, func(f *flags) action {
-		return func(_ context.Context, c *call) error {
+		return func(_ context.Context, c *invocation) error {
 			root := f.command.Root()
 			command, rest, err := root.Find(c.paths)
 			switch {
@@ -48,14 +48,14 @@ func helpCommand(c *call) *cobra.Command {
 	})
 }
 
-func versionCommand(c *call) *cobra.Command {
+func versionCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 	}, func(f *flags) action {
 		asJSON := false
 		f.toggle(&asJSON, "json", "print a JSON document")
-		return func(_ context.Context, c *call) error {
+		return func(_ context.Context, c *invocation) error {
 			if asJSON {
 				return c.print(jsonLine(struct {
 					Version string `json:"version"`

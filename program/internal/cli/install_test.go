@@ -21,7 +21,7 @@ func TestInstallAtTheSameTime(t *testing.T) {
 	testkit.Check(t, err)
 	errors := &whole{new(sync.Mutex), &b.err}
 	install := func() string {
-		c := &call{program: &b.Program, errors: errors}
+		c := &invocation{program: &b.Program, errors: errors}
 		at, err := c.install(t.Context(), all[0], "1.2")
 		if err != nil {
 			return err.Error()
@@ -59,7 +59,7 @@ func TestInstallOnATerminal(t *testing.T) {
 	all, err := matrix.ParseAdapters("engines.yml",
 		[]byte(`py: {command: py, install: "echo collecting ${version}; touch ${folder}/py; sleep 0.6"}`), b.Getenv, nil)
 	testkit.Check(t, err)
-	c := &call{program: &b.Program, errors: &b.err}
+	c := &invocation{program: &b.Program, errors: &b.err}
 	_, err = c.install(t.Context(), all[0], "1.2")
 	testkit.Check(t, err)
 	testkit.Contains(t, b.out.String(), "installing py@1.2: ", " collecting 1.2\r\x1b[K")

@@ -289,7 +289,7 @@ defaults: {wait-for-lock: 1m}
 func TestResources(t *testing.T) {
 	const service = "http://ann:pw@h:8889"
 	uses := func(flags ...string) *cellRun { // names and values in turn
-		f := newFlags(&call{program: New()}, &cobra.Command{})
+		f := newFlags(&invocation{program: New()}, &cobra.Command{})
 		c := &cellRun{flags: declareRun(f)}
 		for i := 0; i < len(flags); i += 2 {
 			testkit.Check(t, f.Set(flags[i], flags[i+1]))

@@ -25,7 +25,7 @@ import (
 
 type cellRun struct {
 	matrix.Cell
-	call     *call // as in its process
+	inv      *invocation // as in its process
 	flags    *runFlags
 	plan     *runPlan
 	identity string
@@ -38,7 +38,7 @@ type cellRun struct {
 	notRun       []*result.Verdict // tests that are not in its report
 }
 
-func (m *matrixRun) run(ctx context.Context, c *call) (err error) {
+func (m *matrixRun) run(ctx context.Context, c *invocation) (err error) {
 	m.started = time.Now()
 	inputs, err := m.identify(context.WithoutCancel(ctx)) // so that an interruption is in the reports
 	if err != nil {
@@ -74,24 +74,24 @@ func (m *matrixRun) removeLeftovers(ctx context.Context) {
 			services = append(services, url)
 		}
 	}
-	if book, err := m.call.ledger(); err == nil { // otherwise cells report it
-		m.call.removeLeftovers(ctx, book, services...)
+	if book, err := m.inv.ledger(); err == nil { // otherwise cells report it
+		m.inv.removeLeftovers(ctx, book, services...)
 	}
 }
 
 // identify computes the identity of each cell: a digest of its definition, suites, engine, shard and this program.
 // It returns the names of all files that the matrix reads. No report may overwrite them.
 func (m *matrixRun) identify(ctx context.Context) (files []string, err error) {
-	program, err := m.call.program.Build()
+	program, err := m.inv.program.Build()
 	if err != nil {
 		return nil, fmt.Errorf("cannot identify this program: %w", err)
 	}
-	files = []string{m.call.paths[0], m.call.engines, m.durations}
+	files = []string{m.inv.paths[0], m.inv.engines, m.durations}
 	digests := map[string]string{} // by paths
 	for _, cell := range m.cells {
 		key := strings.Join(cell.Paths, "\x00")
 		if _, known := digests[key]; !known {
-			loaded, err := cell.call.load(ctx, specs.Options{})
+			loaded, err := cell.inv.load(ctx, specs.Options{})
 			if err != nil {
 				return nil, invalid(fmt.Errorf("%s: the cell %s: %w", cell.Position, cell.Name, err))
 			}
@@ -106,7 +106,7 @@ func (m *matrixRun) identify(ctx context.Context) (files []string, err error) {
 		files = append(files, knownFailing...)
 		sum := sha256.New()
 		fmt.Fprintf(sum, "%s\n%q\n%s\n", program,
-			m.call.secrets.texts(slices.Concat(m.extra(), cell.Args(), cell.flags.named.definition())), digests[key])
+			m.inv.secrets.texts(slices.Concat(m.extra(), cell.Args(), cell.flags.named.definition())), digests[key])
 		for _, name := range slices.Concat([]string{m.durations}, knownFailing, cell.flags.orchestration.clusters) {
 			text, err := readList(name)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // no name, or a preset
@@ -142,7 +142,7 @@ func (m *matrixRun) keepFinished(ctx context.Context) error {
 	if m.reports.Quiet {
 		return nil
 	}
-	return m.call.print(fmt.Sprintf("%s, %s in %s\n", plural.Of(len(m.cells), "cell"), finished, m.folder.Path))
+	return m.inv.print(fmt.Sprintf("%s, %s in %s\n", plural.Of(len(m.cells), "cell"), finished, m.folder.Path))
 }
 
 // unchanged reports whether the identity and the servers of a cell are unchanged, and adds its earlier results.
@@ -157,11 +157,11 @@ func (m *matrixRun) unchanged(ctx context.Context, c *cellRun, found map[string]
 	}
 	cluster := c.Cluster() + " " + c.Position.String()
 	if _, known := found[cluster]; !known {
-		m.call.note(fmt.Sprintf("--resume: asking the servers of the cell %s for their version; a cluster that does not exist is created first", c.Name))
+		m.inv.note(fmt.Sprintf("--resume: asking the servers of the cell %s for their version; a cluster that does not exist is created first", c.Name))
 		servers, err := c.servers(ctx)
 		if err != nil { // the cell will fail with it
-			m.call.note(fmt.Sprintf("the cell %s runs again: cannot get the version of its servers: %s", c.Name,
-				m.call.secrets.Redact(err.Error())))
+			m.inv.note(fmt.Sprintf("the cell %s runs again: cannot get the version of its servers: %s", c.Name,
+				m.inv.secrets.Redact(err.Error())))
 		}
 		found[cluster] = servers
 	}
@@ -206,7 +206,7 @@ func (m *matrixRun) runCells(ctx context.Context) error {
 			todo = slices.Delete(todo, i, i+1)
 			running = append(running, c)
 			if m.verbose {
-				failure = errors.Join(failure, m.call.print(m.shown(c)+"\n"))
+				failure = errors.Join(failure, m.inv.print(m.shown(c)+"\n"))
 			}
 			go func() {
 				m.runCell(ctx, c)
@@ -224,7 +224,7 @@ func (m *matrixRun) runCells(ctx context.Context) error {
 		if m.reports.Quiet {
 			continue
 		}
-		if err := m.call.print(draw.wipe + line); err != nil {
+		if err := m.inv.print(draw.wipe + line); err != nil {
 			failure = err // standard output was closed, or the disk is full
 			cancel()
 		}
@@ -242,10 +242,10 @@ const drawInterval = 250 * time.Millisecond
 
 func (m *matrixRun) statusLine(running *[]*cellRun) *liveLine {
 	l := &liveLine{Ticker: time.NewTicker(drawInterval), draw: func() {}}
-	if m.call.columns() == 0 || m.reports.Quiet {
+	if m.inv.columns() == 0 || m.reports.Quiet {
 		return l
 	}
-	m.call.statusLine, l.wipe = true, report.Wipe
+	m.inv.statusLine, l.wipe = true, report.Wipe
 	began, start := m.ended, time.Now()
 	l.draw = func() {
 		red := 0
@@ -258,7 +258,7 @@ func (m *matrixRun) statusLine(running *[]*cellRun) *liveLine {
 			return report.RunningCell{Name: c.Name, Done: int(c.log.Done.Load()), Red: int(c.log.Red.Load()),
 				Total: int(c.log.Total.Load())}
 		})
-		_ = m.call.print(l.wipe + report.CellsStatus(m.call.columns(), began, m.ended, len(m.cells), red, cells,
+		_ = m.inv.print(l.wipe + report.CellsStatus(m.inv.columns(), began, m.ended, len(m.cells), red, cells,
 			time.Since(start)))
 	}
 	return l
@@ -317,8 +317,8 @@ func (m *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) 
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", m.folder.Report(c.Name),
 		"--annotations=false", "-v"}, m.extra())
 	child := night.Child{Args: args, More: c.Args(), Env: childEnvironment(os.Environ()), Holds: m.folder.Cells,
-		Output: m.call.secrets.Writer(log), Grace: ChildGrace}
-	pid, code, err := m.call.program.Child(limited, child)
+		Output: m.inv.secrets.Writer(log), Grace: ChildGrace}
+	pid, code, err := m.inv.program.Child(limited, child)
 	closing := cmp.Or(log.Err, file.Close())
 	past, unreadable := m.folder.Earlier(c.Name)
 	if past != nil {
@@ -337,7 +337,7 @@ func (m *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) 
 	case limited.Err() != nil:
 		broken, summary.Interrupted = fmt.Sprintf("timed out after %s", timeout), false
 	case err != nil:
-		broken = m.call.secrets.Redact(err.Error())
+		broken = m.inv.secrets.Redact(err.Error())
 	case unreadable != nil:
 		broken = unreadable.Error()
 	case !complete, code == ExitBroken && summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
@@ -355,7 +355,7 @@ func (m *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) 
 
 // leftovers lists what the process of a cell created and did not remove.
 func (m *matrixRun) leftovers(pid int, began time.Time) string {
-	book, err := m.call.ledger()
+	book, err := m.inv.ledger()
 	if err != nil {
 		return "" // the cell had no ledger either
 	}
@@ -385,7 +385,7 @@ func (c *cellRun) addReport(p *report.SavedRun) {
 
 // addNotRun adds the tests of a broken cell that its report lacks.
 func (m *matrixRun) addNotRun(ctx context.Context, c *cellRun, past *report.SavedRun) error {
-	loaded, err := c.call.load(ctx, specs.Options{})
+	loaded, err := c.inv.load(ctx, specs.Options{})
 	if err != nil {
 		return err
 	}
@@ -421,7 +421,7 @@ func (m *matrixRun) report(ctx context.Context, out *outputs) error {
 		}
 		if c.end.Broken != "" && (past == nil || past.Run == nil) {
 			if err := m.addNotRun(context.WithoutCancel(ctx), c, past); err != nil {
-				m.call.note(fmt.Sprintf("the tests of the cell %s that did not run cannot be listed: %s", c.Name, err))
+				m.inv.note(fmt.Sprintf("the tests of the cell %s that did not run cannot be listed: %s", c.Name, err))
 			}
 		}
 	}
@@ -448,7 +448,7 @@ func (m *matrixRun) report(ctx context.Context, out *outputs) error {
 		}
 	}
 	if ctx.Err() != nil {
-		m.call.note(fmt.Sprintf("interrupted after %d of %s; the same command with --resume runs the rest",
+		m.inv.note(fmt.Sprintf("interrupted after %d of %s; the same command with --resume runs the rest",
 			complete, plural.Of(len(m.cells), "cell")))
 	}
 	return exit(all.ExitCode())

@@ -42,14 +42,14 @@ type matrixRun struct {
 	results, durations      string
 	reports                 reportFlags
 
-	call    *call
+	inv     *invocation
 	folder  *night.Results
 	cells   []*cellRun
 	ended   int // cells that have ended
 	started time.Time
 }
 
-func matrixCommand(c *call) *cobra.Command {
+func matrixCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "matrix FILE",
 		Short: "Run suites on many clusters and engines",
@@ -74,7 +74,7 @@ utr matrix nightly.yml --only '^sharded' --set VERSION=8.0
 utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.json`,
 		Args: arguments(1, 1, "a file"),
 	}, func(f *flags) action {
-		m := &matrixRun{call: c, flags: f, set: map[string]string{}, jobs: 1}
+		m := &matrixRun{inv: c, flags: f, set: map[string]string{}, jobs: 1}
 		f.group = "Cells"
 		f.toggle(&m.dryRun, "dry-run", "list the cells, with -v the command line of each, and exit")
 		f.patterns(&m.only, "only", "run only cells whose names match")
@@ -96,7 +96,7 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 	})
 }
 
-func (m *matrixRun) act(ctx context.Context, c *call) error {
+func (m *matrixRun) act(ctx context.Context, c *invocation) error {
 	m.verbose, m.reports.Past = m.reports.Verbose, true
 	m.reports.Verbose, m.reports.allCells = false, m.verbose
 	if m.durations != "" {
@@ -119,7 +119,7 @@ func (m *matrixRun) act(ctx context.Context, c *call) error {
 }
 
 // read reads the file and registers its secrets. It checks the settings of all cells as their processes will.
-func (m *matrixRun) read(c *call) (file *matrix.File, cells []*cellRun, err error) {
+func (m *matrixRun) read(c *invocation) (file *matrix.File, cells []*cellRun, err error) {
 	data, err := os.ReadFile(c.paths[0])
 	if err != nil {
 		return nil, nil, err
@@ -141,8 +141,8 @@ func (m *matrixRun) read(c *call) (file *matrix.File, cells []*cellRun, err erro
 	return file, cells, errors.Join(problems...)
 }
 
-// forCell returns the call of a cell. It does not choose the deployment by the environment.
-func (c *call) forCell(paths []string) *call {
+// forCell returns the invocation of a cell. It does not choose the deployment by the environment.
+func (c *invocation) forCell(paths []string) *invocation {
 	p := *c.program
 	p.Getenv = func(name string) string {
 		if slices.Contains(targetVariables, name) {
@@ -150,12 +150,12 @@ func (c *call) forCell(paths []string) *call {
 		}
 		return c.env(name)
 	}
-	return &call{program: &p, secrets: c.secrets, errors: c.errors, paths: paths, engines: c.engines}
+	return &invocation{program: &p, secrets: c.secrets, errors: c.errors, paths: paths, engines: c.engines}
 }
 
 // checkCellValue checks a value of a flag for cells, or with "" for the flag a path of suites: it may be missing,
 // unless it is misspelled.
-func (c *call) checkCellValue(flag, value string) (err error) {
+func (c *invocation) checkCellValue(flag, value string) (err error) {
 	c.secrets.Read("--"+flag, value)
 	cell := c.forCell(nil)
 	cell.errors = io.Discard // the check of the cell repeats warnings
@@ -183,13 +183,13 @@ func (c *call) checkCellValue(flag, value string) (err error) {
 	return err
 }
 
-func (r *cellRun) check(c *call) (err error) {
-	r.call = c.forCell(r.Paths)
-	if r.flags, err = r.call.parseRun(r.Flags); err != nil {
+func (r *cellRun) check(c *invocation) (err error) {
+	r.inv = c.forCell(r.Paths)
+	if r.flags, err = r.inv.parseRun(r.Flags); err != nil {
 		return err
 	}
 	r.flags.config.Cell = r.Name
-	r.plan = r.flags.plan(r.call, nil)
+	r.plan = r.flags.plan(r.inv, nil)
 	if err := r.plan.complete(); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (r *cellRun) check(c *call) (err error) {
 
 func (m *matrixRun) plan(file *matrix.File) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s:\n", plural.Of(len(m.cells), "cell"), m.call.paths[0])
+	fmt.Fprintf(&b, "%s of %s:\n", plural.Of(len(m.cells), "cell"), m.inv.paths[0])
 	for _, cell := range m.cells {
 		fmt.Fprintf(&b, "  %s\n", cell.Name)
 		if m.verbose {
@@ -226,7 +226,7 @@ func (m *matrixRun) extra() []string { return m.flags.args("engines", "shard", "
 
 // shown returns the command line of a cell as a user would type it, without secrets.
 func (m *matrixRun) shown(cell *cellRun) string {
-	return report.Quote(m.call.secrets.texts(slices.Concat([]string{"utr", "run"}, m.extra(), cell.Args())))
+	return report.Quote(m.inv.secrets.texts(slices.Concat([]string{"utr", "run"}, m.extra(), cell.Args())))
 }
 
 func (m *matrixRun) resultsPath(file string) string {

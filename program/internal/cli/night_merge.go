@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-func mergeCommand(c *call) *cobra.Command {
+func mergeCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "merge FILE...",
 		Short: "Merge the reports of several runs",
@@ -26,7 +26,7 @@ utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 	}, func(f *flags) action {
 		reports := reportFlags{TextOptions: report.TextOptions{Past: true}}
 		f.reports(&reports, "print a line for every test")
-		return func(_ context.Context, c *call) (err error) {
+		return func(_ context.Context, c *invocation) (err error) {
 			parts, err := readReports(c.paths)
 			if err != nil {
 				return err

@@ -16,7 +16,7 @@ import (
 
 const slowerBy = 100 * time.Millisecond
 
-func diffCommand(c *call) *cobra.Command {
+func diffCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Compare the reports of two runs",
@@ -47,7 +47,7 @@ utr diff --allow-removed yesterday.json today.json`,
 		f.toggle(&verbose, "verbose", "list every test")
 		f.toggle(&allowed, "allow-removed", "do not fail because of removed tests")
 		f.toggle(&asJSON, "json", "print a JSON line for each change")
-		return func(_ context.Context, c *call) error {
+		return func(_ context.Context, c *invocation) error {
 			reports, err := readReports(c.paths)
 			if err != nil {
 				return err

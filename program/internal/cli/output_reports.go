@@ -69,7 +69,7 @@ func (f *flags) reports(r *reportFlags, verbose string) {
 
 // check rejects flags that name the same file twice.
 func (r *reportFlags) check() error {
-	r.flags.call.reportOnly = slices.Contains(r.files, reportToOutput)
+	r.flags.inv.reportOnly = slices.Contains(r.files, reportToOutput)
 	kinds := reportKinds()
 	for i, name := range r.files {
 		for j, other := range r.files[:i] {
@@ -88,7 +88,7 @@ func (r *reportFlags) check() error {
 const reportToOutput = "-"
 
 type outputs struct {
-	call  *call
+	inv   *invocation
 	all   []*report.Reporter // the report on standard output first
 	shown []*report.Reporter // those that are not files
 	files []*reportfile.File
@@ -97,12 +97,12 @@ type outputs struct {
 
 // open opens the reports. None may overwrite an input. input is the word for an input in the error. If one cannot be
 // written, the others say so.
-func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, error) {
+func (r *reportFlags) open(c *invocation, input string, inputs []string) (*outputs, error) {
 	earlier, err := r.readEarlier()
 	if err != nil {
 		return nil, err
 	}
-	o := &outputs{call: c, all: []*report.Reporter{report.New("standard output", c.textReport(r, earlier), c.out())}}
+	o := &outputs{inv: c, all: []*report.Reporter{report.New("standard output", c.textReport(r, earlier), c.out())}}
 	o.shown = o.all[:1:1]
 	for _, name := range r.files {
 		if slices.ContainsFunc(inputs, func(in string) bool { return name != "" && reportfile.Same(in, name) }) {
@@ -151,10 +151,10 @@ func (o *outputs) notify(n result.Note) {
 
 func (o *outputs) send(reports []*report.Reporter, n result.Note) {
 	if start, first := n.(result.RunStarted); first {
-		start.Commit = cmp.Or(start.Commit, o.call.env(envCommit), o.call.env(envGitLabCommit))
+		start.Commit = cmp.Or(start.Commit, o.inv.env(envCommit), o.inv.env(envGitLabCommit))
 		n = start
 	}
-	n = o.call.secrets.note(n)
+	n = o.inv.secrets.note(n)
 	for _, r := range reports {
 		r.Note(n)
 	}
@@ -189,7 +189,7 @@ func (o *outputs) close(err error) error {
 	case codeOf(err) < ExitBroken:
 		return closing
 	}
-	o.call.note(closing.Error())
+	o.inv.note(closing.Error())
 	return err
 }
 
@@ -230,7 +230,7 @@ func filesOf(suites []*specs.Suite) []string {
 }
 
 // textReport returns the report on standard output, with color and a status line on a terminal.
-func (c *call) textReport(p *reportFlags, earlier []*report.EarlierRun) report.Generator {
+func (c *invocation) textReport(p *reportFlags, earlier []*report.EarlierRun) report.Generator {
 	o := p.TextOptions
 	terminal := c.columns() > 0
 	o.Color = terminal && c.env(envNoColor) == ""
@@ -249,7 +249,7 @@ func (c *call) textReport(p *reportFlags, earlier []*report.EarlierRun) report.G
 }
 
 // columns is the width of the terminal, 0 if standard output is not one or does not support escape sequences.
-func (c *call) columns() int {
+func (c *invocation) columns() int {
 	columns, terminal := c.program.Terminal()
 	if !terminal || c.env(envTerminal) == "dumb" {
 		return 0

@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/program/internal/site"
 )
 
-func siteCommand(c *call) *cobra.Command {
+func siteCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "site DIR REPORT...",
 		Short: "Write static pages of results, with their history",
@@ -36,11 +36,11 @@ report, 3 a file cannot be written.`,
 utr site site nights`,
 		Args: arguments(2, unlimited, "a folder for the site, and reports"),
 	}, func(*flags) action {
-		return func(_ context.Context, c *call) error { return writeSite(c, c.paths[0], c.paths[1:]) }
+		return func(_ context.Context, c *invocation) error { return writeSite(c, c.paths[0], c.paths[1:]) }
 	})
 }
 
-func writeSite(c *call, dir string, names []string) error {
+func writeSite(c *invocation, dir string, names []string) error {
 	var inputs []string
 	var reports []*site.Report
 	for _, name := range names {

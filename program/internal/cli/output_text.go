@@ -8,7 +8,7 @@ import (
 )
 
 // print writes to standard output.
-func (c *call) print(text string) error {
+func (c *invocation) print(text string) error {
 	if _, err := io.WriteString(c.out(), text); err != nil {
 		return fmt.Errorf("writing to standard output: %w", err)
 	}
@@ -16,7 +16,7 @@ func (c *call) print(text string) error {
 }
 
 // conclude prints the final output of a command. The command may have failed.
-func (c *call) conclude(text string, failed bool) error {
+func (c *invocation) conclude(text string, failed bool) error {
 	if err := c.print(text); err != nil || !failed {
 		return err
 	}

@@ -25,11 +25,12 @@ type Program struct {
 	Getenv         func(string) string
 	Terminal       func() (columns int, ok bool) // whether standard output is a terminal, and its width
 	Machine        func() Machine
-	Version        string                                                        // of this binary
-	Commit         string                                                        // that it was built from, or ""
-	Engines        map[string]NewEngine                                          // drivers under test by name
-	Child          func(context.Context, night.Child) (pid, code int, err error) // runs a cell of a matrix
-	Build          func() (string, error)                                        // identifies this binary: two builds of the same version differ
+	Version        string               // of this binary
+	Commit         string               // that it was built from, or ""
+	Engines        map[string]NewEngine // drivers under test by name
+	// Child runs a cell of a matrix.
+	Child func(context.Context, night.Child) (pid, code int, err error)
+	Build func() (string, error) // identifies this binary: two builds of the same version differ
 	// Open opens a source of deployments. Its options are EmbeddedOptions, ClusterOptions, LocalOptions or
 	// OrchestrationOptions of package deployment.
 	Open func(ctx context.Context, options any) (deployment.Source, error)

@@ -19,7 +19,7 @@ import (
 
 // Every flag of utr run has one kind, and the command that runs a test again repeats it if it affects the verdict.
 func TestRerunRepeatsFlags(t *testing.T) {
-	c := &call{program: New(), secrets: redactor{&secret.Keeper{}}}
+	c := &invocation{program: New(), secrets: redactor{&secret.Keeper{}}}
 	parsed := func(args ...string) (*flags, *runFlags) {
 		f := newFlags(c, &cobra.Command{})
 		r := declareRun(f)

@@ -15,9 +15,9 @@ const aboutGroup = "About utr:"
 func init() { cobra.EnableCommandSorting = false }
 
 // Root returns the commands, for what describes them.
-func Root() *cobra.Command { return (&call{program: New()}).root() }
+func Root() *cobra.Command { return (&invocation{program: New()}).root() }
 
-func (c *call) root() *cobra.Command {
+func (c *invocation) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "utr COMMAND [flags] [arguments]",
 		Short:         "Run Unified Test Format suites against MongoDB drivers",
@@ -31,7 +31,7 @@ func (c *call) root() *cobra.Command {
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.helpErr = c.print(Help(cmd)) })
 	root.SetFlagErrorFunc(suggestFlag)
-	add := func(title string, commands ...func(*call) *cobra.Command) {
+	add := func(title string, commands ...func(*invocation) *cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: title, Title: title})
 		for _, make := range commands {
 			command := make(c)

@@ -45,7 +45,7 @@ type runFlags struct {
 	sharers       int // runs at the same time in this process; 0 means 1
 }
 
-func runCommand(c *call) *cobra.Command {
+func runCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "run PATH...",
 		Short: "Run suites",
@@ -85,7 +85,7 @@ utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 retryable-writes`,
 		r, watch := declareRun(f), false
 		f.group = "How to run them"
 		f.toggle(&watch, "watch", "run suites again when they change, until interrupted")
-		return func(ctx context.Context, c *call) error {
+		return func(ctx context.Context, c *invocation) error {
 			if watch {
 				return r.watch(ctx, c)
 			}
@@ -100,7 +100,7 @@ func newRun(f *flags) *runFlags {
 }
 
 // parseRun returns the flags of utr run for the arguments of another command.
-func (c *call) parseRun(args []string) (*runFlags, error) {
+func (c *invocation) parseRun(args []string) (*runFlags, error) {
 	f := newFlags(c, &cobra.Command{Use: "run"})
 	r := declareRun(f)
 	if err := f.Parse(joinSeeds(args)); err != nil {
@@ -201,7 +201,7 @@ func (r *runFlags) declareEngine(f *flags) {
 	f.enginesFlag()
 	f.policy(&r.engine.Policy, "policy", "retry policy of the reference engine; utr explain --list lists them")
 	f.checks = append(f.checks, func() (err error) {
-		r.named, err = f.call.engineNamed(r.driver)
+		r.named, err = f.inv.engineNamed(r.driver)
 		return err
 	})
 }

@@ -44,7 +44,7 @@ type flagKind struct {
 }
 
 // rerun returns a function that returns the command line for one test. It repeats the flags without secrets.
-func (r *runFlags) rerun(c *call) func(result.TestID) []string {
+func (r *runFlags) rerun(c *invocation) func(result.TestID) []string {
 	fixed := []string{"utr", "run"}
 	for _, k := range runFlagKinds() {
 		if k.affects == onTest || k.affects == onVerdict {

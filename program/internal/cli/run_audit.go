@@ -23,7 +23,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-func auditCommand(c *call) *cobra.Command {
+func auditCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:         "audit PATH...",
 		Short:       "Change one expectation at a time, and check that the test then fails",
@@ -75,7 +75,7 @@ type mutant struct {
 	id    result.TestID // of the unchanged test
 }
 
-func (a *auditing) act(ctx context.Context, c *call) error {
+func (a *auditing) act(ctx context.Context, c *invocation) error {
 	suites, err := c.loadFiltered(ctx, a.run.config.Filter)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (a *auditing) act(ctx context.Context, c *call) error {
 
 // auditSuites records a run of the suites, and judges or writes their mutants.
 func (a *auditing) auditSuites(ctx context.Context, p *runPlan) error {
-	c := p.call
+	c := p.inv
 	stopAnnouncing := c.announceInterruption(ctx)
 	rec, summary, err := runner.Record(ctx, p.suites, p.config)
 	stopAnnouncing()
@@ -145,7 +145,7 @@ func (a *auditing) mutants(suites []*specs.Suite, rec *runner.Recording) (all []
 	return all, unchanged
 }
 
-func (a *auditing) write(c *call, all []mutant) error {
+func (a *auditing) write(c *invocation, all []mutant) error {
 	if err := os.MkdirAll(a.folder, 0o777); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (a *auditing) write(c *call, all []mutant) error {
 	return c.print(fmt.Sprintf("wrote %s to %s; each must fail\n", plural.Of(len(all), "mutant"), a.folder))
 }
 
-func (a *auditing) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant,
+func (a *auditing) judge(ctx context.Context, c *invocation, rec *runner.Recording, all []mutant,
 	unchanged map[string]int) error {
 	verdicts := make([]*result.Verdict, len(all))
 	err := parallel.Each(0, all, func(i int, m mutant) (err error) {

@@ -38,7 +38,7 @@ type compareFlags struct {
 	problems int // of the runs themselves, such as a known failure that passed; they fail the comparison
 }
 
-func compareCommand(c *call) *cobra.Command {
+func compareCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:         "compare [PATH...]",
 		Short:       "Compare two engines",
@@ -99,7 +99,7 @@ utr compare --engine driver --engine driver --fail-points server --fail-points p
 		f.toggle(&r.verbose, "verbose", "also print explained differences, and why tests were not compared")
 		deviations := false
 		f.toggle(&deviations, "deviations", "print the table of explained differences as Markdown, and exit")
-		return func(ctx context.Context, c *call) error {
+		return func(ctx context.Context, c *invocation) error {
 			if deviations {
 				return c.print(compare.Markdown())
 			}
@@ -132,7 +132,7 @@ func (r *compareFlags) complete(paths []string) error {
 	return nil
 }
 
-func (r *compareFlags) act(ctx context.Context, c *call) error {
+func (r *compareFlags) act(ctx context.Context, c *invocation) error {
 	if err := r.complete(c.paths); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 }
 
 // onBothSides opens both engines, each with its deployments, and compares them.
-func (r *compareFlags) onBothSides(ctx context.Context, c *call, suites []*specs.Suite) error {
+func (r *compareFlags) onBothSides(ctx context.Context, c *invocation, suites []*specs.Suite) error {
 	claimed := filterSuites(suites, r.run.config.Filter)
 	if r.generate > 0 {
 		example, err := compare.Example()
@@ -188,7 +188,7 @@ func (r *compareFlags) onBothSides(ctx context.Context, c *call, suites []*specs
 }
 
 // side names one of the sides and returns its plan.
-func (r *compareFlags) side(c *call, i int, known []string, suites []*specs.Suite) (_ *runPlan, err error) {
+func (r *compareFlags) side(c *invocation, i int, known []string, suites []*specs.Suite) (_ *runPlan, err error) {
 	name := r.engines[i]
 	base, policy := name, ""
 	if !strings.HasPrefix(name, engineCommand) && !strings.HasPrefix(name, engineAddress) {
@@ -223,7 +223,7 @@ func (r *compareFlags) side(c *call, i int, known []string, suites []*specs.Suit
 	return p, nil
 }
 
-func (r *compareFlags) schedules(ctx context.Context, c *call) error {
+func (r *compareFlags) schedules(ctx context.Context, c *invocation) error {
 	var topologies []string
 	switch t := r.run.deployment.topology; t {
 	case topologyAuto:

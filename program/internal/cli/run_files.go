@@ -107,7 +107,7 @@ func (p *runPlan) limitFiles(offers []deployment.Description) error {
 
 // limitFiles reduces concurrent tests that were not chosen to what this process may open, and refuses those that do not
 // fit: servers and drivers without file descriptors give wrong verdicts.
-func (c *call) limitFiles(use openFiles, jobs *int, chosen bool, sharers int) error {
+func (c *invocation) limitFiles(use openFiles, jobs *int, chosen bool, sharers int) error {
 	limit := c.program.Machine().Files / sharers
 	if limit == 0 || use.of(*jobs) <= limit { // 0: unknown
 		return nil

@@ -23,19 +23,19 @@ import (
 // is built once and completed as they open.
 type runPlan struct {
 	run    *runFlags
-	call   *call
+	inv    *invocation
 	config runner.Config
 	engine reference.Options
 	suites []*specs.Suite // those with tests that may run
 }
 
-func (r *runFlags) plan(c *call, suites []*specs.Suite) *runPlan {
+func (r *runFlags) plan(c *invocation, suites []*specs.Suite) *runPlan {
 	return &runPlan{r, c, r.config, r.engine, suites}
 }
 
 // complete checks the flags of utr run and completes the plan. It reads files but connects to nothing.
 func (p *runPlan) complete() (err error) {
-	r, c, cfg := p.run, p.call, &p.config
+	r, c, cfg := p.run, p.inv, &p.config
 	if len(c.paths) == 0 {
 		return usage("requires a suite, a folder, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
 	}
@@ -65,7 +65,7 @@ func (p *runPlan) complete() (err error) {
 	return nil
 }
 
-func (r *runFlags) act(ctx context.Context, c *call) (err error) {
+func (r *runFlags) act(ctx context.Context, c *invocation) (err error) {
 	p := r.plan(c, nil)
 	if err := p.complete(); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 
 // print prints what would run, and fails if a pattern matches no test of all suites.
 func (p *runPlan) print(all []*specs.Suite) error {
-	if err := p.call.print(wouldRun(p.suites, p.config.Filter)); err != nil {
+	if err := p.inv.print(wouldRun(p.suites, p.config.Filter)); err != nil {
 		return err
 	}
 	if unused := runner.Unused(all, p.config, time.Now()); len(unused) > 0 {
@@ -151,7 +151,7 @@ func (p *runPlan) open(ctx context.Context, act func(context.Context, *runPlan) 
 	if cfg.Source, err = p.source(ctx, lose); err != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
-	defer func() { err = p.call.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
+	defer func() { err = p.inv.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
 	if err := p.limitFiles(cfg.Source.Offers()); err != nil {
 		return err
 	}
@@ -168,10 +168,10 @@ func (p *runPlan) claim(ctx context.Context, suites []*specs.Suite) error {
 	if all := runner.Namespaces(suites); len(all) > 0 {
 		hosts := slices.Concat(mapSlice(p.config.Source.Offers(),
 			func(o deployment.Description) []string { return o.Servers })...)
-		_, _ = fmt.Fprintf(p.call.errors, "utr will drop or change these collections on %s: %s\n",
+		_, _ = fmt.Fprintf(p.inv.errors, "utr will drop or change these collections on %s: %s\n",
 			strings.Join(hosts, ","), strings.Join(all, ", "))
 	}
-	return overwritable(p.call.program.Claim(ctx, suites, p.config, p.run.overwrite))
+	return overwritable(p.inv.program.Claim(ctx, suites, p.config, p.run.overwrite))
 }
 
 // overwritable adds to an error how to allow what Claim refuses.
@@ -183,7 +183,7 @@ func overwritable(err error) error {
 }
 
 // flush sends the last spans of a command that ended with err. If both fail, it prints the error of sending.
-func (c *call) flush(ctx context.Context, spans *otlp.Exporter, err error) error {
+func (c *invocation) flush(ctx context.Context, spans *otlp.Exporter, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runner.InterruptedEnd)
 	defer cancel()
 	switch sending := spans.Close(ctx); {
@@ -198,7 +198,7 @@ func (c *call) flush(ctx context.Context, spans *otlp.Exporter, err error) error
 }
 
 // stop closes the deployment of a command that ended with err. If both fail, it prints the error of closing.
-func (c *call) stop(source deployment.Source, err error) error {
+func (c *invocation) stop(source deployment.Source, err error) error {
 	closing := source.Close()
 	switch {
 	case closing == nil:
@@ -223,13 +223,13 @@ func (p *runPlan) perform(ctx context.Context, out *outputs, suites []*specs.Sui
 			cancel(err)
 		}
 	}
-	stopAnnouncing := p.call.announceInterruption(ctx)
-	summary, err := p.call.program.Run(reading, suites, p.config)
+	stopAnnouncing := p.inv.announceInterruption(ctx)
+	summary, err := p.inv.program.Run(reading, suites, p.config)
 	stopAnnouncing()
 	if err == nil {
 		err = cmp.Or(out.err(), exit(summary.ExitCode()))
 	}
-	hint.print(p.call)
+	hint.print(p.inv)
 	if code := codeOf(err); ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
 		p.config.Source.KeepLogs()
 	}
@@ -237,7 +237,7 @@ func (p *runPlan) perform(ctx context.Context, out *outputs, suites []*specs.Sui
 }
 
 // announceInterruption prints an interruption at once, since cleaning up may take long, until stop is called.
-func (c *call) announceInterruption(ctx context.Context) (stop func()) {
+func (c *invocation) announceInterruption(ctx context.Context) (stop func()) {
 	printed := make(chan struct{})
 	cancel := context.AfterFunc(ctx, func() {
 		defer close(printed)

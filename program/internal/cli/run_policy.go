@@ -10,8 +10,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// policyHint counts the failed tests of suites for policies other than the policy of the run. The description of a suite
-// for an earlier policy begins with the name of the policy and a colon.
+// policyHint counts the failed tests of suites for policies other than the policy of the run. The description of a
+// suite for an earlier policy begins with the name of the policy and a colon.
 type policyHint struct {
 	policy string // of the run, "" for the current one
 	failed map[string]int
@@ -28,7 +28,7 @@ func (h policyHint) notify(n result.Note) {
 	}
 }
 
-func (h policyHint) print(c *call) {
+func (h policyHint) print(c *invocation) {
 	for _, policy := range slices.Sorted(maps.Keys(h.failed)) {
 		c.note(fmt.Sprintf("%d failed, in suites for the policy %s: run these with --policy %[2]s", h.failed[policy], policy))
 	}

@@ -33,7 +33,7 @@ type proseFlags struct {
 	shared  engine.Engine
 }
 
-func proseCommand(c *call) *cobra.Command {
+func proseCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "prose [NAME...]",
 		Short: "Run the prose tests of the retry specifications",
@@ -95,7 +95,7 @@ type proseRecord struct {
 	Seconds       float64 `json:"seconds"`
 }
 
-func (p *proseFlags) act(ctx context.Context, c *call) error {
+func (p *proseFlags) act(ctx context.Context, c *invocation) error {
 	tests, err := selectProse(c.paths)
 	if err != nil {
 		return err
@@ -130,14 +130,14 @@ func (p *proseFlags) runAll(ctx context.Context, plan *runPlan) error {
 		}
 	}
 	for _, t := range p.tests {
-		if err := p.runTest(ctx, plan.call, plan.config.Source, t); err != nil {
+		if err := p.runTest(ctx, plan.inv, plan.config.Source, t); err != nil {
 			return err
 		}
 	}
-	return p.conclude(plan.call)
+	return p.conclude(plan.inv)
 }
 
-func (p *proseFlags) runTest(ctx context.Context, c *call, source deployment.Source, t prose.Test) (err error) {
+func (p *proseFlags) runTest(ctx context.Context, c *invocation, source deployment.Source, t prose.Test) (err error) {
 	offers, why := p.offers(source.Offers(), t)
 	if why != "" {
 		return p.record(c, t, "", &prose.Unmet{What: why}, 0)
@@ -228,7 +228,7 @@ func constants(p *retry.Policy) prose.Constants {
 }
 
 // record records and prints the result of a test.
-func (p *proseFlags) record(c *call, t prose.Test, where string, err error, took time.Duration) error {
+func (p *proseFlags) record(c *invocation, t prose.Test, where string, err error, took time.Duration) error {
 	r := proseRecord{Name: t.Name, Specification: t.Specification(), Section: t.Section, Deployment: where,
 		Status:  "passed",
 		Seconds: took.Seconds()}
@@ -255,7 +255,7 @@ func (p *proseFlags) record(c *call, t prose.Test, where string, err error, took
 	return c.print(text + "\n")
 }
 
-func (p *proseFlags) conclude(c *call) error {
+func (p *proseFlags) conclude(c *invocation) error {
 	count := map[string]int{}
 	for _, r := range p.records {
 		count[r.Status]++

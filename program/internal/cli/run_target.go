@@ -81,7 +81,7 @@ func topologyOf(name string) deployment.Topology {
 // checkTarget checks the flags for the deployment. It reads missing connection strings from the environment.
 func (r *runFlags) checkTarget() error {
 	r.config.AllTopologies = r.deployment.topology == topologyAll
-	r.flags.call.warnOfOptions("--uri-option", r.uriOptions)
+	r.flags.inv.warnOfOptions("--uri-option", r.uriOptions)
 	switch r.flags.target() {
 	case onEmbedded:
 		return nil
@@ -103,14 +103,14 @@ func (r *runFlags) checkTarget() error {
 	}{{&r.uri, "uri", envURI}, {&r.single, "single-uri", envSingleURI}} {
 		at := "--" + t.flag
 		if !r.flags.Changed(t.flag) {
-			at, *t.uri = "$"+t.other, r.flags.call.env(t.other)
+			at, *t.uri = "$"+t.other, r.flags.inv.env(t.other)
 		} else if *t.uri == "" {
 			return usage("%s is empty", at)
 		}
 		if *t.uri == "" {
 			continue
 		}
-		if err := r.flags.call.checkURI(at, *t.uri); err != nil {
+		if err := r.flags.inv.checkURI(at, *t.uri); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (r *runFlags) checkTarget() error {
 
 // source opens the deployment. lost is called if its lock is lost.
 func (p *runPlan) source(ctx context.Context, lost context.CancelCauseFunc) (deployment.Source, error) {
-	r, c := p.run, p.call
+	r, c := p.run, p.inv
 	if r.lock != nil {
 		r.lock.Lost = lost
 	}
@@ -239,7 +239,7 @@ func (o *orchestrationFlags) names(d *deploymentFlags) (names []string) {
 	return names
 }
 
-func (o *orchestrationFlags) cluster(c *call, name string) (cluster deployment.OrchestratedCluster, err error) {
+func (o *orchestrationFlags) cluster(c *invocation, name string) (cluster deployment.OrchestratedCluster, err error) {
 	if id, found := strings.CutPrefix(name, existingCluster); found {
 		if id == "" || strings.Contains(id, "/") {
 			return cluster, usage("--cluster %s: requires the id of a cluster", name)
@@ -286,7 +286,7 @@ func configurationOf(name string) (configuration orchestration.Configuration, er
 }
 
 // note prints a message. On a terminal it takes the place of the status line, and that is drawn again below it.
-func (c *call) note(line string) {
+func (c *invocation) note(line string) {
 	if c.statusLine {
 		_, _ = io.WriteString(c.out(), report.Wipe)
 	}
@@ -294,7 +294,7 @@ func (c *call) note(line string) {
 }
 
 // ledger opens the ledger of what runs create outside their process.
-func (c *call) ledger() (*ledger.Ledger, error) {
+func (c *invocation) ledger() (*ledger.Ledger, error) {
 	dir, err := ledger.Dir(c.env)
 	if err != nil {
 		return nil, err
@@ -304,7 +304,7 @@ func (c *call) ledger() (*ledger.Ledger, error) {
 
 // runLedger opens the ledger for a run. Outside of a matrix, which does so itself, it removes leftovers of earlier
 // runs.
-func (r *runFlags) runLedger(ctx context.Context, c *call) (*ledger.Ledger, error) {
+func (r *runFlags) runLedger(ctx context.Context, c *invocation) (*ledger.Ledger, error) {
 	book, err := c.ledger()
 	if err == nil && r.config.Cell == "" {
 		c.removeLeftovers(ctx, book, r.orchestration.URL)

@@ -40,7 +40,7 @@ func TestFlagsBeyondFields(t *testing.T) {
 		b.expect(t, "certificates", line+" suite.yml", 0, "")
 		testkit.Equal(t, line, b.opened.(deployment.OrchestrationOptions).Clusters[0].Configuration.CAFile, want)
 	}
-	f := newFlags(&call{program: New()}, &cobra.Command{})
+	f := newFlags(&invocation{program: New()}, &cobra.Command{})
 	v := false
 	f.toggle(&v, "verbose", "")
 	err := f.Parse([]string{"a", "-", "-v", "--", "-v", "--x"})
@@ -69,7 +69,7 @@ func TestRerunQuotes(t *testing.T) {
 		testkit.Equal(t, "its pattern finds "+description, p.MatchString(description), true)
 	}
 	for file, want := range map[string]string{"-v.yml": "-v.yml", stdinName: "-"} {
-		c := &call{program: New()}
+		c := &invocation{program: New()}
 		again := declareRun(newFlags(c, &cobra.Command{})).rerun(c)(result.TestID{File: file, Description: "x"})
 		f := newFlags(c, &cobra.Command{})
 		declareRun(f)

@@ -38,7 +38,7 @@ func stamps(paths []string) map[string]string {
 }
 
 // watch runs the suites, and those that change again, until it is interrupted.
-func (r *runFlags) watch(ctx context.Context, c *call) error {
+func (r *runFlags) watch(ctx context.Context, c *invocation) error {
 	paths := c.paths
 	seen := stamps(paths)
 	if len(seen) == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-func checkSuitesCommand(c *call) *cobra.Command {
+func checkSuitesCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "check PATH...",
 		Short: "Check suites before a commit, and with --fix correct them",
@@ -132,7 +132,7 @@ func (v *validation) keeps(rule string) bool {
 }
 
 // keepUp finds what violates the rules of upkeep, or with --fix corrects it and returns the changed files.
-func (v *validation) keepUp(c *call) (stale []specs.Problem, changed []string, err error) {
+func (v *validation) keepUp(c *invocation) (stale []specs.Problem, changed []string, err error) {
 	for _, u := range v.upkeep {
 		if !v.keeps(u.Name) {
 			continue

@@ -19,7 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-func convertCommand(c *call) *cobra.Command {
+func convertCommand(c *invocation) *cobra.Command {
 	return c.rewriteCommand(&cobra.Command{
 		Use:   "convert PATH...",
 		Short: "Write the JSON form of YAML suites",
@@ -41,7 +41,7 @@ func toJSON(f specs.File) (name string, text []byte, err error) {
 	return strings.TrimSuffix(f.Name, filepath.Ext(f.Name)) + ".json", f.Root.JSONTwin(), nil
 }
 
-func fmtCommand(c *call) *cobra.Command {
+func fmtCommand(c *invocation) *cobra.Command {
 	return c.rewriteCommand(&cobra.Command{
 		Use:   "fmt PATH...",
 		Short: "Format YAML suites",
@@ -75,7 +75,7 @@ type rewriting struct {
 }
 
 // rewriteCommand completes a command. check describes its flag.
-func (c *call) rewriteCommand(command *cobra.Command, r rewriting, check string) *cobra.Command {
+func (c *invocation) rewriteCommand(command *cobra.Command, r rewriting, check string) *cobra.Command {
 	command.Args = arguments(1, unlimited, "a suite or a folder")
 	return c.command(command, func(f *flags) action {
 		f.toggle(&r.check, "check", check)
@@ -83,7 +83,7 @@ func (c *call) rewriteCommand(command *cobra.Command, r rewriting, check string)
 	})
 }
 
-func (r *rewriting) act(_ context.Context, c *call) error {
+func (r *rewriting) act(_ context.Context, c *invocation) error {
 	defer shortLived()()
 	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin, Official: c.official()})
 	if err != nil {

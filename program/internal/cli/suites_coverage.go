@@ -12,7 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/runner"
 )
 
-func coverageCommand(c *call) *cobra.Command {
+func coverageCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "coverage PATH...",
 		Short: "Count what suites exercise, and list what they do not",
@@ -46,7 +46,7 @@ type coverageOptions struct {
 	asJSON       bool
 }
 
-func (o *coverageOptions) run(ctx context.Context, c *call) error {
+func (o *coverageOptions) run(ctx context.Context, c *invocation) error {
 	suites, err := c.loadFiltered(ctx, runner.Filter{})
 	if err != nil {
 		return err

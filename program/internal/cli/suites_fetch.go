@@ -10,11 +10,11 @@ import (
 	"github.com/unified-test-runner/utr/internal/process/official"
 )
 
-func specsGroup(c *call) *cobra.Command {
+func specsGroup(c *invocation) *cobra.Command {
 	return group("specs COMMAND", "Fetch the official suites", "a command: fetch", fetchCommand(c))
 }
 
-func fetchCommand(c *call) *cobra.Command {
+func fetchCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "fetch [REV]",
 		Short: "Fetch the official suites with git",
@@ -33,7 +33,7 @@ utr specs fetch master`,
 	}, func(f *flags) action {
 		remote := official.Remote
 		f.text(&remote, "from", "URL", "repository to fetch from, such as a fork or a mirror")
-		return func(ctx context.Context, c *call) error {
+		return func(ctx context.Context, c *invocation) error {
 			dir, err := official.Dir(c.env)
 			if err != nil {
 				return err

@@ -17,7 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-func listCommand(c *call) *cobra.Command {
+func listCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "list PATH...",
 		Short: "List tests with what they do and require",
@@ -117,7 +117,7 @@ type listed struct {
 	specs.Traits
 }
 
-func (l *listing) run(ctx context.Context, c *call) error {
+func (l *listing) run(ctx context.Context, c *invocation) error {
 	suites, err := c.loadFiltered(ctx, l.filter)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 )
 
 // load loads suites. Canceling ctx ends it even while it reads standard input.
-func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error) {
+func (c *invocation) load(ctx context.Context, o specs.Options) (*specs.Loaded, error) {
 	if slices.Contains(c.paths, "") {
 		return nil, usage("a path is empty")
 	}
@@ -38,13 +38,13 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 }
 
 // official returns the folder of the official suites, or "" if there is neither one nor a cache folder.
-func (c *call) official() string {
+func (c *invocation) official() string {
 	dir, _ := official.Dir(c.env) // without a folder, paths of official suites are errors
 	return dir
 }
 
 // completeSuites returns the names of built-in suites, and of official ones if they are there.
-func (c *call) completeSuites() []string {
+func (c *invocation) completeSuites() []string {
 	return append(specs.BuiltIn(), specs.OfficialSuites(c.official())...)
 }
 
@@ -64,7 +64,7 @@ func matching[T any](all []T, patterns []*regexp.Regexp, name func(T) string) []
 }
 
 // loadFiltered loads suites, if the command line names some. It is a usage error if the filter excludes all tests.
-func (c *call) loadFiltered(ctx context.Context, filter runner.Filter) ([]*specs.Suite, error) {
+func (c *invocation) loadFiltered(ctx context.Context, filter runner.Filter) ([]*specs.Suite, error) {
 	if len(c.paths) == 0 {
 		return nil, nil
 	}

@@ -28,7 +28,7 @@ func namesIn(files embed.FS, folder string) []string {
 func suiteTemplates() []string  { return namesIn(templates, "templates") }
 func matrixTemplates() []string { return namesIn(examples.Matrices, ".") }
 
-func newCommand(c *call) *cobra.Command {
+func newCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "new TEMPLATE FILE",
 		Short: "Create a suite or a matrix file",
@@ -49,7 +49,7 @@ utr matrix night.yml --dry-run`,
 	}, func(*flags) action { return newFile })
 }
 
-func newFile(_ context.Context, c *call) error {
+func newFile(_ context.Context, c *invocation) error {
 	template, name := c.paths[0], c.paths[1]
 	title, isYAML := strings.CutSuffix(filepath.Base(name), ".yml")
 	if !isYAML || title == "" {

@@ -20,7 +20,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-func schemaCommand(c *call) *cobra.Command {
+func schemaCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "schema [VERSION]",
 		Short: "Print the JSON schema of a schemaVersion",
@@ -36,7 +36,7 @@ utr schema --write site/schema`,
 		list, dir := false, ""
 		f.toggle(&list, "list", "list the versions instead")
 		f.text(&dir, "write", "DIR", "write the schema of every version into a folder, as VERSION.json")
-		return func(_ context.Context, c *call) error {
+		return func(_ context.Context, c *invocation) error {
 			version := schema.Newest
 			switch {
 			case list && dir != "":
@@ -80,7 +80,7 @@ func writeSchemas(dir string) error {
 	return nil
 }
 
-func schemaVersionCommand(c *call) *cobra.Command {
+func schemaVersionCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "schema-version PATH...",
 		Short: "Find the lowest schemaVersion that suites need",
@@ -111,7 +111,7 @@ type schemaVersions struct {
 	out lines
 }
 
-func (v *schemaVersions) run(_ context.Context, c *call) error {
+func (v *schemaVersions) run(_ context.Context, c *invocation) error {
 	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin, Official: c.official()})
 	files = slices.DeleteFunc(files, func(f specs.File) bool { return f.MustBeInvalid })
 	failures := []error{err}

@@ -41,7 +41,7 @@ func TestSurvivingMutant(t *testing.T) {
 				Change:   "nothing was changed"}, &same, id})
 		}
 	}
-	c := &call{program: &b.Program, secrets: redactor{secret.NewKeeper()}}
+	c := &invocation{program: &b.Program, secrets: redactor{secret.NewKeeper()}}
 	a := &auditing{invalid: 1}
 	err = a.judge(t.Context(), c, rec, all, map[string]int{"a rule": 2})
 	testkit.Equal(t, "the exit code", codeOf(err), ExitFailed)
@@ -79,8 +79,8 @@ func TestRulesPage(t *testing.T) {
 	b.WriteString(`# Rules
 
 This page is for authors of suites: the rules that ` + "`utr validate` and `utr check`" + ` check. ` + "`utr run`" + `
-rejects a file with an error, but not one with a warning. ` + "`--strict`" + ` turns warnings into errors, and
-` + "`--disable RULE`" + ` does not report a warning.
+rejects a file with an error, but not one with a warning. ` + "`--strict`" + ` turns warnings into errors, and ` + "`--disable RULE`" + `
+suppresses a warning.
 
 <!-- What follows is made by UTR_UPDATE=1 go test -run TestRulesPage ./program/internal/cli. -->
 

@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-func validateCommand(c *call) *cobra.Command {
+func validateCommand(c *invocation) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "validate PATH...",
 		Short: "Check suites without running them",
@@ -91,7 +91,7 @@ func (v *validation) optionalRule(name string) (string, error) {
 	return name, nil
 }
 
-func (v *validation) act(ctx context.Context, c *call) error {
+func (v *validation) act(ctx context.Context, c *invocation) error {
 	switch {
 	case v.rules:
 		return c.print(listRules())

@@ -29,7 +29,7 @@ func TestDriversHere(t *testing.T) {
 			testkit.Check(t, os.MkdirAll(filepath.FromSlash(r.files+"/."), 0o755))
 			name, value, _ := strings.Cut(r.environment, "=")
 			b.env[name] = value
-			all, err := (&call{program: &b.Program}).unpackAdapters()
+			all, err := (&invocation{program: &b.Program}).unpackAdapters()
 			testkit.Check(t, err)
 			here, err := os.Getwd()
 			testkit.Check(t, err)

@@ -1,5 +1,5 @@
-// Package night runs the processes of the cells of a matrix, and keeps what they leave: their results, and what explains
-// their end.
+// Package night runs the processes of the cells of a matrix, and keeps what they leave: their results, and what
+// explains their end.
 package night
 
 import (

@@ -18,10 +18,10 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-type action func(ctx context.Context, c *call) error
+type action func(ctx context.Context, c *invocation) error
 
 // command completes a cobra command. declare adds the flags and returns the action.
-func (c *call) command(command *cobra.Command, declare func(*flags) action) *cobra.Command {
+func (c *invocation) command(command *cobra.Command, declare func(*flags) action) *cobra.Command {
 	f := newFlags(c, command)
 	act := declare(f)
 	if !strings.Contains(command.Use, " ") {
@@ -41,7 +41,7 @@ func (c *call) command(command *cobra.Command, declare func(*flags) action) *cob
 	return command
 }
 
-type call struct {
+type invocation struct {
 	program    *Program
 	paths      []string // arguments that are not flags
 	secrets    redactor
@@ -57,7 +57,7 @@ type call struct {
 }
 
 // out is where text for people goes. A message can be printed at any time, so writes are whole.
-func (c *call) out() io.Writer {
+func (c *invocation) out() io.Writer {
 	if c.reportOnly {
 		return c.errors
 	}
@@ -83,11 +83,11 @@ func (w *whole) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *call) env(name string) string { return c.program.Getenv(name) }
+func (c *invocation) env(name string) string { return c.program.Getenv(name) }
 
 // Main runs a command line, without the program name, and returns the exit code. Canceling ctx interrupts it.
 func (p *Program) Main(ctx context.Context, args []string) int {
-	c := &call{program: p}
+	c := &invocation{program: p}
 	args, err := p.expand(args)
 	c.secrets = redactor{secret.NewKeeper(append(slices.Clone(args), c.env(envURI), c.env(envSingleURI))...)}
 	c.errors = c.secrets.Writer(p.Stderr)
