@@ -102,7 +102,7 @@ func (r *runFlags) openFiles(suites []*specs.Suite, offers []deployment.Descript
 // limitFiles compares what the run needs with what this process may open.
 func (p *runPlan) limitFiles(offers []deployment.Description) error {
 	r := p.run
-	return p.call.limitFiles(r.openFiles(p.suites, offers), &p.config.Jobs, r.flags.Changed("jobs"), max(1, r.sharers))
+	return p.inv.limitFiles(r.openFiles(p.suites, offers), &p.config.Jobs, r.flags.Changed("jobs"), max(1, r.sharers))
 }
 
 // limitFiles reduces concurrent tests that were not chosen to what this process may open, and refuses those that do not
