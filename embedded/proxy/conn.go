@@ -42,11 +42,12 @@ type conn struct {
 // pending is a command whose reply the proxy changes or needs.
 type pending struct {
 	request
-	row       *commands.Row
-	start     time.Time
-	undecided bool              // no fail point has been evaluated yet, because the service is not known
-	failure   failpoint.Failure // of a fail point
-	labels    []string          // of a fail point; nil if none has set labels
+	row        *commands.Row
+	start      time.Time
+	undecided  bool              // no fail point has been evaluated yet, because the service is not known
+	failure    failpoint.Failure // of a fail point
+	labels     []string          // of a fail point; nil if none has set labels
+	checkedOut bool              // the cursor of a getMore, when a fail point fails the command
 }
 
 func newConn(f *front, toClient, toServer net.Conn) *conn {
@@ -272,6 +273,9 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 		}
 	default:
 		r.Body = k.written(x, r.Body)
+		if id, ok := r.Body.Lookup("cursor", "id").AsInt64OK(); ok && value.Has(x.Body, "pipeline", "0", "$changeStream") {
+			k.front.proxy.streams.Store(id, true)
+		}
 	}
 	if x.undecided {
 		x.undecided = false

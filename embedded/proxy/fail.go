@@ -53,6 +53,7 @@ func (k *conn) fail(x *pending, reads bool) (bson.Raw, error) {
 func (k *conn) expire(x *pending, registry *failpoint.Registry, c failpoint.Command) bson.Raw {
 	if x.row.Name == "getMore" {
 		if f, hit := registry.During(failpoint.FailGetMoreAfterCursorCheckout, c); hit && f.HasCode {
+			x.checkedOut = true
 			return k.failure(x, fault.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout))
 		}
 		return nil
@@ -83,6 +84,9 @@ func (k *conn) parts(x *pending) *compose.Reply {
 	r := &compose.Reply{Facts: compose.Facts{Wire: about.wire, Mongos: about.mongos,
 		EndsTransaction: x.row.EndsTransaction, NoWrites: !k.lastOp.IsZero()}}
 	r.Read(x.Body)
+	if id, ok := x.Body.Lookup("getMore").AsInt64OK(); ok && x.checkedOut {
+		_, r.ChangeStream = k.front.proxy.streams.Load(id)
+	}
 	now := sync.OnceValues(func() (bson.RawValue, bson.D) { return k.front.times(k.ctx) })
 	r.Times = func() bson.D { _, times := now(); return times }
 	r.Topology = func() any {

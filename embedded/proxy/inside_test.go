@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -71,4 +72,33 @@ func TestSessions(t *testing.T) {
 	}
 	testkit.Equal(t, "sessions", []int32{int32(len(all)), sum}, []int32{2, 5})
 	testkit.Equal(t, "the next call", len(p.Sessions()), 0)
+}
+
+// An error of failGetMoreAfterCursorCheckout has the label of change streams, which the servers would add.
+func TestChangeStreamLabel(t *testing.T) {
+	server := embedded.StartT(t, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
+	p, err := Start(Options{}, server.Hosts()...)
+	testkit.Check(t, err)
+	t.Cleanup(p.Close)
+	ctx := testkit.Context(t)
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + p.Address(server.Hosts()[0]) + "/?directConnection=true"))
+	testkit.Check(t, err)
+	t.Cleanup(func() { _ = client.Disconnect(ctx) })
+	db := client.Database("db")
+	testkit.Check(t, client.Database("admin").RunCommand(ctx, bson.D{{Key: "configureFailPoint", Value: "failGetMoreAfterCursorCheckout"},
+		{Key: "mode", Value: "alwaysOn"}, {Key: "data", Value: bson.D{{Key: "errorCode", Value: 6}}}}).Err())
+	_, err = db.Collection("c").InsertMany(ctx, []any{bson.D{}, bson.D{}})
+	testkit.Check(t, err)
+	for _, r := range []struct {
+		pipeline bson.A
+		labeled  bool
+	}{{bson.A{bson.D{{Key: "$changeStream", Value: bson.D{}}}}, true}, {bson.A{}, false}} {
+		reply, err := db.RunCommand(ctx, bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: r.pipeline},
+			{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 1}}}}).Raw()
+		testkit.Check(t, err)
+		err = db.RunCommand(ctx, bson.D{{Key: "getMore", Value: reply.Lookup("cursor", "id")}, {Key: "collection", Value: "c"}}).Err()
+		var failed mongo.CommandError
+		testkit.Equal(t, "it failed, with the label", []bool{errors.As(err, &failed), failed.HasErrorLabel("ResumableChangeStreamError")},
+			[]bool{true, r.labeled})
+	}
 }

@@ -60,6 +60,7 @@ type Proxy struct {
 	sequence *failpoint.Registry
 	held     failpoint.Held
 	sessions sessions
+	streams  sync.Map // true by the ids of cursors of change streams
 	numbers  numbers
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
