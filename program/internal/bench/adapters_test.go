@@ -58,7 +58,10 @@ func BenchmarkAdapters(b *testing.B) {
 		for _, way := range []struct {
 			who  string
 			args []string
-		}{{"utr", []string{"--uri", d.URI(), "--overwrite"}}, {"utr-embedded", []string{"--topology", "replicaset"}}} {
+		}{
+			{"utr", []string{"--uri", d.URI(), "--overwrite", "--jobs", "8"}},
+			{"utr-embedded", []string{"--topology", "replicaset"}},
+		} {
 			b.Run(r.engine+"/who="+way.who, func(b *testing.B) {
 				r.ready(b)
 				args := slices.Concat([]string{"run", "--engine", r.engine}, way.args, []string{suites})

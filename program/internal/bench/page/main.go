@@ -37,11 +37,11 @@ var comparisons = []comparison{
 		"the same engine in the process"},
 	{"call an engine, which sends a find", "Process/call=find/who=adapter", "Process/call=find/who=inside",
 		"the same engine in the process"},
-	{"play a test with the Node driver, one at a time", "Adapters/node/who=utr", "Adapters/node/who=driver", mocha},
-	{"the same on embedded deployments, several at a time", "Adapters/node/who=utr-embedded",
+	{"play a test with the Node driver, on the same server", "Adapters/node/who=utr", "Adapters/node/who=driver", mocha},
+	{"the same on embedded deployments", "Adapters/node/who=utr-embedded",
 		"Adapters/node/who=driver", mocha},
-	{"play a test with PyMongo, one at a time", "Adapters/pymongo/who=utr", "Adapters/pymongo/who=driver", pytest},
-	{"the same on embedded deployments, several at a time", "Adapters/pymongo/who=utr-embedded",
+	{"play a test with PyMongo, on the same server", "Adapters/pymongo/who=utr", "Adapters/pymongo/who=driver", pytest},
+	{"the same on embedded deployments", "Adapters/pymongo/who=utr-embedded",
 		"Adapters/pymongo/who=driver", pytest},
 }
 
