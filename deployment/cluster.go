@@ -37,8 +37,8 @@ type ClusterOptions struct {
 	FailPoints []string
 	// FailPointMode is who executes fail points; "" means FailPointsAuto.
 	FailPointMode FailPointMode
-	// Jobs is how many workers use the deployment at the same time; less than 2 means 1. Each then has a proxy of its own,
-	// which executes its fail points, so that it may not be more with FailPointsServer.
+	// Jobs is how many workers use the deployment at the same time; less than 2 means 1. If there are more, each has a
+	// proxy of its own that executes its fail points. With FailPointsServer, there must not be more.
 	Jobs int
 	// Note receives messages, a line at a time. It may be nil.
 	Note func(string)
@@ -50,7 +50,7 @@ func CheckURI(s string) error {
 	if err != nil {
 		return err
 	}
-	u.options = u.given // such as tls, whose instances must be equal
+	u.options = u.given // all instances of tls, for example, must be equal
 	if u.scheme == "mongodb+srv" {
 		if err := u.checkSRV(); err != nil {
 			return err
@@ -165,7 +165,7 @@ func (c *cluster) share(ctx context.Context, n int) (err error) {
 	return err
 }
 
-// views returns the cluster as each worker sees it.
+// views returns the views of the cluster, one for each worker.
 func (c *cluster) views() []*cluster { return append([]*cluster{c}, c.others...) }
 
 // Sessions implements Deployment.

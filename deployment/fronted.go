@@ -28,8 +28,8 @@ const (
 	FailPointsProxy  FailPointMode = "proxy"
 )
 
-// shares reports whether a number of workers share servers, each behind a proxy of its own: a fail point of a server would
-// be the other workers', too.
+// shares reports whether a number of workers share servers, each behind a proxy of its own: a fail point of a server
+// would affect the other workers, too.
 func (m FailPointMode) shares(workers int) bool { return workers > 1 && m != FailPointsServer }
 
 // Proxied returns what the proxy for fail points executes, whatever the servers have.
@@ -51,8 +51,9 @@ func (d Description) proxied() Description {
 	return d
 }
 
-// needsProxy reports whether tests require the proxy on a running deployment. Whether it has test commands is asked for
-// if its parameters are unknown. A user who may not ask gets the server, whose error names the right.
+// needsProxy reports whether tests require the proxy on a running deployment. If its parameters are unknown, needsProxy
+// reads whether it has test commands. If the user may not read that, tests use the servers, and their error names the
+// missing right.
 func (m FailPointMode) needsProxy(ctx context.Context, u uri, d Description) (bool, error) {
 	if m == FailPointsServer || m == FailPointsProxy {
 		return m == FailPointsProxy, nil
@@ -94,7 +95,7 @@ func (d Description) TestCommands() *bool {
 var errX509 = errors.New("the proxy for fail points cannot be used with authMechanism=MONGODB-X509: drivers connect to it without TLS, " +
 	"and have no certificate there; use a user with a password, or --fail-points server")
 
-// front starts a proxy in front of each server of a cluster, which tests then see in place of the servers.
+// front starts a proxy in front of each server of a cluster. Tests then use the proxies in place of the servers.
 func (c *cluster) front(ctx context.Context) (err error) {
 	for _, u := range []*uri{&c.all, &c.single} { // a driver must not find the servers by an SRV name
 		if *u, err = u.resolved(ctx); err != nil {
@@ -135,7 +136,7 @@ func (c *cluster) front(ctx context.Context) (err error) {
 	return nil
 }
 
-// questions are the proxy's to servers with access control, asked as the user of the connection string. Clients
+// questions sends the proxy's commands to servers with access control, as the user of the connection string. Clients
 // are kept, since a new one would delay the reply that waits for the answer.
 type questions struct {
 	at func(host string) uri
@@ -173,7 +174,7 @@ func (q *questions) close(ctx context.Context) error {
 	return nil
 }
 
-// seen returns a connection string as tests get it: through the proxy, if there is one.
+// seen returns a connection string for tests: through the proxy, if there is one.
 func (c *cluster) seen(u uri) uri {
 	if c.proxy == nil {
 		return u

@@ -21,8 +21,8 @@ type poolSlot struct {
 	unique  bool       // a lost cluster is not replaced
 	offer   *poolOffer // nil until added
 	state   slotState
-	cluster *cluster   // nil if absent; if dead, one that could not be removed
-	free    []*cluster // views of it that no worker has, if it is ready
+	cluster *cluster   // nil if absent; if given up, one that could not be removed
+	free    []*cluster // its views that are not lent, if it is ready
 	broken  bool       // it is repaired once all its views are free
 	tries   int        // consecutive failed attempts to create it
 	fault   error      // of the last attempt
@@ -243,8 +243,8 @@ func (p *pool) prepare(s *poolSlot) {
 	})
 }
 
-// repair repairs a cluster. Without a repair function, it returns an error for our own clusters, which are cheap to
-// replace, and leaves existing ones unchanged.
+// repair repairs a cluster. Without a repair function, it leaves existing clusters unchanged, and returns an error for
+// our own, because they are cheap to replace.
 func (p *pool) repair(c *cluster) error {
 	ctx, cancel := context.WithTimeoutCause(p.open, repairLimit, fmt.Errorf("it was not repaired within %s", repairLimit))
 	defer cancel()
@@ -271,7 +271,7 @@ func (p *pool) giveUp(s *poolSlot, err error) {
 	}
 }
 
-// Release returns a cluster, or a view of one. One with a dead server counts as broken.
+// Release returns a cluster, or a view of one. If one of its servers has ended, it counts as broken.
 func (p *pool) Release(d Deployment, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// beside returns a suite with a number of tests. Each performs an operation, which takes a second.
+// beside returns a suite with a number of tests. Each performs an operation that takes a second.
 func beside(t *testing.T, name, operation string, tests int) *specs.Suite {
 	t.Helper()
 	text := strings.NewReplacer("NAME", name, "OPERATION", operation).Replace(`
@@ -115,8 +115,8 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// Before the first test, the sessions of all are ended once. After a test that failed, only its own are, and only its
-// collections are created again.
+// Before the first test, all sessions are ended once. After a test that failed, only its own sessions are ended, and
+// only its collections are created again.
 func TestCleanUpBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := result.Error{Message: "scripted", Code: 1}

@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// footprint is what a test uses of servers that other tests use at the same time.
+// footprint describes what a test uses of servers that other tests use at the same time.
 type footprint struct {
 	alone string   // why no other test may run beside it, or ""
 	names []string // sorted namespaces; "database.*" is a whole database
@@ -35,7 +35,7 @@ type footprintRule struct {
 	holds func(use) bool
 }
 
-// clusterRules are why a test runs alone, clusterRules[0] first.
+// clusterRules are reasons why a test runs alone. The first one that applies counts.
 var clusterRules = []footprintRule{
 	{"it uses an object or an operation that is not known", func(u use) bool { return !u.Known }},
 	{"it lists databases", ofAny("listDatabases listDatabaseNames listDatabaseObjects")},
@@ -54,7 +54,7 @@ var clusterRules = []footprintRule{
 	}},
 }
 
-// databaseRules are why a test uses a whole database.
+// databaseRules are reasons why a test uses a whole database.
 var databaseRules = []footprintRule{
 	{"it lists collections", func(u use) bool {
 		return ofAny("listCollections listCollectionNames listCollectionObjects")(u) || u.command() == "listCollections"
@@ -65,8 +65,8 @@ var databaseRules = []footprintRule{
 	{"it reads other collections", func(u use) bool { return mentions(u.Arguments, "$lookup", "$graphLookup", "$unionWith", "viewOn") }},
 }
 
-// harmless are commands that a test may run beside others, although they are not of a collection. A cursor and a
-// transaction are the test's own, and the proxy executes fail points.
+// harmless lists commands that a test may run beside others, although they do not name a collection. A cursor and a
+// transaction belong to the test, and the proxy executes fail points.
 var harmless = strings.Fields("abortTransaction bulkWrite buildInfo commitTransaction configureFailPoint dropDatabase endSessions " +
 	"getMore hello isMaster ismaster killCursors listCollections ping renameCollection")
 
@@ -91,7 +91,7 @@ func mentions(v *source.Value, keys ...string) bool {
 	return within(v, func(key string, _ *source.Value) bool { return slices.Contains(keys, key) })
 }
 
-// within reports whether holds is true of a field anywhere in a value.
+// within reports whether holds returns true for a field anywhere in a value.
 func within(v *source.Value, holds func(key string, v *source.Value) bool) bool {
 	if v == nil {
 		return false
@@ -148,12 +148,12 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 	return f
 }
 
-// tightMargin is how much later than alone a test that runs beside others may reach a step, in milliseconds.
+// tightMargin is how much later a test may reach a step because it runs beside others, in milliseconds.
 const tightMargin = 500
 
 const (
 	insideServer = "it sets a fail point that takes effect inside a server"
-	readsServers = "it reads what the servers themselves keep"
+	readsServers = "it reads the servers' own data"
 	namesServers = "it names a collection of the servers"
 	noSessions   = "the servers have no sessions"
 	tightLimit   = "a delay of less than 500 ms can fail it"
@@ -193,7 +193,7 @@ func tight(t *specs.Test) bool {
 // timeLimits are the keys of time limits that do not end in timeoutMS.
 var timeLimits = []string{"maxTimeMS", "maxCommitTimeMS", "maxAwaitTimeMS", "wtimeout"}
 
-// claims are the footprints of the tests that run on servers at the same time.
+// claims contains the footprints of the tests that run on servers at the same time.
 type claims struct {
 	running   int
 	alone     bool

@@ -123,7 +123,7 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 	return r, nil
 }
 
-// sleep waits for d or the end of the context, whose cause it returns.
+// sleep waits for d, or for the end of the context, and then returns its cause.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -164,7 +164,7 @@ func (r *run) work(ctx context.Context, jobs []job) {
 	workers.Wait()
 }
 
-// footprint returns the footprint of a job. Without sessions, a clean-up cannot end only what the test has opened.
+// footprint returns the footprint of a job. If there are no sessions, a clean-up cannot end only what the test opened.
 func (r *run) footprint(j *job) footprint {
 	f := footprintOf(j.suite, j.test)
 	if slices.Contains(r.offers[j.offer].Lacks, deployment.Sessions) {
@@ -195,7 +195,7 @@ func (r *run) take(ctx context.Context) (job, bool) {
 	return job{}, false
 }
 
-// leave lets jobs begin that a job kept waiting.
+// leave lets the jobs begin that waited for a job.
 func (r *run) leave(j job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,8 +228,8 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	return v
 }
 
-// on runs a job on a deployment, and reports whether another job may use the deployment. The wait for it began at a
-// time.
+// on runs a job on a deployment, and reports whether another job may use the deployment. began is when the wait for the
+// deployment began.
 func (r *run) on(ctx context.Context, d deployment.Deployment, j job, began time.Time) (*result.Verdict, bool) {
 	s, err := r.siteOf(d)
 	if err != nil {
@@ -293,7 +293,7 @@ func (j *job) skipped(why *Skip) *result.Verdict {
 	return v
 }
 
-// siteOf returns the site of a deployment, which is open if an earlier test used it.
+// siteOf returns the site of a deployment. It is open if an earlier test used it.
 func (r *run) siteOf(d deployment.Deployment) (*site, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -310,7 +310,7 @@ func (r *run) siteOf(d deployment.Deployment) (*site, error) {
 	return s, nil
 }
 
-// serversOf returns what is known of the servers of a new site. It requires that mu is held.
+// serversOf returns the state of the servers of a new site. It requires that mu is held.
 func (r *run) serversOf(about deployment.Description) *servers {
 	if !about.Shared {
 		return &servers{seeded: make(map[string]*collection)}
@@ -348,7 +348,7 @@ func (r *run) open(ctx context.Context, s *site, began time.Time) error {
 	return nil
 }
 
-// retire makes the next test on the servers of a site begin anew.
+// retire discards the state of the servers of a site, so that the next test starts without it.
 func (r *run) retire(s *site) {
 	r.mu.Lock()
 	s.gone = true

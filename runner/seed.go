@@ -15,13 +15,13 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// collection is an element of initialData, or one that a test names and that is not in it: it is absent before the
-// test, since a test of another suite may have left documents there.
+// collection is an element of initialData, or another collection that a test names. Such a collection is absent before
+// the test, since a test of another suite may have left documents there.
 //
 // The format drops and creates every collection of initialData before each test. Unless a difference could be observed,
-// the runner keeps a collection that tests cannot have changed (operations.Effect), and replaces the documents of one
-// in which they can have changed nothing else. It always drops collections that it did not create itself, those with
-// createOptions, and all after a test that did not complete or can have changed anything else.
+// the runner keeps a collection that tests cannot have changed (operations.Effect). If they can have changed only its
+// documents, the runner replaces these. It always drops collections that it did not create itself, and collections with
+// createOptions. It drops all collections after a test that did not complete or can have changed anything else.
 type collection struct {
 	database, name string
 	options        bson.D // nil if absent
@@ -30,8 +30,8 @@ type collection struct {
 	changed        operations.Effect // what tests can have changed
 }
 
-// record updates the state of the collections after a test. Where others use the servers, these are the ones that the
-// test uses.
+// record updates the state of the collections after a test. If other tests use the servers, it updates only the
+// collections that the test uses.
 func (s *site) record(e operations.Effect, uses footprint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *site) seededAs(namespace string) *collection {
 	return s.seeded[namespace]
 }
 
-// note sets what the next test finds in a collection, nil if that is not known.
+// note sets what the next test finds in a collection, or nil if that is unknown.
 func (s *site) note(namespace string, c *collection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

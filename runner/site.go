@@ -26,7 +26,7 @@ type site struct {
 	inUse      bool // by a test. The run's mutex guards this
 }
 
-// servers is what is known of the servers of a site, or of several sites (deployment.Description, Shared).
+// servers is the state of the servers of a site, or of several sites (deployment.Description, Shared).
 type servers struct {
 	gone bool // no further test may use them as they are. The run's mutex guards this
 
@@ -66,7 +66,7 @@ func (s *site) open(ctx context.Context) error {
 }
 
 // diagnose checks a deployment after a test that could not be cleaned up or had mismatches: lost is why it can no
-// longer be used, died which servers died. It sends nothing if the run was interrupted.
+// longer be used, died which servers ended. It sends nothing if the run was interrupted.
 func (s *site) diagnose(ctx context.Context, cleanupFailed, differs bool) (lost, died error) {
 	if lost = lostDuring(ctx); lost != nil {
 		return lost, nil
@@ -80,7 +80,7 @@ func (s *site) diagnose(ctx context.Context, cleanupFailed, differs bool) (lost,
 	if ctx.Err() != nil {
 		return nil, nil
 	}
-	if died = s.died(ctx); cleanupFailed || died != nil { // the last server may have died
+	if died = s.died(ctx); cleanupFailed || died != nil { // the last server may have ended
 		lost = s.lost(context.WithoutCancel(ctx))
 	}
 	return lost, died
@@ -127,7 +127,7 @@ func newer(a, b bson.Raw) bool {
 	return at > bt || at == bt && ai > bi
 }
 
-// sessionTime returns the initial cluster time of sessions, nil unless there are mongoses.
+// sessionTime returns the initial cluster time of sessions, or nil unless there are mongoses.
 func (s *site) sessionTime() bson.Raw {
 	if !s.sharded() && s.about.Topology != deployment.LoadBalanced {
 		return nil
@@ -137,19 +137,19 @@ func (s *site) sessionTime() bson.Raw {
 	return s.clusterTime
 }
 
-// killAllSessions terminates open transactions ("Terminating Open Transactions"). A server without the command has
-// none.
+// killAllSessions terminates open transactions ("Terminating Open Transactions"). A server without the command has no
+// transactions.
 func (s *site) killAllSessions(ctx context.Context) error {
 	return s.killSessions(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}})
 }
 
 func (s *site) killSessions(ctx context.Context, command bson.D) error {
-	// The first two are those of SERVER-38335 and SERVER-54216.
+	// The first two errors are described in SERVER-38335 and SERVER-54216.
 	return s.everywhere(ctx, "admin", command, codes.Interrupted, codes.Unauthorized, codes.CommandNotFound)
 }
 
-// endSessions terminates what a test has left open: its transactions, and its commands and cursors. Where others use
-// the servers, these are only its own sessions, which the deployment has seen.
+// endSessions terminates what a test has left open: transactions, commands and cursors. If other tests use the servers,
+// it ends only the test's own sessions. The deployment reports them.
 func (s *site) endSessions(ctx context.Context) error {
 	if !s.about.Shared {
 		return s.killAllSessions(ctx)

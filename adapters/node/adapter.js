@@ -1,8 +1,8 @@
-// An adapter of utr for the Node driver, with messages on standard input and output, which
-// docs/driver/engine-protocol.md describes.
+// An adapter of utr for the Node driver, with messages on standard input and output. docs/driver/engine-protocol.md
+// describes the messages.
 'use strict';
 
-// The driver of UTR_NODE_PATH or NODE_PATH, or else the one that is installed where utr says.
+// The driver of UTR_NODE_PATH or NODE_PATH, or else the driver in the folder that utr names.
 const { UTR_NODE_PATH, NODE_PATH, UTR_PACKAGES } = process.env;
 process.env.NODE_PATH = [UTR_NODE_PATH, NODE_PATH, UTR_PACKAGES].filter(Boolean).join(require('node:path').delimiter);
 require('node:module')._initPaths();

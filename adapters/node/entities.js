@@ -159,7 +159,7 @@ function converted({ cursorType, commandName, ...options }) {
   return values;
 }
 
-// The options of entities, of which the first names the parent, and of their options.
+// The options of entities (the first names the parent), and of their options.
 const CONCERNS = 'readConcern readPreference writeConcern';
 const OPTIONS = {
   client: 'uriOptions serverApi useMultipleMongoses observeEvents ignoreCommandMonitoringEvents' +
@@ -248,7 +248,8 @@ class Test {
     const names = positional.split(' ').filter(Boolean);
     const first = names.map(argument => (argument === 'callback' ? callback : options[argument]));
     for (const argument of names) delete options[argument];
-    if (!/(Collection|ChangeStream)$/.test(name)) options.signal = call.controller.signal; // which they would send
+    // The methods excluded here would send the signal to the server.
+    if (!/(Collection|ChangeStream)$/.test(name)) options.signal = call.controller.signal;
     Object.assign(call, { log, operation: name });
     log.unacknowledged ||= (options.writeConcern ?? entity.writeConcern)?.w === 0;
     const all = [...first, options];

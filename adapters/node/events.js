@@ -5,7 +5,7 @@ const { AsyncLocalStorage } = require('node:async_hooks');
 const { EventEmitter, once } = require('node:events');
 const { describeError, ejson } = require('./failures.js');
 
-// calls contains the current call. Commands of the runner's own operations, which begin with $, are not logged.
+// calls contains the current call. Commands of the runner's own operations are not logged: their names begin with $.
 const calls = new AsyncLocalStorage();
 
 const PHASES = ['Started', 'Succeeded', 'Failed'];

@@ -7,7 +7,7 @@ import queue
 import sys
 import threading
 
-sys.path += filter(None, [os.environ.get("UTR_PACKAGES")])  # where utr says that PyMongo is to be installed
+sys.path += filter(None, [os.environ.get("UTR_PACKAGES")])  # where utr's command installs PyMongo
 
 from bson import json_util
 from entities import DESCRIPTION, Test

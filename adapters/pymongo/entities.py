@@ -17,7 +17,7 @@ from pymongo.synchronous.cursor import Cursor
 # PyMongo's own tests also reduce these intervals. They do not change which commands PyMongo sends, but how long it waits
 # for a heartbeat after an error, and in close().
 common.MIN_HEARTBEAT_INTERVAL = common.EVENTS_QUEUE_FREQUENCY = 0.01
-common.HEARTBEAT_FREQUENCY = 0.02  # each heartbeat takes the interpreter, which the tests of a process share
+common.HEARTBEAT_FREQUENCY = 0.02  # each heartbeat uses the interpreter, and the tests of a process share it
 common.KILL_CURSOR_FREQUENCY = 600  # after an error, PyMongo closes the cursor again after this time
 
 
@@ -214,7 +214,7 @@ class Test:
     def call(self, kind, entity, name, arguments, callback, log):
         """Calls a method of PyMongo. Arguments are parameters of the method, **kwargs, or options of the object."""
         method, more = (*TABLE[kind][name], "", "")[:2]
-        if name == "listDatabaseNames" and "filter" in arguments:  # which list_database_names lacks
+        if name == "listDatabaseNames" and "filter" in arguments:  # list_database_names has no filter
             method, more, arguments = "list_databases", "filter nameOnly", {**arguments, "nameOnly": True}
         method = method or snake(name)
         known = parameters(Cursor.__init__ if method in ("find", "find_one") else getattr(type(entity), method))
@@ -234,7 +234,7 @@ class Test:
                 raise lacks(f"argument {argument} of {kind}.{name}")
         if method == "create_collection":
             keywords["check_exists"] = False
-        if first := arguments.get("commandName"):  # which must be the first field
+        if first := arguments.get("commandName"):  # it must be the first field
             keywords["command"] = {first: keywords["command"][first], **keywords["command"]}
         if options:
             entity = entity.with_options(**options)
