@@ -120,7 +120,6 @@ func (a *args) newCollection(s *call) *store.Collection {
 	return c
 }
 
-// capped sets the options of a capped collection.
 func (a *args) capped(c *store.Collection) {
 	c.Capped, c.MaxSize, c.MaxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
 	a.Refuse(c.Capped && !a.has("size"), fault.InvalidOptions, "the 'size' field is required when 'capped' is true")
@@ -157,7 +156,6 @@ func (a *args) idIndex(s *call, c *store.Collection) {
 		"The field 'key' for an _id index must be {_id: 1}, but got %s", value.Text(id.document("key")))
 }
 
-// view sets the pipeline of a view.
 func (a *args) view(c *store.Collection, opts query.Options) {
 	if !c.IsView() {
 		return
@@ -204,7 +202,6 @@ func (a *args) timeSeries(req *Request, c *store.Collection) {
 // viewOverCollection is the error of 5.0 for a view with the name of a collection.
 const viewOverCollection = 17399
 
-// create creates a collection.
 func (s *call) create(tx *store.Tx, c *store.Collection) error {
 	if source := tx.Collection(c.DB, c.ViewOn); source != nil && source.IsView() && !source.Collation.Same(c.Collation) {
 		return fault.Errorf(fault.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", c.NS(),
@@ -302,10 +299,9 @@ func renameCollection(s *call, a *args) action {
 		return bson.D{}, s.Update(func(tx *store.Tx) error {
 			c, target := tx.Main(fromDB, fromName), tx.Main(toDB, toName)
 			switch {
+			case c == nil && mongos(s.req):
+				return fault.Errorf(fault.NamespaceNotFound, "Collection %s doesn't exist.", from)
 			case c == nil:
-				if mongos(s.req) {
-					return fault.Errorf(fault.NamespaceNotFound, "Collection %s doesn't exist.", from)
-				}
 				return fault.Errorf(fault.NamespaceNotFound, "Source collection %s does not exist", from)
 			case c.IsView():
 				return fault.Errorf(fault.CommandNotSupportedOnView, "cannot rename view: %s", from)

@@ -358,7 +358,6 @@ type differ struct {
 	removed, truncated                   bson.A
 }
 
-// path is a path into a document.
 type path struct {
 	parts bson.A // field names are strings, array indexes int32
 	text  string // the parts, separated by dots

@@ -79,7 +79,6 @@ func errCursorKilled() error {
 		"operation was interrupted because a client disconnected or the cursor was killed")
 }
 
-// killSessions kills the cursors of chosen sessions.
 func (all *cursors) killSessions(chosen func(key string) bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -108,12 +108,9 @@ type canonical struct {
 func (q canonical) String() string {
 	var b strings.Builder
 	b.WriteString("ns=" + q.ns)
-	for _, f := range []struct {
-		name string
-		n    int64
-	}{{"batchSize", q.batchSize}, {"limit", q.limit}, {"skip", q.skip}} {
-		if f.n > 0 {
-			fmt.Fprintf(&b, " %s=%d", f.name, f.n)
+	for _, e := range value.Doc("batchSize", q.batchSize, "limit", q.limit, "skip", q.skip) {
+		if e.Value != any(int64(0)) {
+			fmt.Fprintf(&b, " %s=%d", e.Key, e.Value)
 		}
 	}
 	b.WriteString("Tree: ")

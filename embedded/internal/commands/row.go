@@ -80,7 +80,6 @@ var ReadConcernLevels = []string{"local", "majority", "linearizable", "available
 // Role is the role of a server in its deployment.
 type Role uint8
 
-// The roles.
 const (
 	Standalone Role = iota
 	Primary

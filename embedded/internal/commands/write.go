@@ -216,8 +216,7 @@ func (a *args) documents(key string) []bson.D {
 	return docs
 }
 
-func (a *args) statements(key string) []*args {
-	var out []*args
+func (a *args) statements(key string) (out []*args) {
 	for _, doc := range a.documents(key) {
 		out = append(out, &args{of: a.of + "." + key, doc: doc, First: a.First})
 	}

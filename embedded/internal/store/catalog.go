@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -222,11 +223,7 @@ func (tx *Tx) Modify(old, changed *Collection) {
 // Exchange stores a new collection in the place of old, unless that is nil. Its documents must begin with _id.
 func (tx *Tx) Exchange(old, c *Collection, docs []bson.D) error {
 	for _, doc := range docs {
-		err := c.check(doc, 0)
-		if err == nil {
-			err = tx.valid(c, nil, doc)
-		}
-		if err != nil {
+		if err := cmp.Or(c.check(doc, 0), tx.valid(c, nil, doc)); err != nil {
 			return err
 		}
 		c.swap(nil, c.newRecord(value.Encode(doc)))

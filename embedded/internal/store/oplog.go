@@ -15,7 +15,6 @@ import (
 // Kind is a kind of oplog entry: the operationType of its change event.
 type Kind string
 
-// The kinds.
 const (
 	Insert        Kind = "insert"
 	Update        Kind = "update"

@@ -54,7 +54,6 @@ func (s *Store) OpenTransactions() (out []OpenTransaction) {
 	return out
 }
 
-// start starts a transaction.
 func (w *Work) start(c Claim, known *session) *transaction {
 	s, before := w.store, *known
 	w.before = &before
