@@ -234,8 +234,7 @@ func payload(body bson.Raw) (string, error) {
 }
 
 func saslReply(payload string, done bool) bson.D {
-	return value.Doc("conversationId", int32(conversationID), "done", done,
-		"payload", bson.Binary{Data: []byte(payload)})
+	return value.Doc("conversationId", int32(conversationID), "done", done, "payload", bson.Binary{Data: []byte(payload)})
 }
 
 // getnonce is left from a removed mechanism. 6.2 removed the command.
@@ -263,8 +262,8 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 	users, roles, privileges := bson.A{}, bson.A{}, bson.A{}
 	if u := x.conn.user; u != nil {
 		roles = u.rolesDocument()
-		privileges = append(privileges, value.Doc("resource", value.Doc("anyResource", true),
-			"actions", bson.A{"anyAction"}))
+		everything := value.Doc("anyResource", true)
+		privileges = append(privileges, value.Doc("resource", everything, "actions", bson.A{"anyAction"}))
 		users = append(users, value.Doc("user", u.Name, "db", u.Database))
 	}
 	info := value.Doc("authenticatedUsers", users, "authenticatedUserRoles", roles)

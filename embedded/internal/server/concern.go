@@ -139,8 +139,8 @@ func (x *exchange) noWriteConcern() error {
 	return refused
 }
 
-// acknowledgements checks a w: a number of members, majority, tags, or a mode that the replica set's configuration would
-// have to define. Configurations here never define modes.
+// acknowledgements checks a w: a number of members, majority, tags, or a mode that the configuration of the replica set
+// would have to define. Configurations here never define modes.
 func (x *exchange) acknowledgements(concern bson.Raw, w bson.RawValue) error {
 	n, isNumber := w.AsInt64OK()
 	name, isText := w.StringValueOK()
@@ -364,8 +364,8 @@ func (x *exchange) unsatisfiable(code int32, message string, concern bson.Raw) e
 		return nil
 	}
 	details := x.unsatisfied.details()
-	create := append(value.Doc("create", "tmp.agg_out."+value.UUIDText(value.NewUUID().Data),
-		"temp", true), details...)
+	name := "tmp.agg_out." + value.UUIDText(value.NewUUID().Data)
+	create := append(value.Doc("create", name, "temp", true), details...)
 	return fault.Errorf(code, "PlanExecutor error during aggregation :: caused by :: write concern failed while running command %s :: caused by :: %s; Error details: %s",
 		value.Text(create), message, value.Text(details))
 }

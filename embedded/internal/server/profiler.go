@@ -48,8 +48,8 @@ func (x *exchange) profile() (bson.D, error) {
 		next.sampleRate = rate
 	}
 	s.profiling[x.request.DB] = next
-	return value.Doc("was", int32(old.level), "slowms", int32(old.slow.Milliseconds()),
-		"sampleRate", old.sampleRate), nil
+	slow := int32(old.slow.Milliseconds())
+	return value.Doc("was", int32(old.level), "slowms", slow, "sampleRate", old.sampleRate), nil
 }
 
 // note writes an entry about the command and its reply to system.profile, if the settings of the database require it.
