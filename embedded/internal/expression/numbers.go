@@ -149,34 +149,24 @@ func mod(e *Env, a, b any) any {
 	return int32(n % by)
 }
 
-// rounding is $round or $trunc with an optional number of places.
+// rounding is $round or $trunc. Other numbers of places than 0 are refused: a server rounds in decimal.
 func rounding(name string, f func(float64) float64) operator {
 	return numeric(name, 51081, 2, func(e *Env, v []any) any {
-		places := int64(0)
 		if len(v) == 2 {
-			var ok bool
-			if places, ok = value.Int64(v[1]); !ok {
+			places, ok := value.Int64(v[1])
+			switch {
+			case !ok:
 				return e.fail(51082, "precision argument to  %s must be a integral value", name)
-			}
-			if places < -20 || places > 100 {
+			case places < -20 || places > 100:
 				return e.fail(51083, "cannot apply %s with precision value %d value must be in [-20, 100]", name, places)
+			case places != 0:
+				return e.fail(fault.NotImplemented, "%s with places is not implemented by the embedded deployment", name)
 			}
 		}
-		scale := math.Pow(10, float64(places))
 		if d, ok := v[0].(float64); ok {
-			if math.IsInf(d, 0) || math.IsNaN(d) {
-				return d
-			}
-			return f(d*scale) / scale
+			return f(d)
 		}
-		n, _ := value.Int64(v[0])
-		if places < 0 {
-			n = int64(f(float64(n)*scale) / scale)
-		}
-		if value.Is[int32](v[0]) {
-			return value.Int(n)
-		}
-		return n
+		return v[0]
 	})
 }
 

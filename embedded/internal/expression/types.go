@@ -50,7 +50,8 @@ func convertTo(e *Env, args []Expr) any {
 		return e.fail(fault.BadValue, "Unknown type name: %s", given)
 	}
 	r, err := convert(v, name)
-	if err != nil && onError != nil {
+	failure, isError := err.(*fault.Error)
+	if isError && failure.Code == fault.ConversionFailure && onError != nil {
 		return onError(e)
 	}
 	return e.result(r, err)
@@ -203,8 +204,7 @@ func parseDate(s string) (any, error) {
 			return bson.NewDateTimeFromTime(t), nil
 		}
 	}
-	return nil, fault.Errorf(fault.ConversionFailure,
-		"Error parsing date string '%s'; 0: passing a time zone identifier as part of the string is not allowed", s)
+	return nil, fault.Errorf(fault.NotImplemented, "the date '%s' is not implemented by the embedded deployment", s)
 }
 
 // dateParts are the operators that return a part of a date.
