@@ -116,7 +116,7 @@ func newBench(t testing.TB) *bench {
 		Stdin: strings.NewReader(suite), Stdout: &b.out, Stderr: &b.err,
 		Getenv:   func(name string) string { return b.env[name] },
 		Terminal: func() (int, bool) { return 0, false },
-		Machine:  func() Machine { return Machine{Cores: 2, Memory: 12 << 30} },
+		Machine:  func() Machine { return Machine{Cores: 2} },
 		Version:  "v0",
 		Engines:  map[string]NewEngine{"reference": newEngine, "driver": newEngine},
 		Open:     open,

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"testing"
-
-	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func TestJobs(t *testing.T) {
@@ -21,11 +19,8 @@ func TestJobs(t *testing.T) {
 		{why: "adapters compute until they are warm", machine: Machine{Cores: 2}, engine: "exec:adapter", want: 8},
 		{why: "an adapter that is already running needs no start", machine: Machine{Cores: 2},
 			engine: "tcp://localhost:9", want: 16},
-		{why: "servers of another program use whole cores", machine: Machine{Cores: 2, Memory: 24 << 30},
-			local: "bin", want: 2},
-		{why: "their memory is limited", machine: Machine{Cores: 16, Memory: 13 << 30}, local: "bin", want: 3},
-		{why: "a single test needs less than the limit", machine: Machine{Cores: 16, Memory: 1 << 30}, local: "bin", want: 1},
-		{why: "the memory of other systems is not known", machine: Machine{Cores: 16}, local: "bin", want: 1},
+		{why: "a cluster plays one test at a time, with the fail points of its servers", machine: Machine{Cores: 16}, local: "bin",
+			want: 1},
 		{why: "open files are limited", machine: Machine{Cores: 2, Files: 1024}, want: 7},
 		{why: "the deployment has more hosts than was assumed before it opened", machine: Machine{Cores: 2, Files: 400},
 			on: "single", want: 6},
@@ -53,15 +48,5 @@ func TestJobs(t *testing.T) {
 		if b.ran == nil || b.ran.Jobs != test.want {
 			t.Errorf("%s: %+v, want %d jobs; %s", test.why, b.ran, test.want, b.err.String())
 		}
-	}
-}
-
-func TestAvailableMemory(t *testing.T) {
-	for text, want := range map[string]int64{
-		"MemTotal:       25000000 kB\nMemAvailable:   24000000 kB\n": 24000000 << 10,
-		"MemTotal:       25000000 kB\n":                              0, // before Linux 3.14
-		"":                                                           0,
-	} {
-		testkit.Equal(t, text, availableMemory([]byte(text)), want)
 	}
 }

@@ -128,8 +128,8 @@ func declareRun(f *flags) *runFlags {
 		"http://localhost:4318, as one trace for each test", otlp.Parse)
 	r.config.Jobs = 0
 	f.number(&r.config.Jobs, "jobs", "N", 1, "tests to run concurrently, each on its own embedded deployment, or side by side "+
-		"on one cluster; reports keep the order of the tests (default what the machine allows; with --orchestration one for "+
-		"each cluster, with --uri 1)")
+		"on one cluster; reports keep the order of the tests (default what the machine allows on embedded deployments, "+
+		"otherwise one for each cluster)")
 	f.duration(&r.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 	f.duration(&r.deadline, "deadline", "time limit for the whole run, which is then interrupted (default none)")
 	f.number(&r.config.MinTests, "min-tests", "N", 0,
