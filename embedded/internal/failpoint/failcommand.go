@@ -109,8 +109,6 @@ var kinds = []kind{
 		code: fault.InternalError},
 	{name: MaxTimeAlwaysTimeOut, always: true}, {name: MaxTimeNeverTimeOut, always: true},
 	{name: StopReplProducer, always: true},
-	// These can be set, but have no effect.
-	{name: "failCursorNotFound"}, {name: "failReceivedGetmore"},
 }
 
 // effect is the parsed data of a fail point.
