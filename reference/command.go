@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 
+	"github.com/unified-test-runner/utr/internal/wire"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 )
@@ -82,13 +83,6 @@ func (cmd *command) silent() bool {
 
 // sensitive reports whether a command's events are redacted (Command Logging and Monitoring, "Security").
 func sensitive(name string, body bson.Raw) bool {
-	switch name {
-	case "authenticate", "saslStart", "saslContinue", "getnonce", "createUser", "updateUser",
-		"copydbgetnonce", "copydbsaslstart", "copydb":
-		return true
-	case "hello", "ismaster", "isMaster":
-		_, err := body.LookupErr("speculativeAuthenticate")
-		return err == nil
-	}
-	return false
+	_, err := body.LookupErr("speculativeAuthenticate")
+	return wire.Sensitive(name) || err == nil && wire.IsHello(name)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/internal/wire"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -21,15 +22,6 @@ func (o *observation) lists(option, name string) bool {
 	return slices.ContainsFunc(o.client.Get(option).Elements(), func(v *source.Value) bool { return v.Text() == name })
 }
 
-// sensitiveCommands contain credentials (Command Logging and Monitoring, "Security").
-var sensitiveCommands = map[string]bool{
-	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true,
-	"updateUser": true, "copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
-}
-
-// helloCommands are sensitive, and redacted, if they authenticate speculatively.
-var helloCommands = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
-
 // filter returns the observed events. The end of a command is sensitive if its start is.
 func (o *observation) filter(log []result.Event) []result.Event {
 	var seen []result.Event
@@ -37,7 +29,7 @@ func (o *observation) filter(log []result.Event) []result.Event {
 	for _, e := range log {
 		if name := e.CommandName; name != "" {
 			empty := e.Type != result.CommandFailed && len(e.Body) <= 5
-			secret := e.Redacted || sensitiveCommands[name] || redacted[e.RequestID] || helloCommands[name] && empty
+			secret := e.Redacted || wire.Sensitive(name) || redacted[e.RequestID] || wire.IsHello(name) && empty
 			if e.Type == result.CommandStarted {
 				redacted[e.RequestID] = secret
 			}

@@ -126,7 +126,7 @@ func (k *conn) request(message []byte) error {
 	if x.row == nil {
 		x.row = &commands.Row{Name: r.name}
 	}
-	hello := server.HelloNames[r.name]
+	hello := wire.IsHello(r.name)
 	if hello {
 		k.noteApplication(&r)
 	}
@@ -265,7 +265,7 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 		return message, nil, nil
 	case k.commits(x, r.Body), x.failure.LoseReply:
 		return nil, nil, failpoint.ErrClose
-	case server.HelloNames[x.name]:
+	case wire.IsHello(x.name):
 		r.Body = k.hello(r.Body)
 	case kills[x.name] != nil:
 		if succeeded(r.Body) { // a server ends nothing if it refuses the list

@@ -58,17 +58,13 @@ func (s *call) respond(fields bson.D, err error) (Response, error) {
 
 // plan checks the fields of the command and plans it.
 func (s *call) plan(h handler) (action, error) {
-	doc, err := value.Decode(s.req.Body)
-	if err != nil {
-		return nil, fault.Errorf(fault.InvalidBSON, "%v", err)
-	}
-	name := s.req.Row.Name
 	if !ChecksEarly(s.req) {
-		if err := CheckDocument(s.req, name, doc); err != nil {
+		if err := CheckFields(s.req); err != nil {
 			return nil, err
 		}
 	}
-	a := &args{of: name, doc: given(name, doc), First: new(fault.First)}
+	name := s.req.Row.Name
+	a := &args{of: name, doc: given(name, value.Must(s.req.Body)), First: new(fault.First)}
 	do := h(s, a)
 	return do, a.Err
 }

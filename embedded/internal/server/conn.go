@@ -218,10 +218,7 @@ func shown(v bson.RawValue) string {
 	return value.Text(of)
 }
 
-// HelloNames are the commands that an OP_QUERY may contain in every version.
-var HelloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
-
-// query answers an OP_QUERY. Clients send it before they know whether the server supports OP_MSG.
+// query answers an OP_QUERY. Clients send hello in it before they know whether the server supports OP_MSG.
 func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) error) error {
 	namespace, sent, err := wire.ParseQuery(body)
 	if err != nil {
@@ -231,7 +228,7 @@ func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) erro
 	if !isCommand {
 		return failpoint.ErrClose
 	}
-	if name := firstKey(sent); !HelloNames[name] && !k.server.cluster.Version.Has.QueryCommands {
+	if name := firstKey(sent); !wire.IsHello(name) && !k.server.cluster.Version.Has.QueryCommands {
 		refused := fault.Errorf(fault.UnsupportedOpQueryCommand,
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
 				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)

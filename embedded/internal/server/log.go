@@ -8,6 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // LogLine is a line of a server's log. It contains no secrets: of commands with credentials only the name and the error
@@ -50,7 +51,7 @@ func (c *Cluster) Log(from, to time.Time) []LogLine {
 	lines := c.log.between(from, to)
 	for _, s := range c.Members() {
 		for _, o := range s.operations() {
-			if !HelloNames[firstKey(o.body)] && !o.start.Before(from) && !o.start.After(to) {
+			if !wire.IsHello(firstKey(o.body)) && !o.start.Before(from) && !o.start.After(to) {
 				lines = append(lines, LogLine{o.start, s.address,
 					fmt.Sprintf("conn %d: %s %s has not ended", o.conn, firstKey(o.body), NamespaceOf(o.body))})
 			}
@@ -75,18 +76,10 @@ func (s *Server) logf(format string, args ...any) {
 
 func (k *conn) logEvent(text string) { k.server.logf("conn %d: %s", k.id, text) }
 
-// credentials are the commands with credentials. Only their names and error codes are logged (Command Logging and
-// Monitoring, "Security").
-var credentials = map[string]bool{
-	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true,
-	"updateUser":     true,
-	"copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
-}
-
 // logEnd logs the result of the command. closed is set if the command gets no reply. Successful hellos are not logged,
 // because monitors send them continuously.
 func (x *exchange) logEnd(failure *fault.Error, closed bool) {
-	if HelloNames[x.request.Name] && failure == nil && (!closed || x.conn.ctx.Err() != nil) {
+	if wire.IsHello(x.request.Name) && failure == nil && (!closed || x.conn.ctx.Err() != nil) {
 		return
 	}
 	how, message := "ok", ""
@@ -95,7 +88,7 @@ func (x *exchange) logEnd(failure *fault.Error, closed bool) {
 		how = "gets no reply: the connection is closed"
 	case failure != nil:
 		how = fmt.Sprintf("error %d %s", failure.Code, fault.NameIn(failure.Code, x.view.Wire))
-		if !credentials[x.request.Name] {
+		if !wire.Sensitive(x.request.Name) {
 			message = ": " + oneLine(failure.Message)
 		}
 	case x.out.Concern != nil:

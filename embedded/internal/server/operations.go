@@ -11,6 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // operation is a command in progress. It is immutable, because other connections read it.
@@ -92,7 +93,7 @@ func (o *operation) document(host string) bson.Raw {
 	}
 	doc = value.Append(doc, "secs_running", int64(lasts.Seconds()), "microsecs_running", lasts.Microseconds(),
 		"op", cmp.Or(kinds[name], "command"), "ns", o.namespace())
-	doc = value.AddIf(doc, !credentials[name], "command", o.body)
+	doc = value.AddIf(doc, !wire.Sensitive(name), "command", o.body)
 	return value.Encode(value.Append(doc, "numYields", int32(0), "locks", bson.D{}, "waitingForLock", false,
 		"lockStats", bson.D{}, "waitingForFlowControl", false, "flowControlStats", bson.D{}))
 }
@@ -122,7 +123,7 @@ func NamespaceOf(body bson.Raw) string {
 	if name == "getMore" {
 		first = body.Lookup("collection")
 	}
-	if collection, ok := first.StringValueOK(); ok && collection != "" && !credentials[name] {
+	if collection, ok := first.StringValueOK(); ok && collection != "" && !wire.Sensitive(name) {
 		return db + "." + collection
 	}
 	return db

@@ -10,6 +10,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // profiling is what a server writes to system.profile of a database: nothing, slow commands, or all.
@@ -59,7 +60,7 @@ func (x *exchange) note(fields bson.D, failure *fault.Error, size int) {
 	s.mu.Lock()
 	p := s.profilingOf(db)
 	s.mu.Unlock()
-	if x.row == nil || credentials[x.request.Name] || p.level == 0 || took < p.slow && p.level == 1 ||
+	if x.row == nil || wire.Sensitive(x.request.Name) || p.level == 0 || took < p.slow && p.level == 1 ||
 		rand.Float64() >= p.sampleRate {
 		return
 	}

@@ -47,13 +47,6 @@ func (tx *Tx) lock(keys ...lockKey) {
 	}
 }
 
-// Locks returns the number of locks that open transactions hold.
-func (s *Store) Locks() int {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return len(s.locks)
-}
-
 // claimKeys checks the unique keys of a document to be stored and, in a transaction, locks them.
 func (tx *Tx) claimKeys(c *Collection, doc bson.D, self int64) error {
 	if len(tx.store.locks) == 0 && tx.txn == nil {
