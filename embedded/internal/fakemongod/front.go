@@ -50,13 +50,13 @@ func (f *front) setState(state string, host location, serve func(net.Conn, bool)
 func (f *front) wait() (err error) {
 	cluster := server.NewCluster(server.Config{
 		Topology: server.Uninitiated, Version: f.o.Version, SetName: f.o.ReplSet,
-		Backend: commands.New(commands.Options{ReplicaSet: true}), Initiate: f.initiate,
+		Backend: backend{commands.New(commands.Options{ReplicaSet: true}), f.initiate, func(string) { f.end(exitClean) }},
 	})
 	f.work.Go(func() {
 		<-f.ctx.Done()
 		_ = cluster.Close()
 	})
-	f.waiting, err = cluster.Join(f.address(), f.o.process(func() { f.end(exitClean) }))
+	f.waiting, err = cluster.Join(f.address(), f.o.process())
 	if err == nil {
 		f.setState(stateWaiting, location{}, f.waiting.Serve)
 	}

@@ -125,8 +125,8 @@ func newHost(s spec) (*host, error) {
 		return nil, err
 	}
 	h := &host{spec: s, fronts: map[string]*joinedFront{}}
-	backend := commands.New(commands.Options{ReplicaSet: s.Set != nil})
-	h.config = server.Config{Version: v, Users: new(server.Users), Backend: backend}
+	h.config = server.Config{Version: v, Users: new(server.Users),
+		Backend: h.backend(commands.Options{ReplicaSet: s.Set != nil})}
 	var set server.SetConfig
 	if s.Set != nil {
 		if set, err = server.ParseSetConfig(s.Set); err != nil {
@@ -159,6 +159,15 @@ func (h *host) close() error {
 		err = errors.Join(err, h.routers.Close())
 	}
 	return errors.Join(err, h.cluster.Close())
+}
+
+// backend returns the data of a cluster of the host. The front of a server ends when its client sends shutdown.
+func (h *host) backend(o commands.Options) backend {
+	return backend{Deployment: commands.New(o), shutdown: func(address string) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		_ = write(h.fronts[address].control, reply{})
+	}}
 }
 
 // wait returns when all fronts have left, and their state files were deleted or restartTimeout is over.
@@ -229,7 +238,7 @@ func (h *host) front(nc net.Conn, q request) (*joinedFront, error) {
 		return nil, err
 	}
 	o := &joinedFront{cluster: cluster, control: nc, stateFile: q.Server.stateFile()}
-	if o.server, err = cluster.Join(q.Member, q.Server.process(func() { _ = write(nc, reply{}) })); err != nil {
+	if o.server, err = cluster.Join(q.Member, q.Server.process()); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
@@ -251,7 +260,7 @@ func (h *host) clusterOf(o *Options) (*server.Cluster, error) {
 	defer h.mu.Unlock()
 	if h.routers == nil {
 		config := h.config
-		config.Topology, config.Backend = server.Sharded, commands.New(commands.Options{Sharded: true, NoShard: true})
+		config.Topology, config.Backend = server.Sharded, h.backend(commands.Options{Sharded: true, NoShard: true})
 		h.routers = server.NewCluster(config)
 	}
 	return h.routers, nil

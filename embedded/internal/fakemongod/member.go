@@ -14,6 +14,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
 func (f *front) begin() error {
@@ -28,7 +29,11 @@ func (f *front) begin() error {
 }
 
 // initiate executes replSetInitiate: it starts the host and joins it. The host invites the other members.
-func (f *front) initiate(ctx context.Context, config bson.Raw) error {
+func (f *front) initiate(config bson.Raw) error {
+	if len(config) <= len(value.Encode(bson.D{})) { // the default configuration has only this member
+		config = value.Encode(value.Doc("_id", f.o.ReplSet, "version", int32(1), "members",
+			bson.A{value.Doc("_id", int32(0), "host", f.address())}))
+	}
 	set, err := server.ParseSetConfig(config)
 	if err != nil {
 		return err
@@ -42,11 +47,11 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	if f.describe().State != stateWaiting {
 		return fault.Errorf(fault.OperationFailed, "the process is already a member of a replica set")
 	}
-	self, err := f.quorum(ctx, set)
+	self, err := f.quorum(f.ctx, set)
 	if err != nil {
 		return err
 	}
-	err = f.startHost(ctx, spec{Version: f.o.Version.Name, Set: config, ConfigServer: f.o.ConfigServer}, self)
+	err = f.startHost(f.ctx, spec{Version: f.o.Version.Name, Set: config, ConfigServer: f.o.ConfigServer}, self)
 	if err != nil {
 		return fault.Errorf(fault.OperationFailed, "%s", err)
 	}

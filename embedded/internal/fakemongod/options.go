@@ -236,10 +236,10 @@ func (o TLSOptions) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// process returns the startup options of the server. shutdown ends the process.
-func (o *Options) process(shutdown func()) server.Process {
+// process returns the startup options of the server.
+func (o *Options) process() server.Process {
 	return server.Process{Parameters: parameters(o.Parameters), AnyParameter: true, AccessControl: o.AccessControl,
-		Arguments: o.Arguments, Settings: cmdline.Parsed(o.Arguments), PID: o.PID, Shutdown: shutdown}
+		Arguments: o.Arguments, Settings: cmdline.Parsed(o.Arguments), PID: o.PID}
 }
 
 // stateFile returns the path of the state file, "" without dbpath. While it exists, the process may restart.

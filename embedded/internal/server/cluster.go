@@ -64,9 +64,6 @@ type Config struct {
 	SetName  string  // of the replica set, or of the only shard
 	Users    *Users  // nil: no users yet
 	Backend  Backend // required
-
-	// Initiate executes replSetInitiate. An uninitiated server requires it.
-	Initiate func(ctx context.Context, config bson.Raw) error
 }
 
 // Cluster contains the servers of a deployment, and the state of its replica set. Its methods may be called

@@ -30,8 +30,6 @@ type Process struct {
 	Settings  bson.D
 	// PID is the process id for serverStatus; 0 means the id of this process.
 	PID int
-	// Shutdown is called for the command shutdown; nil rejects the command.
-	Shutdown func()
 	// Listener accepts clients on the server's address. The server closes it when it stops. Nil if the caller passes
 	// connections to Server.Serve.
 	Listener net.Listener

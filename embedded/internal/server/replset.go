@@ -7,7 +7,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
-	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -125,30 +124,10 @@ func (x *exchange) replSetFreeze(c *Cluster, s *Server) (bson.D, error) {
 	return value.AddIf(nil, seconds <= 1, "info", info), nil
 }
 
-// replSetInitiate passes the configuration of the replica set to Config.Initiate.
+// replSetInitiate refuses: the replica set of a deployment is complete.
 func (x *exchange) replSetInitiate() (bson.D, error) {
-	c := x.server.cluster
-	switch {
-	case x.view.Role == commands.Standalone:
+	if x.view.Role == commands.Standalone {
 		return nil, fault.Errorf(fault.NoReplicationEnabled, "This node was not started with the replSet option")
-	case x.view.Role != commands.Uninitiated:
-		return nil, fault.Errorf(fault.AlreadyInitialized, "already initialized")
 	}
-	config, ok := x.request.Body.Index(0).Value().DocumentOK()
-	if !ok || len(config) <= emptyDocument {
-		config = value.Encode(value.Doc("_id", c.SetName, "version", int32(1), "members", bson.A{value.Doc("_id", int32(0),
-			"host", x.view.Address)}))
-	}
-	return nil, c.Initiate(x.conn.ctx, config)
-}
-
-// shutdown ends the server's process, without a reply.
-func (x *exchange) shutdown() (bson.D, error) {
-	stop := x.server.process.Shutdown
-	if stop == nil {
-		return nil, fault.Errorf(fault.IllegalOperation,
-			"the server cannot be shut down: it is part of an embedded deployment")
-	}
-	stop()
-	return nil, failpoint.ErrClose
+	return nil, fault.Errorf(fault.AlreadyInitialized, "already initialized")
 }

@@ -97,12 +97,10 @@ func protocolRows() []command {
 		{row{Name: "replSetFreeze", AdminOnly: true, Roles: onMongod}, onMember((*exchange).replSetFreeze)},
 		{row{Name: "replSetInitiate", AdminOnly: true, LocalhostException: true, Roles: onMongod},
 			(*exchange).replSetInitiate},
-		{row{Name: "shutdown", AdminOnly: true}, (*exchange).shutdown},
 
 		// The sharded cluster.
 		{row{Name: "listShards", AdminOnly: true, Roles: onMongos}, (*exchange).listShards},
 		{row{Name: "getShardMap", AdminOnly: true}, (*exchange).getShardMap},
-		{row{Name: "addShard", AdminOnly: true, LocalhostException: true, Roles: onMongos}, (*exchange).addShard},
 	}
 	rows = append(rows, constantRows()...)
 	for i := range rows {
