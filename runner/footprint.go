@@ -56,9 +56,7 @@ var clusterRules = []footprintRule{
 
 // databaseRules are reasons why a test uses a whole database.
 var databaseRules = []footprintRule{
-	{"it lists collections", func(u use) bool {
-		return ofAny("listCollections listCollectionNames listCollectionObjects")(u) || u.command() == "listCollections"
-	}},
+	{"it lists collections", func(u use) bool { return u.listsCollections() && u.filteredName() == "" }},
 	{"it watches a database, or aggregates it", func(u use) bool {
 		return u.Kind == entities.Database && (u.Name == "createChangeStream" || u.Name == "aggregate" || u.command() == "aggregate")
 	}},
@@ -76,6 +74,19 @@ var serverDatabases = []string{"admin", "config", "local"}
 func ofAny(names string) func(use) bool {
 	all := strings.Fields(names)
 	return func(u use) bool { return slices.Contains(all, u.Name) }
+}
+
+func (u use) listsCollections() bool {
+	return ofAny("listCollections listCollectionNames listCollectionObjects")(u) || u.command() == "listCollections"
+}
+
+// filteredName returns the name of the only collection that listCollections returns, or "".
+func (u use) filteredName() string {
+	list := u.Arguments
+	if command := list.Get("command"); command != nil {
+		list = command
+	}
+	return list.Get("filter").Get("name").Text()
 }
 
 // command returns the name of the command that an operation runs, or "".
@@ -131,6 +142,9 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 			if r.holds(u) {
 				n.add(u.database, wholeDatabase)
 			}
+		}
+		if u.listsCollections() {
+			n.add(u.database, u.filteredName())
 		}
 		n.add(step.Arguments.Get("databaseName").Text(), step.Arguments.Get("collectionName").Text()) // of assertions
 	}

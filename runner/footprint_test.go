@@ -64,6 +64,11 @@ func TestFootprints(t *testing.T) {
 
 		{"listCollections", `{name: listCollectionNames, object: d}`, "", "", "db.* db.own"},
 		{"the command listCollections", command("listCollections"), "", "", "db.* db.own"},
+		{"listCollections of one name", `{name: listCollections, object: d, arguments: {filter: {name: z}}}`, "", "", "db.own db.z"},
+		{"listCollections of names", `{name: listCollections, object: d, arguments: {filter: {name: {$ne: z}}}}`, "", "", "db.* db.own"},
+		{"the command listCollections of one name",
+			`{name: runCommand, object: d, arguments: {commandName: listCollections, command: {listCollections: 1, filter: {name: z}}}}`, "",
+			"", "db.own db.z"},
 		{"a change stream of a database", `{name: createChangeStream, object: d, arguments: {pipeline: []}}`, "", "", "db.* db.own"},
 		{"an aggregation of a database", `{name: aggregate, object: d, arguments: {pipeline: []}}`, "", "", "db.* db.own"},
 		{"another collection, in a stage of a stage", `{name: aggregate, object: x, arguments: {pipeline: [{$facet: {f: [{$unionWith: z}]}}]}}`, "",
