@@ -27,6 +27,7 @@ type use struct {
 	specs.Step
 	database string
 	own      map[string]bool // databases with an entity of the test, or with initial data
+	filled   map[string]bool // databases with initial data, which exist whatever other tests do
 }
 
 // footprintRule is a reason for a test to use more than the collections that it names.
@@ -38,7 +39,9 @@ type footprintRule struct {
 // clusterRules are reasons why a test runs alone. The first one that applies counts.
 var clusterRules = []footprintRule{
 	{"it uses an object or an operation that is not known", func(u use) bool { return !u.Known }},
-	{"it lists databases", ofAny("listDatabases listDatabaseNames listDatabaseObjects")},
+	{"it lists databases", func(u use) bool {
+		return ofAny("listDatabases listDatabaseNames listDatabaseObjects")(u) && !u.filled[u.filteredName()]
+	}},
 	{"it watches the whole cluster", func(u use) bool { return u.Name == "createChangeStream" && u.Kind == entities.Client }},
 	{"it drops a database of others", func(u use) bool {
 		return u.Name == "dropDatabase" && !u.own[u.Arguments.Get("database").Text()]
@@ -80,7 +83,7 @@ func (u use) listsCollections() bool {
 	return ofAny("listCollections listCollectionNames listCollectionObjects")(u) || u.command() == "listCollections"
 }
 
-// filteredName returns the name of the only collection that listCollections returns, or "".
+// filteredName returns the only name that listCollections or listDatabases can return, or "".
 func (u use) filteredName() string {
 	list := u.Arguments
 	if command := list.Get("command"); command != nil {
@@ -113,7 +116,7 @@ func within(v *source.Value, holds func(key string, v *source.Value) bool) bool 
 
 // footprintOf returns the footprint of a test.
 func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
-	n, own := named{}, map[string]bool{}
+	n, own, filled := named{}, map[string]bool{}, map[string]bool{}
 	n.data(s.InitialData)
 	n.test(t)
 	databases := named{}.entities(t.Entities)
@@ -121,7 +124,7 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 		own[databases[e.ID]] = true
 	}
 	for _, d := range s.InitialData {
-		own[d.DatabaseName] = true
+		own[d.DatabaseName], filled[d.DatabaseName] = true, true
 		if mentions(d.CreateOptions, "viewOn") {
 			n.add(d.DatabaseName, wholeDatabase)
 		}
@@ -132,7 +135,7 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 		f.alone = insideServer
 	}
 	for _, step := range t.Steps {
-		u := use{step, databases[step.Object], own}
+		u := use{step, databases[step.Object], own, filled}
 		for _, r := range clusterRules {
 			if f.alone == "" && r.holds(u) {
 				f.alone = r.why

@@ -42,6 +42,8 @@ func TestFootprints(t *testing.T) {
 		{"listDatabaseNames, on a thread", `{name: runOnThread, object: testRunner, arguments: {thread: t, operation: {name: listDatabaseNames, object: c}}}`, thread,
 			why(1), "db.own"},
 		{"listDatabaseObjects", `{name: listDatabaseObjects, object: c}`, "", why(1), "db.own"},
+		{"listDatabases of another name", `{name: listDatabases, object: c, arguments: {filter: {name: e}}}`, "", why(1), "db.own"},
+		{"listDatabases of the name of its own", `{name: listDatabases, object: c, arguments: {filter: {name: db}}}`, "", "", "db.own"},
 		{"a change stream of the cluster", `{name: createChangeStream, object: c, arguments: {pipeline: []}}`, "", why(2), "db.own"},
 		{"a change stream of a collection", `{name: createChangeStream, object: x, arguments: {pipeline: []}}`, "", "", "db.own"},
 		{"dropDatabase of others", `{name: dropDatabase, object: c, arguments: {database: other}}`, "", why(3), "db.own other.*"},
@@ -91,7 +93,8 @@ func TestFootprints(t *testing.T) {
 			if r.more != "" {
 				more = ", " + r.more
 			}
-			text := "description: s\nschemaVersion: '1.28'\ncreateEntities: " + strings.ReplaceAll(entities, "\n\t\t", "") + more + "]\ntests: [{description: a, operations: [" +
+			text := "description: s\nschemaVersion: '1.28'\ncreateEntities: " + strings.ReplaceAll(entities, "\n\t\t", "") + more + "]\n" +
+				"initialData: [{databaseName: db, collectionName: own, documents: []}]\ntests: [{description: a, operations: [" +
 				r.operations + "]}]\n"
 			suite, err := specs.Parse("s.yml", []byte(text))
 			testkit.Check(t, err)
