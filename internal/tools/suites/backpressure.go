@@ -20,11 +20,11 @@ func overloadSuites() specification {
 		}
 		files = append(files, f)
 	}
-	files = append(files, getMore(), watching(), killCursors(), overloadStandalone(), mixed(), otherErrors(),
+	files = append(files, getMore(), watching(), killCursors(), overloadStandalone(), otherErrors(),
 		overloadTransactions(), convenient(), retargeting(), overloadOtherMongos(), baseBackoff(), connections(), retries(),
 		sameMongos(), commitSequences(), establishment(), authentication())
 	return specification{Name: "client-backpressure", Files: slices.Concat(files, overloadTimeouts().divide(operationOf),
-		overloadSequences().divide(operationOf))}
+		overloadSequences().divide(operationOf), mixed().divide(operationOf))}
 }
 
 // clients returns a client for each option that disables retries, and one with defaults.
