@@ -85,7 +85,6 @@ const (
 	Primary
 	Secondary
 	Mongos
-	Uninitiated // started with --replSet, before replSetInitiate
 )
 
 // Request is a received command. The functions are never nil in a request from the dispatcher.

@@ -13,33 +13,29 @@ import (
 // backend adds the commands about processes, which an embedded deployment does not have, to the commands on data.
 type backend struct {
 	*commands.Deployment
-	initiate func(config bson.Raw) error // of a member that waits for its configuration; nil otherwise
-	shutdown func(address string)        // ends the process of a server
+	shutdown func(address string) // ends the process of a server
 }
 
 // Rows returns the commands. Package server executes them.
 func (b backend) Rows() []commands.Row {
-	rows := append(b.Deployment.Rows(), row("shutdown", b.shutDown), row("addShard", b.addShard))
-	if b.initiate != nil {
-		rows = append(rows, row("replSetInitiate", b.replSetInitiate))
-	}
-	return rows
+	return append(b.Deployment.Rows(), row("shutdown", b.shutDown), row("addShard", b.addShard))
 }
 
 // row returns the row of a command of a process.
 func row(name string, run func(*commands.Request) (bson.D, error)) commands.Row {
 	return commands.Row{Name: name, AdminOnly: true, LocalhostException: name != "shutdown", OnSecondary: true,
-		Coordinated: true, Parse: func(req *commands.Request) (func() (commands.Response, error), error) {
-			return func() (commands.Response, error) {
-				fields, err := run(req)
-				return commands.Response{Fields: fields}, err
-			}, nil
-		}}
+		Coordinated: true, Parse: respond(run)}
 }
 
-func (b backend) replSetInitiate(req *commands.Request) (bson.D, error) {
-	config, _ := req.Body.Index(0).Value().DocumentOK()
-	return nil, b.initiate(config)
+// respond returns the Parse of a command that run executes.
+func respond(run func(*commands.Request) (bson.D, error)) func(*commands.Request) (func() (commands.Response, error),
+	error) {
+	return func(req *commands.Request) (func() (commands.Response, error), error) {
+		return func() (commands.Response, error) {
+			fields, err := run(req)
+			return commands.Response{Fields: fields}, err
+		}, nil
+	}
 }
 
 // addShard records a shard, or updates its record. It never receives data.

@@ -30,8 +30,8 @@ type front struct {
 	end     context.CancelCauseFunc // ends the process with an exitCode
 	work    sync.WaitGroup
 
-	joining sync.Mutex     // held while joining a host
-	waiting *server.Server // serves clients before the process joins a host; may be nil
+	joining sync.Mutex // held while joining a host
+	lobby   lobby      // the clients before the process joins a host
 
 	mu    sync.Mutex
 	state string
@@ -47,18 +47,16 @@ func (f *front) setState(state string, host location, serve func(net.Conn, bool)
 }
 
 // wait starts a server without configuration, which waits for replSetInitiate or an invitation.
-func (f *front) wait() (err error) {
-	cluster := server.NewCluster(server.Config{
-		Topology: server.Uninitiated, Version: f.o.Version, SetName: f.o.ReplSet,
-		Backend: backend{commands.New(commands.Options{ReplicaSet: true}), f.initiate, func(string) { f.end(exitClean) }},
-	})
+func (f *front) wait() error {
+	data := backend{commands.New(commands.Options{}), func(string) { f.end(exitClean) }}
+	cluster := server.NewCluster(server.Config{Version: f.o.Version, Backend: waiting{data, f.initiate}})
 	f.work.Go(func() {
 		<-f.ctx.Done()
 		_ = cluster.Close()
 	})
-	f.waiting, err = cluster.Join(f.address(), f.o.process())
+	alone, err := cluster.Join(f.address(), f.o.process())
 	if err == nil {
-		f.setState(stateWaiting, location{}, f.waiting.Serve)
+		f.setState(stateWaiting, location{}, func(nc net.Conn, balanced bool) { alone.Serve(f.lobby.enter(nc), balanced) })
 	}
 	return err
 }

@@ -163,7 +163,7 @@ func (h *host) close() error {
 
 // backend returns the data of a cluster of the host. The front of a server ends when its client sends shutdown.
 func (h *host) backend(o commands.Options) backend {
-	return backend{Deployment: commands.New(o), shutdown: func(address string) {
+	return backend{commands.New(o), func(address string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		_ = write(h.fronts[address].control, reply{})

@@ -93,7 +93,7 @@ func (f *front) acceptInvitation(q request) error {
 	return f.join(f.ctx, q.Host, q.Member)
 }
 
-// join joins a host, which serves the clients from then on. Clients of f.waiting are disconnected after their replies.
+// join joins a host, which serves the clients from then on. Clients in the lobby are disconnected after their replies.
 func (f *front) join(ctx context.Context, w location, member string) error {
 	q := request{Kind: kindJoin, Set: f.o.ReplSet, Host: w, Member: member, Server: f.o}
 	control, in, _, err := dial(ctx, w.Address, q)
@@ -111,9 +111,7 @@ func (f *front) join(ctx context.Context, w location, member string) error {
 	f.setState(state, w, func(client net.Conn, balanced bool) {
 		f.forward(client, request{Kind: kindClient, Host: w, Member: member, Balanced: balanced})
 	})
-	if f.waiting != nil {
-		f.waiting.Drain()
-	}
+	f.lobby.close()
 	f.work.Go(func() { f.watchHost(control, in) })
 	return nil
 }

@@ -45,7 +45,6 @@ const (
 	ReplicaSet   Topology = "replicaset"
 	Sharded      Topology = "sharded"
 	LoadBalanced Topology = "load-balanced"
-	Uninitiated  Topology = "uninitiated" // a mongod with --replSet before replSetInitiate
 )
 
 // Name returns the name of a topology in messages, "" if it is unknown.
@@ -126,9 +125,6 @@ func (c *Cluster) Close() error {
 
 // find returns the row of a command for a role, nil if the command does not exist there.
 func (c *Cluster) find(name string, role commands.Role) *command {
-	if role == commands.Uninitiated {
-		role = commands.Secondary // it has the commands of a member
-	}
 	row := c.commands[name]
 	if row == nil || !row.Exists(c.Version.Wire, role) {
 		return nil

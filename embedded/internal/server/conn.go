@@ -37,7 +37,6 @@ type conn struct {
 	lastID     int32          // request id of the last sent message
 	lastOp     bson.Timestamp // operation time after the last write; zero before the first
 	current    atomic.Pointer[operation]
-	waiting    atomic.Int32 // number of received messages without a reply
 
 	helloDone   bool     // a hello has succeeded
 	helloOk     bool     // the client has sent helloOk: true
@@ -84,10 +83,9 @@ func (k *conn) run() {
 	messages := make(chan message)
 	k.server.cluster.work.Go(func() { k.read(messages) })
 	for m := range messages {
-		if err := k.message(m.Header, m.body); err != nil || k.server.draining.Load() || k.ctx.Err() != nil {
+		if err := k.message(m.Header, m.body); err != nil || k.ctx.Err() != nil {
 			return
 		}
-		k.waiting.Add(-1)
 	}
 }
 
@@ -107,7 +105,6 @@ func (k *conn) read(messages chan<- message) {
 		h, body, err := wire.ReadMessage(in)
 		switch {
 		case err == nil:
-			k.waiting.Add(1)
 			select {
 			case messages <- message{h, body}:
 				continue

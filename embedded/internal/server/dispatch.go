@@ -345,7 +345,7 @@ func (x *exchange) document(name string) (bson.Raw, error) {
 
 // role rejects writes on a secondary, and reads whose read preference requires the primary.
 func (x *exchange) role() error {
-	if x.view.Role != commands.Secondary && x.view.Role != commands.Uninitiated {
+	if x.view.Role != commands.Secondary {
 		return nil
 	}
 	level, _ := x.request.Body.Lookup("readConcern", "level").StringValueOK()
@@ -354,7 +354,7 @@ func (x *exchange) role() error {
 		return x.notPrimary(fault.NotWritablePrimary, "not primary")
 	case level == "linearizable" && x.row.ReadConcern != nil:
 		return fault.Errorf(fault.NotWritablePrimary, "cannot satisfy linearizable read concern on non-primary node")
-	case !x.row.OnSecondary && (x.view.Role == commands.Uninitiated || x.server.member.ArbiterOnly):
+	case !x.row.OnSecondary && x.server.member.ArbiterOnly:
 		return x.notPrimary(fault.NotPrimaryOrSecondary, "node is not in primary or recovering state")
 	case !x.row.OnSecondary && !x.readsSecondary:
 		return x.notPrimary(fault.NotPrimaryNoSecondaryOk, "not primary and secondaryOk=false")

@@ -40,11 +40,7 @@ func (x *exchange) hello() (bson.D, error) {
 	if x.request.ExhaustAllowed { // each following reply waits for a change since the previous one
 		x.response.Stream = func() (commands.Response, error) {
 			await.wait(x)
-			next := commands.Response{Fields: x.description(nil)}
-			if !k.server.draining.Load() {
-				next.Stream = x.response.Stream
-			}
-			return next, nil
+			return commands.Response{Fields: x.description(nil), Stream: x.response.Stream}, nil
 		}
 	}
 	return x.description(speculative), nil
@@ -192,14 +188,10 @@ func (x *exchange) description(speculative bson.D) bson.D {
 	streams, mongos := x.view.Has.TopologyVersion, v.isMongos()
 	offers := value.Has(x.request.Body, "helloOk") && x.view.Has.HelloOK
 	addIf(offers && !mongos, "helloOk", true)
-	addIf(streams && (v.isMember() || v.Role == commands.Uninitiated), "topologyVersion", v.topologyVersion())
-	switch {
-	case v.isMember():
+	addIf(streams && v.isMember(), "topologyVersion", v.topologyVersion())
+	if v.isMember() {
 		reply = append(reply, x.inSet(writable)...)
-	case v.Role == commands.Uninitiated:
-		reply = value.Append(reply, writable, false, "secondary", false,
-			"info", "Does not have a valid replica set config", "isreplicaset", true)
-	default:
+	} else {
 		addIf(true, writable, true)
 		addIf(mongos, "msg", "isdbgrid")
 		addIf(streams, "topologyVersion", v.topologyVersion())

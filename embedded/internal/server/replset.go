@@ -27,8 +27,6 @@ func onMember(run func(*exchange, *Cluster, *Server) (bson.D, error)) func(*exch
 			return nil, fault.Errorf(fault.NoReplicationEnabled, "not running with --replSet")
 		case commands.Mongos:
 			return value.Doc("info", "mongos"), fault.Errorf(0, "replSetGetStatus is not supported through mongos")
-		case commands.Uninitiated:
-			return nil, fault.Errorf(fault.NotYetInitialized, "no replset config has been received")
 		}
 		s := x.server
 		s.cluster.mu.Lock()

@@ -31,7 +31,6 @@ type Server struct {
 
 	lastConn      atomic.Int64
 	lastOperation atomic.Int32
-	draining      atomic.Bool // each connection ends after its current message
 	stopped       atomic.Bool // no connection replies
 
 	// Guarded by cluster.mu.
@@ -111,21 +110,6 @@ func (s *Server) stop() (err error) {
 	return err
 }
 
-// Drain closes idle connections immediately, and the others after the pending reply. Awaitable hellos are answered.
-func (s *Server) Drain() {
-	s.draining.Store(true)
-	s.mu.Lock()
-	for k := range s.conns {
-		if k.waiting.Load() == 0 {
-			k.close()
-		}
-	}
-	s.mu.Unlock()
-	s.cluster.mu.Lock()
-	defer s.cluster.mu.Unlock()
-	s.changed()
-}
-
 // changed increments topologyVersion and wakes all waiters. Called with cluster.mu held.
 func (s *Server) changed() {
 	s.version++
@@ -175,8 +159,6 @@ func (s *Server) state() view {
 		v.primary = c.primary.address
 	}
 	switch {
-	case c.Topology == Uninitiated:
-		v.Role = commands.Uninitiated
 	case c.Topology.HasMongos():
 		v.Role = commands.Mongos
 	case c.Topology == ReplicaSet && c.primary == s:
@@ -195,7 +177,7 @@ func (s *Server) state() view {
 }
 
 // hasClock reports whether replies contain operationTime and $clusterTime.
-func (v view) hasClock() bool { return v.Role != commands.Standalone && v.Role != commands.Uninitiated }
+func (v view) hasClock() bool { return v.Role != commands.Standalone }
 
 func (v view) isMongos() bool { return v.Role == commands.Mongos }
 
