@@ -36,12 +36,12 @@ func (k *conn) configureFailPoint(x *pending) bson.Raw {
 	case registry == nil:
 		return k.failure(x, fault.Errorf(fault.FailPointSetFailed, "the connection has not said hello to a service"))
 	}
-	field := lackingField(x.Body)
-	if k.front.proxy.Inside && k.front.passes(name, field != "", x.Body) {
+	lacking := value.Has(x.Body, "data", lackingField)
+	if k.front.proxy.Inside && k.front.passes(name, lacking, x.Body) {
 		return nil
-	} else if field != "" {
+	} else if lacking {
 		return k.failure(x, fault.Errorf(fault.FailPointSetFailed,
-			"%s takes effect inside a server: the proxy cannot execute it", field))
+			"%s takes effect inside a server: the proxy cannot execute it", lackingField))
 	}
 	count, err := registry.Configure(x.Body)
 	if err != nil {
@@ -50,23 +50,10 @@ func (k *conn) configureFailPoint(x *pending) bson.Raw {
 	return k.success(value.Doc("count", count))
 }
 
-// lackingField returns the field of a fail point's data that takes effect inside a server, or "".
-func lackingField(command bson.Raw) string {
-	for _, field := range LackingFields() {
-		if value.Has(command, "data", field) {
-			return field
-		}
-	}
-	return ""
-}
-
 // passes reports whether the server gets a fail point: one that takes effect inside it, until that is turned off.
 func (f *front) passes(name string, lacking bool, command bson.Raw) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.inside == nil {
-		f.inside = map[string]bool{}
-	}
 	had := f.inside[name]
 	mode, _ := command.Lookup("mode").StringValueOK()
 	f.inside[name] = mode != "off" && (had || lacking)

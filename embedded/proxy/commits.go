@@ -9,9 +9,11 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// LackingFields returns the fields of the data of fail points that a proxy refuses, because they take effect inside a
-// server: the write must not be reflected.
-func LackingFields() []string { return []string{"failBeforeCommitExceptionCode"} }
+// lackingField is a field that takes effect inside a server: the write must not be reflected.
+const lackingField = "failBeforeCommitExceptionCode"
+
+// LackingFields returns the fields of the data of fail points that a proxy refuses.
+func LackingFields() []string { return []string{lackingField} }
 
 // commits evaluates onPrimaryTransactionalWrite for each commit of a retryable write, and reports whether the
 // connection is closed. The command has run: a server, too, continues a command whose connection it closes.

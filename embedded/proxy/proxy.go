@@ -117,7 +117,8 @@ func (p *Proxy) front(server string) (*front, error) {
 	if p.ctx.Err() != nil {
 		return nil, errors.Join(fmt.Errorf("the proxy in front of %s: %w", server, net.ErrClosed), l.Close())
 	}
-	f := &front{proxy: p, serverAddress: server, address: l.Addr().String(), listener: l}
+	f := &front{proxy: p, serverAddress: server, address: l.Addr().String(), listener: l,
+		inside: map[string]bool{}}
 	p.fronts[key] = f
 	p.work.Go(f.accept)
 	return f, nil

@@ -181,16 +181,13 @@ func aggregate(s *call, a *args) action {
 			"collection name has invalid type: %s", value.TypeName(a.any("aggregate")))
 		a.Fail(fault.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 	}
-	list, ok := a.any("pipeline").(bson.A)
-	g.list = list
-	a.Refuse(!ok, fault.TypeMismatch, "'pipeline' option must be specified as an array")
-	_, isFlag := a.any("explain").(bool)
-	a.Refuse(a.has("explain") && !isFlag, fault.TypeMismatch, "explain must be a boolean")
+	g.list = a.array("pipeline")
+	a.Refuse(!value.Is[bson.A](a.any("pipeline")), fault.TypeMismatch, "'pipeline' option must be specified as an array")
+	a.Refuse(a.has("explain") && !value.Is[bool](a.any("explain")), fault.TypeMismatch, "explain must be a boolean")
 	explains := a.flag("explain")
 	a.Refuse(!a.has("cursor") && !explains, fault.FailedToParse,
 		"The 'cursor' option is required, except for aggregate with the explain argument")
-	_, ok = a.any("cursor").(bson.D)
-	a.Refuse(!ok && a.has("cursor"), fault.TypeMismatch, "cursor field must be missing or an object")
+	a.Refuse(a.has("cursor") && !value.Is[bson.D](a.any("cursor")), fault.TypeMismatch, "cursor field must be missing or an object")
 	c := a.part("cursor")
 	a.Note(CheckDocument(s.req, "cursor", c.doc))
 	g.batchSize = c.number("batchSize", firstBatch)

@@ -24,7 +24,6 @@ type Options struct {
 	// ShardName and ShardHost identify the only shard of a sharded deployment, such as "s0" and "set/host:port".
 	// The defaults are "s0" and "s0/localhost:27310".
 	ShardName, ShardHost string
-	NoShard              bool // config.shards is empty: shards are added by command
 	NoScripting          bool // disables server-side JavaScript
 }
 
@@ -45,8 +44,6 @@ func New(opts Options) *Deployment {
 	d.Seed("admin", "system.version")
 	d.Seed("config", "system.sessions")
 	switch {
-	case opts.Sharded && opts.NoShard:
-		d.Seed("config", "shards")
 	case opts.Sharded:
 		d.Seed("config", "shards",
 			value.Doc("_id", opts.ShardName, "host", opts.ShardHost, "state", int32(1), "topologyTime", d.Now()))

@@ -231,7 +231,7 @@ func (x *explanation) plan(executed bool) bson.D {
 	x.access(executed, add)
 	q := x.q
 	if q.blocking {
-		add("SORT", "sortPattern", q.sort, "memLimit", int32(100<<20), "type", "simple")
+		add("SORT", "sortPattern", q.sort, "memLimit", maxMemory, "type", "simple")
 	}
 	if q.skip > 0 {
 		add("SKIP", "skipAmount", value.Int(q.skip))
@@ -338,14 +338,12 @@ func (s *call) sharded(stats bson.D) bson.D {
 		bson.A{value.Doc("shardName", s.d.opts.ShardName, "allPlans", value.Get(stats, "allPlansExecution"))})
 }
 
+const maxMemory = int32(100 << 20) // of a server for a stage, in bytes
+
 // serverParameters are the parameters that an explanation shows.
-var serverParameters = bson.D{
-	{Key: "internalQueryFacetBufferSizeBytes", Value: int32(100 << 20)},
-	{Key: "internalQueryFacetMaxOutputDocSizeBytes", Value: int32(100 << 20)},
-	{Key: "internalLookupStageIntermediateDocumentMaxSizeBytes", Value: int32(100 << 20)},
-	{Key: "internalDocumentSourceGroupMaxMemoryBytes", Value: int32(100 << 20)},
-	{Key: "internalQueryMaxBlockingSortMemoryUsageBytes", Value: int32(100 << 20)},
-	{Key: "internalQueryProhibitBlockingMergeOnMongoS", Value: int32(0)},
-	{Key: "internalQueryMaxAddToSetBytes", Value: int32(100 << 20)},
-	{Key: "internalDocumentSourceSetWindowFieldsMaxMemoryBytes", Value: int32(100 << 20)},
-}
+var serverParameters = value.Doc(
+	"internalQueryFacetBufferSizeBytes", maxMemory, "internalQueryFacetMaxOutputDocSizeBytes", maxMemory,
+	"internalLookupStageIntermediateDocumentMaxSizeBytes", maxMemory,
+	"internalDocumentSourceGroupMaxMemoryBytes", maxMemory, "internalQueryMaxBlockingSortMemoryUsageBytes", maxMemory,
+	"internalQueryProhibitBlockingMergeOnMongoS", int32(0), "internalQueryMaxAddToSetBytes", maxMemory,
+	"internalDocumentSourceSetWindowFieldsMaxMemoryBytes", maxMemory)

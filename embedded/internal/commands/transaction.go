@@ -18,10 +18,10 @@ func (s *call) begin() error {
 		return nil
 	}
 	refused := fault.First{Err: req.Refused}
-	refused.Refuse(mongos(req) && !req.Row.EndsTransaction && hasDocument(req, "writeConcern"), fault.InvalidOptions,
+	refused.Refuse(mongos(req) && !req.Row.EndsTransaction && req.HasDocument("writeConcern"), fault.InvalidOptions,
 		"writeConcern is not allowed within a multi-statement transaction")
 	refused.Refuse(mongos(req) && !req.StartTransaction && req.Row.Name != "getMore" &&
-		req.Row.Name != "commitTransaction" && hasDocument(req, "readConcern"), fault.InvalidOptions,
+		req.Row.Name != "commitTransaction" && req.HasDocument("readConcern"), fault.InvalidOptions,
 		"Only the first command in a transaction may specify a readConcern")
 	token, noToken := req.Body.LookupErr("recoveryToken")
 	shard, _ := req.Body.Lookup("recoveryToken", "recoveryShardId").StringValueOK()
@@ -32,9 +32,9 @@ func (s *call) begin() error {
 		Recovers: noToken == nil && token.Type == bson.TypeEmbeddedDocument, Recovery: shard})
 }
 
-// hasDocument reports whether a command has a field that is a document with fields.
-func hasDocument(req *Request, field string) bool {
-	doc, _ := req.Body.Lookup(field).DocumentOK()
+// HasDocument reports whether the command has a field that is a document with fields.
+func (r *Request) HasDocument(field string) bool {
+	doc, _ := r.Body.Lookup(field).DocumentOK()
 	return len(doc) > 5
 }
 

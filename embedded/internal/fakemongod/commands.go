@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
+	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
@@ -71,4 +74,12 @@ func (b backend) record(req *commands.Request, shard bson.D) error {
 func (b backend) shutDown(req *commands.Request) (bson.D, error) {
 	b.shutdown(req.Server.Address)
 	return nil, failpoint.ErrClose
+}
+
+// clearShards empties config.shards: addShard adds the shards.
+func (b backend) clearShards() {
+	_ = b.NewWork(context.Background(), time.Time{}, 0).Update(func(tx *store.Tx) error {
+		c := tx.Main("config", "shards")
+		return tx.Remove(c, c.Current()[0])
+	})
 }

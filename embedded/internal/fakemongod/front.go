@@ -54,7 +54,7 @@ func (f *front) wait() error {
 		<-f.ctx.Done()
 		_ = cluster.Close()
 	})
-	alone, err := cluster.Join(f.address(), f.o.process())
+	alone, err := cluster.Join(f.address(), f.o.process(f.o.Version))
 	if err == nil {
 		f.setState(stateWaiting, location{}, func(nc net.Conn, balanced bool) { alone.Serve(f.lobby.enter(nc), balanced) })
 	}

@@ -117,6 +117,7 @@ type joinedFront struct {
 	server    *server.Server
 	control   net.Conn
 	stateFile string // while it exists, the front may restart
+	left      bool   // has exited; guarded by host.mu
 }
 
 func newHost(s spec) (*host, error) {
@@ -178,7 +179,7 @@ func (h *host) wait(ctx context.Context) {
 		defer h.mu.Unlock()
 		mayStart := len(h.fronts) == 0
 		for _, o := range h.fronts {
-			if !o.server.Down() {
+			if !o.left {
 				end = time.Now().Add(restartTimeout)
 				return false
 			}
@@ -209,8 +210,16 @@ func (h *host) handle(nc net.Conn) {
 	}
 	_ = nc.Close()
 	if o != nil {
-		_ = o.cluster.Kill(o.server)
+		h.leave(o)
 	}
+}
+
+// leave stops the server of a front that has exited.
+func (h *host) leave(o *joinedFront) {
+	_ = o.cluster.Kill(o.server)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o.left = true
 }
 
 // front returns the front of a request. A front that joins replaces an earlier one, which has ended although its
@@ -230,7 +239,7 @@ func (h *host) front(nc net.Conn, q request) (*joinedFront, error) {
 	case q.Server == nil:
 		return nil, errors.New("server options are required")
 	case old != nil:
-		_ = old.cluster.Kill(old.server)
+		h.leave(old)
 		_ = old.control.Close()
 	}
 	cluster, err := h.clusterOf(q.Server)
@@ -238,7 +247,7 @@ func (h *host) front(nc net.Conn, q request) (*joinedFront, error) {
 		return nil, err
 	}
 	o := &joinedFront{cluster: cluster, control: nc, stateFile: q.Server.stateFile()}
-	if o.server, err = cluster.Join(q.Member, q.Server.process()); err != nil {
+	if o.server, err = cluster.Join(q.Member, q.Server.process(h.config.Version)); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
@@ -260,28 +269,37 @@ func (h *host) clusterOf(o *Options) (*server.Cluster, error) {
 	defer h.mu.Unlock()
 	if h.routers == nil {
 		config := h.config
-		config.Topology, config.Backend = server.Sharded, h.backend(commands.Options{Sharded: true, NoShard: true})
+		data := h.backend(commands.Options{Sharded: true})
+		data.clearShards()
+		config.Topology, config.Backend = server.Sharded, data
 		h.routers = server.NewCluster(config)
 	}
 	return h.routers, nil
 }
 
-// invite invites the members that are down, after the first member has joined.
+// invite invites the missing members.
 func (h *host) invite() {
 	repeat(h.ctx, inviteInterval, func() bool {
-		h.mu.Lock()
-		joined := len(h.fronts) > 0
-		h.mu.Unlock()
 		var invitations sync.WaitGroup
-		for _, s := range h.cluster.Members() {
-			if joined && s.Down() {
-				invitations.Go(func() {
-					q := request{Kind: kindInvite, Host: h.location, Set: h.config.SetName, Member: s.Address()}
-					_, _ = exchange(h.ctx, q.Member, q) // the member may be down
-				})
-			}
+		for _, member := range h.missing() {
+			invitations.Go(func() {
+				q := request{Kind: kindInvite, Host: h.location, Set: h.config.SetName, Member: member}
+				_, _ = exchange(h.ctx, q.Member, q) // the member may be down
+			})
 		}
 		invitations.Wait()
 		return false
 	})
+}
+
+// missing returns the members without a front, after the first one has joined.
+func (h *host) missing() (members []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.cluster.Members() {
+		if o := h.fronts[s.Address()]; len(h.fronts) > 0 && (o == nil || o.left) {
+			members = append(members, s.Address())
+		}
+	}
+	return members
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/internal/fakemongod/cmdline"
 	"github.com/unified-test-runner/utr/embedded/internal/server"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/embedded/internal/version"
 )
 
@@ -236,9 +238,11 @@ func (o TLSOptions) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// process returns the startup options of the server.
-func (o *Options) process() server.Process {
-	return server.Process{Parameters: parameters(o.Parameters), AnyParameter: true, AccessControl: o.AccessControl,
+// process returns the startup options of a server. Parameters that its version does not have are ignored.
+func (o *Options) process(v *version.Version) server.Process {
+	known, _ := server.Parameters(v, server.Process{})
+	set := slices.DeleteFunc(parameters(o.Parameters), func(e bson.E) bool { return !value.Has(known, e.Key) })
+	return server.Process{Parameters: set, AccessControl: o.AccessControl,
 		Arguments: o.Arguments, Settings: cmdline.Parsed(o.Arguments), PID: o.PID}
 }
 

@@ -153,14 +153,12 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	}
 	c := &conversation{}
 	server, err := m.hash.NewServer(func(user string) (scram.StoredCredentials, error) {
-		if c.user = k.server.cluster.Users.find(db, user); c.user == nil {
-			return scram.StoredCredentials{}, errAuthentication
+		if c.user = k.server.cluster.Users.find(db, user); c.user != nil {
+			if credentials, ok := c.user.credentials[name]; ok {
+				return credentials, nil
+			}
 		}
-		credentials, ok := c.user.credentials[name]
-		if !ok {
-			return credentials, errAuthentication
-		}
-		return credentials, nil
+		return scram.StoredCredentials{}, errAuthentication
 	})
 	if err != nil {
 		return nil, err

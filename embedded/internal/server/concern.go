@@ -111,10 +111,9 @@ func (x *exchange) writeConcern() error {
 	if name != "aggregate" {
 		p.Note(commands.CheckDocument(&x.request, "writeConcern", value.Must(concern)))
 	}
-	elements, _ := concern.Elements() // a validated document cannot cause an error
-	for _, e := range elements {
-		known := slices.ContainsFunc(writeConcernFields, func(name string) bool { return strings.EqualFold(name, e.Key()) })
-		p.Refuse(!known, fault.FailedToParse, "unrecognized write concern field: %s", e.Key())
+	for _, e := range value.Must(concern) {
+		known := slices.ContainsFunc(writeConcernFields, func(name string) bool { return strings.EqualFold(name, e.Key) })
+		p.Refuse(!known, fault.FailedToParse, "unrecognized write concern field: %s", e.Key)
 	}
 	w, err := concern.LookupErr("w")
 	if err != nil || p.Err != nil {

@@ -73,10 +73,8 @@ func (c *Cluster) successor(old *Server) *Server {
 	var best *Server
 	for i := range c.members {
 		s := c.members[(at+1+i)%len(c.members)]
-		if s == old || s.isDown || !s.member.electable() || time.Now().Before(s.frozen) {
-			continue
-		}
-		if best == nil || s.member.Priority > best.member.Priority {
+		eligible := s != old && !s.isDown && s.member.electable() && !time.Now().Before(s.frozen)
+		if eligible && (best == nil || s.member.Priority > best.member.Priority) {
 			best = s
 		}
 	}

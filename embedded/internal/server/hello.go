@@ -33,11 +33,10 @@ func (x *exchange) hello() (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	if await == nil {
-		return x.description(speculative), nil
+	if await != nil {
+		await.wait(x)
 	}
-	await.wait(x)
-	if x.request.ExhaustAllowed { // each following reply waits for a change since the previous one
+	if await != nil && x.request.ExhaustAllowed { // each following reply waits for a change since the previous one
 		x.response.Stream = func() (commands.Response, error) {
 			await.wait(x)
 			return commands.Response{Fields: x.description(nil), Stream: x.response.Stream}, nil
@@ -152,19 +151,17 @@ func checkMetadata(given bson.RawValue, mongos bool) error {
 	p.Refuse(!ok, fault.TypeMismatch, "The client metadata document must be a document")
 	p.Refuse(len(client) > maxMetadata[mongos], fault.ClientMetadataDocumentTooLarge,
 		"The client metadata document must be less then or equal to %dbytes", maxMetadata[mongos])
-	elements, _ := client.Elements() // a validated document cannot cause an error
-	for _, e := range elements {
-		required, known := metadataFields[e.Key()]
-		part, ok := e.Value().DocumentOK()
+	for _, e := range value.Must(client) {
+		required, known := metadataFields[e.Key]
+		part, ok := e.Value.(bson.D)
 		p.Refuse(known && !ok, fault.TypeMismatch,
-			"The '%s' field is required to be a BSON document in the client metadata document", e.Key())
+			"The '%s' field is required to be a BSON document in the client metadata document", e.Key)
 		for _, name := range required {
-			_, ok := part.Lookup(name).StringValueOK()
-			p.Refuse(!ok, fault.ClientMetadataMissingField, "Missing required field '%s.%s' in the client metadata document",
-				e.Key(), name)
+			p.Refuse(!value.Is[string](value.Get(part, name)), fault.ClientMetadataMissingField,
+				"Missing required field '%s.%s' in the client metadata document", e.Key, name)
 		}
-		if name, err := part.LookupErr("name"); err == nil && e.Key() == "application" {
-			text, ok := name.StringValueOK()
+		if name, given := value.Field(part, "name"); given && e.Key == "application" {
+			text, ok := name.(string)
 			p.Refuse(!ok, fault.TypeMismatch, "The 'application.name' field must be a string in the client metadata document")
 			p.Refuse(len(text) > maxAppName, fault.ClientMetadataAppNameTooLarge,
 				"The 'application.name' field must be less then or equal to %d bytes in the client metadata document", maxAppName)

@@ -17,10 +17,8 @@ import (
 
 // Process contains the startup options of a server. The zero value has no access control and no TLS.
 type Process struct {
-	// Parameters are the startup parameters, in the form that setParameter accepts. AnyParameter also accepts unknown
-	// ones. Only getParameter reports them.
-	Parameters   bson.D
-	AnyParameter bool
+	// Parameters are the startup parameters, in the form that setParameter accepts.
+	Parameters bson.D
 	// AccessControl requires clients to authenticate as one of Config.Users. The localhost exception applies.
 	AccessControl bool
 	// TLS of connections; nil means no TLS.

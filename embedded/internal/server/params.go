@@ -110,10 +110,6 @@ func newParameters(v *version.Version, start Process) (*parameters, error) {
 	p := &parameters{table: parameterTable(v)}
 	maps.DeleteFunc(p.table, func(_ string, row *parameter) bool { return !version.Range{Since: row.since}.Has(v.Wire) })
 	for _, e := range start.Parameters {
-		if start.AnyParameter && p.value(e.Key) == nil {
-			p.table[e.Key] = &parameter{value: e.Value}
-			continue
-		}
 		kind, data, err := bson.MarshalValue(e.Value)
 		if err == nil {
 			_, err = p.set(e.Key, bson.RawValue{Type: kind, Value: data})
@@ -231,10 +227,7 @@ func (x *exchange) noOption(format string, args ...any) error {
 }
 
 func (x *exchange) setParameter() (bson.D, error) {
-	elements, err := x.request.Body.Elements()
-	if err != nil {
-		return nil, err
-	}
+	elements, _ := x.request.Body.Elements() // a validated document cannot cause an error
 	var reply bson.D
 	defer x.server.ingress.reload()
 	for _, e := range elements[1:] {

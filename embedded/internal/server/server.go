@@ -49,13 +49,6 @@ type Server struct {
 // ErrParameter is wrapped by errors about unknown or invalid parameters.
 var ErrParameter = errors.New("server parameter")
 
-// Down reports whether the server has stopped or not started.
-func (s *Server) Down() bool {
-	s.cluster.mu.Lock()
-	defer s.cluster.mu.Unlock()
-	return s.isDown
-}
-
 // Address returns the address of the server, such as "127.0.0.1:port".
 func (s *Server) Address() string { return s.address }
 

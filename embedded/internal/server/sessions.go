@@ -102,19 +102,15 @@ func (x *exchange) transaction() error {
 // transactionConcerns rejects what a transaction does not allow in readConcern and writeConcern.
 func (x *exchange) transactionConcerns(p *fault.First) {
 	r, mongos := &x.request, x.view.isMongos()
-	has := func(field string) bool {
-		doc, _ := r.Body.Lookup(field).DocumentOK()
-		return len(doc) > emptyDocument
-	}
 	level, _ := r.Body.Lookup("readConcern", "level").StringValueOK()
 	single := r.StartTransaction && (level == "linearizable" || level == "available")
 	p.Refuse(mongos && single, fault.InvalidOptions,
 		"The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
 	p.Refuse(single, fault.InvalidOptions,
 		"The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
-	p.Refuse(!mongos && !r.StartTransaction && has("readConcern") && x.row.Name != "getMore", fault.InvalidOptions,
+	p.Refuse(!mongos && !r.StartTransaction && r.HasDocument("readConcern") && x.row.Name != "getMore", fault.InvalidOptions,
 		"Only the first command in a transaction may specify a readConcern")
-	p.Refuse(!mongos && has("writeConcern") && !x.row.EndsTransaction && x.supportsConcern(), fault.InvalidOptions,
+	p.Refuse(!mongos && r.HasDocument("writeConcern") && !x.row.EndsTransaction && x.supportsConcern(), fault.InvalidOptions,
 		"writeConcern is not allowed within a multi-statement transaction")
 }
 

@@ -101,12 +101,12 @@ func (x *exchange) dropUser() (bson.D, error) {
 }
 
 func (x *exchange) dropAllUsers() (bson.D, error) {
-	users, n := x.server.cluster.Users, int32(0)
-	for _, u := range users.list(func(u *User) bool { return u.Database == x.request.DB }) {
+	users := x.server.cluster.Users
+	dropped := users.list(func(u *User) bool { return u.Database == x.request.DB })
+	for _, u := range dropped {
 		users.users.Delete(u.key())
-		n++
 	}
-	return value.Doc("n", n), nil
+	return value.Doc("n", int32(len(dropped))), nil
 }
 
 // usersInfo lists all users of a database (1), of all databases (forAllDBs), or those that are named.
