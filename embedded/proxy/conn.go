@@ -293,5 +293,5 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 		again.RequestID, again.start, again.labels = h.RequestID, time.Now(), nil
 		next = &again
 	}
-	return r.message(), next, nil
+	return r.bytes(), next, nil
 }

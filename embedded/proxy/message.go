@@ -9,10 +9,15 @@ import (
 	"github.com/unified-test-runner/utr/internal/wire"
 )
 
+// message is a message with one document.
+type message struct {
+	wire.Header
+	wire.Msg // of an OP_QUERY or OP_REPLY only the body
+}
+
 // request is a command of a client.
 type request struct {
-	wire.Header
-	wire.Msg // of an OP_QUERY only the body
+	message
 	name, db string
 }
 
@@ -25,16 +30,10 @@ func (r *request) namespace() string {
 }
 
 // parse finds the command in a message. The server refuses a message that is not valid.
-func parse(message []byte) (r request, ok bool) {
-	h, body, err := wire.Split(message)
-	if err != nil {
-		return r, false
-	}
-	r.Header = h
-	switch h.OpCode {
+func parse(text []byte) (r request, ok bool) {
+	m, body, ok := split(text)
+	switch r.message = m; m.OpCode {
 	case wire.OpMsg:
-		r.Msg, err = wire.ParseMsg(h, body)
-		ok = err == nil
 		r.db, _ = r.Body.Lookup("$db").StringValueOK()
 	case wire.OpQuery:
 		var namespace string
@@ -60,12 +59,6 @@ func (r *request) compose(doc bson.Raw) []byte {
 	return wire.AppendMsg(nil, 0, r.RequestID, r.Flags&wire.ChecksumPresent, doc)
 }
 
-// reply is a message of the server with one document.
-type reply struct {
-	wire.Header
-	wire.Msg // of an OP_REPLY only the body
-}
-
 func succeeded(reply bson.Raw) bool {
 	ok, _ := reply.Lookup("ok").AsInt64OK()
 	return ok == 1
@@ -73,25 +66,27 @@ func succeeded(reply bson.Raw) bool {
 
 const replyHead = 4 + 8 + 4 + 4 // bytes before the documents of an OP_REPLY
 
-func parseReply(message []byte) (r reply, ok bool) {
-	h, body, err := wire.Split(message)
-	if err != nil {
-		return r, false
-	}
-	r.Header = h
-	switch {
-	case h.OpCode == wire.OpMsg:
-		r.Msg, err = wire.ParseMsg(h, body)
-		ok = err == nil
-	case h.OpCode == wire.OpReply && len(body) > replyHead:
+func parseReply(text []byte) (r message, ok bool) {
+	r, body, ok := split(text)
+	if r.OpCode == wire.OpReply && len(body) > replyHead {
 		r.Body = bson.Raw(body[replyHead:])
 		ok = r.Body.Validate() == nil
 	}
 	return r, ok
 }
 
-// message returns the message with the present body.
-func (r *reply) message() []byte {
+// split reads a message, of an OP_MSG also the content. It reports whether this is valid.
+func split(text []byte) (m message, body []byte, ok bool) {
+	h, body, err := wire.Split(text)
+	if m.Header = h; err == nil && h.OpCode == wire.OpMsg {
+		m.Msg, err = wire.ParseMsg(h, body)
+		ok = err == nil
+	}
+	return m, body, ok
+}
+
+// bytes returns a reply with the present body.
+func (r *message) bytes() []byte {
 	if r.OpCode == wire.OpReply {
 		return wire.AppendReply(nil, r.RequestID, r.ResponseTo, r.Body)
 	}

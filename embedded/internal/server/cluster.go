@@ -122,12 +122,3 @@ func (c *Cluster) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// find returns the row of a command for a role, nil if the command does not exist there.
-func (c *Cluster) find(name string, role commands.Role) *command {
-	row := c.commands[name]
-	if row == nil || !row.Exists(c.Version.Wire, role) {
-		return nil
-	}
-	return row
-}

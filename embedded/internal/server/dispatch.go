@@ -196,12 +196,10 @@ func (x *exchange) database() error {
 
 func (x *exchange) lookUp() error {
 	name := x.request.Name
-	x.row = x.server.cluster.find(name, x.view.Role)
-	if name == "configureFailPoint" && !x.server.params.isTrue(testCommands) {
-		x.row = nil
-	}
-	if x.row != nil {
-		x.request.Row = &x.row.Row
+	row := x.server.cluster.commands[name]
+	disabled := name == "configureFailPoint" && !x.server.params.isTrue(testCommands)
+	if row != nil && row.Exists(x.view.Wire, x.view.Role) && !disabled {
+		x.row, x.request.Row = row, &row.Row
 		x.execute = func() (bson.D, error) { return x.row.execute(x) }
 		return nil
 	}
