@@ -18,7 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// BenchmarkSideBySide runs one in twelve tests on a replica set in a network, whose replies take 5 ms longer, with real
+// BenchmarkSideBySide runs a quarter of the tests on a replica set in a network, whose replies take 5 ms longer, with real
 // backoffs: one by one, and several side by side.
 func BenchmarkSideBySide(b *testing.B) {
 	d := embedded.StartT(b, embedded.Options{Topology: embedded.ReplicaSet})
@@ -33,7 +33,7 @@ func BenchmarkSideBySide(b *testing.B) {
 				continue
 			}
 			n := 0
-			suites := suitetest.Some(suitetest.Load(b, path), func() bool { n++; return n%12 == 0 })
+			suites := suitetest.Some(suitetest.Load(b, path), func() bool { n++; return n%4 == 0 })
 			for _, jobs := range []int{1, 2, 4, 8, 16} {
 				b.Run(fmt.Sprintf("%s-%s/jobs=%d", origin, specification, jobs), func(b *testing.B) { beside(b, uri, suites, jobs) })
 			}
