@@ -51,7 +51,7 @@ type invocation struct {
 	parsed     bool      // flags and the number of arguments are valid
 	helpErr    error     // the error of printing help
 	reportOnly bool      // standard output is for a report, and text goes to standard error
-	verbose    bool      // files that are not suites are named, and an adapter without its driver is quoted
+	verbose    bool      // names all files that are not suites, and all collections; quotes an adapter without its driver
 	statusLine bool      // the last line of the terminal shows the progress
 	screen     sync.Mutex
 }

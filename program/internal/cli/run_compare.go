@@ -136,6 +136,7 @@ func (r *compareFlags) act(ctx context.Context, c *invocation) error {
 	if err := r.complete(c.paths); err != nil {
 		return err
 	}
+	c.verbose = r.verbose
 	suites, err := c.loadFiltered(ctx, r.run.config.Filter)
 	if err != nil {
 		return err

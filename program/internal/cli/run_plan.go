@@ -163,11 +163,17 @@ func (p *runPlan) open(ctx context.Context, act func(context.Context, *runPlan) 
 	return act(ctx, p)
 }
 
+// shownCollections is the number of collections that claim prints without --verbose.
+const shownCollections = 8
+
 // claim prints the collections that suites name, and refuses those with documents that no run wrote.
 func (p *runPlan) claim(ctx context.Context, suites []*specs.Suite) error {
 	if all := runner.Namespaces(suites); len(all) > 0 {
 		hosts := slices.Concat(mapSlice(p.config.Source.Offers(),
 			func(o deployment.Description) []string { return o.Servers })...)
+		if more := len(all) - shownCollections; more > 1 && !p.inv.verbose {
+			all = append(all[:shownCollections], fmt.Sprintf("… %d more (-v lists all)", more))
+		}
 		_, _ = fmt.Fprintf(p.inv.errors, "utr will drop or change these collections on %s: %s\n",
 			strings.Join(hosts, ","), strings.Join(all, ", "))
 	}
