@@ -88,7 +88,7 @@ func (u uri) checkSRV() error {
 	return nil
 }
 
-// OpenCluster connects to a running deployment and returns a source with that one offer, for ClusterOptions.Jobs workers.
+// OpenCluster connects to a running deployment and returns a source with one offer, for ClusterOptions.Jobs workers.
 // Server selection takes up to serverSelectionTimeoutMS of the connection string, or 10 seconds. Errors never contain
 // credentials. With ClusterOptions.Lock, the error is a *lock.HeldError if another run uses the deployment; only ctx
 // and lock.Options bound that wait.

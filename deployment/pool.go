@@ -275,14 +275,15 @@ func (p *pool) giveUp(s *poolSlot, err error) {
 func (p *pool) Release(d Deployment, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	view, _ := d.(*cluster)
 	i := slices.IndexFunc(p.slots, func(s *poolSlot) bool {
-		return s.state == slotReady && slices.ContainsFunc(s.cluster.views(), func(c *cluster) bool { return Deployment(c) == d })
+		return s.state == slotReady && slices.Contains(s.cluster.views(), view)
 	})
 	if i < 0 { // it was removed
 		return
 	}
 	s := p.slots[i]
-	s.free = append(s.free, d.(*cluster))
+	s.free = append(s.free, view)
 	if p.open.Err() == nil && (broken || s.broken || d.Dead() != nil) {
 		p.breaks(s)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
-// accumulators reduce the values of a group, which contain no errors. init adds the operators that expressions have, too.
+// accumulators reduce the values of a group, which contain no errors. init adds the operators of expressions.
 var accumulators = map[string]expression.Accumulator{
 	"$first":    func(_ *expression.Env, values []any) any { return value.OrNull(values[0]) },
 	"$last":     func(_ *expression.Env, values []any) any { return value.OrNull(values[len(values)-1]) },

@@ -20,8 +20,10 @@ func (f *file) divide(part func(title string) string) (files []*file) {
 		files[i].Tests = append(files[i].Tests, t)
 	}
 	for _, one := range files {
-		one.Clients = slices.DeleteFunc(slices.Clone(f.Clients), func(c client) bool { return !one.uses(test.uses, c.ID) })
-		one.Objects = slices.DeleteFunc(slices.Clone(everything), func(kind string) bool { return !one.uses(test.calls, kind) })
+		unused := func(c client) bool { return !one.uses(test.uses, c.ID) }
+		uncalled := func(kind string) bool { return !one.uses(test.calls, kind) }
+		one.Clients = slices.DeleteFunc(slices.Clone(f.Clients), unused)
+		one.Objects = slices.DeleteFunc(slices.Clone(everything), uncalled)
 		one.Bucket = slices.Contains(one.Objects, "bucket")
 	}
 	return files

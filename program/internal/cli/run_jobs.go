@@ -42,7 +42,8 @@ func (r *runFlags) clusters() int {
 // checkJobs refuses more tests at the same time than there are clusters if the servers execute fail points.
 func (r *runFlags) checkJobs() error {
 	target, most := r.flags.target(), r.clusters()
-	if r.config.Jobs > most && (target == onURI || target == onOrchestration) && r.failPoints == deployment.FailPointsServer {
+	shared := target == onURI || target == onOrchestration
+	if r.config.Jobs > most && shared && r.failPoints == deployment.FailPointsServer {
 		return usage("--jobs %d: with --fail-points server, a cluster runs one test at a time, because a fail point "+
 			"affects all tests; leave out one of the flags", r.config.Jobs)
 	}
