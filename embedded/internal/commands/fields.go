@@ -196,28 +196,28 @@ func (c *checker) document(name, of string, doc bson.D, command bool) {
 		}
 		switch {
 		case known && c.wire >= f.since:
-			c.field(f, of, e)
-			if f.loose && c.strict {
-				c.Fail(fault.APIStrictError, "BSON field '%s.%s' is not allowed with apiStrict:true.", of, e.Key)
-			}
-			if f.later && value.Truthy(e.Value) {
-				c.Fail(fault.NotImplemented, "%s.%s is not implemented by the embedded deployment", of, e.Key)
-			}
+			c.known(f, of, e)
 		case s.open, command && i == 0, command && !known && Generic(e.Key) &&
 			c.wire >= shapes()["generic"].fields[e.Key].since:
 		default:
 			c.unknown(name, of, e.Key)
 		}
-		_, text := e.Value.(string)
-		c.Refuse(command && e.Key == "comment" && (name == "find" || name == "aggregate") && !text && c.has.CommentText,
-			fault.FailedToParse, "\"comment\" had the wrong type. Expected string, found %s", value.TypeName(e.Value))
+		c.Refuse(command && e.Key == "comment" && (name == "find" || name == "aggregate") && c.has.CommentText &&
+			!value.Is[string](e.Value), fault.FailedToParse, "\"comment\" had the wrong type. Expected string, found %s", value.TypeName(e.Value))
 	}
 	for _, key := range s.required {
 		v, given := value.Field(doc, key)
-		if v == nil && !(given && s.fields[key].kind == "any") {
-			c.Fail(fault.IDLFailedToParse, "BSON field '%s.%s' is missing but a required field", of, key)
-		}
+		c.Refuse(v == nil && !(given && s.fields[key].kind == "any"), fault.IDLFailedToParse,
+			"BSON field '%s.%s' is missing but a required field", of, key)
 	}
+}
+
+// known checks a field that the version has.
+func (c *checker) known(f field, of string, e bson.E) {
+	c.field(f, of, e)
+	c.Refuse(f.loose && c.strict, fault.APIStrictError, "BSON field '%s.%s' is not allowed with apiStrict:true.", of, e.Key)
+	c.Refuse(f.later && value.Truthy(e.Value), fault.NotImplemented,
+		"%s.%s is not implemented by the embedded deployment", of, e.Key)
 }
 
 func (c *checker) unknown(name, of, key string) {

@@ -97,12 +97,7 @@ func (q *findCommand) choosePlan() (err error) {
 
 func (q *findCommand) run() (bson.D, error) {
 	now := q.s.d.Now()
-	inside := q.s.InTransaction()
-	var p fault.First
-	p.Refuse(inside && q.tailable, fault.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
-	p.Refuse(inside && q.s.has.TransactionErrors && q.name == "system.views", 51071,
-		"Cannot query system.views within a transaction")
-	if err := cmp.Or(p.Err, q.choosePlan()); err != nil {
+	if err := cmp.Or(q.allowed(), q.choosePlan()); err != nil {
 		return nil, err
 	}
 	if q.tailable {
@@ -130,6 +125,16 @@ func (q *findCommand) run() (bson.D, error) {
 	limited := q.limit > 0 && int64(len(src.planned)) >= q.limit && !q.s.has.SlotEngine
 	src.known = limited || byID || q.blocking || missing && !(onMongos && q.batchSize == 0)
 	return q.s.open(q.canonical.ns, src, cursorOptions{size: q.batchSize, single: q.single, idFirst: missing && !onMongos})
+}
+
+// allowed returns an error if the command cannot run in the transaction.
+func (q *findCommand) allowed() error {
+	var p fault.First
+	inside := q.s.InTransaction()
+	p.Refuse(inside && q.tailable, fault.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
+	p.Refuse(inside && q.s.has.TransactionErrors && q.name == "system.views", 51071,
+		"Cannot query system.views within a transaction")
+	return p.Err
 }
 
 // seesChanges reports whether a getMore returns what has been written since the first batch.
