@@ -97,18 +97,11 @@ func longestWait(j job) (longest int64) {
 }
 
 func waitIn(v *source.Value) (longest int64) {
-	for _, item := range v.Elements() {
-		longest = max(longest, waitIn(item))
-	}
-	if v == nil {
-		return longest
-	}
-	for _, f := range v.Fields {
-		switch f.Key {
-		case "blockTimeMS", "serverSelectionTimeoutMS", "ms":
-			longest = max(longest, f.Value.Int)
+	within(v, func(key string, v *source.Value) bool {
+		if key == "blockTimeMS" || key == "serverSelectionTimeoutMS" || key == "ms" {
+			longest = max(longest, v.Int)
 		}
-		longest = max(longest, waitIn(f.Value))
-	}
+		return false
+	})
 	return longest
 }

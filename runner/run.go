@@ -164,7 +164,8 @@ func (r *run) work(ctx context.Context, jobs []job) {
 	workers.Wait()
 }
 
-// footprint returns the footprint of a job. If there are no sessions, a clean-up cannot end only what the test opened.
+// footprint returns the footprint of a job. On servers without sessions, a clean-up cannot end only what a test opened,
+// so each test runs alone.
 func (r *run) footprint(j *job) footprint {
 	f := footprintOf(j.suite, j.test)
 	if slices.Contains(r.offers[j.offer].Lacks, deployment.Sessions) {

@@ -111,7 +111,7 @@ func (s *server) perform(ctx context.Context, id int64, method string, params js
 		return with(params, func(p inTest) (any, error) { return nothing{}, s.begin(ctx, p.Test) })
 	case callOpen, callDo, callEvents, callLogs, callSpans, callClose, callEnd:
 		var p inTest
-		_ = json.Unmarshal(params, &p) // errors are reported with those of the other parameters
+		_ = json.Unmarshal(params, &p) // the handler decodes all parameters and reports errors
 		s.mu.Lock()
 		t := s.tests[p.Test]
 		s.mu.Unlock()

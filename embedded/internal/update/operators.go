@@ -527,8 +527,8 @@ func mustExist(path []string) error {
 		strings.Join(path, "."))
 }
 
-// changeElements applies a step to the elements of an array that match the array filter name, or to all if there is no
-// such filter.
+// changeElements applies a step to the elements of an array that match the array filter of a name. Without such a
+// filter, it applies the step to all elements.
 func (u *Update) changeElements(v any, name string, path []string, s step) (any, error) {
 	a, ok := v.(bson.A)
 	switch {

@@ -369,7 +369,7 @@ var types = map[reflect.Type]struct {
 // TypeName returns the name of a value's BSON type as $type spells it; "missing" for Missing.
 func TypeName(v any) string { return types[reflect.TypeOf(v)].name }
 
-// TypeNamed returns the name of the type that $type accepts under a name or a number, "" if there is none.
+// TypeNamed returns the name of a type that $type accepts as a name or a number. For any other value, it returns "".
 func TypeNamed(v any) string {
 	code, exact := Int64(v)
 	for _, t := range types {

@@ -138,7 +138,7 @@ func (d Decoder) wrongMember(t reflect.Type, data []byte, at string) string {
 	})
 }
 
-// notJSON describes where a text is no longer valid JSON.
+// notJSON describes the first place at which a text is not valid JSON.
 func notJSON(data []byte) string {
 	syntax := (*json.SyntaxError)(nil)
 	if err := json.Unmarshal(data, new(any)); !errors.As(err, &syntax) || syntax.Offset > int64(len(data)) {

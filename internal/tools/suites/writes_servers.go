@@ -60,7 +60,7 @@ func writeHandshakeHello(operations []operation) *file {
 	for _, o := range operations {
 		f.add(o, retried, off)
 	}
-	// A permanent fail point would affect monitors. Behind a load balancer, there are none.
+	// A permanent fail point would affect monitors. Clients do not monitor servers behind a load balancer.
 	o := operations[0]
 	f.add(o, story{Says: "raises the network error of the attempt if the handshakes of the retries fail (R21)", By: "warm",
 		Require: servers("5.0", balanced), Before: []value{ping("warm")},
