@@ -20,6 +20,7 @@ type member struct {
 	err error // why it does not answer
 	// process identifies the process (Server Discovery and Monitoring, "topologyVersion"); zero before 4.4.
 	process  bson.ObjectID
+	primary  bool // it reports that it accepts writes
 	readOnly bool // it reports that it accepts no writes
 }
 
@@ -41,7 +42,7 @@ func (s *site) ask(ctx context.Context, command bson.D) map[string]member {
 			reply, err := s.commands.ask(ctx, host, command)
 			process, _ := reply.Lookup("topologyVersion", "processId").ObjectIDOK()
 			writes, known := reply.Lookup("ismaster").BooleanOK()
-			members[i] = member{err, process, known && !writes}
+			members[i] = member{err, process, known && writes, known && !writes}
 		})
 	}
 	asking.Wait()
@@ -121,8 +122,12 @@ func (s *site) died(ctx context.Context) error {
 	return fmt.Errorf("during the test, %s", strings.Join(all, "; "))
 }
 
-// elections describes a new primary in the events of a test's clients, or returns "".
-func elections(logs []result.ClientLog) string {
+// election describes a new primary in the events of a test's clients and in the servers' last answers, or returns "". A
+// test can end before its clients discover the new primary.
+func (s *site) election(logs []result.ClientLog) string {
+	changed := func(from, to string) string {
+		return fmt.Sprintf("the primary changed during the test, from %s to %s", from, to)
+	}
 	for _, l := range logs {
 		primary := ""
 		for _, e := range l.Events {
@@ -130,9 +135,17 @@ func elections(logs []result.ClientLog) string {
 				continue
 			}
 			if primary != "" && e.Address != primary {
-				return fmt.Sprintf("the primary changed during the test, from %s to %s", primary, e.Address)
+				return changed(primary, e.Address)
 			}
 			primary = e.Address
+		}
+		if !s.before[primary].readOnly {
+			continue // also if no client knew a primary
+		}
+		for _, host := range s.about.Hosts {
+			if s.before[host].primary {
+				return changed(primary, host)
+			}
 		}
 	}
 	return ""

@@ -60,8 +60,11 @@ func TestDied(t *testing.T) {
 	})
 }
 
-func TestElections(t *testing.T) {
-	testkit.PlayCases(t, "testdata/cases/elections.txt", func(_ *testing.T, seen string) string {
+func TestElection(t *testing.T) {
+	testkit.PlayCases(t, "testdata/cases/election.txt", func(t *testing.T, in string) string {
+		seen, now, _ := strings.Cut(in, ", then ")
+		s := &site{about: deployment.Description{Hosts: []string{"a:1", "b:1"}}, commands: &fakeMembers{hosts: now}}
+		s.before = s.ask(t.Context(), whoAreYou)
 		var logs []result.ClientLog
 		for client := range strings.SplitSeq(seen, "; ") {
 			l := result.ClientLog{Events: []result.Event{{Type: result.ServerDescriptionChanged}}} // without a description
@@ -72,6 +75,6 @@ func TestElections(t *testing.T) {
 			}
 			logs = append(logs, l)
 		}
-		return cmp.Or(elections(logs), "no election")
+		return cmp.Or(s.election(logs), "no election")
 	})
 }

@@ -20,7 +20,7 @@ func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	t.decide(v, cleanup, lost, died)
 	logs := t.clientLogs()
 	if v.Status == result.Failed && v.Reason == "" {
-		v.Reason = elections(logs)
+		v.Reason = t.site.election(logs)
 	}
 	t.run.expectFailure(v, subject(t.suite, t.test))
 	v.Timings = t.divided(logs)
