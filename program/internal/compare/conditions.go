@@ -38,65 +38,47 @@ func (c *faultCondition) UnmarshalYAML(n *yaml.Node) (err error) {
 func conditions() map[string]builder[shown] {
 	return map[string]builder[shown]{
 		// The first holds if any of the conditions does, and the second if its condition does not.
-		"any": with(func(of []condition) func(shown) bool {
-			return func(s shown) bool { return slices.ContainsFunc(of, func(c condition) bool { return c(s) }) }
+		"any": with(func(s shown, of []condition) bool {
+			return slices.ContainsFunc(of, func(c condition) bool { return c(s) })
 		}),
-		"not": with(func(c condition) func(shown) bool { return func(s shown) bool { return !c(s) } }),
+		"not": with(func(s shown, c condition) bool { return !c(s) }),
 
 		// The schedule.
-		"calls": with(func(names []operationName) func(shown) bool {
-			return func(s shown) bool { return slices.Contains(names, operationName(s.Operation)) }
+		"calls": with(func(s shown, names []operationName) bool {
+			return slices.Contains(names, operationName(s.Operation))
 		}),
-		"topology": with(func(name topologyName) func(shown) bool {
-			return func(s shown) bool { return s.Topology == string(name) }
-		}),
-		"options": with(func(values map[optionName]any) func(shown) bool {
-			return func(s shown) bool {
-				for name, v := range values {
-					if fmt.Sprint(s.Options[string(name)]) != fmt.Sprint(v) {
-						return false
-					}
+		"topology": with(func(s shown, name topologyName) bool { return s.Topology == string(name) }),
+		"options": with(func(s shown, values map[optionName]any) bool {
+			for name, v := range values {
+				if fmt.Sprint(s.Options[string(name)]) != fmt.Sprint(v) {
+					return false
 				}
-				return true
 			}
+			return true
 		}),
-		"sets": with(func(name optionName) func(shown) bool {
-			return func(s shown) bool { return s.Options[string(name)] != nil }
-		}),
-		"writes": flag(func(s shown) bool { return s.writes() }),
+		"sets":   with(func(s shown, name optionName) bool { return s.Options[string(name)] != nil }),
+		"writes": flag(shown.writes),
 
 		// Faults: one of them, one after the first, the first, the second, at least two.
-		"fault": with(func(c faultCondition) func(shown) bool {
-			return func(s shown) bool { return s.faults(c) > 0 }
+		"fault": with(func(s shown, c faultCondition) bool { return s.faults(c) > 0 }),
+		"laterFault": with(func(s shown, c faultCondition) bool {
+			return len(s.Faults) > 0 && slices.ContainsFunc(s.Faults[1:], c)
 		}),
-		"laterFault": with(func(c faultCondition) func(shown) bool {
-			return func(s shown) bool { return len(s.Faults) > 0 && slices.ContainsFunc(s.Faults[1:], c) }
-		}),
-		"firstFault":  with(func(c faultCondition) func(shown) bool { return faultAt(0, c) }),
-		"secondFault": with(func(c faultCondition) func(shown) bool { return faultAt(1, c) }),
-		"twoFaults": with(func(c faultCondition) func(shown) bool {
-			return func(s shown) bool { return s.faults(c) > 1 }
-		}),
+		"firstFault":  faultAt(0),
+		"secondFault": faultAt(1),
+		"twoFaults":   with(func(s shown, c faultCondition) bool { return s.faults(c) > 1 }),
 
 		// All differences: there is only one, all have an aspect, a condition holds for each or for some.
 		"alone": flag(func(s shown) bool { return len(s.differences) == 1 }),
-		"only": with(func(name aspectName) func(shown) bool {
-			return each(func(d Difference) bool { return d.Aspect == string(name) })
-		}),
-		"each": with(func(c condition) func(shown) bool { return each(c.alone) }),
-		"some": with(func(c condition) func(shown) bool {
-			return func(s shown) bool { return slices.ContainsFunc(s.differences, c.alone) }
-		}),
+		"only":  each(func(d Difference, name aspectName) bool { return d.Aspect == string(name) }),
+		"each":  each(func(d Difference, c condition) bool { return c.alone(d) }),
+		"some":  with(func(s shown, c condition) bool { return slices.ContainsFunc(s.differences, c.alone) }),
 		// Only events differ, and only in text that a regular expression matches.
-		"sameEvents": with(func(p pattern) func(shown) bool {
-			return each(func(d Difference) bool { return d.Aspect == "events" && d.sameWithout(p) })
-		}),
+		"sameEvents": each(func(d Difference, p pattern) bool { return d.Aspect == "events" && d.sameWithout(p) }),
 		// The lines of the first client whose events differ: a name of comparisons.
-		"events": with(func(by comparison) func(shown) bool { return events(by) }),
+		"events": events(func(l, r []string, by comparison) bool { return by(l, r) }),
 		// The next line of the left side, if the lines of the right side are a proper prefix.
-		"nextLeft": with(func(p pattern) func(shown) bool {
-			return events(func(l, r []string) bool { return longer(l, r) && p.MatchString(l[len(r)]) })
-		}),
+		"nextLeft": events(func(l, r []string, p pattern) bool { return longer(l, r) && p.MatchString(l[len(r)]) }),
 
 		// The first difference, whose text a regular expression matches or which is equal after a change of the left side.
 		"aspect":      first(func(d Difference, name aspectName) bool { return d.Aspect == string(name) }),
@@ -117,14 +99,12 @@ func conditions() map[string]builder[shown] {
 // faultConditions are the conditions of faults by name.
 func faultConditions() map[string]builder[Fault] {
 	return map[string]builder[Fault]{
-		"not":  with(func(c faultCondition) func(Fault) bool { return func(f Fault) bool { return !c(f) } }),
-		"code": with(func(code int) func(Fault) bool { return func(f Fault) bool { return f.Code == code } }),
-		"labels": with(func(names []string) func(Fault) bool {
-			return func(f Fault) bool {
-				return !slices.ContainsFunc(names, func(l string) bool { return !slices.Contains(f.Labels, l) })
-			}
+		"not":  with(func(f Fault, c faultCondition) bool { return !c(f) }),
+		"code": with(func(f Fault, code int) bool { return f.Code == code }),
+		"labels": with(func(f Fault, names []string) bool {
+			return !slices.ContainsFunc(names, func(l string) bool { return !slices.Contains(f.Labels, l) })
 		}),
-		"blocksLongerThanMS": with(func(ms int) func(Fault) bool { return func(f Fault) bool { return f.BlockMS > ms } }),
+		"blocksLongerThanMS": with(func(f Fault, ms int) bool { return f.BlockMS > ms }),
 		"commandError":       flag(func(f Fault) bool { return f.Code != 0 }),
 		"writeConcernError":  flag(func(f Fault) bool { return f.WriteConcernError != 0 }),
 		"hasLabels":          flag(func(f Fault) bool { return len(f.Labels) > 0 }),
@@ -168,19 +148,6 @@ func longer(lines, others []string) bool {
 // alone applies the condition to a difference.
 func (c condition) alone(one Difference) bool { return c(shown{differences: []Difference{one}}) }
 
-func each(holds func(Difference) bool) func(shown) bool {
-	return func(s shown) bool {
-		return !slices.ContainsFunc(s.differences, func(one Difference) bool { return !holds(one) })
-	}
-}
-
-func events(compare comparison) func(shown) bool {
-	return func(s shown) bool {
-		i := slices.IndexFunc(s.differences, func(one Difference) bool { return one.Aspect == "events" })
-		return i >= 0 && compare(strings.Split(s.differences[i].Left, "\n"), strings.Split(s.differences[i].Right, "\n"))
-	}
-}
-
 // sameWithout reports whether the sides differ, but not after the text that matches is removed.
 func (d Difference) sameWithout(p pattern) bool {
 	return d.Left != d.Right && p.ReplaceAllString(d.Left, "") == p.ReplaceAllString(d.Right, "")
@@ -194,10 +161,6 @@ func (s Schedule) faults(holds faultCondition) (n int) {
 		}
 	}
 	return n
-}
-
-func faultAt(i int, holds faultCondition) func(shown) bool {
-	return func(s shown) bool { return i < len(s.Faults) && holds(s.Faults[i]) }
 }
 
 func (f Fault) deposes() bool { return slices.Contains(stateChangeCodes, f.WriteConcernError) }

@@ -27,14 +27,17 @@ func BySuite() map[string]string {
 	known := map[string]string{}
 	for _, d := range Deviations() {
 		if d.Suite != "" {
-			known[strings.TrimSuffix(d.Suite, ".yml")] = d.ID + ": " + d.Title + "; " + d.Section
+			known[d.Name()] = d.ID + ": " + d.Title + "; " + d.Section
 		}
 	}
 	return known
 }
 
+// Name is the name of the suite that reproduces the deviation, "" without one.
+func (d Deviation) Name() string { return strings.TrimSuffix(d.Suite, ".yml") }
+
 // of reports whether an engine has the deviation.
-func (d *Deviation) of(engine string) bool {
+func (d Deviation) of(engine string) bool {
 	return d.Engines == nil || slices.Contains(d.Engines, engine)
 }
 

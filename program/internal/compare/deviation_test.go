@@ -118,8 +118,7 @@ func TestDeviationsAreKnown(t *testing.T) {
 			if d.Suite == "" || !d.of(of.Name) {
 				continue
 			}
-			name := strings.TrimSuffix(d.Suite, ".yml")
-			line := regexp.MustCompile(`(?m)^\(\^\|/\)deviations/.*\b` + name + `\b.*# (.*)$`).FindStringSubmatch(text)
+			line := regexp.MustCompile(`(?m)^\(\^\|/\)deviations/.*\b` + d.Name() + `\b.*# (.*)$`).FindStringSubmatch(text)
 			if line == nil {
 				continue // another schedule shows the difference
 			}

@@ -41,7 +41,7 @@ func allNamed[T any](n *yaml.Node, known map[string]builder[T]) (func(T) bool, e
 }
 
 // with makes a condition with an argument.
-func with[A, T any](of func(A) func(T) bool) builder[T] {
+func with[A, T any](holds func(T, A) bool) builder[T] {
 	return func(n *yaml.Node) (func(T) bool, error) {
 		var argument A
 		if n.Tag == "!!null" {
@@ -50,20 +50,39 @@ func with[A, T any](of func(A) func(T) bool) builder[T] {
 		if err := n.Decode(&argument); err != nil {
 			return nil, err
 		}
-		return of(argument), nil
+		return func(of T) bool { return holds(of, argument) }, nil
 	}
 }
 
 // flag makes a condition that must hold, or must not.
 func flag[T any](holds func(T) bool) builder[T] {
-	return with(func(want bool) func(T) bool { return func(of T) bool { return holds(of) == want } })
+	return with(func(of T, want bool) bool { return holds(of) == want })
 }
 
 // first makes a condition for the first difference.
 func first[A any](holds func(Difference, A) bool) builder[shown] {
-	return with(func(argument A) func(shown) bool {
-		return func(s shown) bool { return holds(s.differences[0], argument) }
+	return with(func(s shown, argument A) bool { return holds(s.differences[0], argument) })
+}
+
+// each makes a condition for all differences.
+func each[A any](holds func(Difference, A) bool) builder[shown] {
+	return with(func(s shown, argument A) bool {
+		return !slices.ContainsFunc(s.differences, func(d Difference) bool { return !holds(d, argument) })
 	})
+}
+
+// events makes a condition for the lines of the first client whose events differ.
+func events[A any](holds func(left, right []string, argument A) bool) builder[shown] {
+	return with(func(s shown, argument A) bool {
+		i := slices.IndexFunc(s.differences, func(d Difference) bool { return d.Aspect == "events" })
+		return i >= 0 && holds(strings.Split(s.differences[i].Left, "\n"), strings.Split(s.differences[i].Right, "\n"),
+			argument)
+	})
+}
+
+// faultAt makes a condition for a fault of the schedule.
+func faultAt(i int) builder[shown] {
+	return with(func(s shown, holds faultCondition) bool { return i < len(s.Faults) && holds(s.Faults[i]) })
 }
 
 // Arguments that are checked when they are read.

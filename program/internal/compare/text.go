@@ -1,8 +1,10 @@
 package compare
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
+	"text/template"
 )
 
 // Describe lists the differences of a pair: the lines of both sides, and a diff of events.
@@ -95,50 +97,16 @@ func (c Counts) String() string {
 		c[NotCompared])
 }
 
+//go:embed deviations.md
+var markdownText string
+
 // Markdown returns the text of docs/driver/deviations.md.
 func Markdown() string {
+	page := template.Must(template.New("").Funcs(template.FuncMap{"differs": Deviation.of}).Parse(markdownText))
 	var b strings.Builder
-	b.WriteString(`# Deviations
-
-This page lists the known differences between the reference engine and drivers, as ` + "`utr compare`" + ` found them,
-and the decision by the text of the specifications. "Permitted" means that the text leaves the choice to drivers,
-or can be read either way; all other differences depart from it. The reference engine passes the suites named here,
-and drivers that differ do not: ` + "`utr run --engine driver deviations`" +
-		`. Each suite has a page that can be filed with
-a driver as one report: how to reproduce the difference, which releases have it, and where in the code it is.
-Differences without a suite depend on chance, the format cannot express them, or another driver differs there in another
-way. The Rust driver was only run on the suites.
-
-` + "`go generate ./program/internal/compare`" + ` writes this page from program/internal/compare/deviations.yml.
-
-`)
-	engines := tested()
-	b.WriteString("| | what the driver does | specification, section | | suite and report |")
-	for _, e := range engines {
-		fmt.Fprintf(&b, " %s |", e.Driver)
-	}
-	b.WriteString("\n|---|---|---|---|---|" + strings.Repeat("---|", len(engines)) + "\n")
-	for _, d := range Deviations() {
-		verdict, suite := "deviation", ""
-		if d.Permitted {
-			verdict = "permitted"
-		}
-		if d.Suite != "" {
-			name := strings.TrimSuffix(d.Suite, ".yml")
-			suite = fmt.Sprintf("[%s](deviations/%s.md)", name, name)
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", d.ID, d.Title, d.Section, verdict, suite)
-		for _, e := range engines {
-			differs := ""
-			if d.of(e.Name) {
-				differs = "differs"
-			}
-			if version := d.Fixed[e.Name]; version != "" {
-				differs = "fixed in " + version
-			}
-			fmt.Fprintf(&b, " %s |", differs)
-		}
-		b.WriteString("\n")
+	about := map[string]any{"Engines": tested(), "Deviations": Deviations()}
+	if err := page.Execute(&b, about); err != nil {
+		panic(err) // the template and its data are embedded
 	}
 	return b.String()
 }

@@ -42,8 +42,8 @@ func (d data) pages(deviations []compare.Deviation) (map[string]string, error) {
 		if one.Suite == "" {
 			continue
 		}
-		about := deviationPage{Deviation: one, Name: strings.TrimSuffix(one.Suite, ".yml"), of: released}
-		if err := add("driver/deviations/"+about.Name+".md", "deviation.md", about); err != nil {
+		about := deviationPage{Deviation: one, of: released}
+		if err := add("driver/deviations/"+one.Name()+".md", "deviation.md", about); err != nil {
 			return nil, err
 		}
 	}
@@ -133,8 +133,7 @@ func (d *driver) versions(in func(*release) bool) (all []string) {
 // deviationPage is a report for the maintainers of drivers about a deviation with a suite.
 type deviationPage struct {
 	compare.Deviation
-	Name string
-	of   data
+	of data
 }
 
 // deviationRow is a driver of which a release differs. Engine is the newest release that does.
@@ -143,7 +142,7 @@ type deviationRow struct{ Driver, Engine, Differ, Others, Code string }
 // Rows returns the drivers that differ.
 func (p deviationPage) Rows() (rows []deviationRow) {
 	for _, d := range p.of {
-		differ := d.versions(func(r *release) bool { return r.differsFrom(p.Name) })
+		differ := d.versions(func(r *release) bool { return r.differsFrom(p.Name()) })
 		if len(differ) == 0 {
 			continue
 		}
@@ -154,10 +153,10 @@ func (p deviationPage) Rows() (rows []deviationRow) {
 		if p.Engines != nil && !slices.Contains(p.Engines, d.Name) {
 			row.Code = "differs in another way"
 		}
-		row.Others = strings.Join(d.versions(func(r *release) bool { return !r.differsFrom(p.Name) }), ", ")
+		row.Others = strings.Join(d.versions(func(r *release) bool { return !r.differsFrom(p.Name()) }), ", ")
 		for _, r := range d.Releases {
 			at := slices.Index(differ, r.Version)
-			if at >= 0 && strings.HasSuffix(r.Deviations[p.Name], " sometimes") {
+			if at >= 0 && strings.HasSuffix(r.Deviations[p.Name()], " sometimes") {
 				differ[at] += " (sometimes)"
 			}
 		}
