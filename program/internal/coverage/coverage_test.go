@@ -50,9 +50,9 @@ func TestHTML(t *testing.T) {
 	page := b.String()
 	for reason, want := range map[string]string{
 		"names are escaped":       "<h1>Coverage of &lt;mine&gt;</h1>",
-		"a row of one side":       `<tr class="only here"><td>20</td><td class="n">1</td><td class="n">0</td><td>only here</td></tr>`,
-		"a row of the other side": `<tr class="only there"><td>91 <small>a retryable read error</small></td><td class="n">0</td><td class="n">1</td><td>only there</td></tr>`,
-		"a row of neither":        `<tr class="never"><td>10107 <small>a retryable read error</small></td>`,
+		"a row of one side":       `<tr class="only here"><td>20</td><td class="number">1</td><td class="number">0</td><td>only here</td></tr>`,
+		"a row of the other side": `<tr class="only there"><td>91 <span class="faint">a retryable read error</span></td><td class="number">0</td><td class="number">1</td><td>only there</td></tr>`,
+		"a row of neither":        `<tr class="never"><td>10107 <span class="faint">a retryable read error</span></td>`,
 		"the count of a subject":  `<a href="#error-codes">error codes</a>: 1 of 14`,
 		"the target of a link":    `<h2 id="error-codes">`,
 	} {

@@ -3,9 +3,10 @@ package coverage
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"strings"
+
+	"github.com/unified-test-runner/utr/program/internal/report"
 )
 
 // Text formats sections for a terminal: things with their number of tests, then those without.
@@ -36,13 +37,11 @@ func Text(sections []Section) string {
 }
 
 //go:embed page.html
-var layout string
-
-var page = template.Must(template.New("coverage").Parse(layout))
+var page string
 
 // HTML writes sections as a self-contained page. Of and against name the suites; against is "" without a comparison.
 func HTML(w io.Writer, sections []Section, of, against string) error {
-	return page.Execute(w, map[string]any{"Sections": sections, "Of": of, "Against": against})
+	return report.Documents(page).Execute(w, map[string]any{"Sections": sections, "Of": of, "Against": against})
 }
 
 // Exercised is the number of rows that have tests.

@@ -4,12 +4,17 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+
+	"github.com/unified-test-runner/utr/program/internal/report"
 )
+
+//go:embed overload.html
+var page string
 
 // HTML writes the report as a self-contained page.
 func (r *Report) HTML(w io.Writer) error {
 	table := r.table()
-	return page.Execute(w, map[string]any{
+	return report.Documents(page).Execute(w, map[string]any{
 		"Title": r.title(), "Settings": r.set(), "Groups": groups(), "Names": table[0], "Rows": table[1:], "Runs": r.Runs,
 		"Plots": template.HTML(r.svg()), // svg escapes all text
 	})
@@ -32,8 +37,3 @@ type group struct {
 	Name string
 	Span int
 }
-
-//go:embed overload.html
-var pageText string
-
-var page = template.Must(template.New("overload").Parse(pageText))

@@ -15,19 +15,19 @@ import (
 // tests. They precede the text of inner, whose last line stays last. Text of inner that looks like a command, for
 // instance because it comes from a server, is altered.
 func Annotated(inner Generator, earlier ...*EarlierRun) Generator {
-	causes := newCauses(earlier)
+	causes := NewCauses(earlier)
 	return func(n result.Note) []byte {
 		var out bytes.Buffer
 		switch n := n.(type) {
 		case result.TestFinished:
-			causes.add(n.Verdict)
+			causes.Add(n.Verdict)
 			if n.Verdict.Status == result.Passed {
 				for _, w := range n.Verdict.Warnings {
 					out.WriteString(Annotation("warning", n.Verdict.Position, title(n.Verdict.Test), w))
 				}
 			}
 		case result.RunFinished:
-			for _, c := range causes.sorted() {
+			for _, c := range causes.Sorted() {
 				out.WriteString(Annotation("error", c.At, string(c.Status)+" "+c.headline(), strings.Join(c.lines(), "\n")))
 			}
 			for _, p := range Faults(n.Summary) {

@@ -11,8 +11,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// cause is a group of red tests that failed for the same reason.
-type cause struct {
+// Cause is a group of red tests that failed for the same reason.
+type Cause struct {
 	failure // the first test, if possible one that was not red before
 	number  int
 	tests   int
@@ -23,21 +23,22 @@ type cause struct {
 	places  []result.Position // the first ones
 }
 
-// causes groups the red tests of a run by cause. Every report uses it.
-type causes struct {
+// Causes groups the red tests of a run by cause. Every report uses it.
+type Causes struct {
 	trends *trends           // nil without earlier runs
-	byKey  map[string]*cause // a cause has several keys
-	all    []*cause
+	byKey  map[string]*Cause // a cause has several keys
+	all    []*Cause
 	tests  int // red ones
 }
 
-func newCauses(earlier []*EarlierRun) *causes {
-	return &causes{trends: newTrends(earlier), byKey: map[string]*cause{}}
+// NewCauses returns no causes yet. With earlier runs, Add also finds what is new.
+func NewCauses(earlier []*EarlierRun) *Causes {
+	return &Causes{trends: newTrends(earlier), byKey: map[string]*Cause{}}
 }
 
-// add adds the verdict of any test, in the order of the run. It returns the cause of a red test, otherwise nil, and the
+// Add adds the verdict of any test, in the order of the run. It returns the cause of a red test, otherwise nil, and the
 // history of the test.
-func (c *causes) add(v *result.Verdict) (its *cause, history string) {
+func (c *Causes) Add(v *result.Verdict) (its *Cause, history string) {
 	if c.trends != nil {
 		history = c.trends.history(v.Test)
 	}
@@ -65,12 +66,12 @@ func (c *causes) add(v *result.Verdict) (its *cause, history string) {
 }
 
 // of returns the cause of a failure. It may be new.
-func (c *causes) of(f *failure) *cause {
+func (c *Causes) of(f *failure) *Cause {
 	keys := f.keys()
 	i := slices.IndexFunc(keys, func(k string) bool { return c.byKey[k] != nil })
 	if i < 0 {
 		i = 0
-		c.byKey[keys[0]] = &cause{failure: *f, number: len(c.all), since: -1, runs: c.trends, on: map[string]bool{}}
+		c.byKey[keys[0]] = &Cause{failure: *f, number: len(c.all), since: -1, runs: c.trends, on: map[string]bool{}}
 		c.all = append(c.all, c.byKey[keys[0]])
 	}
 	its := c.byKey[keys[i]]
@@ -82,16 +83,16 @@ func (c *causes) of(f *failure) *cause {
 	return its
 }
 
-// sorted returns the new causes first, then those with the most tests.
-func (c *causes) sorted() []*cause {
-	news := func(one *cause) int { return min(one.fresh, 1) }
-	return slices.SortedStableFunc(slices.Values(c.all), func(a, b *cause) int {
+// Sorted returns the new causes first, then those with the most tests.
+func (c *Causes) Sorted() []*Cause {
+	news := func(one *Cause) int { return min(one.fresh, 1) }
+	return slices.SortedStableFunc(slices.Values(c.all), func(a, b *Cause) int {
 		return cmp.Or(news(b)-news(a), b.tests-a.tests)
 	})
 }
 
-// scope says how many tests a cause has, in how many cells or deployments, and since when.
-func (c *cause) scope() string {
+// Scope says how many tests a cause has, in how many cells or deployments, and since when.
+func (c *Cause) Scope() string {
 	s := plural.Of(c.tests, "test")
 	noun := "deployment"
 	if c.InCell {
@@ -106,9 +107,9 @@ func (c *cause) scope() string {
 }
 
 // headline is the name of the first test, with the scope if it says more.
-func (c *cause) headline() string {
+func (c *Cause) headline() string {
 	s := clip(c.Name, briefWidth)
-	add(&s, c.tests > 1 || c.fresh > 0 || c.since >= 0, " (%s)", c.scope())
+	add(&s, c.tests > 1 || c.fresh > 0 || c.since >= 0, " (%s)", c.Scope())
 	return s
 }
 
@@ -116,7 +117,7 @@ func (c *cause) headline() string {
 const shownPlaces = 4
 
 // also lists the places of other tests, or is "".
-func (c *cause) also() (s string) {
+func (c *Cause) also() (s string) {
 	n := 0
 	for _, at := range c.places {
 		if at != c.At && !at.IsZero() {
@@ -128,36 +129,8 @@ func (c *cause) also() (s string) {
 	return strings.TrimPrefix(s, ", ")
 }
 
-// Cause is why tests are red.
-type Cause struct {
-	Status result.Status
-	Why    string // in one line
-	Scope  string // number of tests and cells
-	Test   string // the first one
-	Rerun  string // command line that reruns it, if known
-}
-
-// Causes groups the red tests of a run by cause, as every report does. The zero value is ready to use.
-type Causes struct{ of *causes }
-
-// Add adds the verdict of any test.
-func (c *Causes) Add(v *result.Verdict) {
-	if c.of == nil {
-		c.of = newCauses(nil)
-	}
-	c.of.add(v)
-}
-
-// List returns the causes, those with the most tests first.
-func (c *Causes) List() (all []Cause) {
-	if c.of == nil {
-		return nil
-	}
-	for _, one := range c.of.sorted() {
-		all = append(all, Cause{one.Status, one.Why, one.scope(), oneLine(one.Name), one.Rerun})
-	}
-	return all
-}
+// Test is the name of the first test.
+func (c *Cause) Test() string { return oneLine(c.Name) }
 
 // keys identify the cause of a failure. Failures that have a key in common have the same cause. The first key is what
 // went wrong, in whichever test. The second one is the place and the kinds of what was expected and observed, since

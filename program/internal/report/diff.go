@@ -254,15 +254,15 @@ type changeGroup struct {
 
 // grouped groups failures by cause, and other changes by outcome, the largest groups first. If each, it groups nothing.
 func grouped(kind ChangeKind, changes []Change, each bool) (all []*changeGroup) {
-	causes, byKey := newCauses(nil), map[string]*changeGroup{}
+	causes, byKey := NewCauses(nil), map[string]*changeGroup{}
 	for i, c := range changes {
 		key, scope := stable(c.describe(kind)), ""
 		switch {
 		case each || kind == Slower:
 			key = fmt.Sprint(i)
 		case kind == NewFailure || kind == OtherFailure:
-			its, _ := causes.add(c.New)
-			key, scope = fmt.Sprint(its.number), its.scope()
+			its, _ := causes.Add(c.New)
+			key, scope = fmt.Sprint(its.number), its.Scope()
 		}
 		g := byKey[key]
 		if g == nil {

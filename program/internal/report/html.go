@@ -31,7 +31,7 @@ var pageJS string
 // With earlier runs, in any order, it shows the history of each test and compares
 // the runs. Of more than sixteen, it shows the last ones.
 func HTML(earlier ...*EarlierRun) Generator {
-	h := &page{causes: newCauses(earlier), numbers: map[string]map[string]int{"test": {}, "column": {}}}
+	h := &page{causes: NewCauses(earlier), numbers: map[string]map[string]int{"test": {}, "column": {}}}
 	h.head()
 	head := bytes.Clone(h.Bytes())
 	lines := hooks{start: h.start, test: h.verdict, cell: h.cell, finish: h.finish}.generator(&h.Buffer)
@@ -42,12 +42,9 @@ func HTML(earlier ...*EarlierRun) Generator {
 	}
 }
 
-// Style returns the style sheet of the page, for other pages that look like it.
-func Style() string { return pageCSS }
-
 type page struct {
 	bytes.Buffer
-	causes  *causes
+	causes  *Causes
 	numbers map[string]map[string]int // of tests and columns, by kind and key
 	details int                       // bytes of details so far
 	cells   []string                  // messages about kept and empty cells
@@ -126,7 +123,7 @@ func (h *page) verdict(v *result.Verdict) {
 	if v.Status == result.Skipped {
 		reason = skipReason(v)
 	}
-	its, history := h.causes.add(v)
+	its, history := h.causes.Add(v)
 	if its != nil {
 		why = its.number
 	}

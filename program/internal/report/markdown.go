@@ -24,7 +24,7 @@ const (
 // their first test, mismatches and rerun command, new ones first, the reasons of skipped tests, and the slowest tests.
 // Suites and servers cannot add markup.
 func Markdown(earlier ...*EarlierRun) Generator {
-	m := &markdown{causes: newCauses(earlier), skips: map[string]int{}, slowest: slowest{limit: slowestTests}}
+	m := &markdown{causes: NewCauses(earlier), skips: map[string]int{}, slowest: slowest{limit: slowestTests}}
 	return hooks{
 		start: func(n result.RunStarted) { m.started = n }, test: m.add,
 		cell: func(n result.CellFinished) { m.cells = append(m.cells, n) }, finish: m.write,
@@ -33,7 +33,7 @@ func Markdown(earlier ...*EarlierRun) Generator {
 
 type markdown struct {
 	started result.RunStarted
-	causes  *causes
+	causes  *Causes
 	skips   map[string]int
 	slowest slowest
 	cells   []result.CellFinished
@@ -42,7 +42,7 @@ type markdown struct {
 }
 
 func (m *markdown) add(v *result.Verdict) {
-	if m.causes.add(v); v.Status == result.Skipped {
+	if m.causes.Add(v); v.Status == result.Skipped {
 		m.skips[skipReason(v)]++
 	}
 	m.slowest.add(v)
@@ -71,7 +71,7 @@ func (m *markdown) write(s result.Summary) {
 			m.printf("- and %d more\n", n)
 		}
 	}
-	m.explain(m.causes.sorted())
+	m.explain(m.causes.Sorted())
 	if warnings := m.warned.lines(true); warnings != nil {
 		m.printf("\n### Warnings\n\n")
 		for _, w := range warnings {
@@ -97,7 +97,7 @@ func (m *markdown) counts(s result.Summary) {
 	m.printf("%s| time |\n%s|\n%s| %s |\n", head, rule, row, round(s.Duration.Round(time.Millisecond)))
 }
 
-func (m *markdown) explain(causes []*cause) {
+func (m *markdown) explain(causes []*Cause) {
 	if len(causes) > 0 {
 		m.printf("\n### What went wrong\n\n%s, %s\n", plural.Of(m.causes.tests, "failure"), plural.Of(len(causes), "cause"))
 	}
@@ -111,7 +111,7 @@ func (m *markdown) explain(causes []*cause) {
 		why := html.EscapeString(clipMiddle(c.Why, briefWidth))
 		add(&why, why != "", "<br>")
 		m.printf("\n<details open><summary><b>%s</b> %s<br>%s%s</summary>\n", c.Status,
-			html.EscapeString(oneLine(clip(c.Name, markdownText))), why, c.scope())
+			html.EscapeString(oneLine(clip(c.Name, markdownText))), why, c.Scope())
 		m.block("text", shorten(strings.Join(f.lines(), "\n")+"\n", markdownFault))
 		if c.Rerun != "" {
 			m.block("sh", c.Rerun)

@@ -21,7 +21,7 @@ func SARIF() Generator {
 		{string(result.Flaky), "A test passes at the first attempt."},
 		{sarifWarning, "A test that passes has no warnings."},
 	}}
-	held, causes := 0, newCauses(nil)
+	held, causes := 0, NewCauses(nil)
 	results := map[sarifKey]int{}
 	return hooks{
 		test: func(v *result.Verdict) {
@@ -31,7 +31,7 @@ func SARIF() Generator {
 						Text: oneLine(title(v.Test)) + "\n" + oneLine(w), At: v.Position})
 				}
 			}
-			its, _ := causes.add(v)
+			its, _ := causes.Add(v)
 			if its == nil {
 				return
 			}
@@ -77,7 +77,7 @@ const sarifWarning = "warning"
 type SARIFRule struct{ ID, Doc string }
 
 type sarifKey struct {
-	*cause
+	*Cause
 	at result.Position
 }
 

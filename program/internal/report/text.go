@@ -37,7 +37,7 @@ func Text(o TextOptions, earlier ...*EarlierRun) Generator {
 	if o.Timings && o.Slowest == 0 {
 		o.Slowest = slowestTests
 	}
-	t := &text{options: o, causes: newCauses(earlier), skips: map[string]int{}, slowest: slowest{limit: o.Slowest}}
+	t := &text{options: o, causes: NewCauses(earlier), skips: map[string]int{}, slowest: slowest{limit: o.Slowest}}
 	if o.Timings {
 		t.byFile = map[string]*result.Timings{}
 	}
@@ -64,7 +64,7 @@ type text struct {
 	skips      map[string]int // reason → tests
 	slowest    slowest
 	byFile     map[string]*result.Timings // of tests that were not skipped; nil without Timings
-	causes     *causes
+	causes     *Causes
 	warned     warned
 	rerunFirst bool // below the name of a test, since some CI systems show only the first lines
 
@@ -161,7 +161,7 @@ func (t *text) finished(v *result.Verdict) {
 		t.addTimings(v)
 	}
 	t.warned.add(v)
-	if its, history := t.causes.add(v); its != nil {
+	if its, history := t.causes.Add(v); its != nil {
 		if t.options.Verbose || !t.options.Quiet && !t.options.Past && its.tests == 1 && its.number < explainedCauses {
 			t.explain(v, t.causes.trends.remark(history))
 		}
@@ -241,7 +241,7 @@ func (t *text) evidence(v *result.Verdict) {
 
 // failures explains the causes of a run that has ended. It lists all causes, unless they were explained before.
 func (t *text) failures() {
-	all := t.causes.sorted()
+	all := t.causes.Sorted()
 	if len(all) == 0 {
 		return
 	}
@@ -262,7 +262,7 @@ func (t *text) failures() {
 }
 
 // list lists causes in two lines each, the first ones if there are many.
-func (t *text) list(all []*cause) {
+func (t *text) list(all []*Cause) {
 	most := listedCauses
 	if t.options.Verbose {
 		most = len(all)

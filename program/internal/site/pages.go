@@ -3,9 +3,7 @@ package site
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -21,30 +19,27 @@ import (
 //go:embed page.html
 var pageHTML string
 
-//go:embed site.css
-var siteCSS string
-
-const title = "utr results"
+const siteTitle = "utr results"
 
 // Site is a set of static pages. They refer to each other by relative links and to nothing else.
 type Site struct {
 	All     []*Engine
-	Pages   map[*Engine]string
-	Known   map[string]string  // deviations by suite of specs/deviations
-	reports []*Report          // newest first
-	details map[*Report]string // pages of reports that are the newest of any engine and suites
+	Known   map[string]string // deviations by suite of specs/deviations
+	reports []*Report         // newest first
 }
 
 // New arranges reports. They need not be in order. known says what suites of specs/deviations are about, by name.
 func New(reports []*Report, known map[string]string) *Site {
-	s := &Site{reports: sorted(reports), Pages: map[*Engine]string{}, details: map[*Report]string{}, Known: known}
+	s := &Site{reports: slices.Clone(reports), Known: known}
+	slices.Reverse(s.reports) // of a run that was resumed, the last report counts
+	slices.SortStableFunc(s.reports, func(a, b *Report) int { return b.Began.Compare(a.Began) })
 	s.All = enginesOf(s.reports)
 	var pages, details slugs
 	for _, e := range s.All {
-		s.Pages[e] = "engines/" + pages.of(e.Name) + ".html"
+		e.Page = "engines/" + pages.of(e.Name) + ".html"
 		for _, t := range e.Suites {
-			if r := t.Newest().report; s.details[r] == "" {
-				s.details[r] = "reports/" + details.of(strings.TrimSuffix(path.Base(r.Name), path.Ext(r.Name))) + ".html"
+			if r := t.Newest().report; r.page == "" {
+				r.page = "reports/" + details.of(strings.TrimSuffix(path.Base(r.Name), path.Ext(r.Name))) + ".html"
 			}
 		}
 	}
@@ -64,38 +59,39 @@ type File struct {
 
 // Files returns the pages and badges, the index last. detail writes the page of a report, with the earlier ones to
 // compare it with.
-func (s *Site) Files(detail func(to io.Writer, r *Report, earlier []*Report) error) []File {
-	templates := template.Must(template.New("").Funcs(template.FuncMap{"anchor": anchor}).Parse(pageHTML))
-	page := func(name string, a about) func(io.Writer) error {
-		return func(to io.Writer) error { return templates.ExecuteTemplate(to, name, a) }
+func (s *Site) Files(detail func(to io.Writer, r *Report, earlier []*Report) error) (files []File) {
+	pages := report.Documents(pageHTML)
+	page := func(path, name, title string, e *Engine) {
+		about := map[string]any{"Title": title, "Site": s, "Engine": e}
+		files = append(files, File{path, func(to io.Writer) error { return pages.ExecuteTemplate(to, name, about) }})
 	}
-	badge := func(name, label string, sum result.Summary) File {
-		return File{"badges/" + name + ".json", reportfile.Text(report.Endpoint(label, sum))}
+	badge := func(name, label string, sum result.Summary) {
+		files = append(files, File{"badges/" + name + ".json", reportfile.Text(report.Endpoint(label, sum))})
 	}
-	var files []File
 	for _, r := range s.reports {
-		if name := s.details[r]; name != "" {
-			files = append(files, File{name, func(to io.Writer) error { return detail(to, r, s.before(r)) }})
+		if r.page != "" {
+			files = append(files, File{r.page, func(to io.Writer) error { return detail(to, r, s.before(r)) }})
 		}
 	}
 	var all slugs
 	for _, e := range s.All {
-		files = append(files, File{s.Pages[e], page("engine", s.about(e.Name+" · "+title, e))})
+		page(e.Page, "engine", e.Name+" · "+siteTitle, e)
 		name := all.of(e.Name)
 		var sum result.Summary
 		var each slugs
 		for _, t := range e.Suites {
 			g := t.Newest()
-			files = append(files, badge(name+"/"+each.of(t.Suites), e.Name+": "+t.Suites, g.Summary))
+			badge(name+"/"+each.of(t.Suites), e.Name+": "+t.Suites, g.Summary)
 			if t.Suites != deviations {
 				sum.Passed, sum.Failed, sum.Flaky, sum.Broken = sum.Passed+g.Passed, sum.Failed+g.Failed, sum.Flaky+
 					g.Flaky, sum.Broken+g.Broken
 				sum.Breaks, sum.Problems = append(sum.Breaks, g.Breaks...), append(sum.Problems, g.Problems...)
 			}
 		}
-		files = append(files, badge(name, e.Name, sum))
+		badge(name, e.Name, sum)
 	}
-	return append(files, File{"index.html", page("index", s.about(title, nil))})
+	page("index.html", "index", siteTitle, nil)
+	return files
 }
 
 // before returns the earlier reports with an engine and suites that a report has.
@@ -113,33 +109,14 @@ func (s *Site) before(r *Report) (earlier []*Report) {
 	return earlier
 }
 
-// about is what every page has, and what it is about.
-type about struct {
-	Title  string
-	Style  template.CSS
-	Faults []string
-	*Site
-	*Engine
-}
-
-func (s *Site) about(title string, e *Engine) about {
-	a := about{Title: title, Style: template.CSS(report.Style() + siteCSS), Site: s, Engine: e}
-	if e == nil {
-		for _, r := range s.reports {
-			for _, f := range r.Faults {
-				a.Faults = append(a.Faults, path.Base(r.Name)+": "+f)
-			}
-		}
-		return a
-	}
-	for _, t := range e.Suites {
-		for _, f := range report.Faults(t.Newest().Summary) {
-			if !slices.Contains(a.Faults, f) {
-				a.Faults = append(a.Faults, f)
-			}
+// Faults says what is wrong with reports that have no results.
+func (s *Site) Faults() (all []string) {
+	for _, r := range s.reports {
+		for _, f := range r.Faults {
+			all = append(all, path.Base(r.Name)+": "+f)
 		}
 	}
-	return a
+	return all
 }
 
 // Newest says how many reports there are.
@@ -162,28 +139,12 @@ func (s *Site) Groups() []string {
 	return slices.Compact(all)
 }
 
-// Cells returns the newest results of an engine, one for each of Groups. It is nil where there are none.
-func (s *Site) Cells(e *Engine) (cells []*cell) {
+// Cells returns the results of an engine in each of Groups, nil where there are none.
+func (s *Site) Cells(e *Engine) (cells []*Timeline) {
 	for _, name := range s.Groups() {
-		var one *cell
-		if i := slices.IndexFunc(e.Suites, func(t *Timeline) bool { return t.Suites == name }); i >= 0 {
-			one = &cell{e.Suites[i].Newest(), s.Pages[e] + "#" + anchor(i)}
-		}
-		cells = append(cells, one)
+		cells = append(cells, e.of(name))
 	}
 	return cells
-}
-
-// Detail returns the newest results of suites, with a link to their tests on the page of the report.
-func (s *Site) Detail(t *Timeline) *cell {
-	g := t.Newest()
-	return &cell{g, "../" + s.details[g.report] + "#" + url.Values{"q": {g.filter}}.Encode()}
-}
-
-// cell has results of an engine in a group of suites.
-type cell struct {
-	*Group
-	Link string
 }
 
 // Red is the number of tests that failed, broke or were flaky.
@@ -210,30 +171,14 @@ func (g *Group) When() string   { return when(g.report.Began) }
 func (g *Group) Commit() string { return g.report.Commit[:min(len(g.report.Commit), 12)] }
 
 // Causes are the causes of failures.
-func (g *Group) Causes() []report.Cause { return g.causes.List() }
+func (g *Group) Causes() []*report.Cause { return g.causes.Sorted() }
 
-// mostRuns is how many runs the history of suites shows.
-const mostRuns = 30
-
-// History returns the last runs, the newest first.
-func (t *Timeline) History() []*Group {
-	runs := slices.Clone(t.Runs[max(0, len(t.Runs)-mostRuns):])
-	slices.Reverse(runs)
-	return runs
-}
-
-// Red reports whether a test of any suites is red.
-func (e *Engine) Red() bool {
-	return slices.ContainsFunc(e.Suites, func(t *Timeline) bool { return len(t.Newest().Causes()) > 0 })
-}
-
-// Differing and Lacking count the tests of the newest runs by what the driver does differently, and by what it does
-// not support.
-func (e *Engine) Differing() []Count {
-	return counts(e.compared(), func(g *Group) map[string]int { return g.Differs })
-}
-func (e *Engine) Lacking() []Count {
-	return counts(e.compared(), func(g *Group) map[string]int { return g.Lacks })
+// Lacking is the number of tests that the engine does not support.
+func (g *Group) Lacking() (n int) {
+	for _, tests := range g.Lacks {
+		n += tests
+	}
+	return n
 }
 
 func when(t time.Time) string {
@@ -242,9 +187,6 @@ func when(t time.Time) string {
 	}
 	return t.UTC().Format("2006-01-02 15:04 MST")
 }
-
-// anchor is the place of suites on the page of their engine.
-func anchor(i int) string { return fmt.Sprint("suites-", i+1) }
 
 // slugs are names of files made of other names. They differ on every file system.
 type slugs map[string]bool

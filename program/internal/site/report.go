@@ -24,6 +24,7 @@ type Report struct {
 	Commit string // that CI tested; "" if unknown
 	Groups []*Group
 	Faults []string // of the run, if it has no groups
+	page   string   // its path, if it has the newest results of any engine and suites
 }
 
 // Group has the results of an engine in a group of suites: the suites of a cell of a matrix, or of a folder.
@@ -35,7 +36,7 @@ type Group struct {
 	Lacks   map[string]int       // tests by what the engine does not support
 	Differs map[string]int       // known failures by what the driver does differently
 	Departs map[string]departure // what the driver does, by suite of deviations
-	causes  report.Causes
+	causes  *report.Causes
 	filter  string // of the report's page, for these tests
 	report  *Report
 }
@@ -87,7 +88,7 @@ func (r *Report) groupOf(cell, file string) *Group {
 		return r.Groups[i]
 	}
 	g := &Group{Engine: engine, Suites: suites, filter: filter, report: r,
-		Lacks: map[string]int{}, Differs: map[string]int{}, Departs: map[string]departure{}}
+		causes: report.NewCauses(nil), Lacks: map[string]int{}, Differs: map[string]int{}, Departs: map[string]departure{}}
 	r.Groups = append(r.Groups, g)
 	return g
 }
