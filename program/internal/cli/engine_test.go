@@ -13,53 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference"
 )
-
-// limitedEngine is an engine that only supports find, and lists it twice.
-type limitedEngine struct{ engine.Engine }
-
-func (limitedEngine) Describe(context.Context) (engine.Description, error) {
-	return engine.Description{Name: "poor", Version: "1", SchemaVersion: "1.4",
-		Operations: []string{"collection.find", "collection.find"}}, nil
-}
-
-func TestEngineCheck(t *testing.T) {
-	b := realBench(t)
-	testkit.Check(t, b.AddEngine("poor", func() (engine.Engine, error) { return limitedEngine{driver.New()}, nil }))
-	testkit.Check(t, os.Symlink(self(t), adapterName))
-	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 2").Replace(failing))
-	write(t, "new.yml", `{description: x, schemaVersion: "1.5", tests: [{description: only, operations: []}]}`)
-	for _, r := range []struct {
-		reason, args string
-		code         int
-		says         string
-	}{
-		{"an adapter has a behavior", "--run itself exec:./adapter x.yml", 0,
-			"reference current: schema version 1.28, … features: client backpressure … ✔ describes itself\n1 of 1 behavior\n\n2 of 2 tests would run\n"},
-		{"one behavior is missing, another is not", "--run describes --run 'own commands' poor x.yml", ExitFailed,
-			"features: none\n\n✘ describes itself\n    the operations are not sorted, or contain duplicates\n    It matters because the runner checks capabilities, " +
-				"and reports include the name of the engine.\n✔ does not log the runner's own commands\n1 of 2 behaviors\n"},
-		{"tests need what it lacks", "--run 'own commands' poor x.yml new.yml", 0,
-			"1 of 3 tests would run\n\nwould run  needed by  in the order of what each unlocks\n        2          1  a newer schema version\n        2          1  $configureFailPoint\n        3          1  collection.insertOne\n"},
-		{"a pattern matches nothing", "--run nothing reference", ExitUsage, "--run matches no behavior"},
-		{"an engine is needed", "", ExitUsage, "engine check: requires an engine"},
-		{"the engine is unknown", "nobody", ExitUsage, `unknown engine "nobody"`},
-		{"a missing suite", "reference nowhere.yml", ExitUsage, "nowhere.yml"},
-		{"the adapter exits at once", "'exec:./adapter sorry' x.yml", ExitBroken,
-			"the engine cannot be used: … sorry: I am in the folder"},
-	} {
-		b.expect(t, r.reason, "engine check "+r.args, r.code, r.says)
-	}
-	b.ctx = canceled(t.Context())
-	b.expect(t, "interrupted", "engine check reference x.yml", ExitBroken, "interrupted")
-	b.expect(t, "no command", "engine", ExitUsage, "requires a command: init, check or record")
-	b.expect(t, "an unknown command", "engine tickle", ExitUsage, `unknown command "tickle"`)
-}
 
 // An engine in Go answers as an adapter does.
 func TestEngineRecord(t *testing.T) {
@@ -81,8 +38,6 @@ func TestEngineRecord(t *testing.T) {
 		t.Errorf("the end is missing: %s", calls[0])
 	}
 	b.expect(t, "a test fails", "engine record reference x.yml", ExitFailed, "1 passed, 1 failed")
-	b.expect(t, "no suite", "engine record reference", ExitUsage, "requires an engine and a suite")
-	b.expect(t, "a pattern matches nothing", "engine record --run nothing reference x.yml", ExitUsage, "matches no test")
 	b.Stdout = broken{os.ErrClosed}
 	b.expect(t, "standard output is closed", "engine record reference x.yml", ExitBroken, "cannot write the transcript")
 }

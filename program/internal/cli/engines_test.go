@@ -2,9 +2,6 @@ package cli
 
 import (
 	_ "embed"
-	"encoding/json"
-	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -17,49 +14,6 @@ import (
 //
 //go:embed testdata/failing.yml
 var failing string
-
-// Every report shows backoff delays, with and without sleeping.
-func TestBackoffInReports(t *testing.T) {
-	b := realBench(t)
-	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR",
-		"errorCode: 462, errorLabels: [SystemOverloadedError, RetryableError]").Replace(failing))
-	const line = `attempt \d: back off \S+ [\d.]+ ms \[[^\]]*B6\]`
-	for _, backoff := range []string{"real", "none"} {
-		b.expect(t, backoff, "run -v --run not --backoff "+backoff+" --json json --junit junit x.yml", 1, "")
-		for _, r := range []struct {
-			report, text, want string
-			times              int
-		}{
-			{"text", b.out.String(), line, 2}, {"JSON", testkit.Read(t, "json"), `"action":"back off"[^}]*"delayMS":[\d.]+`, 2},
-			{"JUnit", testkit.Read(t, "junit"), line, 2},
-			{"the command that runs it again", b.out.String(), `utr run [^\n]*--backoff ` + backoff, 1},
-		} {
-			testkit.Equal(t, r.report+" has --backoff "+backoff,
-				len(regexp.MustCompile(r.want).FindAllString(r.text, -1)), r.times)
-		}
-	}
-}
-
-// Flags reach the experiment, and its reports are written. A terminal shows progress and clears it at the end.
-func TestExperiment(t *testing.T) {
-	const line = "experiment overload --capacity 50 --duration 6s --policy none --policy final --seed 0 --json json --html html --svg svg"
-	b := newBench(t)
-	b.expect(t, "in a pipe", line, 0, "seed 0")
-	plain := b.out.String()
-	lacks(t, "in a pipe", plain, "naive", "\x1b")
-	testkit.Contains(t, testkit.Read(t, "html"), "<html")
-	testkit.Contains(t, testkit.Read(t, "svg"), "<svg")
-	var record struct {
-		Config struct{ CapacityPerSec, Queue, IngressRatePerSec, Seed int }
-		Runs   []struct{ Policy string }
-	}
-	testkit.Check(t, json.Unmarshal([]byte(testkit.Read(t, "json")), &record))
-	testkit.Equal(t, "the record", fmt.Sprint(record), "{{50 25 50 0} [{none} {final}]}")
-	b.Terminal = func() (int, bool) { return 80, true }
-	b.expect(t, "on a terminal", line, 0, "none 0%")
-	_, rest, _ := strings.Cut(b.out.String(), "\r\x1b[Koverload:")
-	testkit.Equal(t, "on a terminal", "overload:"+rest, plain)
-}
 
 // A program adds an engine, and runs suites with it by its name. Some names are not allowed.
 func TestAddEngine(t *testing.T) {

@@ -65,11 +65,3 @@ func TestInstallOnATerminal(t *testing.T) {
 	testkit.Contains(t, b.out.String(), "installing py@1.2: ", " collecting 1.2\r\x1b[K")
 	testkit.Equal(t, "at the end", strings.HasSuffix(b.out.String(), "\r\x1b[K"), true)
 }
-
-// A shell completes the versions that entries name.
-func TestCompleteVersions(t *testing.T) {
-	b := newBench(t)
-	write(t, "engines.yml", `py: {command: py, install: "echo ${version} ${folder}", versions: [4.20.1, 4.15.5]}`)
-	b.expect(t, "--engine", "__complete run --engine py@4.1", 0, "py@4.15.5")
-	b.expect(t, "--engine", "__complete run --engine driver@", 0, "driver@2.10.0")
-}

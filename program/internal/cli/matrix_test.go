@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,69 +102,23 @@ func valueOf(args []string, flag string) string {
 	return ""
 }
 
+// ran returns the names and the shards of the cells that ran.
+func (b *nightBench) ran() (cells []string) {
+	for _, c := range b.runs {
+		cells = append(cells, strings.TrimSpace(valueOf(c.Args, "--cell")+" "+valueOf(c.Args, "--shard")))
+	}
+	return cells
+}
+
 // run runs the matrix and checks its exit code, output and cells.
 func (b *nightBench) run(t *testing.T, reason, flags string, code int, want string, cells ...string) {
 	t.Helper()
 	b.runs = nil
 	b.expect(t, reason, "matrix night.yml "+flags, code, want)
-	var ran []string
-	for _, c := range b.runs {
-		ran = append(ran, valueOf(c.Args, "--cell"))
-	}
+	ran := b.ran()
 	if slices.Sort(ran); !slices.Equal(ran, cells) {
 		t.Errorf("%s: %q ran, want %q\n%s%s", reason, ran, cells, b.out.String(), b.err.String())
 	}
-}
-
-// The result of a cell decides the exit code and whether --resume repeats it, as does a change of its definition.
-func TestNights(t *testing.T) {
-	testkit.Transcript(t, "testdata/night.txt", func(t *testing.T, input string) (said string) {
-		b := newNight(t, threeCells)
-		synctest.Test(t, func(t *testing.T) {
-			for line := range strings.SplitSeq(input, "\n") {
-				verb, rest, _ := strings.Cut(line, " ")
-				switch name, text, _ := strings.Cut(rest, " "); verb {
-				case "when":
-					b.plays[name] = b.playOf(splitWords(text))
-				case "file":
-					write(t, name, text+"\n")
-				case "cat":
-					said += testkit.Read(t, name)
-				case "rm":
-					testkit.Check(t, os.Remove(name))
-				case "servers":
-					if _, err := fmt.Sscanf(rest, "%d.%d.%d", &b.version[0], &b.version[1], &b.version[2]); err != nil {
-						b.opening = errors.New("no answer")
-					}
-				case "terminal":
-					columns, _ := strconv.Atoi(rest)
-					b.Terminal = func() (int, bool) { return columns, true }
-				case "update":
-					b.Build = func() (string, error) { return "utr 2", nil }
-				case "after", "again", "utr": // the first prints nothing, the second the cells that ran
-					b.ctx, b.interrupt = context.WithCancel(t.Context())
-					b.runs = nil
-					args, err := split(strings.TrimPrefix(strings.TrimPrefix(line, verb), " utr"))
-					testkit.Check(t, err)
-					did := b.scene(t, args, false)
-					ran := ""
-					for _, c := range b.runs {
-						ran += strings.TrimSpace("ran "+valueOf(c.Args, "--cell")+" "+valueOf(c.Args, "--shard")) + "\n"
-					}
-					said += map[string]string{"after": "", "again": "again it " + cmp.Or(ran, "ran nothing"), "utr": did + ran}[verb]
-				}
-			}
-		})
-		return said
-	})
-}
-
-// splitWords splits at commas that are not escaped.
-func splitWords(text string) (words []string) {
-	for word := range strings.SplitSeq(strings.ReplaceAll(text, `\,`, "\x00"), ", ") {
-		words = append(words, strings.ReplaceAll(word, "\x00", ","))
-	}
-	return words
 }
 
 // playOf parses what a cell does: the status of its tests, and its own end.

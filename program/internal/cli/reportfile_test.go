@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"os"
 	"strings"
 	"testing"
@@ -51,42 +50,6 @@ func TestFullDisk(t *testing.T) {
 			lacks(t, k.flag+": a device has no earlier report", b.err.String(), "earlier report")
 			testkit.Equal(t, k.flag+": the other report is complete",
 				strings.HasSuffix(strings.TrimSpace(testkit.Read(t, "other")), end), true)
-		}
-	}
-}
-
-// A run and a matrix that are interrupted while they load their suites replace earlier reports, and name every test.
-func TestInterruptedWhileLoading(t *testing.T) {
-	for _, line := range []string{"run --topology single --json a.json suite.yml", "matrix night.yml --json a.json"} {
-		b := realBench(t)
-		write(t, "a.json", "earlier")
-		write(t, "night.yml", "clusters: {name: c, embedded: single}\nsuites: [{name: s, paths: [suite.yml]}]\n")
-		b.ctx, b.interrupt = context.WithCancel(t.Context())
-		b.interrupt()
-		b.expect(t, line, line, ExitBroken, "interrupted")
-		testkit.Contains(t, testkit.Read(t, "a.json"), `"skipKind":"not-run","reason":"interrupted`, `"breaks":[{`)
-	}
-}
-
-// A report names the commit that CI tested, and a merged report keeps it.
-func TestReportOfCommit(t *testing.T) {
-	for _, r := range []struct {
-		reason, variable, commit string
-	}{
-		{"GitHub Actions", "GITHUB_SHA", "1a2b"},
-		{"GitLab", "CI_COMMIT_SHA", "3c4d"},
-		{"no CI", "HOME", ""},
-	} {
-		b := newBench(t)
-		b.env[r.variable] = r.commit
-		b.notes = []result.Note{result.RunStarted{}, finished("a", result.Passed)}
-		b.expect(t, r.reason, "run --json a.json suite.yml", 0, "")
-		delete(b.env, r.variable)
-		b.expect(t, r.reason, "merge --json b.json a.json", 0, "")
-		for _, file := range []string{"a.json", "b.json"} {
-			run, err := readReport(file)
-			testkit.Check(t, err)
-			testkit.Equal(t, r.reason+": the commit in "+file, run.Run.Commit, r.commit)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestRerunQuotes(t *testing.T) {
 }
 
 // From its start, a run replaces an earlier report by one that says that it has not finished, also if it panics.
-// ends.txt has the state at the end of a run.
+// The scripts in ends have the state at the end of a run.
 func TestReportDuringARun(t *testing.T) {
 	b := newBench(t)
 	write(t, "r.json", "earlier")
@@ -101,14 +101,6 @@ func TestReportDuringARun(t *testing.T) {
 	testkit.Equal(t, "files after a panic", slices.Sorted(maps.Keys(contentsOf(t, "."))), []string{"r.json", "suite.yml"})
 	testkit.Contains(t, testkit.Read(t, "r.json"), `"skipKind":"not-run"`,
 		`"breaks":[{"reason":"it ended before its first test"}]`)
-}
-
-// A run that exceeds --deadline is interrupted and prints the reason.
-func TestDeadlineOfARun(t *testing.T) {
-	b := realBench(t)
-	write(t, "slow.yml", `{description: d, schemaVersion: "1.10", tests: [{description: a, operations: [{name: wait, object: testRunner, arguments: {ms: 60000}}]}]}`)
-	testkit.Equal(t, "the exit code", b.utr("run --topology single --deadline 50ms slow.yml"), ExitBroken)
-	testkit.Contains(t, b.err.String(), "utr: the run took longer than --deadline 50ms")
 }
 
 // A suite runs again when it changes, even if it is then invalid; others do not.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -21,6 +22,8 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/process/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/program/internal/report"
@@ -142,6 +145,13 @@ var conditions = map[string]func(*bench){
 			return open(ctx, o)
 		}
 	},
+	"a terminal has 78 columns": func(b *bench) { b.Terminal = func() (int, bool) { return 78, true } },
+	"the servers are newer":     func(b *bench) { b.version = [3]int{8, 0, 5} },
+	"the servers do not answer": func(b *bench) { b.opening = errors.New("no answer") },
+	"utr was updated":           func(b *bench) { b.Build = func() (string, error) { return "utr 2", nil } },
+	"an engine that only finds is poor": func(b *bench) {
+		testkit.Check(b.t, b.AddEngine("poor", func() (engine.Engine, error) { return limitedEngine{driver.New()}, nil }))
+	},
 	"the lock is lost": func(b *bench) {
 		b.during = func() {
 			b.opened.(deployment.ClusterOptions).Lock.Lost(&lock.LostError{Hosts: []string{"h1:1"}, Holder: &far})
@@ -161,6 +171,14 @@ func failureNotes() []result.Note {
 	failed := finished("first", result.Failed)
 	failed.Verdict.Position = result.Position{File: "f.yml", Line: 3, Column: 4}
 	return []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: failed.Verdict.Test}, failed}
+}
+
+// limitedEngine is an engine that only supports find, and lists it twice.
+type limitedEngine struct{ engine.Engine }
+
+func (limitedEngine) Describe(context.Context) (engine.Description, error) {
+	return engine.Description{Name: "poor", Version: "1", SchemaVersion: "1.4",
+		Operations: []string{"collection.find", "collection.find"}}, nil
 }
 
 type broken struct{ err error }
@@ -183,12 +201,22 @@ func canceled(ctx context.Context) context.Context {
 }
 
 // serial plays scripts one after another, because each has its own working directory.
-type serial struct{ *testing.T }
+type serial struct {
+	*testing.T
+	bubble bool // time passes only while all goroutines wait
+}
 
 func (serial) Parallel()     {}
 func (serial) Verbose() bool { return testing.Verbose() }
 func (s serial) Run(name string, play func(testscript.T)) {
-	s.T.Run(name, func(t *testing.T) { play(serial{t}) })
+	one := func(t *testing.T) { play(serial{T: t}) }
+	s.T.Run(name, func(t *testing.T) {
+		if s.bubble {
+			synctest.Test(t, one)
+		} else {
+			one(t)
+		}
+	})
 }
 
 // Scripts are command lines and their results, in the form of testscript, in a folder for each topic. They have these
@@ -200,6 +228,11 @@ func (s serial) Run(name string, play func(testscript.T)) {
 //	when CONDITION      a setting of the run
 //	cat FILE, ls        print a file, or the names of those that are not in testFiles
 //	like output want    compare, with … in want for any text
+//
+// In night, cells of a matrix do what plays says, in a bubble. The output of utr also has the cells that ran.
+//
+//	plays CELL WHAT...  what a cell does
+//	cells ARGUMENT...   run utr, and add only the cells that ran
 func TestScripts(t *testing.T) {
 	topics, err := filepath.Glob("testdata/scripts/*")
 	testkit.Check(t, err)
@@ -209,7 +242,7 @@ func TestScripts(t *testing.T) {
 		dir, err := filepath.Abs(dir)
 		testkit.Check(t, err)
 		t.Run(topic, func(t *testing.T) {
-			testscript.RunT(serial{t}, testscript.Params{Dir: dir, UpdateScripts: os.Getenv("UTR_UPDATE") != "",
+			testscript.RunT(serial{t, topic == "night"}, testscript.Params{Dir: dir, UpdateScripts: os.Getenv("UTR_UPDATE") != "",
 				Setup: func(e *testscript.Env) error { return begin(e, topic) },
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"utr": inScript(func(s *script, ts *testscript.TestScript, neg bool, args []string) {
@@ -217,20 +250,33 @@ func TestScripts(t *testing.T) {
 						if s.rerunOn != nil {
 							s.show(s.rerun(s.t, *s.rerunOn))
 						}
+						if s.night != nil {
+							s.showCells("")
+						}
 						if failed := s.code != 0; failed != neg {
 							ts.Fatalf("exit code %d", s.code)
 						}
 					}),
 					"when": inScript(func(s *script, ts *testscript.TestScript, _ bool, args []string) {
 						what := strings.Join(args, " ")
+						var m Machine
 						if on, is := strings.CutPrefix(what, "a test ran"); is {
 							on = strings.TrimPrefix(on, " on ")
 							s.rerunOn = &on
+						} else if n, _ := fmt.Sscanf(what, "a machine has %d cores and %d files", &m.Cores, &m.Files); n > 0 {
+							s.Machine = func() Machine { return m }
 						} else if conditions[what] == nil {
 							ts.Fatalf("unknown condition %q", what)
 						} else {
 							conditions[what](s.bench)
 						}
+					}),
+					"plays": inScript(func(s *script, _ *testscript.TestScript, _ bool, args []string) {
+						s.night.plays[args[0]] = s.night.playOf(args[1:])
+					}),
+					"cells": inScript(func(s *script, _ *testscript.TestScript, _ bool, args []string) {
+						s.scene(s.t, args, false)
+						s.showCells("ran nothing")
 					}),
 					"cat": inScript(func(s *script, ts *testscript.TestScript, _ bool, args []string) {
 						s.show(ts.ReadFile(args[0]) + "\n")
@@ -255,29 +301,32 @@ func TestScripts(t *testing.T) {
 // script is a script that is being played.
 type script struct {
 	*bench
+	night   *nightBench
 	rerunOn *string // the deployment on which a test ran, whose command is shown
 	said    string
 }
 
 func begin(e *testscript.Env, topic string) error {
 	t := e.T().(serial).T
-	b := newBench(t)
-	if slices.Contains([]string{"compare", "engines", "audit", "failures"}, topic) {
-		b = realBench(t)
-	}
-	t.Chdir(e.WorkDir)
-	if b.Child != nil {
-		testkit.Check(t, os.Symlink(self(t), adapterName))
-	}
-	b.ctx, b.interrupt = context.WithCancel(t.Context())
+	s := &script{bench: newBench(t)}
 	files := maps.Clone(testFiles)
 	files["suite.yml"] = suite
+	switch topic {
+	case "compare", "engines", "audit", "failures":
+		s.bench = realBench(t)
+		testkit.Check(t, os.Symlink(self(t), filepath.Join(e.WorkDir, adapterName)))
+	case "night":
+		s.night = newNight(t, threeCells)
+		s.bench, files["night.yml"] = s.night.bench, threeCells
+	}
+	t.Chdir(e.WorkDir)
+	s.ctx, s.interrupt = context.WithCancel(t.Context())
 	for name, text := range files {
 		if _, err := os.Stat(name); err != nil {
 			write(t, name, text)
 		}
 	}
-	e.Values["script"] = &script{bench: b}
+	e.Values["script"] = s
 	return os.Mkdir("empty", 0o755)
 }
 
@@ -294,6 +343,13 @@ func inScript(command func(*script, *testscript.TestScript, bool, []string)) fun
 func (s *script) show(text string) {
 	s.said = testkit.Dense(s.said + "\n" + text)
 	write(s.t, "output", strings.TrimPrefix(s.said+"\n", "\n"))
+}
+
+// showCells adds the cells that ran since the last call.
+func (s *script) showCells(none string) {
+	s.show(cmp.Or(strings.Join(mapSlice(s.night.ran(), func(cell string) string { return "ran " + cell + "\n" }), ""), none))
+	s.night.runs = nil
+	s.ctx, s.interrupt = context.WithCancel(s.t.Context())
 }
 
 // scene runs a command line and returns its output and effects.

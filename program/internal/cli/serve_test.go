@@ -94,33 +94,6 @@ func TestDoctorTakesNoLock(t *testing.T) {
 	}
 }
 
-func TestPipe(t *testing.T) {
-	b := newBench(t)
-	write(t, "ping.yml", "steps: [{expect: {ping: 1}, reply: {}}]")
-	write(t, "wrong.yml", "steps: [{expects: {ping: 1}}]")
-	for _, r := range []struct {
-		reason, args string
-		code         int
-		says         string
-	}{
-		{"no script", "", ExitUsage, "requires a script"},
-		{"a missing script", "nowhere.yml", ExitUsage, "nowhere.yml"},
-		{"an invalid script", "wrong.yml", ExitUsage, `wrong.yml:1:10: a step has no key "expects"`},
-		{"the application fails, and sends nothing", "ping.yml -- sh -c 'echo to $MONGODB_URI; exit 7'", ExitFailed,
-			`to mongodb://127.0.0.1: … utr: ping.yml:1:18: expected {"ping":1}; the application ended after 0 messages … sh: exit status 7`},
-		{"it sends nothing, and succeeds", "ping.yml -- true", ExitFailed, "ended after 0 messages"},
-		{"its child keeps the output open", "ping.yml -- sh -c 'sleep 60 & echo ended'", ExitFailed,
-			"ended … ended after 0 messages"},
-		{"it does not exit", "--timeout 50ms ping.yml -- sleep 60", ExitFailed, "sleep did not end within 50ms"},
-		{"no client connects", "--timeout 50ms ping.yml", ExitFailed, "ended after 0 messages"},
-		{"a missing application", "ping.yml -- ./nothing", ExitFailed, "nothing"},
-	} {
-		b.expect(t, r.reason, "pipe "+r.args, r.code, r.says)
-	}
-	b.ctx = canceled(t.Context())
-	b.expect(t, "interrupted", "pipe ping.yml -- sleep 60", ExitBroken, "interrupted")
-}
-
 // Without a command, another application connects.
 func TestPipeWaits(t *testing.T) {
 	b := newBench(t)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -49,28 +48,6 @@ func TestSurvivingMutant(t *testing.T) {
 2 tests: 2 mutants, 1 failed (1 of them as invalid suites), 1 passed
   not changed in 2 places: a rule
 `)
-}
-
-// explain prints each attempt of a passing test with its rules, and runs only the selected test.
-func TestExplainSuite(t *testing.T) {
-	b := realBench(t)
-	testkit.Equal(t, "the exit code of new", b.utr("new client-backpressure a.yml"), ExitOK)
-	testkit.Equal(t, "the exit code",
-		b.utr("explain --run 'after overload errors' --policy client-backpressure@2025-12 --topology replicaset --html page.html a.yml"), ExitOK)
-	for _, want := range []string{
-		`find on collection  a\.yml:\d+:9`,
-		`attempt 1: select, tokens 1000 \[R1\] first attempt`,
-		`attempt 1: send 127\.0\.0\.1:\d+, tokens 1000 \[R5\] a server is selected`,
-		`attempt 2: back off 127\.0\.0\.1:\d+ [\d.]+ ms, tokens 998 \[B1 B2 R20 B14 R42 B6\] the server is overloaded`,
-		`attempt 3: return result `,
-		`1 passed, 0 failed, 0 skipped`,
-	} {
-		if !regexp.MustCompile(want).MatchString(b.out.String()) {
-			t.Errorf("the output lacks %s\n%s", want, b.out.String())
-		}
-	}
-	page := testkit.Read(t, "page.html")
-	testkit.Equal(t, "the page has the decisions", strings.Contains(page, "the server is overloaded"), true)
 }
 
 // docs/suite/rules.md is up to date. specs/testdata/checks.txt has suites that violate each rule, and others.
