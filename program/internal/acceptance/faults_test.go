@@ -29,27 +29,6 @@ import (
 // The faults in docs/faults.md that a deployment can have during a test. The runner
 // treats the deployment as an existing cluster, so it restarts nothing.
 
-// Operations of testdata/middle.yml.
-const (
-	findOne   = `{name: find, object: collection, arguments: {filter: {}}, expectResult: [{_id: 1}]}`
-	insertOne = `{name: insertOne, object: collection, arguments: {document: {_id: 2}}}`
-	// gated is an insertOne to the server that was primary before the gate was opened.
-	gated = `{name: find, object: collection, arguments: {filter: {}}}
-      - name: waitForEvent # a late first answer would tell the client about the election
-        object: testRunner
-        arguments: {client: client, event: {serverDescriptionChangedEvent: {newDescription: {type: RSSecondary}}}, count: 2}
-      # a driver that waits for its first servers may ask for another check, which follows after 500 ms
-      - {name: wait, object: testRunner, arguments: {ms: 1500}}
-      - {name: createChangeStream, object: gate, arguments: {pipeline: []}, saveResultAsEntity: changes}
-      - {name: insertOne, object: gate, arguments: {document: {_id: waits}}}
-      - {name: iterateUntilDocumentOrError, object: changes}
-      - {name: iterateUntilDocumentOrError, object: changes}
-      - ` + insertOne
-)
-
-// Options of the client that gated uses: it does not notice an election before it sends a command.
-const unaware = ", heartbeatFrequencyMS: 90000, serverMonitoringMode: poll"
-
 // fragile is an existing deployment with methods to break it.
 type fragile struct {
 	*embedded.Deployment
@@ -77,13 +56,6 @@ func (f *fragile) client(uri string) *mongo.Client {
 	return c
 }
 
-func (f *fragile) admin(c *mongo.Client, command bson.D) bson.Raw {
-	f.t.Helper()
-	reply, err := c.Database("admin").RunCommand(testkit.Context(f.t), command).Raw()
-	f.check(err)
-	return reply
-}
-
 func (f *fragile) check(err error) {
 	f.t.Helper()
 	if err != nil {
@@ -91,66 +63,25 @@ func (f *fragile) check(err error) {
 	}
 }
 
-// failCommand sets the fail point on all members, alwaysOn if times is negative.
-func (f *fragile) failCommand(command, appName string, times int, data ...bson.E) map[string]*mongo.Client {
-	members := make(map[string]*mongo.Client)
+// failCommand sets the fail point on all members for the runner's own client, alwaysOn if times is negative.
+func (f *fragile) failCommand(command string, times int, data bson.E) {
+	f.t.Helper()
 	var mode any = bson.D{{Key: "times", Value: times}}
 	if times < 0 {
 		mode = "alwaysOn"
 	}
 	for _, host := range f.Hosts() {
-		members[host] = f.client(f.DirectURI(host))
-		f.admin(members[host], bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode},
-			{Key: "data", Value: append(bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "appName", Value: appName}},
-				data...)}})
-	}
-	return members
-}
-
-// block makes every member block a find once, for longer than anyone waits for it. The returned function waits until a
-// member does, and returns its address.
-func (f *fragile) block(appName string) (blocked func() string) {
-	members := f.failCommand("find", appName, 1, bson.E{Key: "blockConnection", Value: true},
-		bson.E{Key: "blockTimeMS", Value: 2 * testkit.Patience.Milliseconds()})
-	return func() string {
-		f.t.Helper()
-		address := ""
-		testkit.Until(f.t, "find triggers the fail point", func() bool {
-			for host, c := range members {
-				reply := f.admin(c, bson.D{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}})
-				if n, _ := reply.Lookup("failpoint.failCommand", "timesEntered").AsInt64OK(); n > 0 {
-					address = host
-				}
-			}
-			return address != ""
-		})
-		for _, c := range members { // do not block a retry
-			f.admin(c, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "off"}})
-		}
-		return address
+		f.check(f.client(f.DirectURI(host)).Database("admin").RunCommand(testkit.Context(f.t), bson.D{
+			{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode},
+			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{command}},
+				{Key: "appName", Value: "utr internal client"}, data}}}).Err())
 	}
 }
 
-// atGate waits until a test waits at the gate, calls a function with the primary, and opens the gate.
-func (f *fragile) atGate(happen func(f *fragile, host string)) (primary string) {
-	f.t.Helper()
-	gate := f.client(f.URI()).Database("db").Collection("gate")
-	testkit.Until(f.t, "the test waits at the gate", func() bool {
-		n, err := gate.CountDocuments(testkit.Context(f.t), bson.D{})
-		return err == nil && n > 0
-	})
-	primary = f.Primary()
-	happen(f, primary)
-	_, err := gate.InsertOne(testkit.Context(f.t), bson.D{{Key: "_id", Value: "open"}})
-	f.check(err)
-	return primary
-}
-
-// load loads a suite in testdata and replaces words in it.
-func load(t *testing.T, name string, words ...string) []*specs.Suite {
+// load loads a suite in testdata.
+func load(t *testing.T, name string) []*specs.Suite {
 	t.Helper()
-	text := testkit.Read(t, "testdata/"+name+".yml")
-	suite, err := specs.Parse(name+".yml", []byte(strings.NewReplacer(words...).Replace(text)))
+	suite, err := specs.Parse(name+".yml", []byte(testkit.Read(t, "testdata/"+name+".yml")))
 	testkit.Check(t, err)
 	return []*specs.Suite{suite}
 }
@@ -175,97 +106,6 @@ func (f *fragile) run(ctx context.Context, suite []*specs.Suite, held *lock.Opti
 	return verdicts, summary
 }
 
-// When a server fails during a test, the test passes if the engine used another
-// server, and is otherwise broken. It fails only if all servers stayed available.
-func TestServersInTheMiddle(t *testing.T) {
-	const appName = "in the middle"
-	alone, set, sharded := embedded.Options{}, embedded.Options{Topology: embedded.ReplicaSet}, embedded.Options{Topology: embedded.Sharded}
-	kill := func(f *fragile, host string) { f.check(f.Kill(host)) }
-	stepDown := func(f *fragile, _ string) { f.check(f.StepDown()) }
-	restart := func(f *fragile, host string) { f.check(errors.Join(f.Kill(host), f.Restart(host))) }
-	killAll := func(f *fragile, blocked string) { // that one last, because killing it unblocks the test
-		for _, host := range f.Hosts() {
-			if host != blocked {
-				kill(f, host)
-			}
-		}
-		kill(f, blocked)
-	}
-	const stopped = "during the test, HOST stopped answering"
-	for _, r := range []struct {
-		reason                string
-		o                     embedded.Options
-		uriOptions, operation string
-		happen                func(f *fragile, host string)
-		want                  result.Status
-		says                  string // in the reason; HOST is the server that blocks
-		next                  result.Status
-	}{
-		{"the standalone is killed", alone, "retryReads: false", findOne, kill, result.Broken,
-			"the deployment stopped answering: HOST: ", result.Skipped},
-		{"the standalone is restarted", alone, "retryReads: false", findOne, restart, result.Broken, "HOST was restarted",
-			result.Passed},
-		{"the primary is killed, and the engine retries on the next", set, "retryReads: true", findOne, kill, result.Passed,
-			"", result.Passed},
-		{"the primary is killed, and the engine does not retry", set, "retryReads: false", findOne, kill, result.Broken,
-			stopped, result.Passed},
-		{"all members are killed", set, "retryReads: false", findOne, killAll, result.Broken,
-			"the deployment stopped answering", result.Skipped},
-		{"a secondary is killed", set, "retryReads: false", findOne, kill, result.Broken, stopped, result.Passed},
-		{"a secondary is killed, and the engine retries on the other", set, "retryReads: true", findOne, kill, result.Passed,
-			"", result.Passed},
-		{"a mongos is killed, and the engine knows no other", sharded, "retryReads: true", findOne, kill, result.Broken,
-			stopped, result.Passed},
-		{"the primary steps down, and the engine retries", set, "retryWrites: true" + unaware, gated, stepDown,
-			result.Passed, "", result.Passed},
-		{"the primary steps down, and the engine does not retry", set, "retryWrites: false" + unaware, gated, stepDown,
-			result.Failed, "the primary changed during the test, from HOST to ", result.Passed},
-		{"nothing happens", set, "retryWrites: false" + unaware, gated, func(*fragile, string) {}, result.Passed, "",
-			result.Passed},
-	} {
-		t.Run(r.reason, func(t *testing.T) {
-			t.Parallel()
-			f := start(t, r.o)
-			preference := "primary"
-			if strings.HasPrefix(r.reason, "a secondary") {
-				preference = "secondary"
-			}
-			happened := make(chan string, 1)
-			if r.operation == gated {
-				go func() { happened <- f.atGate(r.happen) }()
-			} else {
-				blocked := f.block(appName)
-				go func() {
-					host := blocked()
-					if host != "" {
-						r.happen(f, host)
-					}
-					happened <- host
-				}()
-			}
-			suite := load(t, "middle", "OPTIONS", r.uriOptions+", appName: "+appName, "PREFERENCE", preference, "COMMAND",
-				r.operation)
-			verdicts, summary := f.run(t.Context(), suite, nil, func(result.Note) {})
-			host := <-happened
-			var got []result.Status
-			for _, v := range verdicts {
-				got = append(got, v.Status)
-			}
-			if want := []result.Status{r.want, r.next}; !slices.Equal(got, want) {
-				for _, v := range verdicts {
-					t.Log(suitetest.Describe(v))
-				}
-				t.Fatalf("%v, want %v", got, want)
-			}
-			if says := strings.ReplaceAll(r.says, "HOST", host); !strings.Contains(verdicts[0].Reason, says) {
-				t.Errorf("the reason is %q, want %q", verdicts[0].Reason, says)
-			}
-			code := map[result.Status]int{result.Broken: 3, result.Failed: 1}[r.want]
-			testkit.Equal(t, "exit code", summary.ExitCode(), code)
-		})
-	}
-}
-
 // When one mongos of two dies, even the one that the runner writes initial data to, one test is broken, and the others
 // run on the other mongos, except those that require several.
 func TestMongosIsLeftOut(t *testing.T) {
@@ -282,8 +122,9 @@ tests:
   - description: requires several
     operations:
       - {name: createEntities, object: testRunner, arguments: {entities: [{client: {id: many, useMultipleMongoses: true}}]}}
-  - {description: passes, operations: [`+findOne+`]}
-  - {description: passes again, operations: [`+insertOne+`]}
+  - description: passes
+    operations: [{name: find, object: collection, arguments: {filter: {}}, expectResult: [{_id: 1}]}]
+  - {description: passes again, operations: [{name: insertOne, object: collection, arguments: {document: {_id: 2}}}]}
 `))
 	testkit.Check(t, err)
 	var once sync.Once
@@ -314,7 +155,7 @@ func TestSlowMember(t *testing.T) {
 	down := f.Hosts()[2]
 	f.check(f.Kill(down))
 	var info string
-	f.run(t.Context(), load(t, "middle", "OPTIONS", "retryReads: true", "PREFERENCE", "primary", "COMMAND", findOne), nil,
+	f.run(t.Context(), load(t, "two-tests"), nil,
 		func(n result.Note) {
 			if ready, is := n.(result.DeploymentReady); is {
 				info = ready.Info
@@ -327,11 +168,10 @@ func TestSlowMember(t *testing.T) {
 // when servers reject its commands once or twice. If they always do, the test is
 // broken, with the reason.
 func TestRunnersOwnClient(t *testing.T) {
-	const own = "utr internal client"
-	suite := load(t, "middle", "OPTIONS", "retryReads: true", "PREFERENCE", "primary", "COMMAND", insertOne)
+	suite := load(t, "two-tests")
 	suite[0].Tests[1].Outcome = suite[0].InitialData
 	failing := func(command string, times int, data bson.E) func(*fragile) {
-		return func(f *fragile) { f.failCommand(command, own, times, data) }
+		return func(f *fragile) { f.failCommand(command, times, data) }
 	}
 	notPrimary, closed := bson.E{Key: "errorCode", Value: 10107}, bson.E{Key: "closeConnection", Value: true}
 	for _, r := range []struct {
