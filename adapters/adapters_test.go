@@ -91,7 +91,7 @@ func mutantsFail(t *testing.T, b *suitetest.Bench, suites []*specs.Suite, verdic
 	var files []*source.Value // suites with one test that passed
 	for _, s := range suites {
 		for _, test := range s.Root.Get("tests").Elements() {
-			if passed[result.Position(test.Position)] {
+			if passed[test.Position] {
 				files = append(files, s.Root.With("tests", &source.Value{Kind: source.Array, Items: []*source.Value{test}}))
 			}
 		}

@@ -23,22 +23,16 @@ const (
 	SavedValue Kind = "BSON value"
 )
 
-// Parent is the entity that contains another.
-type Parent struct {
-	Kind Kind
-	Keys []string // path to the name of the parent in the entity's document
-}
-
-// Parent returns what contains an entity of a kind, if its document names it. The parent of a cursor is the object that
-// created it.
-func (k Kind) Parent() (Parent, bool) {
+// Parent returns the kind of what contains an entity of a kind, and the path to the name of the parent in the entity's
+// document; "" if no document names it. The parent of a cursor is the object that created it.
+func (k Kind) Parent() (parent Kind, path []string) {
 	switch k {
 	case ClientEncryption:
-		return Parent{Client, []string{"clientEncryptionOpts", "keyVaultClient"}}, true
+		return Client, []string{"clientEncryptionOpts", "keyVaultClient"}
 	case Database, Session:
-		return Parent{Client, []string{"client"}}, true
+		return Client, []string{"client"}
 	case Collection, Bucket:
-		return Parent{Database, []string{"database"}}, true
+		return Database, []string{"database"}
 	}
-	return Parent{}, false
+	return "", nil
 }

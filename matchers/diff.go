@@ -8,12 +8,13 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 )
 
 // diff renders the differences of two documents or arrays as lines of Extended JSON: "-" is expected, "+" is actual,
 // and equal parts are short. For other values it would add nothing, and is empty.
-func (m *Matcher) diff(want *source.Value, actual bson.RawValue, shape Shape) string {
+func (m *Matcher) diff(want *source.Value, actual bson.RawValue, shape operations.Shape) string {
 	operator, _ := m.operator(want)
 	_, isScalar, err := want.Scalar()
 	if operator != "" || isScalar || err != nil || actual.Type != bson.TypeEmbeddedDocument &&
@@ -183,7 +184,7 @@ func tree(v bson.RawValue) node {
 func keyOf(name string) string { return strconv.Quote(name) + ": " }
 
 // wantTree returns a tree that would match: the actual value where it matches, and the expected value elsewhere.
-func (m *Matcher) wantTree(want *source.Value, actual bson.RawValue, shape Shape) node {
+func (m *Matcher) wantTree(want *source.Value, actual bson.RawValue, shape operations.Shape) node {
 	if actual.Type != 0 && m.holds(func() { m.match(want, actual, shape) }) {
 		return tree(actual)
 	}
@@ -210,12 +211,12 @@ func (m *Matcher) wantTree(want *source.Value, actual bson.RawValue, shape Shape
 	for _, f := range want.Fields {
 		got := content.Lookup(f.Key)
 		if operator, argument := m.operator(f.Value); got.Type != 0 || !mayBeMissing(operator, argument) {
-			child := m.wantTree(f.Value, got, Nested)
+			child := m.wantTree(f.Value, got, operations.Value)
 			child.key = keyOf(f.Key)
 			d.children = append(d.children, child)
 		}
 	}
-	if actual.Type == bson.TypeEmbeddedDocument && shape == RootDocument { // where extra keys are allowed
+	if actual.Type == bson.TypeEmbeddedDocument && shape == operations.RootDocument { // where extra keys are allowed
 		for _, c := range tree(actual).children {
 			if name, _ := strconv.Unquote(strings.TrimSuffix(c.key, ": ")); want.Field(name) == nil {
 				d.children = append(d.children, c)

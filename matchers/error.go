@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/result"
@@ -51,7 +52,7 @@ var errorFields = map[string]func(*Matcher, *source.Value, raised){
 	"writeConcernErrors": matchWriteConcernErrors,
 	"errorResponse": func(m *Matcher, want *source.Value,
 		err raised) {
-		m.match(want, present(err.Response), RootDocument)
+		m.match(want, present(err.Response), operations.RootDocument)
 	},
 	"expectResult": func(m *Matcher, want *source.Value, err raised) {
 		m.match(want, err.Partial.RawValue, err.operation.Shape)
@@ -113,7 +114,7 @@ func matchWriteErrors(m *Matcher, want *source.Value, err raised) {
 			if i, malformed := strconv.Atoi(f.Key); malformed != nil || f.Key != strconv.Itoa(i) {
 				m.reject(f.Value, nothing, "expected the index of a write")
 			} else {
-				m.match(f.Value, present(err.WriteErrors[i]), RootDocument)
+				m.match(f.Value, present(err.WriteErrors[i]), operations.RootDocument)
 			}
 		})
 	}
@@ -130,7 +131,7 @@ func matchWriteConcernErrors(m *Matcher, want *source.Value, err raised) {
 		if i < len(err.WriteConcernErrors) {
 			got = err.WriteConcernErrors[i]
 		}
-		m.atIndex(i, func() { m.match(item, present(got), RootDocument) })
+		m.atIndex(i, func() { m.match(item, present(got), operations.RootDocument) })
 	}
 	if len(err.WriteConcernErrors) != len(want.Items) {
 		m.reject(want, describeError(err.Error), "expected %s, got %d", plural.Of(len(want.Items), "write concern error"),

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
@@ -31,7 +32,7 @@ func TestExpectedError(t *testing.T) {
 	}
 	covered := map[bool]map[string]bool{true: {}, false: {}}
 	transcript(t, "errors.txt", func(t *testing.T, expected, actual string) []result.Mismatch {
-		x := Expectation{Error: yaml(t, expected), Shape: RootDocument, Aggregates: strings.HasSuffix(actual, "aggregated")}
+		x := Expectation{Error: yaml(t, expected), Shape: operations.RootDocument, Aggregates: strings.HasSuffix(actual, "aggregated")}
 		got := New(nil).Outcome("", x, result.Outcome{Err: errors[actual]})
 		for _, f := range x.Error.Fields {
 			covered[len(got) == 0][f.Key] = true
@@ -64,7 +65,7 @@ func TestOutcome(t *testing.T) {
 			"operations[1].expectResult.x: the numbers differ"},
 		{"no result", `{x: 1}`, result.Outcome{}, "operations[1].expectResult: the value is missing"},
 	} {
-		x := Expectation{Position: at, Shape: RootDocument}
+		x := Expectation{Position: at, Shape: operations.RootDocument}
 		if row.result != "" {
 			x.Result = yaml(t, row.result)
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -67,7 +68,7 @@ func (m *Matcher) matchBody(want *source.Value, got result.Document) {
 	if len(got) == 0 {
 		got = result.Document{5, 0, 0, 0, 0}
 	}
-	m.match(want, document(got), RootDocument)
+	m.match(want, document(got), operations.RootDocument)
 }
 
 // matchDescription compares the type of a server or topology description.
@@ -188,7 +189,7 @@ var logFields = map[string]func(*Matcher, *source.Value, *result.LogMessage){
 	"component":         func(m *Matcher, want *source.Value, l *result.LogMessage) { m.word(want, l.Component) },
 	"failureIsRedacted": func(m *Matcher, want *source.Value, l *result.LogMessage) { m.flag(want, l.FailureRedacted) },
 	"data": func(m *Matcher, want *source.Value, l *result.LogMessage) {
-		m.match(want, present(l.Data), RootDocument)
+		m.match(want, present(l.Data), operations.RootDocument)
 	},
 }
 
@@ -198,7 +199,7 @@ func (m *Matcher) matchLog(want *source.Value, l *result.LogMessage) { fields(m,
 func (m *Matcher) alikeLogs(want *source.Value, l *result.LogMessage) bool {
 	text := want.Get("data").Get("message")
 	return want.Get("component").Text() == l.Component &&
-		(text == nil || m.holds(func() { m.match(text, l.Data.Lookup("message"), Nested) }))
+		(text == nil || m.holds(func() { m.match(text, l.Data.Lookup("message"), operations.Value) }))
 }
 
 func describeLog(l *result.LogMessage) string {

@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/matchers"
 )
@@ -25,7 +26,7 @@ func ExampleMatcher_Value() {
 			panic(err)
 		}
 		actual := bson.RawValue{Type: kind, Value: value}
-		mismatches := matchers.New(nil).Value("expectResult", expected, actual, matchers.RootDocument)
+		mismatches := matchers.New(nil).Value("expectResult", expected, actual, operations.RootDocument)
 		fmt.Println(len(mismatches), "mismatches")
 		for _, m := range mismatches {
 			fmt.Printf("%s: %s: %s, want %s, got %s\n", m.Position, m.Path, m.Message, m.Want, m.Got)

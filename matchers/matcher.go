@@ -23,23 +23,12 @@ type Entities interface {
 	LSID(name string) (bson.RawValue, error)
 }
 
-// Shape defines which documents of a value are root-level and may have extra
-// fields ("Allowing Extra Fields in Root-level Documents").
-type Shape = operations.Shape
-
-// The shapes of a value. Any other shape is like Nested.
-const (
-	Nested        = operations.Value         // no document is root-level
-	RootDocument  = operations.RootDocument  // the value is
-	RootDocuments = operations.RootDocuments // the elements of the array are
-)
-
 // ofElements returns the shape of the elements of an array.
-func ofElements(s Shape) Shape {
-	if s == RootDocuments {
-		return RootDocument
+func ofElements(s operations.Shape) operations.Shape {
+	if s == operations.RootDocuments {
+		return operations.RootDocument
 	}
-	return Nested
+	return operations.Value
 }
 
 // Matcher compares an expectation with an actual value. A Matcher is for one assertion, and must not be used
@@ -64,18 +53,19 @@ func New(entities Entities) *Matcher {
 
 // Expectation is the expected outcome of an operation.
 type Expectation struct {
-	Position source.Position // of the operation
-	Error    *source.Value   // expectError, nil if absent
-	Result   *source.Value   // expectResult, nil if absent
-	Shape    Shape           // of the result
+	Position source.Position  // of the operation
+	Error    *source.Value    // expectError, nil if absent
+	Result   *source.Value    // expectResult, nil if absent
+	Shape    operations.Shape // of the result
 	// Aggregates is true for operations that raise a BulkWriteException (bulkWrite
 	// and insertMany of a collection, not clientBulkWrite): errorContains and
 	// errorCodeName then also apply to its write errors and write concern errors.
 	Aggregates bool
 }
 
-// Value matches a value at a path. The zero RawValue is a missing value, and not null.
-func (m *Matcher) Value(path string, expected *source.Value, actual bson.RawValue, shape Shape) []result.Mismatch {
+// Value matches a value at a path. The zero RawValue is a missing value, and not null. The shape says which documents
+// are root-level and may have extra fields ("Allowing Extra Fields in Root-level Documents").
+func (m *Matcher) Value(path string, expected *source.Value, actual bson.RawValue, shape operations.Shape) []result.Mismatch {
 	return m.found(path, "", func() { m.match(expected, actual, shape) })
 }
 
@@ -169,10 +159,10 @@ func (m *Matcher) Collection(path string, at source.Position, expected []*source
 	return m.found(path, "", func() {
 		matchList(m, list[bson.Raw]{
 			what: "document", of: "the collection", at: at, want: expected, got: actual,
-			match: func(want *source.Value, got bson.Raw) { m.match(want, document(got), Nested) },
+			match: func(want *source.Value, got bson.Raw) { m.match(want, document(got), operations.Value) },
 			alike: func(want *source.Value, got bson.Raw) bool {
 				id := want.Get("_id")
-				return id != nil && m.holds(func() { m.match(id, got.Lookup("_id"), Nested) })
+				return id != nil && m.holds(func() { m.match(id, got.Lookup("_id"), operations.Value) })
 			},
 			describe: func(got bson.Raw) string { return abridge(ExtendedJSON(document(got), false)) },
 			wanted:   (*source.Value).JSON,
@@ -203,10 +193,10 @@ func (m *Matcher) holds(compare func()) bool {
 
 // differ records a difference between an expected and an actual value.
 func (m *Matcher) differ(want *source.Value, actual bson.RawValue, format string, args ...any) {
-	m.differAs(want, actual, Nested, format, args...)
+	m.differAs(want, actual, operations.Value, format, args...)
 }
 
-func (m *Matcher) differAs(want *source.Value, actual bson.RawValue, shape Shape, format string, args ...any) {
+func (m *Matcher) differAs(want *source.Value, actual bson.RawValue, shape operations.Shape, format string, args ...any) {
 	if m.differs = true; m.quiet { // do not render
 		return
 	}
@@ -216,7 +206,7 @@ func (m *Matcher) differAs(want *source.Value, actual bson.RawValue, shape Shape
 	}
 	wanted, got := both(want, actual)
 	m.mismatches = append(m.mismatches, result.Mismatch{
-		Path: m.path, Position: result.Position(at), Message: fmt.Sprintf(format, args...), Want: wanted, Got: got,
+		Path: m.path, Position: at, Message: fmt.Sprintf(format, args...), Want: wanted, Got: got,
 		Diff: m.diff(want, actual, shape),
 	})
 }
@@ -232,7 +222,7 @@ func (m *Matcher) reject(want *source.Value, got, format string, args ...any) {
 func (m *Matcher) say(at source.Position, want, got, format string, args ...any) {
 	if m.differs = true; !m.quiet {
 		m.mismatches = append(m.mismatches,
-			result.Mismatch{Path: m.path, Position: result.Position(at), Message: fmt.Sprintf(format, args...),
+			result.Mismatch{Path: m.path, Position: at, Message: fmt.Sprintf(format, args...),
 				Want: want, Got: got})
 	}
 }

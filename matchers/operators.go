@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -29,8 +30,8 @@ func mayBeMissing(operator string, argument *source.Value) bool {
 }
 
 // operate compares an existing value with a special operator.
-func (m *Matcher) operate(operator string, want, argument *source.Value, actual bson.RawValue, shape Shape) {
-	inside := func(want *source.Value, actual bson.RawValue, shape Shape) {
+func (m *Matcher) operate(operator string, want, argument *source.Value, actual bson.RawValue, shape operations.Shape) {
+	inside := func(want *source.Value, actual bson.RawValue, shape operations.Shape) {
 		m.atKey(operator, func() { m.match(want, actual, shape) })
 	}
 	switch operator {
@@ -63,13 +64,13 @@ func (m *Matcher) operate(operator string, want, argument *source.Value, actual 
 		} else if raw, err := parseDocument(s); err != nil {
 			m.differ(want, actual, "expected a string of Extended JSON: %v", err)
 		} else {
-			inside(argument, document(raw), Nested)
+			inside(argument, document(raw), operations.Value)
 		}
 	case "$$matchAsRoot":
 		if actual.Type != bson.TypeEmbeddedDocument {
 			m.differ(want, actual, "expected a document, got %s", typeName(actual))
 		} else {
-			inside(argument, actual, RootDocument)
+			inside(argument, actual, operations.RootDocument)
 		}
 	default:
 		m.differ(want, actual, "%s is not a special operator", operator)
@@ -99,7 +100,7 @@ func (m *Matcher) entity(operator string, name *source.Value) *source.Value {
 		if content, err = m.lookUp(operator, name); err != nil {
 			m.atKey(operator, func() {
 				m.faults = append(m.faults, result.Mismatch{
-					Path: m.path, Position: result.Position(name.Position),
+					Path: m.path, Position: name.Position,
 					Message: fmt.Sprintf("%s: %v", operator, err), Want: name.JSON(),
 				})
 			})

@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/result"
@@ -86,7 +87,7 @@ func (m *Matcher) matchSpan(want *source.Value, got *spanTree) {
 		m.atKey("name", func() { m.word(want.Get("name"), got.Name) })
 		return
 	}
-	m.atKey("attributes", func() { m.match(want.Get("attributes"), document(got.Attributes), RootDocument) })
+	m.atKey("attributes", func() { m.match(want.Get("attributes"), document(got.Attributes), operations.RootDocument) })
 }
 
 func alikeSpans(want *source.Value, got *spanTree) bool { return want.Get("name").Text() == got.Name }

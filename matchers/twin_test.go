@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/format/audit"
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -143,7 +144,7 @@ func naiveNumber(v any) (x *big.Float, nan, ok bool) {
 }
 
 // judge runs both matchers. ok is false for input that one of them rejects.
-func judge(expected, actual string, shape Shape) (got, want, ok bool) {
+func judge(expected, actual string, shape operations.Shape) (got, want, ok bool) {
 	var x, a bson.D
 	var raw bson.Raw
 	v, err := source.ParseJSON("fuzz", []byte(expected))
@@ -160,7 +161,7 @@ func judge(expected, actual string, shape Shape) (got, want, ok bool) {
 	}()
 	got, ok = len(New(nil).Value("", v, raw.Lookup("v"), shape)) == 0, true
 	naiveCheck(x[0].Value)
-	return got, naive(x[0].Value, a[0].Value, shape == RootDocument, shape == RootDocuments, false), ok
+	return got, naive(x[0].Value, a[0].Value, shape == operations.RootDocument, shape == operations.RootDocuments, false), ok
 }
 
 // foreign contains forms of Extended JSON that package bson accepts and this project rejects, or vice versa.
@@ -169,7 +170,7 @@ var foreign = []string{`\u`, `$regex`, `$options`, `$date`, `$type`, `$binary`, 
 	`$minKey`, `$maxKey`, `$oid`, `$number`, `$symbol`, `$timestamp`, `$ref`, `$regularExpression`}
 
 // seeds calls f for the cases of testdata/values.txt with an actual value.
-func seeds(t testing.TB, f func(c testkit.Case, expected *source.Value, actual string, shape Shape)) {
+func seeds(t testing.TB, f func(c testkit.Case, expected *source.Value, actual string, shape operations.Shape)) {
 	t.Helper()
 	for _, c := range testkit.Cases(t, "testdata/values.txt") {
 		expected, actual, _ := strings.Cut(c.In, " against ")
@@ -180,11 +181,11 @@ func seeds(t testing.TB, f func(c testkit.Case, expected *source.Value, actual s
 }
 
 func FuzzValue(f *testing.F) {
-	seeds(f, func(_ testkit.Case, expected *source.Value, actual string, shape Shape) {
+	seeds(f, func(_ testkit.Case, expected *source.Value, actual string, shape operations.Shape) {
 		f.Add(expected.JSON(), actual, uint8(shape))
 	})
 	f.Fuzz(func(t *testing.T, expected, actual string, shape uint8) {
-		got, want, ok := judge(expected, actual, Shape(shape%4))
+		got, want, ok := judge(expected, actual, operations.Shape(shape%4))
 		if ok && got != want && json.Valid([]byte(expected)) &&
 			!slices.ContainsFunc(foreign, func(s string) bool {
 				return strings.Contains(strings.ReplaceAll(expected, "$$type",
@@ -197,12 +198,12 @@ func FuzzValue(f *testing.F) {
 
 // Malformed BSON neither matches nor causes a panic.
 func FuzzActual(f *testing.F) {
-	seeds(f, func(_ testkit.Case, _ *source.Value, actual string, _ Shape) {
+	seeds(f, func(_ testkit.Case, _ *source.Value, actual string, _ operations.Shape) {
 		f.Add([]byte(document(seen(f, actual).Value).Value))
 	})
 	v := yaml(f, `{v: {x: [1, {a: {$$type: string}}, {$code: f, $scope: {x: 1}}], y: {$regularExpression: {pattern: a, options: i}}}}`)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if got := New(nil).Value("", v, document(data), RootDocument); bson.Raw(data).Validate() != nil && len(got) == 0 {
+		if got := New(nil).Value("", v, document(data), operations.RootDocument); bson.Raw(data).Validate() != nil && len(got) == 0 {
 			t.Errorf("%x matches", data)
 		}
 	})
@@ -212,7 +213,7 @@ func FuzzActual(f *testing.F) {
 // values are not changed.
 func TestMutantsFail(t *testing.T) {
 	n := 0
-	seeds(t, func(c testkit.Case, expected *source.Value, actual string, shape Shape) {
+	seeds(t, func(c testkit.Case, expected *source.Value, actual string, shape operations.Shape) {
 		if c.Want != matches || actual == `{}` {
 			return // too little to differ from a changed argument
 		}

@@ -9,12 +9,13 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 )
 
 // match compares a value. A missing value has type 0.
-func (m *Matcher) match(want *source.Value, actual bson.RawValue, shape Shape) {
+func (m *Matcher) match(want *source.Value, actual bson.RawValue, shape operations.Shape) {
 	operator, argument := m.operator(want)
 	if actual.Type == 0 {
 		if !mayBeMissing(operator, argument) {
@@ -56,7 +57,7 @@ func (m *Matcher) matchScalar(want *source.Value, scalar, actual bson.RawValue) 
 	}
 }
 
-func (m *Matcher) matchArray(want *source.Value, actual bson.RawValue, shape Shape) {
+func (m *Matcher) matchArray(want *source.Value, actual bson.RawValue, shape operations.Shape) {
 	if actual.Type != bson.TypeArray {
 		m.differ(want, actual, "expected an array, got %s", typeName(actual))
 		return
@@ -75,7 +76,7 @@ func (m *Matcher) matchArray(want *source.Value, actual bson.RawValue, shape Sha
 	}
 }
 
-func (m *Matcher) matchDocument(want *source.Value, actual bson.RawValue, shape Shape) {
+func (m *Matcher) matchDocument(want *source.Value, actual bson.RawValue, shape operations.Shape) {
 	if actual.Type != bson.TypeEmbeddedDocument {
 		m.differ(want, actual, "expected a document, got %s", typeName(actual))
 		return
@@ -91,13 +92,13 @@ func (m *Matcher) matchDocument(want *source.Value, actual bson.RawValue, shape 
 		key := e.Key()
 		if _, twice := values[key]; twice {
 			m.differAs(want, actual, shape, "the actual document has the key %q twice", key)
-		} else if shape != RootDocument && want.Field(key) == nil {
+		} else if shape != operations.RootDocument && want.Field(key) == nil {
 			extra = append(extra, strconv.Quote(key))
 		}
 		values[key] = e.Value()
 	}
 	for _, f := range want.Fields {
-		m.atKey(f.Key, func() { m.match(f.Value, values[f.Key], Nested) })
+		m.atKey(f.Key, func() { m.match(f.Value, values[f.Key], operations.Value) })
 	}
 	if len(extra) > 0 {
 		m.differAs(want, actual, shape, "unexpected %s %s", plural.Noun(len(extra), "key"), strings.Join(extra, ", "))

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
@@ -15,14 +16,14 @@ import (
 
 // valueCase returns the actual value, in Extended JSON, and the shape of a case
 // of testdata/values.txt.
-func valueCase(actual string) (string, Shape) {
+func valueCase(actual string) (string, operations.Shape) {
 	if rest, found := strings.CutSuffix(actual, " as a document"); found {
-		return strings.TrimSuffix(rest, "nothing"), RootDocument
+		return strings.TrimSuffix(rest, "nothing"), operations.RootDocument
 	}
 	if rest, found := strings.CutSuffix(actual, " as documents"); found {
-		return rest, RootDocuments
+		return rest, operations.RootDocuments
 	}
-	return actual, Nested
+	return actual, operations.Value
 }
 
 // Drivers may return options in the order of the server. The Extended JSON parser does not preserve it.
@@ -31,7 +32,7 @@ func TestRegexOptionsInAnyOrder(t *testing.T) {
 		"imm": "the values differ"} {
 		actual := bson.RawValue{Type: bson.TypeRegex, Value: append([]byte("a\x00"+options), 0)}
 		testkit.Equal(t, options, summary(t,
-			New(nil).Value("", yaml(t, `{$regularExpression: {pattern: a, options: im}}`), actual, Nested)), want)
+			New(nil).Value("", yaml(t, `{$regularExpression: {pattern: a, options: im}}`), actual, operations.Value)), want)
 	}
 }
 
@@ -62,7 +63,7 @@ func TestTypeAliases(t *testing.T) {
 	}
 	for alias := range samples {
 		for name, sample := range samples {
-			got := New(nil).Value("", yaml(t, "{$$type: '"+alias+"'}"), seen(t, sample), Nested)
+			got := New(nil).Value("", yaml(t, "{$$type: '"+alias+"'}"), seen(t, sample), operations.Value)
 			if (len(got) == 0) != (alias == name) {
 				t.Errorf("$$type %s against %s:%s", alias, name, show(got))
 			}
@@ -76,22 +77,22 @@ func TestHostileActual(t *testing.T) {
 	for _, r := range []struct {
 		reason, expected string
 		actual           bson.RawValue
-		shape            Shape
+		shape            operations.Shape
 		wrong            string
 	}{
-		{"an expected duplicate key", `{x: 1}`, document(twice), RootDocument, `the key "x" twice`},
-		{"an extra duplicate key", `{}`, document(twice), RootDocument, `the key "x" twice`},
-		{"a length that is too large", `{}`, document([]byte{6, 0, 0, 0, 0}), RootDocument, "malformed"},
-		{"a length that is too small", `{}`, document([]byte{4, 0, 0, 0, 0}), RootDocument, "malformed"},
-		{"no bytes", `{}`, document(nil), RootDocument, "malformed"},
-		{"a negative length", `[]`, bson.RawValue{Type: bson.TypeArray, Value: []byte{255, 255, 255, 255, 0}}, Nested,
+		{"an expected duplicate key", `{x: 1}`, document(twice), operations.RootDocument, `the key "x" twice`},
+		{"an extra duplicate key", `{}`, document(twice), operations.RootDocument, `the key "x" twice`},
+		{"a length that is too large", `{}`, document([]byte{6, 0, 0, 0, 0}), operations.RootDocument, "malformed"},
+		{"a length that is too small", `{}`, document([]byte{4, 0, 0, 0, 0}), operations.RootDocument, "malformed"},
+		{"no bytes", `{}`, document(nil), operations.RootDocument, "malformed"},
+		{"a negative length", `[]`, bson.RawValue{Type: bson.TypeArray, Value: []byte{255, 255, 255, 255, 0}}, operations.Value,
 			"malformed"},
-		{"an unknown type inside", `{x: 1}`, document([]byte{12, 0, 0, 0, 0x30, 'x', 0, 0, 0, 0, 0, 0}), RootDocument,
+		{"an unknown type inside", `{x: 1}`, document([]byte{12, 0, 0, 0, 0x30, 'x', 0, 0, 0, 0, 0, 0}), operations.RootDocument,
 			"malformed"},
-		{"a string past the end", `{x: a}`, document([]byte{14, 0, 0, 0, 2, 'x', 0, 99, 0, 0, 0, 'a', 0, 0}), RootDocument,
+		{"a string past the end", `{x: a}`, document([]byte{14, 0, 0, 0, 2, 'x', 0, 99, 0, 0, 0, 'a', 0, 0}), operations.RootDocument,
 			"malformed"},
-		{"a short number", `1`, bson.RawValue{Type: bson.TypeInt32, Value: []byte{1}}, Nested, "expected a number"},
-		{"an empty bool", `true`, bson.RawValue{Type: bson.TypeBoolean}, Nested, "values differ"},
+		{"a short number", `1`, bson.RawValue{Type: bson.TypeInt32, Value: []byte{1}}, operations.Value, "expected a number"},
+		{"an empty bool", `true`, bson.RawValue{Type: bson.TypeBoolean}, operations.Value, "values differ"},
 	} {
 		if got := summary(t, New(nil).Value("", yaml(t, r.expected), r.actual, r.shape)); !strings.Contains(got, r.wrong) {
 			t.Errorf("%s: %s, want %q", r.reason, got, r.wrong)
@@ -103,7 +104,7 @@ func TestHostileActual(t *testing.T) {
 func TestAllMismatches(t *testing.T) {
 	expected := yaml(t, "u: {$$matchesEntity: int1}\nv: {$$unsetOrMatches: {$$type: int}}\nx: 12345\ny:\n  - {a: b}\n  - 2\nz: {$$type: int}\nw: 5\n")
 	got := New(testEntities{}).Value("expectResult", expected,
-		seen(t, `{"u":2,"v":"s","x":{"$numberLong":"2"},"y":[{"a":"c"},2.5],"z":"s"}`), RootDocument)
+		seen(t, `{"u":2,"v":"s","x":{"$numberLong":"2"},"y":[{"a":"c"},2.5],"z":"s"}`), operations.RootDocument)
 	var mismatches [][]string
 	for _, m := range got {
 		mismatches = append(mismatches, []string{m.Path, m.Position.String(), m.Want, m.Got})
@@ -132,8 +133,8 @@ func TestCanonicalWhereItMatters(t *testing.T) {
 func TestDiff(t *testing.T) {
 	transcriptOf := func(t *testing.T, in string) string {
 		expected, actual, _ := strings.Cut(in, " against ")
-		shape := Nested
-		for word, s := range map[string]Shape{" as a root document": RootDocument, " as root documents": RootDocuments} {
+		shape := operations.Value
+		for word, s := range map[string]operations.Shape{" as a root document": operations.RootDocument, " as root documents": operations.RootDocuments} {
 			if before, is := strings.CutSuffix(actual, word); is {
 				actual, shape = before, s
 			}

@@ -73,7 +73,7 @@ func incompatible(s *specs.Suite, about engine.Description) *result.Mismatch {
 	if err != nil || s.SchemaVersion.Compare(highest) <= 0 {
 		return nil
 	}
-	return &result.Mismatch{Path: "schemaVersion", Position: result.Position(s.Root.Get("schemaVersion").Position),
+	return &result.Mismatch{Path: "schemaVersion", Position: s.Root.Get("schemaVersion").Position,
 		Message: "the file is newer than the engine", Want: "up to " + highest.String(), Got: s.SchemaVersion.String()}
 }
 

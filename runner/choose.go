@@ -83,7 +83,7 @@ func NotRun(suites []*specs.Suite, cfg Config, why string) (verdicts []*result.V
 	for _, j := range selected(suites, &cfg) {
 		skip := cmp.Or(j.skip, &Skip{result.SkipNotRun, why})
 		verdicts = append(verdicts, &result.Verdict{
-			Test: j.id, Position: result.Position(j.test.Position), Status: result.Skipped,
+			Test: j.id, Position: j.test.Position, Status: result.Skipped,
 			SkipKind: skip.Kind, Reason: skip.Reason})
 	}
 	return verdicts

@@ -237,7 +237,7 @@ func (t *testRun) failPointsOff(ctx context.Context) (unfired []result.Mismatch,
 		}
 	}
 	for _, f := range neverFired(points, end) {
-		unfired = append(unfired, result.Mismatch{Path: f.path, Position: result.Position(f.at),
+		unfired = append(unfired, result.Mismatch{Path: f.path, Position: f.at,
 			Message: "fail point " + f.name + " was set, but " + f.idle})
 	}
 	return unfired, errors.Join(failures...)

@@ -25,7 +25,7 @@ type fault struct {
 
 func failf(path string, at source.Position, format string, args ...any) *fault {
 	return &fault{mismatches: []result.Mismatch{
-		{Path: path, Position: result.Position(at), Message: fmt.Sprintf(format, args...)}}}
+		{Path: path, Position: at, Message: fmt.Sprintf(format, args...)}}}
 }
 
 func breakf(format string, args ...any) *fault { return &fault{broken: fmt.Errorf(format, args...)} }

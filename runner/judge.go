@@ -6,6 +6,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/format/source"
+	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -15,36 +18,25 @@ func (t *testRun) judge(ctx context.Context, observed map[string][]result.Event)
 		path, events := fmt.Sprintf("expectEvents[%d]", i), observed[want.Get("client").Text()]
 		t.add(failed(t.matcher(ctx).Events(path, want, events)))
 	}
-	t.add(t.judgeLogs(ctx))
-	t.add(t.judgeSpans(ctx))
+	t.add(judgeClients(ctx, t, "expectLogMessages", t.test.ExpectLogMessages, "log messages", engine.Test.Logs,
+		(*matchers.Matcher).LogMessages))
+	t.add(judgeClients(ctx, t, "expectTracingMessages", t.test.ExpectTracing, "spans", engine.Test.Spans,
+		(*matchers.Matcher).Spans))
 	return t.judgeOutcome(ctx)
 }
 
-func (t *testRun) judgeLogs(ctx context.Context) *fault {
-	for i, want := range t.test.ExpectLogMessages {
-		path, client := fmt.Sprintf("expectLogMessages[%d]", i), want.Get("client").Text()
-		messages, err := guarded(ctx, "reading the log messages of "+client,
-			func(ctx context.Context) ([]result.LogMessage, error) {
-				return t.engine.Logs(ctx, client)
-			})
+// judgeClients compares what the engine reports of clients with a list of expectations.
+func judgeClients[T any](ctx context.Context, t *testRun, key string, wants []*source.Value, what string,
+	read func(engine.Test, context.Context, string) ([]T, error),
+	match func(*matchers.Matcher, string, *source.Value, []T) []result.Mismatch) *fault {
+	for i, want := range wants {
+		path, client := fmt.Sprintf("%s[%d]", key, i), want.Get("client").Text()
+		actual, err := guarded(ctx, "reading the "+what+" of "+client,
+			func(ctx context.Context) ([]T, error) { return read(t.engine, ctx, client) })
 		if err != nil {
 			return breakf("%s: %w", path, err)
 		}
-		t.add(failed(t.matcher(ctx).LogMessages(path, want, messages)))
-	}
-	return nil
-}
-
-func (t *testRun) judgeSpans(ctx context.Context) *fault {
-	for i, want := range t.test.ExpectTracing {
-		path, client := fmt.Sprintf("expectTracingMessages[%d]", i), want.Get("client").Text()
-		spans, err := guarded(ctx, "reading the spans of "+client, func(ctx context.Context) ([]result.Span, error) {
-			return t.engine.Spans(ctx, client)
-		})
-		if err != nil {
-			return breakf("%s: %w", path, err)
-		}
-		t.add(failed(t.matcher(ctx).Spans(path, want, spans)))
+		t.add(failed(match(t.matcher(ctx), path, want, actual)))
 	}
 	return nil
 }

@@ -39,9 +39,9 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		}
 		return nil
 	}
-	container, _ := kind.Parent()
+	_, keys := kind.Parent()
 	parent := e.Value
-	for _, key := range container.Keys {
+	for _, key := range keys {
 		parent = parent.Get(key)
 	}
 	err := t.entities.AddObject(kind, e.ID, parent.Text())

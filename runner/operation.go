@@ -117,7 +117,7 @@ func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Ope
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.operations = append(t.operations, result.OperationLog{
-		Name: op.Name, Object: op.Object, Position: result.Position(op.Position), Outcome: outcome,
+		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome,
 		Duration: t.since(started),
 	})
 	return outcome, broken(err)

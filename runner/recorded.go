@@ -72,7 +72,7 @@ func (r *Recording) Judge(ctx context.Context, suite *specs.Suite, id result.Tes
 		}
 	}
 	run, err := prepare(ctx, Config{Engine: tapedEngine{playbackEngine{r.engine}, &t}, Reseed: ReseedAlways,
-		Source: &playbackSource{r.sites[id.Deployment]}, Notify: notify})
+		Source: &playbackSource{about: r.sites[id.Deployment]}, Notify: notify})
 	if err != nil {
 		return verdict, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -121,7 +122,7 @@ func (w world) parameter(r specs.Requirement) (need, have string) {
 		if err != nil {
 			return need, "no such parameter"
 		}
-		if len(matchers.New(nil).Value(f.Key, f.Value, has, matchers.Nested)) > 0 {
+		if len(matchers.New(nil).Value(f.Key, f.Value, has, operations.Value)) > 0 {
 			return need, matchers.ExtendedJSON(has, false)
 		}
 	}

@@ -285,7 +285,7 @@ func (r *run) unavailable(ctx context.Context, j job, d deployment.Deployment, e
 
 // verdict returns a verdict without a run.
 func (j *job) verdict(status result.Status, reason string) *result.Verdict {
-	return &result.Verdict{Test: j.id, Position: result.Position(j.test.Position), Status: status, Reason: reason}
+	return &result.Verdict{Test: j.id, Position: j.test.Position, Status: status, Reason: reason}
 }
 
 func (j *job) skipped(why *Skip) *result.Verdict {

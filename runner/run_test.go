@@ -224,7 +224,7 @@ func TestFewTestsRun(t *testing.T) {
 	suite, err := specs.Parse("a.yml",
 		[]byte(`{description: d, schemaVersion: "1.0", tests: [{description: a, skipReason: b, operations: []}]}`))
 	testkit.Check(t, err)
-	source := &playbackSource{deployment.Description{Name: "single 8.0", Topology: deployment.Single, Version: [3]int{8}}}
+	source := &playbackSource{about: deployment.Description{Name: "single 8.0", Topology: deployment.Single, Version: [3]int{8}}}
 	summary, err := Run(t.Context(), []*specs.Suite{suite}, Config{Engine: e, Source: source, MinTests: 1})
 	testkit.Check(t, err)
 	testkit.Equal(t, "no test runs", fmt.Sprint(summary.Problems, summary.ExitCode()), "[no test ran: skipped 1 test] 1")
@@ -254,7 +254,7 @@ func TestInterruptedWhileWaiting(t *testing.T) {
 	suite, err := specs.Parse("a.yml",
 		[]byte(`{description: d, schemaVersion: "1.0", tests: [{description: a, operations: []}]}`))
 	testkit.Check(t, err)
-	source := &late{playbackSource{deployment.Description{Name: "single 8.0", Topology: deployment.Single,
+	source := &late{playbackSource{about: deployment.Description{Name: "single 8.0", Topology: deployment.Single,
 		Version: [3]int{8}}}, cancel}
 	summary, err := Run(ctx, []*specs.Suite{suite}, Config{Engine: e, Source: source})
 	testkit.Check(t, err)

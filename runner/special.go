@@ -8,7 +8,6 @@ import (
 
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/format/source"
-	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -67,7 +66,7 @@ func (c call) equal(argument, got, what string) *fault {
 		return nil
 	}
 	f := c.failf("%s differs", what)
-	f.mismatches[0].Position = result.Position(want.Position)
+	f.mismatches[0].Position = want.Position
 	f.mismatches[0].Want, f.mismatches[0].Got = want.JSON(), got
 	return f
 }

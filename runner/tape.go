@@ -216,22 +216,22 @@ func (playbackCommands) at(context.Context, string, string, any) (bson.Raw, erro
 func (playbackCommands) ask(context.Context, string, bson.D) (bson.Raw, error)     { return nil, nil }
 func (playbackCommands) close()                                                    {}
 
-// playbackSource is the source and the deployment of playback.
-type playbackSource struct{ about deployment.Description }
+// playbackSource is the source and the deployment of playback. The runner does not call the other methods.
+type playbackSource struct {
+	deployment.Source
+	deployment.Deployment
+	about deployment.Description
+}
 
 func (s *playbackSource) Offers() []deployment.Description { return []deployment.Description{s.about} }
 func (s *playbackSource) Acquire(context.Context, int) (deployment.Deployment, error) {
 	return s, nil
 }
 func (s *playbackSource) Release(deployment.Deployment, bool)           {}
-func (s *playbackSource) Repairs() bool                                 { return false }
-func (s *playbackSource) KeepLogs()                                     {}
-func (s *playbackSource) Close() error                                  { return nil }
 func (s *playbackSource) Description() deployment.Description           { return s.about }
 func (s *playbackSource) URI() string                                   { return "mongodb://all" }
 func (s *playbackSource) SingleURI() string                             { return "mongodb://single" }
 func (s *playbackSource) DirectURI(address string) string               { return "mongodb://" + address }
 func (s *playbackSource) Owned() bool                                   { return true }
-func (s *playbackSource) Sessions() []bson.RawValue                     { return nil }
 func (s *playbackSource) Dead() error                                   { return nil }
 func (s *playbackSource) Log(time.Time, time.Time) []deployment.LogLine { return nil }

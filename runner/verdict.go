@@ -110,7 +110,7 @@ func warnings(s *specs.Suite, test *specs.Test, mismatches []result.Mismatch) (a
 		inTest, _, _ := strings.Cut(w.Path, ".")
 		if inTest != own && strings.HasPrefix(w.Path, "tests[") ||
 			slices.ContainsFunc(mismatches, func(m result.Mismatch) bool {
-				return m.Position == result.Position(w.Position) && m.Message == w.Message
+				return m.Position == w.Position && m.Message == w.Message
 			}) {
 			continue
 		}

@@ -99,11 +99,11 @@ func (i *inspection) checkArgument(s step, a operations.Argument, v place) {
 		if a.Required {
 			i.report("missing-argument", s.place, "operation %s requires argument %s", s.Name, a.Name)
 		}
-	case a.Type == operations.Count:
+	case a.Type == "integer":
 		if n, whole := v.Integer(); !whole || n < 0 {
 			i.report("argument-value", v, "argument %s must be a non-negative integer, not %s", a.Name, v.JSON())
 		}
-	case a.Type != "" && v.Kind.String() != string(a.Type):
+	case a.Type != "" && v.Kind.String() != a.Type:
 		i.report("argument-value", v, "argument %s must be of type %s, not %s", a.Name, a.Type, v.Kind)
 	}
 }

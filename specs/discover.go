@@ -119,12 +119,12 @@ func (d *discovery) builtIn(p string) {
 		}
 		return
 	}
-	if name == "." || !exists(FS, name) {
+	if name == "." || !exists(embedded, name) {
 		d.fail(p, "no such file or folder, and no built-in suite of that name (built in: "+strings.Join(BuiltIn(),
 			", ")+")"+Likely(p, d.options.Official))
 		return
 	}
-	d.below(p, FS, name, func(name string) string { return name })
+	d.below(p, embedded, name, func(name string) string { return name })
 }
 
 // official begins the paths of official suites: official/SPECIFICATION is the folder tests of a specification,
@@ -154,7 +154,7 @@ func (d *discovery) official(p, name string) {
 // suites, or official suites in a folder. It returns "" if the path exists or resembles none of them.
 func Likely(p, official string) string {
 	name := strings.TrimPrefix(path.Clean(filepath.ToSlash(p)), "specs/")
-	if _, err := os.Stat(p); err == nil || name != "." && exists(FS, name) {
+	if _, err := os.Stat(p); err == nil || name != "." && exists(embedded, name) {
 		return ""
 	}
 	return cmp.Or(suggest.Hint(filepath.Base(p), beside(p)), suggest.Hint(name, BuiltIn()),
@@ -187,13 +187,13 @@ const allSuites = "all"
 // BuiltIn returns the names of built-in suites: the folders of the current ones, the name for all of these, and the
 // folders of the suites for earlier policies.
 func BuiltIn() []string {
-	earlier, _ := fs.Glob(FS, "dated/*") // cannot fail: the pattern is valid
+	earlier, _ := fs.Glob(embedded, "dated/*") // cannot fail: the pattern is valid
 	return slices.Concat(Current(), []string{allSuites}, earlier)
 }
 
 // Current returns the folders of built-in suites for the current policy.
 func Current() []string {
-	all, _ := fs.Glob(FS, "*") // cannot fail: the pattern is valid
+	all, _ := fs.Glob(embedded, "*") // cannot fail: the pattern is valid
 	return slices.DeleteFunc(all, func(name string) bool { return name == "dated" })
 }
 

@@ -5,11 +5,11 @@ import "embed"
 //go:generate go run ../internal/tools/suites .
 //go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestRequirementsPage$ ../internal/tools/suites
 
-// FS contains the suites of this project, so that an installed binary can run them: a folder for each specification
+// embedded contains the suites of this project, so that an installed binary can run them: a folder for each specification
 // and, below dated, for each earlier policy.
 //
 //go:embed */*.yml dated/*/*.yml
-var FS embed.FS
+var embedded embed.FS
 
 // KnownFailing contains the lists of known failures of the reference engine: for official suites, and for the suites of
 // earlier policies if they run under the current policy.

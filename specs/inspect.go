@@ -187,12 +187,12 @@ func (i *inspection) create(list place, s scope) {
 	list.each(func(element place) {
 		for _, f := range element.Fields {
 			entity := element.get(f.Key)
-			if parent, has := entities.Kind(f.Key).Parent(); has {
+			if parent, path := entities.Kind(f.Key).Parent(); parent != "" {
 				name := entity
-				for _, key := range parent.Keys {
+				for _, key := range path {
 					name = name.get(key)
 				}
-				i.refer(name, s, string(parent.Kind))
+				i.refer(name, s, string(parent))
 			}
 			i.checkName(entity.get("databaseName"))
 			i.checkName(entity.get("collectionName"))

@@ -11,12 +11,12 @@ type Shape uint8
 
 // The shapes of a result.
 const (
-	Nothing       Shape = iota // returns nothing
+	nothing       Shape = iota // returns nothing
 	Value                      // a plain value: nested documents match exactly
 	RootDocument               // a document that may have extra fields
 	RootDocuments              // an array of such documents
 	NewCursor                  // creates a cursor or change stream entity
-	NewCollection              // creates a collection entity, if its result is saved
+	newCollection              // creates a collection entity, if its result is saved
 )
 
 var shapes = [...]string{"nothing", "a value", "a root-level document", "root-level documents", "a cursor",
@@ -30,7 +30,7 @@ func (s Shape) Makes() entities.Kind {
 	switch s {
 	case NewCursor:
 		return entities.Cursor
-	case NewCollection:
+	case newCollection:
 		return entities.Collection
 	default:
 		return entities.SavedValue
@@ -77,7 +77,7 @@ type Operation struct {
 type Command struct {
 	Name    string
 	Class   Class
-	Retried Retried
+	Retried retrying
 	Why     string // it is never retried
 }
 
@@ -93,14 +93,14 @@ const (
 
 var classes = [...]string{"command", "read", "write"}
 
-// Retried is when a command is retried after an error other than an overload error.
-type Retried uint8
+// retrying is when a command is retried after an error other than an overload error.
+type retrying uint8
 
 // A command is never retried, or if the option of its class is enabled ("Supported Read Operations", "Supported Write
 // Operations"), or regardless of options.
 const (
-	Never Retried = iota
-	IfEnabled
+	Never retrying = iota
+	ifEnabled
 	Always
 )
 
@@ -111,18 +111,7 @@ type Argument struct {
 	Name     string
 	Required bool
 	// Type and Entity are set for arguments that the test runner reads itself: sessions, and all
-	// arguments of special test operations.
-	Type   Type
+	// arguments of special test operations. Type is a name of JSON Schema; an "integer" is not negative.
+	Type   string
 	Entity entities.Kind // of the entity that the argument names; "" for other arguments
 }
-
-// Type is the type of an argument, with the name of JSON Schema. A Count is a non-negative integer.
-type Type string
-
-// The types of arguments.
-const (
-	Text     Type = "string"
-	Count    Type = "integer"
-	Document Type = "object"
-	List     Type = "array"
-)

@@ -48,7 +48,7 @@ func TestLookup(t *testing.T) {
 		{entities.Collection, "createFindCursor", true, NewCursor, "creates an entity"},
 		{entities.Bucket, "download", true, Value, "a string"},
 		{entities.Cursor, "iterateOnce", true, RootDocument, "listed in the format"},
-		{entities.TestRunner, "failPoint", true, Nothing, "special operations return nothing"},
+		{entities.TestRunner, "failPoint", true, nothing, "special operations return nothing"},
 		{entities.Database, "find", false, 0, "only exists for another kind"},
 		{entities.Collection, "Find", false, 0, "names are case-sensitive"},
 		{"", "find", false, 0, "no kind"},

@@ -48,7 +48,7 @@ func all() []Operation { return read().rows }
 type parser struct {
 	Commands   map[string]Command
 	Shared     map[string]string
-	Types      map[string]Type
+	Types      map[string]string
 	Entities   map[string]entities.Kind
 	Models     map[string]string
 	Operations map[kind]map[string]yaml.Node
@@ -134,7 +134,7 @@ func (p parser) arguments(kind entities.Kind, text string) (out []Argument, err 
 		name, required := strings.CutSuffix(word, "!")
 		a := Argument{Name: name, Required: required}
 		if kind == entities.TestRunner || name == "session" {
-			a.Type, a.Entity = cmp.Or(p.Types[name], Text), p.Entities[name]
+			a.Type, a.Entity = cmp.Or(p.Types[name], "string"), p.Entities[name]
 		}
 		out = append(out, a)
 	}
@@ -157,7 +157,7 @@ func (s *Shape) UnmarshalYAML(n *yaml.Node) error { return set(s, n, shapes[:]) 
 func (c *Class) UnmarshalYAML(n *yaml.Node) error { return set(c, n, classes[:]) }
 
 // UnmarshalYAML reads when a command is retried.
-func (r *Retried) UnmarshalYAML(n *yaml.Node) error { return set(r, n, retried[:]) }
+func (r *retrying) UnmarshalYAML(n *yaml.Node) error { return set(r, n, retried[:]) }
 
 // set reads one of some words.
 func set[T ~uint8](to *T, n *yaml.Node, words []string) error {

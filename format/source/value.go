@@ -4,38 +4,13 @@
 package source
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
+
+	"github.com/unified-test-runner/utr/result"
 )
 
-// Position is a position in a file. Line and Column start at 1; Column counts
-// characters, not bytes. The zero Position is unknown.
-type Position struct {
-	File   string `json:"file"`
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
-}
-
-// IsZero reports whether the position is unknown.
-func (p Position) IsZero() bool { return p == Position{} }
-
-// Compare returns -1, 0 or 1 if p is before, equal to or after o in a file.
-func (p Position) Compare(o Position) int {
-	return cmp.Or(cmp.Compare(p.Line, o.Line), cmp.Compare(p.Column, o.Column))
-}
-
-// String returns file:line:column without unknown parts.
-func (p Position) String() string {
-	switch {
-	case p.Line == 0:
-		return p.File
-	case p.Column == 0:
-		return fmt.Sprintf("%s:%d", p.File, p.Line)
-	default:
-		return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
-	}
-}
+// Position is a position in a file. Column counts characters, not bytes.
+type Position = result.Position
 
 // Kind is the kind of a Value and selects the field that holds it.
 type Kind uint8

@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/matchers"
@@ -139,7 +140,7 @@ func (p *Play) next(m *Message) (step, *Unexpected) {
 		group := p.groups[0]
 		var first []result.Mismatch
 		for i, step := range group {
-			found := matchers.New(nil).Value("expect", step.expect, command, matchers.RootDocument)
+			found := matchers.New(nil).Value("expect", step.expect, command, operations.RootDocument)
 			if len(found) > 0 {
 				if i == 0 {
 					first = found

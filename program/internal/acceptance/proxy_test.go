@@ -26,9 +26,9 @@ func TestProxiedFailPoints(t *testing.T) {
 	open := map[result.Position]bool{} // tests that leave their events open, such as tests of timeouts
 	for _, s := range suites {
 		for _, test := range s.Tests {
-			open[result.Position(test.Position)] = len(test.ExpectEvents) == 0
+			open[test.Position] = len(test.ExpectEvents) == 0
 			for _, e := range test.ExpectEvents {
-				open[result.Position(test.Position)] = open[result.Position(test.Position)] || e.Get("ignoreExtraEvents").IsTrue()
+				open[test.Position] = open[test.Position] || e.Get("ignoreExtraEvents").IsTrue()
 			}
 		}
 	}

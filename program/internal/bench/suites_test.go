@@ -16,6 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/matchers"
@@ -119,7 +120,7 @@ func BenchmarkMatch(b *testing.B) {
 	}{
 		{"utr", func(want *source.Value, _ bson.D, got bson.Raw) bool {
 			document := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: got}
-			return len(matchers.New(nil).Value("", want, document, matchers.RootDocument)) == 0
+			return len(matchers.New(nil).Value("", want, document, operations.RootDocument)) == 0
 		}},
 		{"go-cmp", func(_ *source.Value, plain bson.D, got bson.Raw) bool {
 			var decoded bson.D

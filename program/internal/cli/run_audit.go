@@ -124,10 +124,10 @@ func (a *auditing) mutants(suites []*specs.Suite, rec *runner.Recording) (all []
 	for _, s := range suites {
 		changed, kept := audit.Mutants(s.Root)
 		for _, p := range kept {
-			unchanged[p.Rule] += len(ids[result.Position(p.TestPosition)])
+			unchanged[p.Rule] += len(ids[p.TestPosition])
 		}
 		for _, m := range changed {
-			on := ids[result.Position(m.TestPosition)]
+			on := ids[m.TestPosition]
 			if len(on) == 0 {
 				continue
 			}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/text/plural"
 	"github.com/unified-test-runner/utr/program/internal/report"
-	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -233,7 +232,7 @@ func findings(format string, problems []specs.Problem, version string) string {
 	for _, p := range problems {
 		switch format {
 		case formatGitHub:
-			out.WriteString(report.Annotation(p.Severity.String(), result.Position(p.Position), p.Rule, pathAndMessage(p)))
+			out.WriteString(report.Annotation(p.Severity.String(), p.Position, p.Rule, pathAndMessage(p)))
 		case formatJSON:
 			out.WriteString(jsonLine(problemRecord(&p)))
 		default:
@@ -281,7 +280,7 @@ func sarif(problems []specs.Problem, version string) string {
 	for _, p := range problems {
 		log.Results = append(log.Results,
 			report.SARIFResult{Rule: p.Rule, Level: p.Severity.String(), Text: pathAndMessage(p),
-				At: result.Position(p.Position)})
+				At: p.Position})
 	}
 	return string(log.JSON())
 }

@@ -154,7 +154,7 @@ func assess(t *testing.T, rec *runner.Recording, suites []*specs.Suite) (all []a
 			ids[at] = id
 		}
 		for _, test := range s.Tests {
-			id, found := ids[result.Position(test.Position)]
+			id, found := ids[test.Position]
 			if !found {
 				continue // no deployment meets its requirements
 			}
@@ -168,7 +168,7 @@ func assess(t *testing.T, rec *runner.Recording, suites []*specs.Suite) (all []a
 		}
 		broken, _ := audit.Mutants(s.Root)
 		for _, m := range broken {
-			id, found := ids[result.Position(m.TestPosition)]
+			id, found := ids[m.TestPosition]
 			if !found {
 				continue
 			}

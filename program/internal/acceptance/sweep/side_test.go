@@ -57,7 +57,7 @@ func only(suites []*specs.Suite, verdicts map[result.Position]*result.Verdict) (
 	for _, s := range suites {
 		part := *s
 		part.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(t *specs.Test) bool {
-			return verdicts[result.Position(t.Position)] == nil
+			return verdicts[t.Position] == nil
 		})
 		if len(part.Tests) > 0 {
 			some = append(some, &part)
