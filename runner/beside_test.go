@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -38,8 +39,10 @@ tests:
 }
 
 const (
-	finds = "{name: find, object: collection0, arguments: {filter: {}}}"
-	lists = "{name: listDatabases, object: client0}"
+	finds   = "{name: find, object: collection0, arguments: {filter: {}}}"
+	fetches = "{name: aggregate, object: collection0, arguments: {pipeline: []}}"
+	inserts = "{name: insertOne, object: collection0, arguments: {document: {}}}"
+	lists   = "{name: listDatabases, object: client0}"
 )
 
 // besides is a run on views of the same servers.
@@ -99,8 +102,8 @@ func TestBeside(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := onViews(t, &fakeEngine{during: func() { time.Sleep(time.Second) }}, 4, r.lacks...)
-			summary, err := b.all(t.Context(), []*specs.Suite{beside(t, "whole", lists, 1), beside(t, "a", finds, 3),
-				beside(t, "b", finds, 4)})
+			summary, err := b.all(t.Context(), []*specs.Suite{beside(t, "whole", lists, 1), beside(t, "a", inserts, 3),
+				beside(t, "b", inserts, 4)})
 			testkit.Check(t, err)
 			testkit.Equal(t, r.reason, fmt.Sprint(summary.Passed, " in ", summary.Duration), fmt.Sprint(8, " in ", r.took))
 			for x := range b.ran {
@@ -115,16 +118,43 @@ func TestBeside(t *testing.T) {
 	}
 }
 
+// Tests that only read the same initial data run at the same time, also those that use the whole cluster. The first one
+// creates the data. After a test that failed, the next one waits for the others and creates the data again.
+func TestReadersBeside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := result.Error{Message: "scripted", Code: 1}
+		e := &fakeEngine{script: map[string][]step{"collection0.aggregate": {{Lasts: time.Second, Error: &fails}},
+			"collection0.find": {{Lasts: 3 * time.Second, Repeat: true}}, "client0.listDatabases": {{Lasts: time.Second, Repeat: true}}}}
+		b := onViews(t, e, 2)
+		other := beside(t, "a", finds, 1)
+		other.Tests[0].Description, other.InitialData[0].Documents = "other", nil
+		readers := beside(t, "a", finds, 3)
+		readers.Tests[0] = beside(t, "a", fetches, 1).Tests[0]
+		wide := beside(t, "a", lists, 2)
+		wide.Tests[0].Description, wide.Tests[1].Description = "wide1", "wide2"
+		summary, err := b.all(t.Context(), []*specs.Suite{readers, other, wide})
+		testkit.Check(t, err)
+		testkit.Equal(t, "passed and failed", fmt.Sprint(summary.Passed, summary.Failed), "5 1")
+		var at []string
+		for _, name := range slices.Sorted(maps.Keys(b.ran)) {
+			at = append(at, fmt.Sprint(name, " ", b.ran[name]))
+		}
+		testkit.Equal(t, "times", strings.Join(at, ", "),
+			"a1 [0s 1s], a2 [0s 3s], a3 [3s 6s], other [6s 9s], wide1 [3s 4s], wide2 [4s 5s]")
+		drops := slices.DeleteFunc(b.sent, func(line string) bool { return !strings.Contains(line, `"drop": "a"`) })
+		testkit.Equal(t, "how often the collection was created", len(drops), 2)
+	})
+}
+
 // Before the first test, all sessions are ended once. After a test that failed, only its own sessions are ended, and
 // only its collections are created again.
 func TestCleanUpBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := result.Error{Message: "scripted", Code: 1}
 		e := &fakeEngine{during: func() { time.Sleep(time.Second) },
-			script: map[string][]step{"collection0.aggregate": {{Error: &fails}}}}
+			script: map[string][]step{"collection0.insertOne": {{Error: &fails}}}}
 		b := onViews(t, e, 2)
-		const aggregates = "{name: aggregate, object: collection0, arguments: {pipeline: []}}"
-		summary, err := b.all(t.Context(), []*specs.Suite{beside(t, "a", aggregates, 2), beside(t, "b", finds, 2)})
+		summary, err := b.all(t.Context(), []*specs.Suite{beside(t, "a", inserts, 2), beside(t, "b", finds, 2)})
 		testkit.Check(t, err)
 		testkit.Equal(t, "passed and failed", fmt.Sprint(summary.Passed, summary.Failed), "3 1")
 		ended := slices.DeleteFunc(slices.Clone(b.sent), func(line string) bool { return strings.Contains(line, "drop") })
@@ -153,13 +183,13 @@ func TestWaitingWorkersEnd(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
 			fails := result.Error{Message: "scripted", Code: 1}
-			e := &fakeEngine{script: map[string][]step{"collection0.find": {{Lasts: 10 * time.Second}},
+			e := &fakeEngine{script: map[string][]step{"collection0.insertOne": {{Lasts: 10 * time.Second}},
 				"collection0.aggregate": {{Lasts: time.Second, Error: &fails}}}}
 			b := onViews(t, e, 3)
 			b.cfg.FailFast = r.failFast
-			suites := []*specs.Suite{beside(t, "a", finds, 3)}
+			suites := []*specs.Suite{beside(t, "a", inserts, 3)}
 			if r.failFast {
-				suites = append(suites, beside(t, "b", "{name: aggregate, object: collection0, arguments: {pipeline: []}}", 1))
+				suites = append(suites, beside(t, "b", fetches, 1))
 			} else {
 				time.AfterFunc(time.Second, interrupt)
 			}

@@ -46,7 +46,12 @@ const endless = "the engine could not end the test: "
 // a fault.
 func (t *testRun) cleanUp(ctx context.Context) *fault {
 	effect := operations.Anything // also after a panic
-	defer func() { t.site.record(effect, t.uses) }()
+	defer func() {
+		if effect == operations.Anything { // before another test could change what tests beside this one read
+			t.run.fill(t.job, t.uses.names, false)
+		}
+		t.site.record(effect, t.uses)
+	}()
 	_, err := t.failPointsOff(ctx)
 	failures := []error{err}
 	for _, id := range t.entities.Of(entities.Thread) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/wire/replies"
@@ -93,6 +94,28 @@ func TestDialedAPI(t *testing.T) {
 	}
 }
 
+// While others read the initial data of a test that failed, it stays.
+func TestSeedBesideReaders(t *testing.T) {
+	ctx := testkit.Context(t)
+	s, err := (&run{dial: dialer("")}).siteOf(acquire(t, embedded.Options{}, deployment.ClusterOptions{}))
+	testkit.Check(t, err)
+	defer s.commands.close()
+	suite := &specs.Suite{InitialData: []specs.CollectionData{{DatabaseName: "db", CollectionName: "c"}}}
+	for _, step := range []struct {
+		reason    string
+		shared    bool
+		documents int // that another test has left
+	}{{"the first test creates it", false, 0}, {"others read it", true, 1}, {"no other reads it", false, 0}} {
+		testkit.Check(t, s.seed(ctx, suite, &specs.Test{}, ReseedAuto, step.shared))
+		found, err := s.documents(ctx, "db", "c")
+		testkit.Check(t, err)
+		testkit.Equal(t, step.reason, len(found), step.documents)
+		_, err = s.run(ctx, defaultServer, "db", document(t, `{"insert": "c", "documents": [{}]}`))
+		testkit.Check(t, err)
+		s.record(operations.Anything, footprint{names: []string{"db.c"}})
+	}
+}
+
 // Initial data is created again after a stepdown. A missing majority is an error.
 func TestSeedWithoutAMajority(t *testing.T) {
 	ctx := testkit.Context(t)
@@ -115,7 +138,7 @@ func TestSeedWithoutAMajority(t *testing.T) {
 		_, err := s.run(ctx, defaultServer, "admin",
 			document(t, `{"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": `+r.fails+`}}`))
 		testkit.Check(t, err)
-		if err := s.seed(ctx, &specs.Suite{InitialData: data}, &specs.Test{}, ReseedAlways); (err == nil) != r.ok {
+		if err := s.seed(ctx, &specs.Suite{InitialData: data}, &specs.Test{}, ReseedAlways, false); (err == nil) != r.ok {
 			t.Errorf("%s: %v", r.reason, err)
 		}
 		if found, err := s.documents(ctx, "db", "c"); r.ok && (err != nil || len(found) != 2) {

@@ -1,11 +1,14 @@
 package runner
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -13,13 +16,18 @@ import (
 // footprint describes what a test uses of servers that other tests use at the same time.
 type footprint struct {
 	alone string   // why no other test may run beside it, or ""
-	names []string // sorted namespaces; "database.*" is a whole database
+	names []string // sorted namespaces; "database.*" is a whole database, "*.*" the whole cluster
+	reads string   // identifies the initial data of a test that only reads; "" if it may change something
 }
+
+// wholeCluster is the namespace that stands for all databases.
+const wholeCluster = "*." + wholeDatabase
 
 // includes reports whether a test may change a collection.
 func (f footprint) includes(namespace string) bool {
 	database, _, _ := strings.Cut(namespace, ".")
-	return f.alone != "" || slices.Contains(f.names, namespace) || slices.Contains(f.names, database+"."+wholeDatabase)
+	return f.alone != "" || slices.ContainsFunc([]string{namespace, database + "." + wholeDatabase, wholeCluster},
+		func(name string) bool { return slices.Contains(f.names, name) })
 }
 
 // use is a step of a test, in a database, or "" if it is not in one.
@@ -36,13 +44,18 @@ type footprintRule struct {
 	holds func(use) bool
 }
 
-// clusterRules are reasons why a test runs alone. The first one that applies counts.
-var clusterRules = []footprintRule{
-	{"it uses an object or an operation that is not known", func(u use) bool { return !u.Known }},
+// wholeRules are reasons why a test uses the whole cluster. If it only reads, tests that read the same initial data may run
+// beside it: they change no database.
+var wholeRules = []footprintRule{
 	{"it lists databases", func(u use) bool {
 		return ofAny("listDatabases listDatabaseNames listDatabaseObjects")(u) && !u.filled[u.filteredName()]
 	}},
 	{"it watches the whole cluster", func(u use) bool { return u.Name == "createChangeStream" && u.Kind == entities.Client }},
+}
+
+// clusterRules are reasons why a test runs alone. The first one that applies counts.
+var clusterRules = []footprintRule{
+	{"it uses an object or an operation that is not known", func(u use) bool { return !u.Known }},
 	{"it drops a database of others", func(u use) bool {
 		return u.Name == "dropDatabase" && !u.own[u.Arguments.Get("database").Text()]
 	}},
@@ -53,7 +66,7 @@ var clusterRules = []footprintRule{
 		return name != "" && !slices.Contains(ofCollection, name) && !slices.Contains(harmless, name)
 	}},
 	{readsServers, func(u use) bool {
-		return slices.Contains(serverDatabases, u.database) && (u.Name == "aggregate" || u.command() == "aggregate")
+		return slices.Contains(serverDatabases, u.database) && u.aggregates() && !u.listsOneSession()
 	}},
 }
 
@@ -61,7 +74,7 @@ var clusterRules = []footprintRule{
 var databaseRules = []footprintRule{
 	{"it lists collections", func(u use) bool { return u.listsCollections() && u.filteredName() == "" }},
 	{"it watches a database, or aggregates it", func(u use) bool {
-		return u.Kind == entities.Database && (u.Name == "createChangeStream" || u.Name == "aggregate" || u.command() == "aggregate")
+		return u.Kind == entities.Database && (u.Name == "createChangeStream" || u.aggregates() && !u.listsOneSession())
 	}},
 	{"it reads other collections", func(u use) bool { return mentions(u.Arguments, "$lookup", "$graphLookup", "$unionWith", "viewOn") }},
 }
@@ -77,6 +90,18 @@ var serverDatabases = []string{"admin", "config", "local"}
 func ofAny(names string) func(use) bool {
 	all := strings.Fields(names)
 	return func(u use) bool { return slices.Contains(all, u.Name) }
+}
+
+func (u use) aggregates() bool { return u.Name == "aggregate" || u.command() == "aggregate" }
+
+// listsOneSession reports whether an aggregation reads any one session of the server. One exists: its own.
+func (u use) listsOneSession() bool {
+	stages := u.Arguments.Get("pipeline").Elements()
+	if len(stages) < 2 || stages[0].Get("$listLocalSessions") == nil || stages[1].Get("$limit") == nil {
+		return false
+	}
+	limit, _ := stages[1].Get("$limit").Integer()
+	return limit == 1
 }
 
 func (u use) listsCollections() bool {
@@ -129,6 +154,7 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 			n.add(d.DatabaseName, wholeDatabase)
 		}
 	}
+	f.reads = readsOf(s, t)
 	if tight(t) {
 		f.alone = tightLimit
 	} else if lacksFailPoint(t, deployment.Proxied()) != "" {
@@ -138,6 +164,15 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 		u := use{step, databases[step.Object], own, filled}
 		for _, r := range clusterRules {
 			if f.alone == "" && r.holds(u) {
+				f.alone = r.why
+			}
+		}
+		for _, r := range wholeRules {
+			switch {
+			case !r.holds(u):
+			case f.reads != "":
+				n[wholeCluster] = true
+			case f.alone == "":
 				f.alone = r.why
 			}
 		}
@@ -210,43 +245,106 @@ func tight(t *specs.Test) bool {
 // timeLimits are the keys of time limits that do not end in timeoutMS.
 var timeLimits = []string{"maxTimeMS", "maxCommitTimeMS", "maxAwaitTimeMS", "wtimeout"}
 
-// claims contains the footprints of the tests that run on servers at the same time.
-type claims struct {
-	running   int
-	alone     bool
-	names     map[string]bool
-	databases map[string]int // how many tests use a collection of each database, or all of it
+// readsOf identifies the initial data of a test that only reads, or returns "" for other tests. Collections with options
+// are created again for each test.
+func readsOf(s *specs.Suite, t *specs.Test) string {
+	all, err := collectionsOf(s, t)
+	if err != nil || effectOf(t) != operations.Reads ||
+		slices.ContainsFunc(t.Steps, func(step specs.Step) bool { return mentions(step.Arguments, countingStages...) }) {
+		return ""
+	}
+	data := sha256.New()
+	for _, c := range all {
+		if c.options != nil {
+			return ""
+		}
+		fmt.Fprintf(data, "%q %t %q\n", c.namespace(), c.absent, c.documents)
+	}
+	return string(data.Sum(nil))
 }
 
-func newClaims() *claims { return &claims{names: map[string]bool{}, databases: map[string]int{}} }
+// countingStages return how often a collection was read.
+var countingStages = strings.Fields("$collStats $indexStats $planCacheStats")
+
+// claims contains the footprints of the tests that run on servers at the same time.
+type claims struct {
+	running int
+	alone   bool
+	names   map[string]*claimed
+}
+
+// claimed is a namespace that tests use.
+type claimed struct {
+	users  int
+	reads  string // of each user
+	filled bool   // it has the initial data, and no user of it failed
+}
+
+// admits reports whether a test may use a namespace beside its users.
+func (c *claimed) admits(f footprint) bool {
+	return c == nil || c.filled && c.reads != "" && c.reads == f.reads
+}
+
+func newClaims() *claims { return &claims{names: map[string]*claimed{}} }
 
 // try adds a footprint unless it overlaps with one of those that run.
 func (c *claims) try(f footprint) bool {
-	if c.alone || f.alone != "" && c.running > 0 {
+	if c.alone || f.alone != "" && c.running > 0 ||
+		slices.ContainsFunc(f.names, func(name string) bool { return !c.admits(name, f) }) {
 		return false
 	}
+	c.running++
+	c.alone = f.alone != ""
 	for _, name := range f.names {
-		database, collection, _ := strings.Cut(name, ".")
-		if c.names[name] || c.names[database+"."+wholeDatabase] || collection == wholeDatabase && c.databases[database] > 0 {
-			return false
+		if c.names[name] == nil {
+			c.names[name] = &claimed{reads: f.reads}
 		}
+		c.names[name].users++
 	}
-	c.change(f, 1)
 	return true
 }
 
-// release removes a footprint.
-func (c *claims) release(f footprint) { c.change(f, -1) }
+// admits reports whether a test may use a namespace beside the users of those that overlap with it.
+func (c *claims) admits(name string, f footprint) bool {
+	database, collection, _ := strings.Cut(name, ".")
+	for _, one := range []string{name, database + "." + wholeDatabase, wholeCluster} {
+		if !c.names[one].admits(f) {
+			return false
+		}
+	}
+	if collection == wholeDatabase {
+		for other, one := range c.names {
+			if (name == wholeCluster || strings.HasPrefix(other, database+".")) && !one.admits(f) {
+				return false
+			}
+		}
+	}
+	return true
+}
 
-func (c *claims) change(f footprint, by int) {
-	c.running += by
-	c.alone = f.alone != "" && by > 0
+// sole returns the namespaces of a running test that no other test uses.
+func (c *claims) sole(f footprint) (names []string) {
 	for _, name := range f.names {
-		database, _, _ := strings.Cut(name, ".")
-		c.databases[database] += by
-		if by > 0 {
-			c.names[name] = true
-		} else {
+		if c.names[name].users == 1 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// fill notes whether namespaces have their initial data, so that tests that only read it may run side by side.
+func (c *claims) fill(names []string, filled bool) {
+	for _, name := range names {
+		c.names[name].filled = filled
+	}
+}
+
+// release removes a footprint.
+func (c *claims) release(f footprint) {
+	c.running--
+	c.alone = false
+	for _, name := range f.names {
+		if c.names[name].users--; c.names[name].users == 0 {
 			delete(c.names, name)
 		}
 	}

@@ -24,6 +24,7 @@ func TestFootprints(t *testing.T) {
 	}
 	wait := func(ms string) string { return `{name: wait, object: testRunner, arguments: {ms: ` + ms + `}}` }
 	why := func(i int) string { return clusterRules[i].why }
+	const insert = `, {name: insertOne, object: x, arguments: {document: {}}}`
 	for _, r := range []struct{ reason, operations, more, alone, names string }{
 		{"its own collection", `{name: find, object: x, arguments: {filter: {}}}`, "", "", "db.own"},
 		{"an outcome and a target", `{name: aggregate, object: x, arguments: {pipeline: [{$out: target}]}}`, "", "", "db.own db.target"},
@@ -38,28 +39,34 @@ func TestFootprints(t *testing.T) {
 		{"an option of a fail point inside a server", strings.Replace(blocked("600"), "blockConnection: true", "failBeforeCommitExceptionCode: 8", 1),
 			"", insideServer, "db.own"},
 		{"an operation that is not known", `{name: invent, object: x}`, "", why(0), "db.own"},
-		{"listDatabases", `{name: listDatabases, object: c}`, "", why(1), "db.own"},
+		{"listDatabases", `{name: listDatabases, object: c}`, "", "", "*.* db.own"},
+		{"listDatabases, and a write", `{name: listDatabases, object: c}` + insert, "", wholeRules[0].why, "db.own"},
 		{"listDatabaseNames, on a thread", `{name: runOnThread, object: testRunner, arguments: {thread: t, operation: {name: listDatabaseNames, object: c}}}`, thread,
-			why(1), "db.own"},
-		{"listDatabaseObjects", `{name: listDatabaseObjects, object: c}`, "", why(1), "db.own"},
-		{"listDatabases of another name", `{name: listDatabases, object: c, arguments: {filter: {name: e}}}`, "", why(1), "db.own"},
+			"", "*.* db.own"},
+		{"listDatabaseObjects", `{name: listDatabaseObjects, object: c}`, "", "", "*.* db.own"},
+		{"listDatabases of another name", `{name: listDatabases, object: c, arguments: {filter: {name: e}}}`, "", "", "*.* db.own"},
 		{"listDatabases of the name of its own", `{name: listDatabases, object: c, arguments: {filter: {name: db}}}`, "", "", "db.own"},
-		{"a change stream of the cluster", `{name: createChangeStream, object: c, arguments: {pipeline: []}}`, "", why(2), "db.own"},
+		{"a change stream of the cluster", `{name: createChangeStream, object: c, arguments: {pipeline: []}}`, "", "", "*.* db.own"},
+		{"a change stream of the cluster, and a write", `{name: createChangeStream, object: c, arguments: {pipeline: []}}` + insert, "",
+			wholeRules[1].why, "db.own"},
 		{"a change stream of a collection", `{name: createChangeStream, object: x, arguments: {pipeline: []}}`, "", "", "db.own"},
-		{"dropDatabase of others", `{name: dropDatabase, object: c, arguments: {database: other}}`, "", why(3), "db.own other.*"},
+		{"dropDatabase of others", `{name: dropDatabase, object: c, arguments: {database: other}}`, "", why(1), "db.own other.*"},
 		{"dropDatabase of its own", `{name: dropDatabase, object: c, arguments: {database: db}}`, "", "", "db.* db.own"},
 		{"the command dropDatabase, of its own", command("dropDatabase"), "", "", "db.* db.own"},
-		{"an election", `{name: waitForPrimaryChange, object: testRunner, arguments: {client: c, priorTopologyDescription: p}}`, "", why(4), "db.own"},
+		{"an election", `{name: waitForPrimaryChange, object: testRunner, arguments: {client: c, priorTopologyDescription: p}}`, "", why(2), "db.own"},
 		{"a collection with encryption", `{name: createEncryptedCollection, object: e, arguments: {database: d, collection: y}}`,
-			`{clientEncryption: {id: e, clientEncryptionOpts: {keyVaultClient: c, keyVaultNamespace: k.v, kmsProviders: {}}}}`, why(5), "db.own k.v"},
-		{"a server parameter", command("setParameter"), "", why(6), "db.own"},
-		{"killAllSessions", command("killAllSessions"), "", why(6), "db.own"},
-		{"a step down", command("replSetStepDown"), "", why(6), "db.own"},
-		{"connections that a server counts", command("serverStatus"), "", why(6), "db.own"},
+			`{clientEncryption: {id: e, clientEncryptionOpts: {keyVaultClient: c, keyVaultNamespace: k.v, kmsProviders: {}}}}`, why(3), "db.own k.v"},
+		{"a server parameter", command("setParameter"), "", why(4), "db.own"},
+		{"killAllSessions", command("killAllSessions"), "", why(4), "db.own"},
+		{"a step down", command("replSetStepDown"), "", why(4), "db.own"},
+		{"connections that a server counts", command("serverStatus"), "", why(4), "db.own"},
 		{"a command with a cursor", `{name: runCursorCommand, object: d, arguments: {commandName: currentOp, command: {currentOp: 1}}}`, "",
-			why(6), "db.own"},
-		{"operations in progress", `{name: aggregate, object: a, arguments: {pipeline: [{$currentOp: {}}]}}`, "", why(7), "admin.* db.own"},
-		{"collections of the server's database", `{name: listCollections, object: a}`, "", why(7), "admin.* db.own"},
+			why(4), "db.own"},
+		{"operations in progress", `{name: aggregate, object: a, arguments: {pipeline: [{$currentOp: {}}]}}`, "", why(5), "admin.* db.own"},
+		{"one session of the server", `{name: aggregate, object: a, arguments: {pipeline: [{$listLocalSessions: {}}, {$limit: 1}]}}`, "", "", "db.own"},
+		{"two sessions of the server", `{name: aggregate, object: a, arguments: {pipeline: [{$listLocalSessions: {}}, {$limit: 2}]}}`, "",
+			why(5), "admin.* db.own"},
+		{"collections of the server's database", `{name: listCollections, object: a}`, "", why(5), "admin.* db.own"},
 		{"transactions of the server", `{name: find, object: y, arguments: {filter: {}}}`,
 			`{database: {id: e, client: c, databaseName: config}}, {collection: {id: y, database: e, collectionName: transactions}}`,
 			namesServers, "config.transactions db.own"},
@@ -108,7 +115,7 @@ func TestFootprints(t *testing.T) {
 // The page describes each rule.
 func TestFootprintsOnThePage(t *testing.T) {
 	page := testkit.Read(t, "../docs/server/fail-points.md")
-	for _, r := range slices.Concat(clusterRules, databaseRules) {
+	for _, r := range slices.Concat(wholeRules, clusterRules, databaseRules) {
 		testkit.Contains(t, page, "| "+r.why+" | ")
 	}
 	for _, why := range []string{tightLimit, insideServer, namesServers, noSessions} {
@@ -116,25 +123,88 @@ func TestFootprintsOnThePage(t *testing.T) {
 	}
 }
 
-// Whatever begins and ends, a footprint is refused exactly if it overlaps with one of those that are claimed.
+// Tests that only read the same initial data have the same identification of it, others none.
+func TestReads(t *testing.T) {
+	identified := func(data, operation string) string {
+		suite, err := specs.Parse("s.yml", []byte(`{description: s, schemaVersion: "1.28", createEntities: [{client: {id: c}},
+			{database: {id: d, client: c, databaseName: db}}, {collection: {id: x, database: d, collectionName: x}},
+			{collection: {id: y, database: d, collectionName: y}}], initialData: [`+data+`],
+			tests: [{description: a, operations: [`+operation+`]}]}`))
+		testkit.Check(t, err)
+		return footprintOf(suite, suite.Tests[0]).reads
+	}
+	const x, find = `{databaseName: db, collectionName: x, documents: [{_id: 1}]}`, `{name: find, object: x, arguments: {filter: {}}}`
+	want := identified(x, find)
+	testkit.Equal(t, "a reader is identified", want != "", true)
+	for _, r := range []struct {
+		reason, data, operation string
+		same, reads             bool
+	}{
+		{"another operation that reads", x, `{name: aggregate, object: x, arguments: {pipeline: [{$match: {}}]}}`, true, true},
+		{"a write", x, `{name: insertOne, object: x, arguments: {document: {}}}`, false, false},
+		{"an aggregation that writes", x, `{name: aggregate, object: x, arguments: {pipeline: [{$out: y}]}}`, false, false},
+		{"an aggregation that counts reads", x, `{name: aggregate, object: x, arguments: {pipeline: [{$collStats: {latencyStats: {}}}]}}`, false, false},
+		{"another document", strings.Replace(x, "1", "2", 1), find, false, true},
+		{"another type of number", strings.Replace(x, "1", "1.0", 1), find, false, true},
+		{"another collection", x + ", " + strings.Replace(x, "Name: x", "Name: y", 1), find, false, true},
+		{"options of a collection", strings.Replace(x, "documents", "createOptions: {capped: true, size: 512}, documents", 1), find, false, false},
+	} {
+		got := identified(r.data, r.operation)
+		testkit.Equal(t, r.reason+": the same data", got == want, r.same)
+		testkit.Equal(t, r.reason+": it only reads", got != "", r.reads)
+	}
+}
+
+// Whatever begins and ends, a footprint is refused exactly if it overlaps with one of those that are claimed. Tests that
+// only read the same data overlap until the first of them has created it, and after one of them has failed.
 func TestClaimsAgainstPairs(t *testing.T) {
 	seed := testkit.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
-	names := strings.Fields("a.x a.y a.* b.x b.* c.x")
+	names := strings.Fields("a.x a.y a.* b.x b.* c.x *.*")
 	claimed := newClaims()
 	var running []footprint
-	for range 20_000 {
-		if i := random.IntN(8); i < len(running) {
+	filled := map[string]bool{} // of the names in use
+	users := func(name string) (n int) {
+		for _, f := range running {
+			if slices.Contains(f.names, name) {
+				n++
+			}
+		}
+		return n
+	}
+	change := map[int]func(i int){
+		0: func(i int) { // it creates its initial data
+			for _, name := range running[i].names {
+				filled[name] = filled[name] || users(name) == 1
+			}
+			claimed.fill(claimed.sole(running[i]), true)
+		},
+		1: func(i int) { // it fails
+			for _, name := range running[i].names {
+				filled[name] = false
+			}
+			claimed.fill(running[i].names, false)
+		},
+		2: func(i int) { // it ends
+			names := running[i].names
 			claimed.release(running[i])
 			running = slices.Delete(running, i, i+1)
+			for _, name := range names {
+				filled[name] = filled[name] && users(name) > 0
+			}
+		},
+	}
+	for range 40_000 {
+		if i := random.IntN(12); i < len(running) {
+			change[random.IntN(3)](i)
 			continue
 		}
-		var f footprint
+		f := footprint{reads: []string{"", "", "these", "those"}[random.IntN(4)]}
 		if random.IntN(8) == 0 {
-			f.alone = "it lists databases"
+			f.alone, f.reads = "it drops a database of others", ""
 		}
 		f.names = slices.DeleteFunc(slices.Clone(names), func(string) bool { return random.IntN(4) > 0 })
-		want := !slices.ContainsFunc(running, func(other footprint) bool { return overlap(f, other) })
+		want := !slices.ContainsFunc(running, func(other footprint) bool { return overlap(f, other, filled) })
 		if got := claimed.try(f); got != want {
 			t.Fatalf("beside %v, %v may begin: %v, want %v", running, f, got, want)
 		} else if got {
@@ -143,7 +213,7 @@ func TestClaimsAgainstPairs(t *testing.T) {
 	}
 }
 
-func overlap(a, b footprint) bool {
+func overlap(a, b footprint, filled map[string]bool) bool {
 	if a.alone != "" || b.alone != "" {
 		return true
 	}
@@ -151,7 +221,8 @@ func overlap(a, b footprint) bool {
 		return slices.ContainsFunc(b.names, func(y string) bool {
 			ofX, nameX, _ := strings.Cut(x, ".")
 			ofY, nameY, _ := strings.Cut(y, ".")
-			return x == y || ofX == ofY && (nameX == wholeDatabase || nameY == wholeDatabase)
+			return (x == y || x == wholeCluster || y == wholeCluster || ofX == ofY && (nameX == wholeDatabase || nameY == wholeDatabase)) &&
+				!(a.reads != "" && a.reads == b.reads && filled[y])
 		})
 	})
 }

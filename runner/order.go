@@ -36,7 +36,7 @@ func execution(jobs []job, cfg *Config) []int {
 			to++
 		}
 		if first.beside {
-			longestFirst(order[from:to], jobs)
+			longestFirst(order[from:to], jobs, cfg.Jobs)
 		} else {
 			spread(order[from:to], jobs)
 		}
@@ -45,13 +45,17 @@ func execution(jobs []job, cfg *Config) []int {
 }
 
 // longestFirst orders the jobs of order by the estimated time of their own and of later jobs with the same footprint.
-// Those that run alone are last.
-func longestFirst(order []int, jobs []job) {
+// Those that only read share the time of the workers. Those that run alone, or use the whole cluster, are last.
+func longestFirst(order []int, jobs []job, workers int) {
 	left, rank := map[string]int64{}, map[int]int64{}
 	for _, i := range slices.Backward(order) {
-		if j := jobs[i]; j.uses.alone == "" {
-			sequence := fmt.Sprint(j.offer, j.uses.names)
-			left[sequence] += shortWait + min(longestWait(j), mostWait)
+		if j := jobs[i]; j.uses.alone == "" && !slices.Contains(j.uses.names, wholeCluster) {
+			took := shortWait + min(longestWait(j), mostWait)
+			if j.uses.reads != "" {
+				took /= int64(workers)
+			}
+			sequence := fmt.Sprint(j.offer, j.uses.names, j.uses.reads)
+			left[sequence] += took
 			rank[i] = left[sequence]
 		}
 	}

@@ -25,8 +25,8 @@ func TestExecution(t *testing.T) {
 		more.beside, more.uses.names = true, []string{"db." + collection}
 		return more
 	}
-	alone := beside("a", longer)
-	alone.uses.alone = "it lists databases"
+	alone, reader, whole := beside("a", longer), beside("d", short), beside("*", longer)
+	alone.uses.alone, reader.uses.reads, whole.uses.names[0] = "it drops a database of others", "data", wholeCluster
 	seed := int64(1)
 	for _, tt := range []struct {
 		why  string
@@ -47,6 +47,8 @@ func TestExecution(t *testing.T) {
 		{"one topology for each test: any order", Config{Jobs: 2}, []job{short, elsewhere}, []int{1, 0}},
 		{"side by side, the longest sequence begins first, and a test that runs alone is last", Config{Jobs: 2},
 			[]job{alone, beside("b", short), beside("a", short), beside("c", longer), beside("a", short)}, []int{3, 2, 1, 4, 0}},
+		{"tests that only read share the time of the workers, and those of the whole cluster are last", Config{Jobs: 2},
+			[]job{whole, reader, reader, beside("a", short), beside("b", short), beside("b", short)}, []int{4, 1, 3, 5, 2, 0}},
 		{"iterations follow each other", Config{Jobs: 2}, []job{short, later}, []int{0, 1}},
 	} {
 		testkit.Equal(t, tt.why, execution(tt.jobs, &tt.cfg), tt.want)

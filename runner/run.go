@@ -171,6 +171,9 @@ func (r *run) footprint(j *job) footprint {
 	if slices.Contains(r.offers[j.offer].Lacks, deployment.Sessions) {
 		f.alone = noSessions
 	}
+	if r.cfg.Reseed == ReseedAlways {
+		f.reads = ""
+	}
 	return f
 }
 
@@ -202,6 +205,32 @@ func (r *run) leave(j job) {
 	defer r.mu.Unlock()
 	if c := r.claims[j.offer]; c != nil && j.skip == nil {
 		c.release(j.uses)
+		r.free.Signal()
+	}
+}
+
+// seed creates the initial data of a test. Afterwards, other tests may read it at the same time.
+func (r *run) seed(ctx context.Context, s *site, j job) error {
+	c := r.claims[j.offer]
+	if c == nil {
+		return s.seed(ctx, j.suite, j.test, r.cfg.Reseed, false)
+	}
+	r.mu.Lock()
+	sole := c.sole(j.uses)
+	r.mu.Unlock()
+	err := s.seed(ctx, j.suite, j.test, r.cfg.Reseed, len(sole) < len(j.uses.names))
+	if err == nil {
+		r.fill(j, sole, true)
+	}
+	return err
+}
+
+// fill notes whether other tests may read the initial data of a test.
+func (r *run) fill(j job, names []string, filled bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.claims[j.offer]; c != nil {
+		c.fill(names, filled)
 		r.free.Signal()
 	}
 }

@@ -79,18 +79,35 @@ func collectionOf(d specs.CollectionData) (*collection, error) {
 	return c, nil
 }
 
-// seed creates the initial data of a test ("Executing a Test"), except for collections that already have it.
-func (s *site) seed(ctx context.Context, suite *specs.Suite, t *specs.Test, mode Reseed) error {
-	all := unfilled(t, suite.InitialData)
-	for _, d := range suite.InitialData {
+// collectionsOf returns the collections that a test names, as they are before it.
+func collectionsOf(s *specs.Suite, t *specs.Test) ([]*collection, error) {
+	all := unfilled(t, s.InitialData)
+	for _, d := range s.InitialData {
 		c, err := collectionOf(d)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, c)
 	}
+	return all, nil
+}
+
+// seed creates the initial data of a test ("Executing a Test"), except for collections that already have it. If others
+// read the same data, it changes only collections that none of them has filled, which are in another cluster.
+func (s *site) seed(ctx context.Context, suite *specs.Suite, t *specs.Test, mode Reseed, shared bool) error {
+	all, err := collectionsOf(suite, t)
+	if err != nil {
+		return err
+	}
+	if shared {
+		s.filling.Lock()
+		defer s.filling.Unlock()
+	}
 	for _, c := range all {
 		was := s.seededAs(c.namespace())
+		if shared && was != nil {
+			continue
+		}
 		if was == nil && c.absent && s.deployment.Owned() { // it is new
 			was = c
 		}

@@ -33,6 +33,8 @@ type servers struct {
 	opening sync.Mutex // guards swept
 	swept   bool       // open transactions of earlier runs are terminated
 
+	filling sync.Mutex // held while a test fills collections that others read
+
 	mu          sync.Mutex
 	seeded      map[string]*collection // by namespace
 	clusterTime bson.Raw               // the newest $clusterTime

@@ -154,7 +154,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 func (t *testRun) setUp(ctx context.Context) *fault {
 	began := t.run.cfg.Now()
 	defer func() { t.timings.Setup += t.since(began) }()
-	err := t.site.seed(ctx, t.suite, t.test, t.run.cfg.Reseed)
+	err := t.run.seed(ctx, t.site, t.job)
 	if f := failure(ctx, "initialData", t.test.Position, "initial data", err); f != nil {
 		return f
 	}
