@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -88,44 +88,33 @@ func (e *Exporter) Around(ctx context.Context, id result.TestID) (context.Contex
 
 // Close sends what is left. It returns the first error of the run: spans were lost.
 func (e *Exporter) Close(ctx context.Context) error {
-	if err := e.processor.Shutdown(ctx); err != nil {
-		_ = e.sink.failed(err)
+	e.sink.fail(e.processor.Shutdown(ctx))
+	if err := e.sink.err.Load(); err != nil {
+		return *err
 	}
-	e.sink.mu.Lock()
-	defer e.sink.mu.Unlock()
-	return e.sink.err
+	return nil
 }
 
 // sink keeps the first error of an exporter. The SDK would only print it.
 type sink struct {
 	sdk.SpanExporter
-	to string
-
-	mu  sync.Mutex
-	err error
+	to  string
+	err atomic.Pointer[error] // nil without one
 }
 
 // ExportSpans implements sdk.SpanExporter. After an error it sends nothing, so that a collector that does not answer
 // delays a run only once.
 func (s *sink) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
-	s.mu.Lock()
-	lost := s.err != nil
-	s.mu.Unlock()
-	if lost {
-		return nil
-	}
-	if err := s.SpanExporter.ExportSpans(ctx, spans); err != nil {
-		return s.failed(err)
+	if s.err.Load() == nil {
+		s.fail(s.SpanExporter.ExportSpans(ctx, spans))
 	}
 	return nil
 }
 
-// failed keeps an error and returns nil.
-func (s *sink) failed(err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil {
-		s.err = fmt.Errorf("the spans could not be sent to %s: %w", s.to, err)
+// fail keeps an error, unless it is nil or not the first.
+func (s *sink) fail(err error) {
+	if err != nil {
+		err = fmt.Errorf("the spans could not be sent to %s: %w", s.to, err)
+		s.err.CompareAndSwap(nil, &err)
 	}
-	return nil
 }

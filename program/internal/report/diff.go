@@ -226,11 +226,7 @@ func (d Difference) Text(o DifferenceOptions) []byte {
 			continue
 		}
 		t.line(0, "\n%s:", heads[kind])
-		all := grouped(ChangeKind(kind), changes, o.Verbose)
-		shown := all
-		if !o.Verbose {
-			shown = all[:min(len(all), listedCauses)]
-		}
+		shown, others := first(grouped(ChangeKind(kind), changes, o.Verbose), listedCauses, o.Verbose)
 		for _, g := range shown {
 			v := cmp.Or(g.first.New, g.first.Old)
 			line := oneLine(v.Test.File + ": " + title(v.Test))
@@ -238,8 +234,8 @@ func (d Difference) Text(o DifferenceOptions) []byte {
 			t.line(2, "%s", line)
 			t.line(4, "%s", oneLine(g.first.describe(ChangeKind(kind))))
 		}
-		if n := len(all) - len(shown); n > 0 {
-			t.line(2, "… %d more (-v lists all)", n)
+		if others > 0 {
+			t.line(2, "… %d more (-v lists all)", others)
 		}
 	}
 	return bytes.Clone(t.buffer.Bytes())

@@ -62,28 +62,29 @@ func (m *markdown) write(s result.Summary) {
 	}
 	m.counts(s)
 	m.out.WriteString(cellMarkdown(m.cells))
-	if problems := Faults(s); len(problems) > 0 {
-		m.printf("\n### Problems of the run\n\n")
-		for _, p := range problems[:min(len(problems), markdownCauses)] {
-			m.printf("- %s\n", markdownEscape(clip(p, markdownText)))
-		}
-		if n := len(problems) - markdownCauses; n > 0 {
-			m.printf("- and %d more\n", n)
-		}
+	problems, others := first(Faults(s), markdownCauses, false)
+	m.items("Problems of the run", problems)
+	if others > 0 {
+		m.printf("- and %d more\n", others)
 	}
 	m.explain(m.causes.Sorted())
-	if warnings := m.warned.lines(true); warnings != nil {
-		m.printf("\n### Warnings\n\n")
-		for _, w := range warnings {
-			m.printf("- %s\n", markdownEscape(clip(w, markdownText)))
-		}
-	}
+	m.items("Warnings", m.warned.lines(true))
 	m.skipped()
 	if len(m.slowest.verdicts) > 0 {
 		m.printf("\n### Slowest tests\n\n| time | test |\n| ---: | --- |\n")
 		for _, v := range m.slowest.verdicts {
 			m.printf("| %s | %s |\n", round(v.Duration), markdownEscape(clip(title(v.Test), markdownText)))
 		}
+	}
+}
+
+// items writes a section with a list, unless the list is empty.
+func (m *markdown) items(head string, texts []string) {
+	if len(texts) > 0 {
+		m.printf("\n### %s\n\n", head)
+	}
+	for _, text := range texts {
+		m.printf("- %s\n", markdownEscape(clip(text, markdownText)))
 	}
 }
 
@@ -137,12 +138,12 @@ func (m *markdown) skipped() {
 		return
 	}
 	m.printf("\n### Skipped\n\n| tests | reason |\n| ---: | --- |\n")
-	reasons := byCount(m.skips)
-	for _, r := range reasons[:min(len(reasons), skipReasons)] {
+	reasons, others := first(byCount(m.skips), skipReasons, false)
+	for _, r := range reasons {
 		m.printf("| %d | %s |\n", m.skips[r], markdownEscape(clip(r, markdownText)))
 	}
-	if n := len(reasons) - skipReasons; n > 0 {
-		m.printf("| | and %s |\n", plural.Of(n, "other reason"))
+	if others > 0 {
+		m.printf("| | and %s |\n", plural.Of(others, "other reason"))
 	}
 }
 

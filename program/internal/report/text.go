@@ -263,15 +263,12 @@ func (t *text) failures() {
 
 // list lists causes in two lines each, the first ones if there are many.
 func (t *text) list(all []*Cause) {
-	most := listedCauses
-	if t.options.Verbose {
-		most = len(all)
-	}
+	shown, others := first(all, listedCauses, t.options.Verbose)
 	head := plural.Of(t.causes.tests, "failure")
 	add(&head, len(all) < t.causes.tests, ", %s", plural.Of(len(all), "cause"))
 	t.buffer.WriteByte('\n')
 	t.line(0, "%s:", head)
-	for _, c := range all[:min(len(all), most)] {
+	for _, c := range shown {
 		t.buffer.WriteString("  ")
 		t.status(c.Status)
 		t.line(0, "%s", strings.TrimSpace(c.At.String()+"  "+c.headline()))
@@ -282,8 +279,8 @@ func (t *text) list(all []*Cause) {
 			t.line(6, "also at %s", also)
 		}
 	}
-	if n := len(all) - most; n > 0 {
-		t.line(2, "… %s (-v lists all)", plural.Of(n, "more cause"))
+	if others > 0 {
+		t.line(2, "… %s (-v lists all)", plural.Of(others, "more cause"))
 	}
 }
 
@@ -464,15 +461,11 @@ func (t *text) summary(s result.Summary) {
 
 // skipped lists the reasons of skipped tests, the most frequent first.
 func (t *text) skipped() {
-	reasons := byCount(t.skips)
-	shown := reasons
 	most := skipReasons
 	if t.causes.tests > 0 {
 		most = skipReasonsIfRed
 	}
-	if !t.options.Verbose {
-		shown = reasons[:min(len(reasons), most)]
-	}
+	shown, others := first(byCount(t.skips), most, t.options.Verbose)
 	for _, r := range shown {
 		if kind, why, notRun := strings.Cut(r, "not run: "); notRun && (kind == "" || kind == string(result.SkipFilter)+
 			": ") {
@@ -481,8 +474,8 @@ func (t *text) skipped() {
 			t.line(0, "skipped %d: %s", t.skips[r], r)
 		}
 	}
-	if n := len(reasons) - len(shown); n > 0 {
-		t.line(0, "skipped for %s (-v shows them)", plural.Of(n, "other reason"))
+	if others > 0 {
+		t.line(0, "skipped for %s (-v shows them)", plural.Of(others, "other reason"))
 	}
 }
 

@@ -55,16 +55,13 @@ func (t *text) fileTimings(total result.Timings) {
 		t.line(1, "%10s%s  %s", sum, line.String(), file)
 	}
 	row("sum", "file", func(i int) string { return total.Phases()[i].Name })
-	shown := files
-	if !t.options.Verbose {
-		shown = files[:min(len(files), timedFiles)]
-	}
+	shown, others := first(files, timedFiles, t.options.Verbose)
 	for _, file := range shown {
 		of := t.byFile[file]
 		row(round(time.Duration(of.Sum())).String(), file,
 			func(i int) string { return round(time.Duration(*of.Phases()[i].Took)).String() })
 	}
-	if n := len(files) - len(shown); n > 0 {
-		t.line(2, "… %s (-v lists all)", plural.Of(n, "more file"))
+	if others > 0 {
+		t.line(2, "… %s (-v lists all)", plural.Of(others, "more file"))
 	}
 }

@@ -10,6 +10,15 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
+// first returns the first elements of a list, or all of them, and the number of the others.
+func first[T any](list []T, most int, whole bool) (shown []T, others int) {
+	if whole {
+		most = len(list)
+	}
+	shown = list[:min(len(list), most)]
+	return shown, len(list) - len(shown)
+}
+
 // noise are the fields of commands and replies that seldom explain a failure.
 var noise = []string{"lsid", "$clusterTime", "operationTime", "signature", "$db"}
 

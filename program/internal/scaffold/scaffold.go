@@ -92,30 +92,29 @@ func Write(name, from, dir, ref string, overwrite bool) (written []string, err e
 	if err != nil {
 		return nil, err
 	}
-	texts, err := sources(k)
+	texts, err := sources(k, dir)
 	if err != nil {
 		return nil, err
 	}
-	texts = inside(dir, texts)
+	templates, err := template.ParseFS(files, "files/*")
+	if err != nil {
+		return nil, err
+	}
 	data := struct {
 		kind
 		Name, Ref, Folder, Workflow string
 	}{k, name, ref, filepath.ToSlash(folder), filepath.ToSlash(shown)}
-	for _, file := range []struct{ template, path string }{
-		{"engines.yml", filepath.Join(dir, "engines.yml")},
-		{"known-failing.txt", filepath.Join(dir, "known-failing.txt")},
-		{"README.md", filepath.Join(dir, "README.md")},
-		{"workflow.yml", workflow},
+	for file, path := range map[string]string{
+		"engines.yml":       filepath.Join(dir, "engines.yml"),
+		"known-failing.txt": filepath.Join(dir, "known-failing.txt"),
+		"README.md":         filepath.Join(dir, "README.md"),
+		"workflow.yml":      workflow,
 	} {
-		t, err := template.ParseFS(files, "files/"+file.template)
-		if err != nil {
-			return nil, err
-		}
 		var text bytes.Buffer
-		if err := t.Execute(&text, data); err != nil {
+		if err := templates.ExecuteTemplate(&text, file, data); err != nil {
 			return nil, err
 		}
-		texts[file.path] = text.Bytes()
+		texts[path] = text.Bytes()
 	}
 	written = slices.Sorted(maps.Keys(texts))
 	return written, write(written, texts, overwrite)
@@ -137,8 +136,8 @@ func repository(dir string) (string, error) {
 	}
 }
 
-// sources returns the program of an adapter, without its list of known failures.
-func sources(k kind) (map[string][]byte, error) {
+// sources returns the files of an adapter in a folder, without its list of known failures.
+func sources(k kind, dir string) (map[string][]byte, error) {
 	texts := map[string][]byte{}
 	program, err := fs.Sub(adapters.FS, k.folder)
 	if err != nil {
@@ -148,17 +147,9 @@ func sources(k kind) (map[string][]byte, error) {
 		if err != nil || e.IsDir() || path.Base(name) == "known-failing.txt" {
 			return err
 		}
-		texts[name], err = fs.ReadFile(program, name)
+		texts[filepath.Join(dir, filepath.FromSlash(name))], err = fs.ReadFile(program, name)
 		return err
 	})
-}
-
-func inside(dir string, texts map[string][]byte) map[string][]byte {
-	moved := map[string][]byte{}
-	for name, text := range texts {
-		moved[filepath.Join(dir, filepath.FromSlash(name))] = text
-	}
-	return moved
 }
 
 // ExistsError is the error of files that would be overwritten.

@@ -75,7 +75,7 @@ func (r *Report) Tests() (n int) {
 
 // groupOf returns the group of a test. The engine is "" if the end of the report names it.
 func (r *Report) groupOf(cell, file string) *Group {
-	engine, suites, ok := cellOf(cell)
+	_, engine, suites, ok := CellOf(cell)
 	filter := "_" + engine + "_" + suites
 	if !ok {
 		suites, filter = folderOf(file), ""
@@ -93,13 +93,13 @@ func (r *Report) groupOf(cell, file string) *Group {
 	return g
 }
 
-// cellOf splits the name of a cell: cluster_engine_suites, or cluster_engine_suites_options.
-func cellOf(cell string) (engine, suites string, ok bool) {
+// CellOf splits the name of a cell: cluster_engine_suites, or cluster_engine_suites_options.
+func CellOf(cell string) (cluster, engine, suites string, ok bool) {
 	parts := strings.Split(cell, "_")
 	if len(parts) != 3 && len(parts) != 4 {
-		return "", "", false
+		return "", "", "", false
 	}
-	return parts[1], parts[2], true
+	return parts[0], parts[1], parts[2], true
 }
 
 // folderOf returns the last two folders of a suite, of official ones without those in the specification: "crud",
@@ -166,7 +166,7 @@ func (r Reason) Word(s result.Status) string {
 // end adds what the end of the report says: engines with their versions, and what is wrong with the run.
 func (r *Report) end(run *report.PastRun) {
 	for _, b := range run.Breaks {
-		if _, _, ok := cellOf(b.Cell); ok {
+		if _, _, _, ok := CellOf(b.Cell); ok {
 			r.groupOf(b.Cell, "") // even if it has no test
 		}
 		r.blame(b.Cell, result.Summary{Breaks: []result.Break{b}})
@@ -180,7 +180,7 @@ func (r *Report) end(run *report.PastRun) {
 		r.blame(cell, result.Summary{Problems: []string{p}})
 	}
 	for cell, engine := range run.Engines {
-		if _, _, ok := cellOf(cell); ok {
+		if _, _, _, ok := CellOf(cell); ok {
 			_, r.groupOf(cell, "").Version = cutLast(engine)
 		}
 	}
@@ -202,7 +202,7 @@ func (r *Report) end(run *report.PastRun) {
 
 // blame adds a fault to the group of a cell, or to all groups, or to the report if it has none.
 func (r *Report) blame(cell string, fault result.Summary) {
-	engine, suites, known := cellOf(cell)
+	_, engine, suites, known := CellOf(cell)
 	if len(r.Groups) == 0 {
 		r.Faults = append(r.Faults, report.Faults(fault)...)
 	}

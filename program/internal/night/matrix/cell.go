@@ -42,20 +42,10 @@ type part struct {
 	misnamed bool // its name may be the invalid value
 }
 
-// partNames returns the names of parts, except those that may be invalid.
-func partNames(parts []part) (names []string) {
+// partNames returns the names of the parts that may be the invalid value, or of the others.
+func partNames(parts []part, misnamed bool) (names []string) {
 	for _, p := range parts {
-		if !p.misnamed {
-			names = append(names, p.name)
-		}
-	}
-	return names
-}
-
-// invalidNames returns the other names of parts.
-func invalidNames(parts []part) (names []string) {
-	for _, p := range parts {
-		if p.misnamed {
+		if p.misnamed == misnamed {
 			names = append(names, p.name)
 		}
 	}

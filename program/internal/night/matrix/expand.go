@@ -141,7 +141,7 @@ func (r *reader) unmatched(rule *source.Value, noCells bool) {
 			switch {
 			case matched:
 				explained = explained || slices.ContainsFunc(parts, func(p part) bool { return p.invalid })
-			case suggest.Word(pattern, invalidNames(parts)) != "":
+			case suggest.Word(pattern, partNames(parts, true)) != "":
 				explained = true
 			default:
 				explained = true
@@ -156,7 +156,7 @@ func (r *reader) unmatched(rule *source.Value, noCells bool) {
 
 // noPart reports a pattern that matches no part of an axis.
 func (r *reader) noPart(a int, item *source.Value, parts []part) {
-	names := partNames(parts)
+	names := partNames(parts, false)
 	r.add(item.Position, "%q matches none of the %s: %s%s", item.String, axisNames[a], strings.Join(names, ", "),
 		suggest.Hint(item.String, names))
 }

@@ -58,7 +58,7 @@ func read(name string, from io.Reader, known map[string]string) (data, error) {
 	var problems []error
 	engines := map[string]*release{} // by name of the engine, such as node@7.9.0
 	p, err := report.Scan(name, from, func(v *result.Verdict) {
-		cluster, engine, suites, ok := cell(v.Test.Cell)
+		cluster, engine, suites, ok := site.CellOf(v.Test.Cell)
 		if !ok || v.Status.FailsRun() || v.SkipKind == result.SkipNotRun || v.SkipKind == result.SkipInterrupted {
 			problems = append(problems, fmt.Errorf("%s: %s: %s: %s", v.Status, v.Test.File, v.Test.Description, v.Reason))
 			return
@@ -81,7 +81,7 @@ func read(name string, from io.Reader, known map[string]string) (data, error) {
 		return nil, errors.New(strings.Join(faults, "\n"))
 	}
 	for name, text := range p.Run.Engines {
-		if _, engine, _, ok := cell(name); ok && engines[engine] != nil {
+		if _, engine, _, ok := site.CellOf(name); ok && engines[engine] != nil {
 			engines[engine].Version = text[strings.LastIndex(text, " ")+1:]
 		}
 	}
@@ -91,15 +91,6 @@ func read(name string, from io.Reader, known map[string]string) (data, error) {
 		}
 	}
 	return d, nil
-}
-
-// cell splits the name of a cell: cluster_engine_suites, or cluster_engine_suites_options.
-func cell(name string) (cluster, engine, suites string, ok bool) {
-	parts := strings.Split(name, "_")
-	if len(parts) < 3 {
-		return "", "", "", false
-	}
-	return parts[0], parts[1], parts[2], true
 }
 
 // driver returns the driver of an engine such as node@7.9.0. It adds a driver if there is none.
