@@ -10,45 +10,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// peer is a program of Node.js with the packages with which the specifications repository checks and converts suites:
-// js-yaml, which must have version 5, and ajv. It validates files and folders as `utr validate` does: it reads the JSON
-// twin of each YAML file, compares them, and validates both.
-const peer = `
-const fs = require("fs"), path = require("path"), {isDeepStrictEqual} = require("util");
-const yaml = require("js-yaml"), Ajv = require("ajv").default;
-const options = {schema: yaml.CORE_SCHEMA.withTags(yaml.mergeTag)};
-const [task, schemas, ...paths] = process.argv.slice(1);
-const ajv = new Ajv({strict: false}), compiled = {};
-const text = file => fs.readFileSync(file, "utf8");
-const filesOf = p => !fs.statSync(p).isDirectory() ? [p] :
-	fs.readdirSync(p).filter(name => name[0] != ".").flatMap(name => filesOf(path.join(p, name)));
-function isValid(suite) {
-	const version = suite?.schemaVersion?.split(".").slice(0, 2).join(".");
-	if (!version) return false;
-	compiled[version] ??= ajv.compile(JSON.parse(text(schemas + "/schema-" + version + ".json")));
-	return compiled[version](suite);
-}
-let valid = 0, twins = 0;
-for (const file of paths.flatMap(filesOf)) {
-	try {
-		const stem = file.replace(/\.(yml|yaml|json)$/, ""), isYAML = /\.ya?ml$/.test(file);
-		if (!isYAML && (!file.endsWith(".json") || fs.existsSync(stem + ".yml"))) continue;
-		const suite = isYAML ? yaml.load(text(file), options) : JSON.parse(text(file));
-		if (task === "convert") {
-			fs.writeFileSync(stem + ".json", JSON.stringify(suite, null, 2) + "\n");
-		} else if (isYAML && fs.existsSync(stem + ".json")) {
-			const twin = JSON.parse(text(stem + ".json"));
-			if (isDeepStrictEqual(suite, twin)) twins++;
-			if (!isValid(twin)) continue;
-		}
-		if (task === "validate" && !isValid(suite)) continue;
-		valid++;
-	} catch (error) {
-		if (process.env.PEER_DEBUG) console.error(file, error.message);
-	}
-}
-console.log(valid, twins);
-`
+// peer is a program of Node.js with the packages with which the specifications repository checks and converts suites.
+const peer = "testdata/peer.js"
 
 // BenchmarkAuthors measures whole processes, from start to exit: the commands for
 // authors of suites, and Node.js with js-yaml and ajv, which has neither positions nor
@@ -100,8 +63,8 @@ func BenchmarkAuthors(b *testing.B) {
 	if probe.Env = env; probe.Run() != nil {
 		b.Skip("not verified: Node.js lacks js-yaml or ajv: npm install --prefix DIR js-yaml@5 ajv@8, UTR_NODE_PATH=DIR/node_modules")
 	}
-	run("validate/files=1/who=node", 1, "suite", env, "node", "-e", peer, "--", "validate", schemas, files[0])
-	run("validate/who=node", len(files), "suite", env, "node", "-e", peer, "--", "validate", schemas, dir)
+	run("validate/files=1/who=node", 1, "suite", env, "node", peer, "validate", schemas, files[0])
+	run("validate/who=node", len(files), "suite", env, "node", peer, "validate", schemas, dir)
 	run("convert/who=node", len(files), "suite", env, "sh", "-c", "rm -f "+folder+`/*.json; exec "$@"`, "sh",
-		"node", "-e", peer, "--", "convert", schemas, folder)
+		"node", peer, "convert", schemas, folder)
 }

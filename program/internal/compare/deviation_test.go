@@ -2,7 +2,6 @@ package compare
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,21 +17,10 @@ import (
 // goDriver is the name of the Go driver as an engine.
 const goDriver = "driver"
 
-// update rewrites docs/driver/deviations.md, docs/driver/deviations and specs/deviations: go generate.
-var update = os.Getenv("UTR_UPDATE") != ""
-
-// golden compares a generated file with its expected text, or writes it.
-func golden(t *testing.T, path, text string) {
-	t.Helper()
-	if update {
-		testkit.Check(t, os.WriteFile(path, []byte(text), 0o644))
-	}
-	if written, err := os.ReadFile(path); err != nil || string(written) != text {
-		t.Errorf("%s is stale: go generate ./program/internal/compare: %v", path, err)
-	}
+// The page and the suites below specs/deviations are generated from the table: go generate ./program/internal/compare.
+func TestDeviationsPage(t *testing.T) {
+	testkit.Golden(t, "../../../docs/driver/deviations.md", Markdown())
 }
-
-func TestDeviationsPage(t *testing.T) { golden(t, "../../../docs/driver/deviations.md", Markdown()) }
 
 // The suites of the table are the files of the folder, and its Go driver is the version in go.mod.
 func TestDeviationsTable(t *testing.T) {
@@ -155,7 +143,7 @@ func TestDeviationSuites(t *testing.T) {
 				d.Section+".")
 			testkit.Check(t, err)
 			path := filepath.Join("..", "..", "..", "specs", "deviations", d.Suite)
-			golden(t, path, text)
+			testkit.Golden(t, path, text)
 			suite, err := specs.Parse(path, []byte(text))
 			testkit.Check(t, err)
 			testkit.Equal(t, "the reference", left.of(t, suite).Status, result.Passed)

@@ -201,7 +201,7 @@ func TestHTMLInBrowser(t *testing.T) {
 				">messages</h3>", "<svg",
 				"IngressRequestRateLimitExceeded", "events of client0 (9)", "… 90 events left out", "… 11 operations left out", "… 3 decisions left out",
 				"… 4 mismatches left out", "logs (2 lines)", "rerun", "utr run --run "}, nil},
-		{"a filter", "run", "q=known&s=known-failing",
+		{"a filter", "run", "q=k%6Eown&s=known-failing",
 			[]string{">a known failure</div>", `class="chip known-failing" aria-pressed="true"`}, []string{">a pass</div>"}},
 		{"attempts", "run", link("specs/find.yml", "by chance", "replicaset 8.0"),
 			[]string{"≈ flaky", "attempt 1: ", "attempt 2: ", "an event is missing"}, nil},

@@ -225,80 +225,58 @@ func TestMergeKnowsTheTime(t *testing.T) {
 	}
 }
 
-// Cells of JSON reports are read and merged. A test in two cells is two tests.
-func TestCellsAreReadAgain(t *testing.T) {
-	past := func(cell string, status result.Status) *report.SavedRun {
-		p := read(t, generate(report.JSON(), []result.Note{
-			result.RunStarted{Cell: cell, Engine: "e"},
-			finished(&result.Verdict{Status: status, Duration: time.Second,
-				Test: result.TestID{File: "f.yml", Suite: "s", Description: "t", Cell: cell}}),
-			result.RunFinished{Summary: result.Summary{Duration: 3 * time.Second, Problems: []string{"p"}}},
-		}))
-		p.Name = cell
+// A merged report has the cells of its parts: verdicts, engines, problems, the time that they took, and the run from
+// which they were kept. A test in two cells is two tests.
+func TestMergedCells(t *testing.T) {
+	part := func(name string, notes ...result.Note) *report.SavedRun {
+		p := read(t, generate(report.JSON(), notes))
+		p.Name = name
 		return p
 	}
-	merged := func(parts ...*report.SavedRun) (cells []result.CellFinished, problems []string) {
-		for _, n := range report.Merge(parts) {
+	past := func(cell string, status result.Status) *report.SavedRun {
+		return part(cell, result.RunStarted{Cell: cell, Engine: "e"},
+			finished(&result.Verdict{Status: status, Duration: time.Second,
+				Test: result.TestID{File: "f.yml", Suite: "s", Description: "t", Cell: cell}}),
+			result.RunFinished{Summary: result.Summary{Duration: 3 * time.Second, Problems: []string{"p"}}})
+	}
+	cut, twin := past("a", result.Passed), past("a", result.Passed)
+	cut.Run, twin.Name = nil, "b.json"
+	for _, r := range []struct {
+		reason string
+		parts  []*report.SavedRun
+		want   []string // a line for each cell, and the problems
+	}{
+		{"two cells", []*report.SavedRun{past("a", result.Passed), past("b", result.Failed)},
+			[]string{"✘ a: 1 problem, 1 passed in 3s (e; 1 problem)", "✘ b: 1 failed, 1 problem in 3s (e; 1 problem)", "p"}},
+		{"a truncated cell takes as long as its tests", []*report.SavedRun{cut},
+			[]string{"✘ a: 1 passed in 1s (the report was cut off: the run did not end)"}},
+		{"a test in two reports of a cell", []*report.SavedRun{past("a", result.Passed), twin},
+			[]string{"✘ a: 2 problems, 2 passed in 6s (e; 2 problems)", "p",
+				`a and b.json have 1 test in common, such as "s: t [a]"`}},
+		{"the engine that a cell found", []*report.SavedRun{part("", result.RunStarted{},
+			result.CellFinished{Cell: "a", Engine: "py 4.20.1"}, result.RunFinished{})},
+			[]string{"– a: 0 passed in 0s (py 4.20.1; no test ran)", "no test ran: skipped 0 tests"}},
+		{"cells, one of them kept", []*report.SavedRun{part("m", cells()...)}, []string{"✔ a: 1 passed in 1s",
+			"✘ b|c: 1 failed in 1m30s", "– d: 0 passed in 1s (no test ran; kept from an earlier run at 2026-07-02 22:00:04 UTC)",
+			"✘ e: 0 passed in 0s (exit code 3: no\uFFFDanswer)"}},
+	} {
+		var got []string
+		for _, n := range report.Merge(r.parts) {
 			switch n := n.(type) {
 			case result.CellFinished:
-				cells = append(cells, n)
+				got = append(got, report.CellLine(n))
 			case result.RunFinished:
-				problems = n.Summary.Problems
+				got = append(got, n.Summary.Problems...)
 			}
 		}
-		return cells, problems
-	}
-	cells, problems := merged(past("a", result.Passed), past("b", result.Failed))
-	testkit.Equal(t, "problems of the run", problems, []string{"p"})
-	testkit.Same(t, "cells", cells, []result.CellFinished{
-		{Cell: "a", Engine: "e", Summary: result.Summary{Passed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
-		{Cell: "b", Engine: "e", Summary: result.Summary{Failed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
-	})
-	cut, twin := past("a", result.Passed), past("a", result.Passed)
-	cut.Run, twin.Name = nil, "another file"
-	cells, _ = merged(cut)
-	testkit.Equal(t, "a truncated cell takes as long as its tests", cells[0].Summary.Duration, time.Second)
-	_, problems = merged(past("a", result.Passed), twin)
-	testkit.Contains(t, strings.Join(problems, "\n"), "1 test in common")
-}
-
-// A report has the engine that each cell found, also after it was read and merged.
-func TestEnginesOfCells(t *testing.T) {
-	saved := read(t, generate(report.JSON(), []result.Note{result.RunStarted{},
-		result.CellFinished{Cell: "a", Engine: "py 4.20.1"}, result.RunFinished{}}))
-	testkit.Same(t, "the report", saved.Run.Engines, map[string]string{"a": "py 4.20.1"})
-	for _, n := range report.Merge([]*report.SavedRun{saved}) {
-		if c, ok := n.(result.CellFinished); ok {
-			testkit.Equal(t, "the merged report", c.Engine, "py 4.20.1")
-		}
+		testkit.Equal(t, r.reason, strings.Join(got, "\n"), strings.Join(r.want, "\n"))
 	}
 }
 
-// A merged report has the time that each cell took, not the sum of its tests.
-func TestMergeKeepsTheTimeOfCells(t *testing.T) {
-	merged := report.Merge([]*report.SavedRun{read(t, generate(report.JSON(), cells()))})
-	took := map[string]time.Duration{}
-	for _, n := range merged {
-		if c, ok := n.(result.CellFinished); ok {
-			took[c.Cell] = c.Summary.Duration
-		}
-	}
-	testkit.Equal(t, "a, b|c", fmt.Sprint(took["a"], " ", took["b|c"]), "1s 1m30s")
-}
-
-// Reports name kept cells and their time, also after they were read and merged.
+// Reports name kept cells and their time. Golden files have the text and Markdown.
 func TestReportsNameKeptCells(t *testing.T) {
-	began := time.Date(2026, 7, 2, 22, 0, 4, 0, time.UTC)
-	if !slices.ContainsFunc(report.Merge([]*report.SavedRun{read(t, generate(report.JSON(), cells()))}),
-		func(n result.Note) bool {
-			c, ok := n.(result.CellFinished)
-			return ok && c.Cell == "d" && c.KeptFrom.Equal(began)
-		}) {
-		t.Error("a merged report does not report that cell d was kept")
-	}
-	for name, g := range map[string]report.Generator{"text": report.Cells(report.Text(report.TextOptions{}), false),
-		"markdown": report.Markdown(),
-		"JUnit":    report.JUnit(), "TAP": report.TAP(), "HTML": report.HTML(), "JSON": report.JSON()} {
+	for name, g := range map[string]report.Generator{"JUnit": report.JUnit(), "TAP": report.TAP(), "HTML": report.HTML(),
+		"JSON": report.JSON()} {
 		if text := string(generate(g, cells())); !regexp.MustCompile(`2026-07-02[ T]22:00:04`).MatchString(text) {
 			t.Errorf("%s does not contain the time of cell d\n%.3000s", name, text[max(0, len(text)-3000):])
 		}

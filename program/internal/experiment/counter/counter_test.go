@@ -1,10 +1,10 @@
 package counter
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -34,73 +34,34 @@ func serve(t *testing.T) Config {
 	return c
 }
 
-// Measurements reproduce the tables of the document and leave no documents behind.
+// Measurements reproduce the tables of the document and leave no documents behind. All other operations of the article
+// except the one that ignores the key are safe to retry, and deletes race as in the article.
 func TestTables(t *testing.T) {
 	t.Parallel()
-	c := serve(t)
-	cells, err := Run(testkit.Context(t), c, nil)
+	c, ctx := serve(t), testkit.Context(t)
+	var r Report
+	var err error
+	r.Cells, err = Run(ctx, c, nil)
 	testkit.Check(t, err)
-	// The attempts at an event: without a fault, after a transient error, in an outage, after a command error.
-	attempts := map[string][4]int{"none": {1, 1, 1, 1}, "always": {1, 2, 6, 6}, "once": {1, 2, 2, 1},
-		"idempotent": {2, 3, 2, 1}, "retryable-writes": {1, 1, 1, 1}, "transaction": {1, 1, 1, 1}}
-	column := map[Fault]int{NoFault: 0, Outage: 2, CommandError: 3}
-	for _, cell := range cells {
-		events := cell.Events
-		kind, known := column[cell.Fault]
-		if !known {
-			kind = 1
-		}
-		testkit.Equal(t, cell.Strategy+", "+string(cell.Fault)+": attempts", cell.Attempts, events*attempts[cell.Strategy][kind])
-		counted := map[string][3]int{ // lost request, lost reply: the counter; errors in both
-			"none": {0, events, events}, "always": {events, 2 * events}, "once": {events, 2 * events},
-			"idempotent": {events, events}, "retryable-writes": {events, events}, "transaction": {events, events}}[cell.Strategy]
-		switch name := cell.Strategy + ", " + string(cell.Fault) + ": counter and errors"; cell.Fault {
-		case NoFault:
-			testkit.Equal(t, name, []int{cell.Counter, cell.Errors}, []int{events, 0})
-		case LostRequest, NotMaster: // not executed in both
-			testkit.Equal(t, name, []int{cell.Counter, cell.Errors}, []int{counted[0], counted[2]})
-		case LostReply:
-			testkit.Equal(t, name, []int{cell.Counter, cell.Errors}, []int{counted[1], counted[2]})
-		case CommandError:
-			testkit.Equal(t, cell.Strategy+": counter, command error", cell.Counter, 0)
-		}
-		if cell.Fault.lasts() && cell.Errors != cell.Events {
-			t.Errorf("%s, %s: %d errors of %d events", cell.Strategy, cell.Fault, cell.Errors, cell.Events)
-		}
-		if cell.Fault == Outage && cell.Strategy == "transaction" { // the same error, whether or not it was committed
-			testkit.Equal(t, "counter and errors after a lost commit", []int{cell.Counter, cell.Errors}, []int{1, 2})
-		}
-		if cell.Fault == Outage && cell.Strategy == "idempotent" { // one of two events has left its token
-			testkit.Equal(t, "counter and clean-up after an outage", []int{cell.Counter, cell.CleanedUp}, []int{1, 1})
-		}
-	}
-	var text strings.Builder
-	testkit.Check(t, Report{Cells: cells}.Text(&text, false))
-	testkit.Contains(t, text.String(), `strategy          transient error  outage       command error  round trips
-none              may undercount   correct      correct        1
-always            may overcount    wastes time  wastes time    1
-once              may overcount    correct      correct        1
-idempotent        correct          correct      correct        2
-retryable-writes  correct          correct      correct        1
-transaction       correct          correct      correct        2
-`)
+	r.Operations, err = RunOperations(ctx, c)
+	testkit.Check(t, err)
+	r.CleanUps, err = RunCleanUps(ctx, c)
+	testkit.Check(t, err)
+	var text, data, plot strings.Builder
+	testkit.Check(t, errors.Join(r.Text(&text, false), r.JSON(&data), r.SVG(&plot)))
+	testkit.Golden(t, "testdata/tables.txt", text.String())
+	var rows struct{ Cells []struct{ Verdict string } }
+	testkit.Check(t, json.Unmarshal([]byte(data.String()), &rows))
+	testkit.Equal(t, "rows", len(rows.Cells), len(r.Cells))
+	testkit.Contains(t, plot.String(), "none, lost-request: -100 percent", "once, lost-reply: +100 percent",
+		"idempotent, lost-reply: 0 percent", "none, command-error: 0 percent")
+	testkit.Check(t, xml.Unmarshal([]byte(plot.String()), new(struct{})))
 	client, err := mongo.Connect(options.Client().ApplyURI(c.URI))
 	testkit.Check(t, err)
 	n, err := client.Database(database).Collection(collection).CountDocuments(t.Context(), bson.D{})
 	testkit.Check(t, err)
 	testkit.Equal(t, "remaining documents", n, 0)
 	testkit.Check(t, client.Disconnect(t.Context()))
-	var out strings.Builder
-	testkit.Check(t, Report{Cells: cells}.JSON(&out))
-	var rows struct{ Cells []struct{ Verdict string } }
-	testkit.Check(t, json.Unmarshal([]byte(out.String()), &rows))
-	testkit.Equal(t, "rows", len(rows.Cells), len(cells))
-	var plot strings.Builder
-	testkit.Check(t, Report{Cells: cells}.SVG(&plot))
-	testkit.Contains(t, plot.String(), "none, lost-request: -100 percent", "once, lost-reply: +100 percent",
-		"idempotent, lost-reply: 0 percent",
-		"none, command-error: 0 percent")
-	testkit.Check(t, xml.Unmarshal([]byte(plot.String()), new(struct{})))
 }
 
 // The nightly task adds the pending tokens to the counter and removes them, and doing it again changes nothing. The
@@ -135,15 +96,6 @@ func TestCleanUp(t *testing.T) {
 			}
 		}
 	}
-	cleanUps, err := RunCleanUps(testkit.Context(t), c)
-	testkit.Check(t, err)
-	var text strings.Builder
-	testkit.Check(t, Report{CleanUps: cleanUps}.Text(&text, false))
-	testkit.Contains(t, text.String(), `
-nightly clean-up        first event of a day  later event
-as in the article       the counter is null   correct
-a missing counter is 0  correct               correct
-`)
 }
 
 // Each step of the strategy "idempotent" has the same effect if it is executed twice.
@@ -261,24 +213,6 @@ func TestVerdict(t *testing.T) {
 	both := []Cell{{Strategy: "x", Fault: LostRequest, Events: 1},
 		{Strategy: "x", Fault: LostReply, Events: 1, Counter: 2}}
 	testkit.Equal(t, "both", all(both, "x", LostRequest, LostReply), "may undercount or overcount")
-}
-
-// All other operations of the article except the one that ignores the key are safe to
-// retry, and deletes race as in the article.
-func TestOperations(t *testing.T) {
-	t.Parallel()
-	outcomes, err := RunOperations(testkit.Context(t), serve(t))
-	testkit.Check(t, err)
-	for _, o := range outcomes {
-		want := map[string]string{"the same, whatever the key": "hides the error",
-			"deleteMany, and an insert meanwhile": "removes documents inserted meanwhile"}[o.Operation]
-		testkit.Equal(t, o.Operation+", "+string(o.Fault), o.Verdict, cmp.Or(want, "correct"))
-	}
-	var text strings.Builder
-	testkit.Check(t, Report{Operations: outcomes}.Text(&text, false))
-	testkit.Contains(t, text.String(),
-		"deleteMany, and an insert meanwhile                 removes documents inserted meanwhile  removes documents inserted meanwhile\n"+
-			"$set                                                correct                               correct\n")
 }
 
 // If the driver retries too, n attempts of an application at a read cause 2n attempts
