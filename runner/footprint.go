@@ -203,6 +203,9 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 // tightMargin is how much later a test may reach a step because it runs beside others, in milliseconds.
 const tightMargin = 500
 
+// defaultAwait is how long a server waits for a document of a change stream or a tailable cursor, in milliseconds.
+const defaultAwait = 1000
+
 const (
 	insideServer = "it sets a fail point that takes effect inside a server"
 	readsServers = "it reads the servers' own data"
@@ -212,11 +215,17 @@ const (
 )
 
 // tight reports whether a delay below tightMargin can make a test fail: one of its time limits is shorter, or ends so
-// soon after a wait of the test, or the test waits that long for what a thread does.
+// soon after a wait of the test or of a server, or the test waits that long for what a thread does. How long a script
+// sleeps on a server is not known.
 func tight(t *specs.Test) bool {
 	var limits, waits []int64
+	scripts := false
 	collect := func(key string, v *source.Value) bool {
 		switch ms := v.Int; {
+		case key == "$where":
+			scripts = true
+		case key == "cursorType" && v.Text() == "tailableAwait":
+			waits = append(waits, defaultAwait)
 		case ms <= 0:
 		case key == "blockTimeMS", key == "ms":
 			waits = append(waits, ms)
@@ -230,8 +239,11 @@ func tight(t *specs.Test) bool {
 		within(e.Value, collect)
 		threads = threads || entities.Kind(e.Kind) == entities.Thread
 	}
-	for _, o := range t.Operations {
-		within(o.Arguments, collect)
+	for _, step := range t.Steps {
+		within(step.Arguments, collect)
+		if step.Name == "createChangeStream" {
+			waits = append(waits, defaultAwait)
+		}
 	}
 	for _, wait := range waits {
 		if threads && wait < tightMargin ||
@@ -239,7 +251,7 @@ func tight(t *specs.Test) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(limits, func(limit int64) bool { return limit < tightMargin })
+	return scripts || slices.ContainsFunc(limits, func(limit int64) bool { return limit < tightMargin })
 }
 
 // timeLimits are the keys of time limits that do not end in timeoutMS.

@@ -92,6 +92,13 @@ func TestFootprints(t *testing.T) {
 		{"a limit that ends soon after a wait", blocked("600") + ", " + timed("timeoutMS: 1000"), "", tightLimit, "db.own"},
 		{"a limit that ends later", blocked("500") + ", " + timed("timeoutMS: 1000"), "", "", "db.own"},
 		{"a limit that ends during the wait", blocked("1500") + ", " + timed("timeoutMS: 1000"), "", "", "db.own"},
+		{"a limit that ends soon after a server has waited for a change", `{name: createChangeStream, object: x, arguments: {pipeline: [], timeoutMS: 1050}}`,
+			"", tightLimit, "db.own"},
+		{"a limit that ends long after it", `{name: createChangeStream, object: x, arguments: {pipeline: [], timeoutMS: 1500}}`, "", "", "db.own"},
+		{"a limit that ends soon after a server has waited for a document", timed("timeoutMS: 1000, cursorType: tailableAwait"), "",
+			tightLimit, "db.own"},
+		{"a cursor that does not wait", timed("timeoutMS: 1000, cursorType: tailable"), "", "", "db.own"},
+		{"a script on a server", `{name: find, object: x, arguments: {filter: {$where: sleep(2000) || true}}}`, "", tightLimit, "db.own"},
 		{"a short wait for a thread", wait("100"), thread, tightLimit, "db.own"},
 		{"a short wait, for nothing", wait("100"), "", "", "db.own"},
 	} {
