@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,10 +14,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/embedded"
@@ -196,69 +191,6 @@ func TestCleanAwaitsCreation(t *testing.T) {
 			testkit.Equal(t, r.reason+": removed at", s.removed, []time.Time{start.Add(r.removed)})
 			testkit.Contains(t, b.err.String(), "waiting for the service, which may still be creating cluster utr-x")
 		})
-	}
-}
-
-// A user who cannot run tests cannot use the deployment.
-func TestDoctorRights(t *testing.T) {
-	in := func(role, database string) bson.D {
-		return bson.D{{Key: "role", Value: role}, {Key: "db", Value: database}}
-	}
-	for i, r := range []struct {
-		reason      string
-		roles       bson.A
-		paths, want string
-	}{
-		{"none is missing", bson.A{"root"}, "", ""},
-		{"no role", bson.A{}, "", "not authorized to read enableTestCommands"},
-		{"only reads", bson.A{"readAnyDatabase", "clusterMonitor"}, "", "may not drop collections of the database utr"},
-		{"only one database", bson.A{in("readWrite", "utr"), "clusterMonitor"}, "retryable-reads",
-			"may not drop collections of the database utr-retryable-reads"},
-	} {
-		d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 1,
-			Users: []embedded.User{{Name: "root", Password: "pw"}}})
-		testkit.Check(t, err)
-		t.Cleanup(func() { _ = d.Close() })
-		c, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
-		testkit.Check(t, err)
-		name := fmt.Sprint("user", i)
-		testkit.Check(t, c.Database("admin").RunCommand(t.Context(),
-			bson.D{{Key: "createUser", Value: name}, {Key: "pwd", Value: "pw"}, {Key: "roles", Value: r.roles}}).Err())
-		testkit.Check(t, c.Disconnect(t.Context()))
-		code := ExitBroken
-		if r.want == "" {
-			code = 0
-		}
-		uri := strings.Replace(d.URI(), "root:", name+":", 1)
-		realBench(t).expect(t, r.reason, "doctor --uri "+uri+" "+r.paths, code, cmp.Or(r.want, "engine reference"))
-	}
-}
-
-// Documents that utr did not write are refused by each command that a run with them would refuse, and allowed by
-// --overwrite.
-func TestForeignDocuments(t *testing.T) {
-	for line, r := range map[string]struct{ collection, reason string }{
-		"doctor --uri URI suite.yml": {"db.coll",
-			"documents that utr did not write, in collections that the suites name: db.coll … --overwrite"},
-		"doctor --overwrite --uri URI suite.yml": {"db.coll", ""},
-		"doctor --uri URI":                       {"db.coll", ""},
-		"prose --uri URI writes-3": {"utr-prose.documents",
-			"in collections that the suites name: utr-prose.documents … --overwrite"},
-		"prose --overwrite --uri URI writes-3": {"utr-prose.documents", ""},
-	} {
-		d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
-		testkit.Check(t, err)
-		t.Cleanup(func() { _ = d.Close() })
-		c, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
-		testkit.Check(t, err)
-		database, collection, _ := strings.Cut(r.collection, ".")
-		_, err = c.Database(database).Collection(collection).InsertOne(t.Context(), bson.D{{Key: "_id", Value: "mine"}})
-		testkit.Check(t, errors.Join(err, c.Disconnect(t.Context())))
-		code := ExitBroken
-		if r.reason == "" {
-			code = 0
-		}
-		realBench(t).expect(t, line, strings.ReplaceAll(line, "URI", d.URI()), code, r.reason)
 	}
 }
 

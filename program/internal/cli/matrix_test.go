@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -208,34 +207,6 @@ suites: {name: s, paths: [suite.yml]}
 	lacks(t, "the plan", b.out.String(), "geheim")
 	testkit.Equal(t, "the environment of a child", childEnvironment([]string{"A=1", envURI + "=2", "C=a=b"}),
 		[]string{"A=1", "C=a=b"})
-}
-
-// Cells on one existing cluster run one after another, others concurrently, as --jobs allows.
-func TestCellsOnAnExistingCluster(t *testing.T) {
-	b := newNight(t, `clusters: [{name: a, uri: "mongodb://h/"}, {name: c, embedded: [single, sharded]}]
-engines: [{name: e1, engine: reference}, {name: e2, engine: reference, jobs: 2}]
-suites: {name: s, paths: [suite.yml]}
-defaults: {wait-for-lock: 1m}
-`)
-	all := []string{"a_e1_s", "a_e2_s", "c-sharded_e1_s", "c-sharded_e2_s", "c-single_e1_s", "c-single_e2_s"}
-	synctest.Test(t, func(t *testing.T) {
-		b.ctx = t.Context()
-		start, began := time.Now(), map[time.Duration]string{}
-		for _, name := range all {
-			b.plays[name] = play{during: func(context.Context) {
-				b.mu.Lock()
-				began[time.Since(start)] += name[:1]
-				b.mu.Unlock()
-				time.Sleep(time.Minute) // until all cells that can start have started
-			}}
-		}
-		b.run(t, "three jobs", "--jobs 3", 0, "", all...)
-		testkit.Equal(t, "they take", time.Since(start), 2*time.Minute)
-		for _, cells := range began {
-			testkit.Equal(t, "concurrent cells on the existing cluster, and others, in "+cells,
-				fmt.Sprint(strings.Count(cells, "a"), strings.Count(cells, "c")), "1 2")
-		}
-	})
 }
 
 // Cells share a cluster according to its servers, however the flags spell it.

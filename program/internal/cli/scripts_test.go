@@ -18,6 +18,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
@@ -119,12 +122,8 @@ var conditions = map[string]func(*bench){
 	"the server is killed during a test": func(b *bench) {
 		d, err := embedded.Start(b.t.Context(), embedded.Options{})
 		testkit.Check(b.t, err)
-		open, run := b.Open, b.Run
-		b.Open = func(ctx context.Context, options any) (deployment.Source, error) {
-			o := options.(deployment.ClusterOptions)
-			o.URI = d.URI()
-			return open(ctx, o)
-		}
+		b.at(d.URI())
+		run := b.Run
 		b.Run = func(ctx context.Context, suites []*specs.Suite, cfg runner.Config) (result.Summary, error) {
 			notify := cfg.Notify
 			cfg.Notify = func(n result.Note) {
@@ -136,14 +135,27 @@ var conditions = map[string]func(*bench){
 			return run(ctx, suites, cfg)
 		}
 	},
-	"a replica set runs at h1:1": func(b *bench) {
-		d := embedded.StartT(b.t, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
-		open := b.Open
-		b.Open = func(ctx context.Context, options any) (deployment.Source, error) {
-			o := options.(deployment.ClusterOptions)
-			o.URI = d.URI()
-			return open(ctx, o)
+	"a replica set runs at h1:1": func(b *bench) { b.serve() },
+	"a replica set with documents of a user runs at h1:1": func(b *bench) {
+		_, client := b.serve()
+		for _, name := range []string{"db.coll", "utr-prose.documents"} {
+			database, collection, _ := strings.Cut(name, ".")
+			_, err := client.Database(database).Collection(collection).InsertOne(b.t.Context(), bson.D{{Key: "_id", Value: "mine"}})
+			testkit.Check(b.t, err)
 		}
+	},
+	"a replica set that another run uses runs at h1:1": func(b *bench) {
+		d, _ := b.serve()
+		held, err := deployment.OpenCluster(b.t.Context(),
+			deployment.ClusterOptions{URI: d.URI(), Lock: &lock.Options{Name: "another run"}, Note: func(string) {}})
+		testkit.Check(b.t, err)
+		b.t.Cleanup(func() { testkit.Check(b.t, held.Close()) })
+	},
+	"a replica set whose user may only read runs at h1:1": func(b *bench) {
+		d, client := b.serve(embedded.User{Name: "root", Password: "pw"})
+		testkit.Check(b.t, client.Database("admin").RunCommand(b.t.Context(), bson.D{{Key: "createUser", Value: "ann"},
+			{Key: "pwd", Value: "pw"}, {Key: "roles", Value: bson.A{"readAnyDatabase", "clusterMonitor"}}}).Err())
+		b.at(strings.Replace(d.URI(), "root:", "ann:", 1))
 	},
 	"a terminal has 78 columns": func(b *bench) { b.Terminal = func() (int, bool) { return 78, true } },
 	"the servers are newer":     func(b *bench) { b.version = [3]int{8, 0, 5} },
@@ -157,6 +169,27 @@ var conditions = map[string]func(*bench){
 			b.opened.(deployment.ClusterOptions).Lock.Lost(&lock.LostError{Hosts: []string{"h1:1"}, Holder: &far})
 		}
 	},
+}
+
+// serve starts a replica set that takes the place of each existing deployment, and returns a client of it.
+func (b *bench) serve(users ...embedded.User) (*embedded.Deployment, *mongo.Client) {
+	b.t.Helper()
+	d := embedded.StartT(b.t, embedded.Options{Topology: embedded.ReplicaSet, Members: 1, Users: users})
+	b.at(d.URI())
+	client, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
+	testkit.Check(b.t, err)
+	b.t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	return d, client
+}
+
+// at makes a connection string that of each existing deployment.
+func (b *bench) at(uri string) {
+	open := New().Open
+	b.Open = func(ctx context.Context, options any) (deployment.Source, error) {
+		o := options.(deployment.ClusterOptions)
+		o.URI = uri
+		return open(ctx, o)
+	}
 }
 
 func notRun(name string) result.TestFinished {

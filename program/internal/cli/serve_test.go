@@ -15,8 +15,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
@@ -73,24 +71,6 @@ func TestServe(t *testing.T) {
 	for _, parameter := range []string{"ingressRequestRateLimiterEnabled=true", "requireApiVersion"} {
 		// not in 8.0; without a value
 		b.expect(t, parameter, "serve --topology single --server-version 8.0 --set-parameter "+parameter, ExitUsage, "")
-	}
-}
-
-// doctor works on a deployment that is locked, and a run does not.
-func TestDoctorTakesNoLock(t *testing.T) {
-	b := realBench(t)
-	d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
-	testkit.Check(t, err)
-	defer func() { _ = d.Close() }()
-	held, err := deployment.OpenCluster(t.Context(),
-		deployment.ClusterOptions{URI: d.URI(), Lock: &lock.Options{Name: "another run"}, Note: func(string) {}})
-	testkit.Check(t, err)
-	defer func() { testkit.Check(t, held.Close()) }()
-	testkit.Equal(t, "the exit code of a run", b.utr("run --uri "+d.URI()+" smoke"), ExitBroken)
-	testkit.Equal(t, "the exit code of doctor", b.utr("doctor --uri "+d.URI()+" smoke"), 0)
-	if out := b.out.String(); !strings.Contains(out,
-		"replicaset 8.0: 8.0.12; no access control; test commands; "+d.Hosts()[0]) {
-		t.Errorf("it says %s", out)
 	}
 }
 
