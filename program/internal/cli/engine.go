@@ -201,21 +201,26 @@ func (c *invocation) recordEngine(ctx context.Context, d *deploymentFlags, filte
 	if err != nil {
 		return err
 	}
-	cfg := runner.Config{Filter: filter, Engine: e, Jobs: 1}
-	if err := c.limitFiles(d.openFiles(suites), &cfg.Jobs, false, 1); err != nil {
-		return err
-	}
-	if cfg.Source, err = c.program.Open(ctx, d.options()); err != nil {
-		return err
-	}
-	defer func() { _ = cfg.Source.Close() }()
 	verdicts := report.New("standard error", report.Text(report.TextOptions{}), c.errors)
-	cfg.Notify = func(n result.Note) { verdicts.Note(c.secrets.note(n)) }
-	summary, err := c.program.Run(ctx, suites, cfg)
+	summary, err := c.runEmbedded(ctx, suites, d, runner.Config{Filter: filter, Engine: e, Jobs: 1,
+		Notify: func(n result.Note) { verdicts.Note(c.secrets.note(n)) }})
 	if err != nil {
 		return err
 	}
 	return exit(summary.ExitCode())
+}
+
+// runEmbedded runs suites on embedded deployments with an open engine.
+func (c *invocation) runEmbedded(ctx context.Context, suites []*specs.Suite, d *deploymentFlags,
+	cfg runner.Config) (summary result.Summary, err error) {
+	if err := c.limitFiles(d.openFiles(suites), &cfg.Jobs, false, 1); err != nil {
+		return summary, err
+	}
+	if cfg.Source, err = c.program.Open(ctx, d.options()); err != nil {
+		return summary, err
+	}
+	defer func() { _ = cfg.Source.Close() }()
+	return c.program.Run(ctx, suites, cfg)
 }
 
 // referenceEngine is the default engine, and the only one with policies and backoff delays.

@@ -40,17 +40,7 @@ func (c *invocation) blockers(ctx context.Context, e engine.Engine, suites []*sp
 		run = append(run, &one)
 		sample[one.File+"\n"+g.tests[0].Description] = g
 	}
-	d := deploymentFlags{topology: topologyAuto}
-	cfg := runner.Config{Engine: e, Jobs: c.program.Machine().Cores}
-	err := c.limitFiles(d.openFiles(run), &cfg.Jobs, false, 1)
-	if err != nil {
-		return "", err
-	}
-	if cfg.Source, err = c.program.Open(ctx, d.options()); err != nil {
-		return "", err
-	}
-	defer func() { _ = cfg.Source.Close() }()
-	cfg.Notify = func(n result.Note) {
+	cfg := runner.Config{Engine: e, Jobs: c.program.Machine().Cores, Notify: func(n result.Note) {
 		f, is := n.(result.TestFinished)
 		if !is || f.Verdict.SkipKind != result.SkipCapability {
 			return
@@ -58,9 +48,9 @@ func (c *invocation) blockers(ctx context.Context, e engine.Engine, suites []*sp
 		if g := sample[f.Verdict.Test.File+"\n"+f.Verdict.Test.Description]; g != nil {
 			g.ran, g.lacks = true, []string{strings.TrimPrefix(f.Verdict.Reason, "the engine lacks ")}
 		}
-	}
+	}}
 	if len(run) > 0 {
-		if _, err := c.program.Run(ctx, run, cfg); err != nil {
+		if _, err := c.runEmbedded(ctx, run, &deploymentFlags{topology: topologyAuto}, cfg); err != nil {
 			return "", err
 		}
 	}

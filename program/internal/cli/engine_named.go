@@ -160,13 +160,13 @@ func (c *invocation) engineNamed(name string) (namedEngine, error) {
 		if strings.TrimSpace(command) == "" {
 			return namedEngine{}, usage("the engine %s requires a command, such as 'exec:ruby adapter.rb'", name)
 		}
-		return c.viaAdapter(matrix.Adapter{Name: name, Command: strings.Fields(command)}, ""), nil
+		return c.viaProcess(matrix.Adapter{Name: name, Command: strings.Fields(command)}, process.Options{}), nil
 	}
 	if address, ok := strings.CutPrefix(name, engineAddress); ok {
 		if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
 			return namedEngine{}, usage("the engine %s requires a host and a port, such as tcp://localhost:9000", name)
 		}
-		return c.viaAdapter(matrix.Adapter{Name: name}, address), nil
+		return c.viaProcess(matrix.Adapter{Name: name}, process.Options{Address: address}), nil
 	}
 	own, err := c.adapters()
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *invocation) engineNamed(name string) (namedEngine, error) {
 		if versioned {
 			return c.viaVersion(a, version)
 		}
-		return c.viaAdapter(a, ""), nil
+		return c.viaProcess(a, process.Options{}), nil
 	}
 	isNamed := func(a matrix.Adapter) bool { return a.Name == base }
 	if i := slices.IndexFunc(own, isNamed); i >= 0 {
@@ -201,10 +201,6 @@ func (c *invocation) engineNamed(name string) (namedEngine, error) {
 		return named, err
 	}
 	return namedEngine{}, usage("the engine %s is part of utr and has no other version", base)
-}
-
-func (c *invocation) viaAdapter(a matrix.Adapter, address string) namedEngine {
-	return c.viaProcess(a, process.Options{Address: address})
 }
 
 func (c *invocation) viaProcess(a matrix.Adapter, o process.Options) namedEngine {

@@ -186,6 +186,12 @@ func preference(text string) (selection.Preference, error) {
 	return p, err
 }
 
+// policyNamed returns the policy of a flag that policy has declared.
+func policyNamed(name string) *retry.Policy {
+	p, _ := retry.Named(name) // the flag accepts only names of policies
+	return p
+}
+
 // policy declares a flag for a retry policy, "" for the current one.
 func (f *flags) policy(to *string, name, summary string) {
 	set(f, to, name, "NAME", summary, orDefault(oneOf[string](policyNames())), policyNames()...)
@@ -248,15 +254,9 @@ func (e *explainFlags) explain(c *invocation) error {
 		}
 		return c.print(out.String())
 	}
-	policy, err := retry.Named(e.policy)
-	if err != nil {
-		return usage("%w", err)
-	}
+	policy := policyNamed(e.policy)
 	if e.other != "" {
-		other, err := retry.Named(e.other)
-		if err != nil {
-			return usage("%w", err)
-		}
+		other := policyNamed(e.other)
 		out.difference("-", policy, other)
 		out.difference("+", other, policy)
 		return c.print(out.String())
@@ -278,8 +278,11 @@ func (e *explainFlags) explain(c *invocation) error {
 		for _, constant := range policy.Constants() {
 			out.add(nil, "      %s\n", constant)
 		}
-	} else if rules, err = namedRules(rules, c.paths); err != nil {
-		return err
+	} else {
+		var err error
+		if rules, err = namedRules(rules, c.paths); err != nil {
+			return err
+		}
 	}
 	for _, r := range rules {
 		out.add(r, "%-5s %s\n      %s (%s)\n", r.ID, r.Statement, r.Section, r.Revision)
@@ -486,10 +489,7 @@ func (e *explainFlags) selectServer(c *invocation) error {
 	if len(c.paths) > 0 {
 		return usage("--select cannot be used with rules")
 	}
-	policy, err := retry.Named(e.policy)
-	if err != nil {
-		return usage("%w", err)
-	}
+	policy := policyNamed(e.policy)
 	if err := e.readsAs(policy); err != nil {
 		return err
 	}

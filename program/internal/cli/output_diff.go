@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,19 +68,8 @@ utr diff --allow-removed yesterday.json today.json`,
 // readNoise reads the durations in reports of earlier runs, except the compared ones.
 func readNoise(names, compared []string) (report.Noise, error) {
 	noise := report.Noise{}
-	for _, name := range names {
-		for _, file := range reportfile.In(name) {
-			if slices.ContainsFunc(compared, func(own string) bool { return reportfile.Same(own, file) }) {
-				continue
-			}
-			_, err := reportfile.Read(file, func(name string, from io.Reader) (any, error) {
-				return nil,
-					noise.Read(name, from)
-			})
-			if err != nil {
-				return nil, invalid(fmt.Errorf("--earlier: %w", err))
-			}
-		}
-	}
-	return noise, nil
+	return noise, eachEarlier(names, compared, func(file string) error {
+		_, err := reportfile.Read(file, func(name string, from io.Reader) (any, error) { return nil, noise.Read(name, from) })
+		return err
+	})
 }

@@ -77,7 +77,7 @@ func (r *reportFlags) check() error {
 				return usage("--%s and --%s write to the same file, %s", kinds[j].flag, kinds[i].flag, name)
 			}
 		}
-		if slices.ContainsFunc(r.earlier, func(in string) bool { return reportfile.Same(in, name) }) {
+		if reportfile.Among(name, r.earlier) {
 			return usage("--%s would overwrite the earlier report %s", kinds[i].flag, name)
 		}
 	}
@@ -105,7 +105,7 @@ func (r *reportFlags) open(c *invocation, input string, inputs []string) (*outpu
 	o := &outputs{inv: c, all: []*report.Reporter{report.New("standard output", c.textReport(r, earlier), c.out())}}
 	o.shown = o.all[:1:1]
 	for _, name := range r.files {
-		if slices.ContainsFunc(inputs, func(in string) bool { return name != "" && reportfile.Same(in, name) }) {
+		if name != "" && reportfile.Among(name, inputs) {
 			return nil, usage("the report would overwrite the %s %s", input, name)
 		}
 	}
@@ -208,21 +208,29 @@ func reason(err error) string {
 // readEarlier reads the reports of earlier runs, and *.json in folders, except what this run writes and empty
 // reports.
 func (r *reportFlags) readEarlier() (all []*report.EarlierRun, err error) {
-	for _, name := range r.earlier {
+	err = eachEarlier(r.earlier, r.files, func(file string) error {
+		e, err := reportfile.ReadWritten(file, report.ReadEarlier)
+		if err == nil && e.Tests() > 0 {
+			all = append(all, e)
+		}
+		return err
+	})
+	return all, err
+}
+
+// eachEarlier calls a function with each file that --earlier names, except those that the command also uses.
+func eachEarlier(names, used []string, read func(file string) error) error {
+	for _, name := range names {
 		for _, file := range reportfile.In(name) {
-			if slices.ContainsFunc(r.files, func(own string) bool { return reportfile.Same(own, file) }) {
+			if reportfile.Among(file, used) {
 				continue
 			}
-			e, err := reportfile.ReadWritten(file, report.ReadEarlier)
-			if err != nil {
-				return nil, invalid(fmt.Errorf("--earlier: %w", err))
-			}
-			if e.Tests() > 0 {
-				all = append(all, e)
+			if err := read(file); err != nil {
+				return invalid(fmt.Errorf("--earlier: %w", err))
 			}
 		}
 	}
-	return all, nil
+	return nil
 }
 
 func filesOf(suites []*specs.Suite) []string {

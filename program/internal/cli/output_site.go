@@ -61,7 +61,7 @@ func writeSite(c *invocation, dir string, names []string) error {
 	})
 	for _, f := range files {
 		name := filepath.Join(dir, filepath.FromSlash(f.Path))
-		if slices.ContainsFunc(inputs, func(in string) bool { return reportfile.Same(in, name) }) {
+		if reportfile.Among(name, inputs) {
 			return usage("the site would overwrite the report %s", name)
 		}
 	}

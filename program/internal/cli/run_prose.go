@@ -108,10 +108,7 @@ func (p *proseFlags) act(ctx context.Context, c *invocation) error {
 		}
 		return c.print(b.String())
 	}
-	if p.policy, err = retry.Named(p.run.engine.Policy); err != nil {
-		return usage("%w", err)
-	}
-	p.tests = tests
+	p.tests, p.policy = tests, policyNamed(p.run.engine.Policy)
 	return p.run.plan(c, nil).open(ctx, p.runAll)
 }
 
@@ -214,8 +211,7 @@ func (p *proseFlags) engine(jitter *float64) (engine.Engine, error) {
 func constants(p *retry.Policy) prose.Constants {
 	o := p.Overload
 	if o == nil {
-		current, _ := retry.Named("")
-		o = current.Overload
+		o = policyNamed("").Overload
 	}
 	var c prose.Constants
 	for n := range o.MaxRetries {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -136,6 +137,11 @@ func Same(a, b string) bool {
 	file, missing := os.Stat(a)
 	another, gone := os.Stat(b)
 	return missing == nil && gone == nil && os.SameFile(file, another)
+}
+
+// Among reports whether a name refers to one of some files.
+func Among(name string, files []string) bool {
+	return slices.ContainsFunc(files, func(file string) bool { return Same(name, file) })
 }
 
 // Text returns a function for Write that writes a text.
