@@ -1,7 +1,7 @@
 // Package clients tests the embedded deployment with independent clients: PyMongo, the Node driver and the public API
 // of the Go driver. Each client executes steps against `utr serve` in another process. The settings of all clients
-// together cover topologies, TLS, authentication, and the oldest and the newest version; program/internal/soak/clients
-// runs every client in every setting.
+// together cover topologies, TLS, authentication, and the oldest and the newest version. With UTR_SOAK=1, every client
+// runs in every setting.
 //
 // Package testkit documents how PyMongo and the Node driver are found.
 package clients
@@ -25,13 +25,10 @@ import (
 
 func TestMain(m *testing.M) { utrtest.Main(m) }
 
-// everyClient is an environment variable. If it is set, every client runs in every setting.
-const everyClient = "UTR_TEST_EVERY_CLIENT"
-
 type setting struct {
 	reason, topology, version, user string
 	tls                             bool
-	client                          string // that runs without everyClient; "" if none
+	client                          string // that runs without UTR_SOAK=1; "" if none
 }
 
 var settings = []setting{
@@ -127,7 +124,7 @@ var clientRows = []struct {
 func TestClients(t *testing.T) {
 	for _, client := range clientRows {
 		for _, s := range settings {
-			if s.client != client.name && os.Getenv(everyClient) == "" {
+			if s.client != client.name && os.Getenv("UTR_SOAK") != "1" {
 				continue
 			}
 			t.Run(client.name+"/"+s.String(), func(t *testing.T) {

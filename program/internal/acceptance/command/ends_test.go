@@ -79,39 +79,6 @@ func TestInterruptWithoutAnswer(t *testing.T) {
 	}
 }
 
-// Every report of an interrupted run says which test was interrupted, and that others did not run. Nothing is broken.
-func TestInterruptedReports(t *testing.T) {
-	t.Parallel()
-	p := utrtest.NewPlace(t)
-	kinds := []string{"json", "junit", "tap", "sarif", "markdown", "html"}
-	on, dir := existing(t, p), t.TempDir()
-	args := on.args
-	for _, kind := range kinds {
-		args = append(args, "--"+kind, filepath.Join(dir, kind))
-	}
-	u, _ := begin(t, p, args...)
-	newWitness(t, on.uri).sees(u)
-	u.Signal(os.Interrupt)
-	u.Line("interrupted armed: second [replicaset ")
-	u.Line("not run 1: interrupted")
-	u.Line("1 passed, 0 failed, 1 interrupted, 0 skipped, 1 not run")
-	u.End().Want(3)
-	has := map[string][]string{
-		"json":     {`"status":"skipped","skipKind":"interrupted","reason":"interrupted"`, `"skipKind":"not-run"`},
-		"junit":    {`<skipped message="interrupted">`, `<skipped message="not run: interrupted">`, `type="interrupted"`},
-		"tap":      {"# SKIP interrupted\n", "# SKIP not run: interrupted\n", "Bail out! interrupted"},
-		"sarif":    {"the run was interrupted"},
-		"markdown": {"the run was interrupted"},
-		"html":     {`"skipped"`, "the run was interrupted"},
-	}
-	broken := regexp.MustCompile(`"status":"broken"|type="broken"|severity: "broken"|"ruleId": "broken"|broke: `)
-	for _, kind := range kinds {
-		text := testkit.Read(t, filepath.Join(dir, kind))
-		testkit.Contains(t, text, has[kind]...)
-		testkit.Equal(t, kind, broken.FindString(text), "")
-	}
-}
-
 // Whenever a run is interrupted, no test is broken because of it.
 func TestInterruptedAnywhere(t *testing.T) {
 	t.Parallel()

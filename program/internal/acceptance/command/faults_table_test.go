@@ -201,6 +201,35 @@ func (s *faultScene) waits(uri string) {
 	}
 }
 
+// interruptedBehind interrupts a run whose second test waits for a command that its proxy blocks.
+func (s *faultScene) interruptedBehind(args ...string) {
+	s.Helper()
+	s.behind(s.Serve("--topology", "replicaset").URI, args...)
+	s.run.Signal(syscall.SIGINT)
+}
+
+// killedBehind kills the only server during such a test.
+func (s *faultScene) killedBehind(args ...string) {
+	s.Helper()
+	server := s.Serve("--topology", "single")
+	s.behind(server.URI, args...)
+	server.Signal(syscall.SIGKILL)
+	s.end = func() {}
+}
+
+// reportsToFullDisk starts a run whose first report is on a full disk.
+func (s *faultScene) reportsToFullDisk(args ...string) {
+	s.Helper()
+	if _, err := os.Stat("/dev/full"); err != nil {
+		s.Skip("not verified: no /dev/full")
+	}
+	s.start(quick, append(args, "--json", "/dev/full")...)
+	s.kinds = s.kinds[1:]
+	s.end = func() {
+		testkit.Contains(s.T, s.run.Errors(), "writing the report to /dev/full: write /dev/full: no space left on device")
+	}
+}
+
 // untouched checks that no server of a replica set has ever had a fail point.
 func (w witness) untouched() {
 	w.t.Helper()
@@ -258,15 +287,9 @@ var faults = []fault{
 		}},
 	{"`utr` gets SIGINT while its proxy executes a fail point",
 		"the lock is removed; the servers never had the fail point", 10 * time.Second, 3,
-		"passed skipped skipped", "interrupted", func(s *faultScene) {
-			s.behind(s.Serve("--topology", "replicaset").URI)
-			s.run.Signal(syscall.SIGINT)
-		}},
+		"passed skipped skipped", "interrupted", func(s *faultScene) { s.interruptedBehind() }},
 	{"`utr` gets SIGINT while tests run side by side", "all workers end, and the lock is removed", 10 * time.Second, 3,
-		"passed skipped skipped", "interrupted", func(s *faultScene) {
-			s.behind(s.Serve("--topology", "replicaset").URI, "--jobs", "4")
-			s.run.Signal(syscall.SIGINT)
-		}},
+		"passed skipped skipped", "interrupted", func(s *faultScene) { s.interruptedBehind("--jobs", "4") }},
 	{"`utr` gets SIGKILL while its proxy executes a fail point",
 		"the next run takes over the lock; the servers never had the fail point",
 		10 * time.Second, -1, "", "", func(s *faultScene) {
@@ -293,21 +316,9 @@ var faults = []fault{
 		"passed broken skipped", "stopped answering",
 		func(s *faultScene) { s.onBlocked("single").Signal(syscall.SIGKILL) }},
 	{"the only server behind the proxy is killed", "the same", 25 * time.Second, 3, "passed broken skipped",
-		"stopped answering",
-		func(s *faultScene) {
-			server := s.Serve("--topology", "single")
-			s.behind(server.URI)
-			server.Signal(syscall.SIGKILL)
-			s.end = func() {}
-		}},
+		"stopped answering", func(s *faultScene) { s.killedBehind() }},
 	{"the same, with tests side by side", "all workers end: the test is broken; the rest does not run", 25 * time.Second, 3,
-		"passed broken skipped", "stopped answering",
-		func(s *faultScene) {
-			server := s.Serve("--topology", "single")
-			s.behind(server.URI, "--jobs", "4")
-			server.Signal(syscall.SIGKILL)
-			s.end = func() {}
-		}},
+		"passed broken skipped", "stopped answering", func(s *faultScene) { s.killedBehind("--jobs", "4") }},
 	{"all members of a replica set are killed", "the test is broken; the rest does not run", 25 * time.Second, 3, "passed broken skipped",
 		"stopped answering",
 		func(s *faultScene) { s.onBlocked("replicaset").Signal(syscall.SIGKILL) }},
@@ -551,27 +562,10 @@ var faults = []fault{
 		}},
 	{"the disk of a report is full", "the run finishes; the error names that report, which is incomplete",
 		10 * time.Second, 3, "passed passed passed", "",
-		func(s *faultScene) {
-			if _, err := os.Stat("/dev/full"); err != nil {
-				s.Skip("not verified: no /dev/full")
-			}
-			s.start(quick, "--topology", "single", "--json", "/dev/full")
-			s.kinds = s.kinds[1:]
-			s.end = func() {
-				testkit.Contains(s.T, s.run.Errors(), "writing the report to /dev/full: write /dev/full: no space left on device")
-			}
-		}},
+		func(s *faultScene) { s.reportsToFullDisk("--topology", "single") }},
 	{"the same, with tests side by side", "the same", 10 * time.Second, 3, "passed passed passed", "",
 		func(s *faultScene) {
-			if _, err := os.Stat("/dev/full"); err != nil {
-				s.Skip("not verified: no /dev/full")
-			}
-			server := s.Serve("--topology", "replicaset")
-			s.start(quick, "--uri", server.URI, "--fail-points", "proxy", "--jobs", "4", "--json", "/dev/full")
-			s.kinds = s.kinds[1:]
-			s.end = func() {
-				testkit.Contains(s.T, s.run.Errors(), "writing the report to /dev/full: write /dev/full: no space left on device")
-			}
+			s.reportsToFullDisk("--uri", s.Serve("--topology", "replicaset").URI, "--fail-points", "proxy", "--jobs", "4")
 		}},
 	{"the disk of `--results` is full for a cell of a matrix", "its tests do not count; the other cells run",
 		20 * time.Second, 3,
