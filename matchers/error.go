@@ -42,7 +42,7 @@ var errorFields = map[string]func(*Matcher, *source.Value, raised){
 	"errorCode": matchErrorCode,
 	"errorCodeName": func(m *Matcher, want *source.Value, err raised) {
 		if !err.has("codeName", err.CodeName, func(s string) bool { return s != "" && strings.EqualFold(s, want.String) }) {
-			m.reject(want, quotedOrNothing(err.CodeName), "%s",
+			m.reject(want, either(err.CodeName == "", nothing, source.Quote(err.CodeName)), "%s",
 				either(err.CodeName == "", "the error has no code name", "the code names differ"))
 		}
 	},
@@ -137,13 +137,6 @@ func matchWriteConcernErrors(m *Matcher, want *source.Value, err raised) {
 		m.reject(want, describeError(err.Error), "expected %s, got %d", plural.Of(len(want.Items), "write concern error"),
 			len(err.WriteConcernErrors))
 	}
-}
-
-func quotedOrNothing(s string) string {
-	if s == "" {
-		return nothing
-	}
-	return source.Quote(s)
 }
 
 func mapped(list []string, convert func(string) string) (all []string) {

@@ -94,10 +94,12 @@ func setsFailPoints(t *specs.Test, client string) bool {
 // needsDistinct reports whether a test calls distinct and uses transactions
 // ("StaleDbVersion Errors on Sharded Clusters").
 func needsDistinct(t *specs.Test) bool {
-	calls := func(names ...string) bool {
-		return slices.ContainsFunc(t.Steps, func(s specs.Step) bool { return slices.Contains(names, s.Name) })
-	}
-	return calls("distinct") && calls("startTransaction", "withTransaction")
+	return calls(t, "distinct") && calls(t, "startTransaction", "withTransaction")
+}
+
+// calls reports whether a test performs one of some operations.
+func calls(t *specs.Test, names ...string) bool {
+	return slices.ContainsFunc(t.Steps, func(s specs.Step) bool { return slices.Contains(names, s.Name) })
 }
 
 // needsFeature reports whether a test requires a feature of the servers.
@@ -108,8 +110,7 @@ func needsFeature(t *specs.Test, f deployment.Feature) bool {
 	case deployment.Sessions:
 		return slices.ContainsFunc(t.Entities, func(e specs.Entity) bool { return entities.Kind(e.Kind) == entities.Session })
 	case deployment.Transactions:
-		return slices.ContainsFunc(t.Steps,
-			func(s specs.Step) bool { return s.Name == "startTransaction" || s.Name == "withTransaction" })
+		return calls(t, "startTransaction", "withTransaction")
 	}
 	return false
 }
@@ -118,15 +119,8 @@ func needsFeature(t *specs.Test, f deployment.Feature) bool {
 // fail point causes the error.
 func needsScripts(t *specs.Test) bool {
 	return slices.ContainsFunc(t.Steps, func(s specs.Step) bool {
-		return s.Name == "mapReduce" && s.ExpectError == nil || hasScript(s.Arguments)
+		return s.Name == "mapReduce" && s.ExpectError == nil || mentions(s.Arguments, "$where", "$function", "$accumulator")
 	})
-}
-
-func hasScript(v *source.Value) bool {
-	return v != nil && (slices.ContainsFunc(v.Items, hasScript) ||
-		slices.ContainsFunc(v.Fields, func(f source.Field) bool {
-			return f.Key == "$where" || f.Key == "$function" || f.Key == "$accumulator" || hasScript(f.Value)
-		}))
 }
 
 // FailPoints returns the sorted names of the fail points that the suites set.

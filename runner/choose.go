@@ -81,10 +81,7 @@ func NotRun(suites []*specs.Suite, cfg Config, why string) (verdicts []*result.V
 		return nil
 	}
 	for _, j := range selected(suites, &cfg) {
-		skip := cmp.Or(j.skip, &Skip{result.SkipNotRun, why})
-		verdicts = append(verdicts, &result.Verdict{
-			Test: j.id, Position: j.test.Position, Status: result.Skipped,
-			SkipKind: skip.Kind, Reason: skip.Reason})
+		verdicts = append(verdicts, j.skipped(cmp.Or(j.skip, &Skip{result.SkipNotRun, why})))
 	}
 	return verdicts
 }

@@ -105,9 +105,3 @@ func authenticated(version string, t topologies) []requirement {
 func sequenceServers(t topologies) requirement {
 	return requirement{min: "4.4", topologies: t, sequences: true}
 }
-
-// requires adapts a requirement to the first server version with the operation. It reports whether a
-// server can meet both.
-func (o operation) requires(r requirement) (requirement, bool) {
-	return r.since(o.Since), o.Since == "" || r.max == ""
-}

@@ -30,6 +30,7 @@ type story struct {
 	ExtraPool bool      // ignoreExtraEvents for CMAP events
 	Applied   bool      // the write is applied although an error is raised
 	Outcome   []outcome // nil for the outcome of the operation
+	Tries     []try     // attempts with spans; nil for a story of events and outcomes
 
 	Today string // in a dated suite: what the current policy does differently; "" for nothing
 }
@@ -113,8 +114,8 @@ func (s story) differsToday(today string) story {
 // add adds a test for each story of an operation, except those for servers older than the operation.
 func (f *file) add(o operation, stories ...story) {
 	for _, s := range stories {
-		if require, ok := o.requires(s.Require); ok {
-			s.Require = require
+		if o.Since == "" || s.Require.max == "" {
+			s.Require = s.Require.since(o.Since)
 			f.Tests = append(f.Tests, s.test(o))
 		}
 	}
@@ -154,7 +155,10 @@ func (s story) test(o operation) test {
 	if s.Pool != nil {
 		t.Events = append(t.Events, expected{Client: s.By, EventType: "cmap", Events: s.Pool, Extra: s.ExtraPool})
 	}
-	if s.Outcome == nil {
+	switch {
+	case s.Tries != nil:
+		t.Spans, t.Client = []value{o.span(s.Tries...)}, s.By
+	case s.Outcome == nil:
 		t.Outcome = o.outcome(s.Raises == nil || s.Applied)
 	}
 	return t

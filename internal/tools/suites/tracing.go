@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 )
 
@@ -92,34 +91,6 @@ func spanned(name string, attributes value, nested ...value) value {
 	return block(v)
 }
 
-// scene is a test of the spans of an operation.
-type scene struct {
-	says   string
-	by     string // "" for client
-	times  int    // how often the fail point fails; 0 for once
-	fails  value  // data of failCommand; nil for no fail point
-	raises value
-	with   value // further arguments
-	tries  []try
-}
-
-// scenes adds a test for each scene of an operation.
-func (f *file) scenes(o operation, scenes ...scene) {
-	for _, s := range scenes {
-		by := cmp.Or(s.by, "client")
-		t := test{Description: o.title() + " " + s.says, Require: f.Require[0].since(o.Since),
-			Spans: []value{o.span(s.tries...)}, Client: by}
-		if t.Require == f.Require[0] {
-			t.Require = requirement{}
-		}
-		if s.fails != nil {
-			t.Operations = append(t.Operations, failPoint(times(max(s.times, 1)), s.fails, o.Command))
-		}
-		t.Operations = append(t.Operations, o.call(by, s.with, s.raises))
-		f.Tests = append(f.Tests, t)
-	}
-}
-
 func readSpans() *file {
 	f := tracingFile("reads", "the spans of retried reads", servers("4.2", clusters|balanced|single),
 		"Each attempt has a span of its own, nested in the span of the operation.")
@@ -130,19 +101,19 @@ func readSpans() *file {
 		"collection.listIndexes", "database.listCollections", "client.listDatabases"} {
 		o := titled(readOperations(tracingDatabase), title)
 		off := errorCode(shutdownInProgress)
-		f.scenes(o,
-			scene{says: "has a span for its only attempt (R6)", tries: []try{fine}},
-			scene{says: "has a span for the retry beside that of the failed attempt (R11)", fails: off,
-				tries: []try{failedWith(shutdownInProgress), fine}},
-			scene{says: "has a span for an attempt without a reply (R10)", fails: closes, tries: []try{noReply, fine}},
-			scene{says: "has spans of two failed attempts (R35)", times: 2, fails: off, raises: raisedCode(shutdownInProgress),
-				tries: []try{failedWith(shutdownInProgress), failedWith(shutdownInProgress)}},
-			scene{says: "has one span if retryReads is false (R30)", by: "noReads", fails: off,
-				raises: raisedCode(shutdownInProgress),
-				tries:  []try{failedWith(shutdownInProgress)}},
-			scene{says: "has one span after an error that is not retryable (R34)", fails: errorCode(badValue),
-				raises: raisedCode(badValue),
-				tries:  []try{failedWith(badValue)}})
+		f.add(o,
+			story{Says: "has a span for its only attempt (R6)", Tries: []try{fine}},
+			story{Says: "has a span for the retry beside that of the failed attempt (R11)", Fails: off,
+				Tries: []try{failedWith(shutdownInProgress), fine}},
+			story{Says: "has a span for an attempt without a reply (R10)", Fails: closes, Tries: []try{noReply, fine}},
+			story{Says: "has spans of two failed attempts (R35)", Mode: times(2), Fails: off, Raises: raisedCode(shutdownInProgress),
+				Tries: []try{failedWith(shutdownInProgress), failedWith(shutdownInProgress)}},
+			story{Says: "has one span if retryReads is false (R30)", By: "noReads", Fails: off,
+				Raises: raisedCode(shutdownInProgress),
+				Tries:  []try{failedWith(shutdownInProgress)}},
+			story{Says: "has one span after an error that is not retryable (R34)", Fails: errorCode(badValue),
+				Raises: raisedCode(badValue),
+				Tries:  []try{failedWith(badValue)}})
 	}
 	return f
 }
@@ -159,24 +130,27 @@ func writeSpans() *file {
 		"client.clientBulkWrite ordered"} {
 		o := titled(writeOperations(tracingDatabase), title)
 		stepDown := errorWithLabels(primarySteppedDown, writable)
-		f.scenes(o,
-			scene{says: "has a span with the transaction number (R6)", with: inSession("client"), tries: []try{numbered(fine)}},
-			scene{says: "has a span for the retry with the same transaction number (W10)", with: inSession("client"),
-				fails: stepDown,
-				tries: []try{numbered(failedWith(primarySteppedDown)), numbered(fine)}},
-			scene{says: "has a span for an attempt without a reply (R10)", with: inSession("client"), fails: closes,
-				tries: []try{numbered(noReply), numbered(fine)}},
-			scene{says: "has spans of two failed attempts (W34)", times: 2, fails: stepDown,
-				raises: raisedCode(primarySteppedDown),
-				tries:  []try{failedWith(primarySteppedDown), failedWith(primarySteppedDown)}},
-			scene{says: "has one span without a transaction number if retryWrites is false (W30)", by: "noWrites",
-				fails:  stepDown,
-				raises: raisedCode(primarySteppedDown), tries: []try{{code: primarySteppedDown.Number,
-					more: doc("db.mongodb.txn_number", absent)}}})
+		for _, s := range []story{
+			{Says: "has a span with the transaction number (R6)", With: inSession("client"), Tries: []try{numbered(fine)}},
+			{Says: "has a span for the retry with the same transaction number (W10)", With: inSession("client"),
+				Fails: stepDown,
+				Tries: []try{numbered(failedWith(primarySteppedDown)), numbered(fine)}},
+			{Says: "has a span for an attempt without a reply (R10)", With: inSession("client"), Fails: closes,
+				Tries: []try{numbered(noReply), numbered(fine)}},
+			{Says: "has spans of two failed attempts (W34)", Mode: times(2), Fails: stepDown,
+				Raises: raisedCode(primarySteppedDown),
+				Tries:  []try{failedWith(primarySteppedDown), failedWith(primarySteppedDown)}},
+			{Says: "has one span without a transaction number if retryWrites is false (W30)", By: "noWrites",
+				Fails:  stepDown,
+				Raises: raisedCode(primarySteppedDown), Tries: []try{{code: primarySteppedDown.Number,
+					more: doc("db.mongodb.txn_number", absent)}}},
+		} {
+			f.add(o, s.requiring(special(o)))
+		}
 	}
 	many := titled(otherWrites(tracingDatabase), "collection.deleteMany")
-	f.scenes(many, scene{says: "has one span after an error (W35)", fails: errorWithLabels(primarySteppedDown, writable),
-		raises: raisedCode(primarySteppedDown), tries: []try{failedWith(primarySteppedDown)}})
+	f.add(many, story{Says: "has one span after an error (W35)", Fails: errorWithLabels(primarySteppedDown, writable),
+		Raises: raisedCode(primarySteppedDown), Tries: []try{failedWith(primarySteppedDown)}})
 	return f
 }
 
@@ -187,12 +161,12 @@ func overloadSpans() *file {
 	for _, o := range []operation{titled(readOperations(tracingDatabase), "collection.find"),
 		titled(writeOperations(tracingDatabase), "collection.insertOne"), titled(otherWrites(tracingDatabase),
 			"collection.deleteMany")} {
-		f.scenes(o,
-			scene{says: "has three spans after two overload errors (B1)", times: 2, fails: overload,
-				tries: []try{failedWith(limited), failedWith(limited), fine}},
-			scene{says: "has three failed spans if it is not retried again (B4)", times: 3, fails: overload,
-				raises: raisesOverload,
-				tries:  []try{failedWith(limited), failedWith(limited), failedWith(limited)}})
+		f.add(o,
+			story{Says: "has three spans after two overload errors (B1)", Mode: times(2), Fails: overload,
+				Tries: []try{failedWith(limited), failedWith(limited), fine}},
+			story{Says: "has three failed spans if it is not retried again (B4)", Mode: times(3), Fails: overload,
+				Raises: raisesOverload,
+				Tries:  []try{failedWith(limited), failedWith(limited), failedWith(limited)}})
 	}
 	return f
 }
@@ -204,9 +178,9 @@ func cursorSpans() *file {
 	find := titled(readOperations(tracingDatabase), "collection.find")
 	find.Arguments, find.Result = twoBatches, nil
 	opened := try{more: doc("db.mongodb.cursor_id", anInteger)}
-	f.scenes(find, scene{says: "has the id of the cursor that it opens (R6)", tries: []try{opened}},
-		scene{says: "has no id of a cursor after an error (R11)", fails: errorCode(shutdownInProgress),
-			tries: []try{{code: shutdownInProgress.Number, more: doc("db.mongodb.cursor_id", absent)}, opened}})
+	f.add(find, story{Says: "has the id of the cursor that it opens (R6)", Tries: []try{opened}},
+		story{Says: "has no id of a cursor after an error (R11)", Fails: errorCode(shutdownInProgress),
+			Tries: []try{{code: shutdownInProgress.Number, more: doc("db.mongodb.cursor_id", absent)}, opened}})
 	for i := range f.Tests {
 		f.Tests[i].ExtraSpans = true // where drivers put the spans of getMore is not specified
 	}
@@ -275,11 +249,11 @@ func payloadSpans() *file {
 	find := titled(readOperations(tracingDatabase), "collection.find")
 	sent := doc("db.query.text", doc("$$matchAsDocument", doc("$$matchAsRoot",
 		merge(find.Started, doc("lsid", absent, "$db", absent, "$clusterTime", absent)))))
-	f.scenes(find,
-		scene{says: "has the text of each attempt (R11)", fails: errorCode(shutdownInProgress),
-			tries: []try{{code: shutdownInProgress.Number, more: sent}, {more: sent}}},
-		scene{says: "has no text without enableCommandPayload (R11)", by: "brief", fails: errorCode(shutdownInProgress),
-			tries: []try{{code: shutdownInProgress.Number, more: doc("db.query.text", absent)},
+	f.add(find,
+		story{Says: "has the text of each attempt (R11)", Fails: errorCode(shutdownInProgress),
+			Tries: []try{{code: shutdownInProgress.Number, more: sent}, {more: sent}}},
+		story{Says: "has no text without enableCommandPayload (R11)", By: "brief", Fails: errorCode(shutdownInProgress),
+			Tries: []try{{code: shutdownInProgress.Number, more: doc("db.query.text", absent)},
 				{more: doc("db.query.text", absent)}}})
 	secret := operation{Object: "database", Name: "runCommand", Command: "saslStart", Database: tracingDatabase,
 		Arguments: flow(
