@@ -199,8 +199,9 @@ func mustRaw(d any) bson.Raw { return must(bson.Marshal(d)) }
 
 // fakeSource provides fake deployments, new or released.
 type fakeSource struct {
-	offers []deployment.Description
-	start  func(deployment.Description) *fakeDeployment
+	deployment.Source // the runner does not call its other methods
+	offers            []deployment.Description
+	start             func(deployment.Description) *fakeDeployment
 
 	mu   sync.Mutex
 	idle []*fakeDeployment
@@ -210,8 +211,6 @@ type fakeSource struct {
 
 func (s *fakeSource) Offers() []deployment.Description { return s.offers }
 func (s *fakeSource) Repairs() bool                    { return false }
-func (s *fakeSource) KeepLogs()                        {}
-func (s *fakeSource) Close() error                     { return nil }
 
 func (s *fakeSource) Acquire(ctx context.Context, i int) (deployment.Deployment, error) {
 	if ctx.Err() != nil {

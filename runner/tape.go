@@ -150,20 +150,22 @@ func (r *tapedTest) Events(ctx context.Context, client string, after int64,
 	return events, err
 }
 
-func (r *tapedTest) Logs(ctx context.Context, client string) (logs []result.LogMessage, err error) {
-	logs, _ = recorded(r.tape, fmt.Sprint("logs", client), func() (logs []result.LogMessage) {
-		logs, err = r.Test.Logs(ctx, client)
-		return logs
-	})
-	return logs, err
+func (r *tapedTest) Logs(ctx context.Context, client string) ([]result.LogMessage, error) {
+	return reported(ctx, r, "logs", client, engine.Test.Logs)
 }
 
-func (r *tapedTest) Spans(ctx context.Context, client string) (spans []result.Span, err error) {
-	spans, _ = recorded(r.tape, fmt.Sprint("spans", client), func() (spans []result.Span) {
-		spans, err = r.Test.Spans(ctx, client)
-		return spans
+func (r *tapedTest) Spans(ctx context.Context, client string) ([]result.Span, error) {
+	return reported(ctx, r, "spans", client, engine.Test.Spans)
+}
+
+// reported reads what an engine reports of a client, and records it.
+func reported[T any](ctx context.Context, r *tapedTest, what, client string,
+	read func(engine.Test, context.Context, string) (T, error)) (all T, err error) {
+	all, _ = recorded(r.tape, fmt.Sprint(what, client), func() (all T) {
+		all, err = read(r.Test, ctx, client)
+		return all
 	})
-	return spans, err
+	return all, err
 }
 
 // tapedCommands records the runner's own commands on the tape of the current test, or plays them back. It does not

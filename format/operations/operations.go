@@ -22,9 +22,6 @@ const (
 var shapes = [...]string{"nothing", "a value", "a root-level document", "root-level documents", "a cursor",
 	"a collection"}
 
-// String names a shape in the documentation.
-func (s Shape) String() string { return shapes[s] }
-
 // Makes returns the kind of entity that a saved result becomes.
 func (s Shape) Makes() entities.Kind {
 	switch s {

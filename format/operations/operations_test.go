@@ -11,29 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-func TestTableIsSortedAndUnique(t *testing.T) {
-	rows := All()
-	for i, row := range rows {
-		if i > 0 && compare(rows[i-1], row) >= 0 {
-			t.Errorf("%s.%s comes after %s.%s", row.Kind, row.Name, rows[i-1].Kind, rows[i-1].Name)
-		}
-		if row.Section == "" {
-			t.Errorf("%s.%s has no section", row.Kind, row.Name)
-		}
-		for j, a := range row.Arguments {
-			if a.Name == "" || j > 0 && row.Arguments[j-1].Name >= a.Name {
-				t.Errorf("%s.%s: argument %q is out of order or given twice", row.Kind, row.Name, a.Name)
-			}
-			if got, ok := row.Argument(a.Name); !ok || got != a {
-				t.Errorf("%s.%s: argument %q is not found", row.Kind, row.Name, a.Name)
-			}
-		}
-		if got, ok := Lookup(row.Kind, row.Name); !ok || got.Section != row.Section {
-			t.Errorf("%s.%s is not found", row.Kind, row.Name)
-		}
-	}
-}
-
 func TestLookup(t *testing.T) {
 	for _, tt := range []struct {
 		kind   entities.Kind
@@ -178,6 +155,9 @@ func markdown() string {
 	b.WriteString("\nModels of clientBulkWrite also have **namespace**.\n")
 	return b.String()
 }
+
+// String names a shape in the documentation.
+func (s Shape) String() string { return shapes[s] }
 
 // names lists arguments, required ones in bold.
 func names(arguments []Argument) string {

@@ -144,7 +144,7 @@ const baseBackoffParameter = "externalClientBaseBackoffMS"
 
 func baseBackoff() *file {
 	f := newFile("baseBackoffMS", "the backoff base from the server",
-		requirement{min: "9.0", topologies: sets, backoff: true},
+		requirement{Min: "9.0", Topologies: sets, Backoff: true},
 		"The server sets a base of 1 ms instead of 100 ms, so that seven backoffs take 254 ms at most. With 100 ms they would",
 		"nearly always outlast timeoutMS.")
 	f.Clients = []client{observed("client", doc("maxAdaptiveRetries", 7, "timeoutMS", 3000))}

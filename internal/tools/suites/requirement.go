@@ -8,12 +8,12 @@ import (
 
 // requirement is an item of runOnRequirements; the zero value is none.
 type requirement struct {
-	min, max   string // server versions
-	auth       bool
-	topologies topologies
-	sequences  bool // the fail point of func sequence
-	backoff    bool // the server parameter of func baseBackoff
-	commands   bool // test commands: fail points of the server itself
+	Min, Max   string // server versions
+	Auth       bool
+	Topologies topologies
+	Sequences  bool // the fail point of func sequence
+	Backoff    bool // the server parameter of func baseBackoff
+	Commands   bool // test commands: fail points of the server itself
 }
 
 // topologies is a set of topologies, 0 for any.
@@ -56,23 +56,23 @@ func (t topologies) value() value {
 }
 
 func (r requirement) value() value {
-	v := doc("minServerVersion", quoted(r.min))
-	if r.max != "" {
-		v = merge(v, doc("maxServerVersion", quoted(r.max)))
+	v := doc("minServerVersion", quoted(r.Min))
+	if r.Max != "" {
+		v = merge(v, doc("maxServerVersion", quoted(r.Max)))
 	}
-	if r.auth {
+	if r.Auth {
 		v = merge(v, doc("auth", true))
 	}
-	if r.topologies != 0 {
-		v = merge(v, doc("topologies", r.topologies.value()))
+	if r.Topologies != 0 {
+		v = merge(v, doc("topologies", r.Topologies.value()))
 	}
-	if r.sequences {
+	if r.Sequences {
 		v = merge(v, doc("serverParameters", doc("failCommandSequence", true)))
 	}
-	if r.commands {
+	if r.Commands {
 		v = merge(v, doc("serverParameters", doc("enableTestCommands", true)))
 	}
-	if r.backoff {
+	if r.Backoff {
 		v = merge(v, doc("serverParameters", doc(baseBackoffParameter, 0)))
 	}
 	return v
@@ -80,28 +80,28 @@ func (r requirement) value() value {
 
 // since returns the requirement with a later version, unless version is "".
 func (r requirement) since(version string) requirement {
-	if version != "" && r.min != "" {
-		r.min = version
+	if version != "" && r.Min != "" {
+		r.Min = version
 	}
 	return r
 }
 
 // servers requires a minimum server version and one of the topologies.
 func servers(version string, t topologies) requirement {
-	return requirement{min: version, topologies: t}
+	return requirement{Min: version, Topologies: t}
 }
 
 // serversBefore44 requires a server that does not add error labels.
 func serversBefore44(t topologies) requirement {
-	return requirement{min: "4.2", max: "4.2.99", topologies: t}
+	return requirement{Min: "4.2", Max: "4.2.99", Topologies: t}
 }
 
 // authenticated requires authentication, behind a load balancer as well.
 func authenticated(version string, t topologies) []requirement {
-	return []requirement{{min: version, auth: true, topologies: t}, {min: "5.0", auth: true, topologies: balanced}}
+	return []requirement{{Min: version, Auth: true, Topologies: t}, {Min: "5.0", Auth: true, Topologies: balanced}}
 }
 
 // sequenceServers requires the fail point of func sequence.
 func sequenceServers(t topologies) requirement {
-	return requirement{min: "4.4", topologies: t, sequences: true}
+	return requirement{Min: "4.4", Topologies: t, Sequences: true}
 }

@@ -19,19 +19,12 @@ var serverFiles embed.FS
 
 // demands describes what a server must do.
 type demands struct {
-	Conditions map[string]condition
-	Documents  map[string]yaml.Node // lists of documents
+	Conditions map[string]requirement // by name; a test can combine them
+	Documents  map[string]yaml.Node   // lists of documents
 	Rules      []serverRule
 	Files      []string // in the order of docs/server/requirements.md
 
 	suites []*file
-}
-
-// condition is a part of a requirement.
-type condition struct {
-	Min, Max   string
-	Topologies topologies
-	Commands   bool
 }
 
 // serverRule is a rule of what a server must do.
@@ -216,8 +209,8 @@ func (d *demands) requirement(when value) (r requirement, err error) {
 		if !found {
 			return r, mistake(name, "unknown condition %q", name.Value)
 		}
-		r.min, r.max = cmp.Or(c.Min, r.min), cmp.Or(c.Max, r.max)
-		r.topologies, r.commands = cmp.Or(c.Topologies, r.topologies), c.Commands || r.commands
+		r.Min, r.Max = cmp.Or(c.Min, r.Min), cmp.Or(c.Max, r.Max)
+		r.Topologies, r.Commands = cmp.Or(c.Topologies, r.Topologies), c.Commands || r.Commands
 	}
 	return r, nil
 }

@@ -309,15 +309,15 @@ func TestServersAnsweredSo(t *testing.T) {
 	}
 	for _, f := range serverSuites().Files {
 		for _, x := range f.Tests {
-			if x.Require.max != "" && x.Require.min != "5.0" || f.Require[0].max != "" {
+			if x.Require.Max != "" && x.Require.Min != "5.0" || f.Require[0].Max != "" {
 				continue
 			}
 			versions := []string{"5.0", "4.9"}
-			if x.Require.min == "4.9" {
+			if x.Require.Min == "4.9" {
 				versions = versions[1:]
 			}
 			for _, topology := range []topologies{single, sets, sharded} {
-				if cmp.Or(f.Require[0].topologies, topology)&cmp.Or(x.Require.topologies, topology)&topology == 0 {
+				if cmp.Or(f.Require[0].Topologies, topology)&cmp.Or(x.Require.Topologies, topology)&topology == 0 {
 					continue
 				}
 				for i, s := range x.steps() {

@@ -114,7 +114,7 @@ func (s story) differsToday(today string) story {
 // add adds a test for each story of an operation, except those for servers older than the operation.
 func (f *file) add(o operation, stories ...story) {
 	for _, s := range stories {
-		if o.Since == "" || s.Require.max == "" {
+		if o.Since == "" || s.Require.Max == "" {
 			s.Require = s.Require.since(o.Since)
 			f.Tests = append(f.Tests, s.test(o))
 		}

@@ -96,7 +96,7 @@ func endsAfter(f *file, s story, concern value, where string, commands ...string
 
 func writeHandshakeAuth(operations []operation) *file {
 	f, list, second := writes.handshakeAuth(authenticated("4.2", clusters)...)
-	list[1].Require = requirement{min: "4.4", auth: true}
+	list[1].Require = requirement{Min: "4.4", Auth: true}
 	for _, o := range operations {
 		f.add(o, list[:2]...)
 		if o.Name == "insertOne" || o.Name == "clientBulkWrite" {
