@@ -246,13 +246,13 @@ func Unused(suites []*specs.Suite, cfg Config, now time.Time) []string {
 		problems = append(problems, "the run and skip patterns leave no test to run")
 	}
 	for _, k := range cfg.KnownFailing {
-		applies := func(s *specs.Suite) bool { return k.Suites.MatchString(s.File) }
-		if len(cfg.Filter.Run) == 0 && (k.Suites == nil || slices.ContainsFunc(suites, applies)) &&
+		applies := func(s *specs.Suite) bool { return k.suites.MatchString(s.File) }
+		if len(cfg.Filter.Run) == 0 && (k.suites == nil || slices.ContainsFunc(suites, applies)) &&
 			!anyTest(suites, k.Pattern.MatchString) {
-			problems = append(problems, fmt.Sprintf("%s: the known failure %q matches no test", k.Position, k.Pattern))
+			problems = append(problems, fmt.Sprintf("%s: the known failure %q matches no test", k.position, k.Pattern))
 		}
 		if k.expired(now) {
-			problems = append(problems, fmt.Sprintf("%s: the known failure %q has expired: %s", k.Position, k.Pattern, k.Reason))
+			problems = append(problems, fmt.Sprintf("%s: the known failure %q has expired: %s", k.position, k.Pattern, k.Reason))
 		}
 	}
 	return problems

@@ -269,9 +269,9 @@ func TestParseKnownFailing(t *testing.T) {
 		if !list[0].Until.IsZero() {
 			until = list[0].Until.Format(time.DateOnly)
 		}
-		text = fmt.Sprintf("%s %q %q %q %t", list[0].Position, list[0].Pattern, list[0].Reason, until, list[0].Sometimes)
-		if list[0].Since+list[0].Before != "" {
-			text += fmt.Sprintf(" from %q to before %q", list[0].Since, list[0].Before)
+		text = fmt.Sprintf("%s %q %q %q %t", list[0].position, list[0].Pattern, list[0].Reason, until, list[0].sometimes)
+		if list[0].since+list[0].before != "" {
+			text += fmt.Sprintf(" from %q to before %q", list[0].since, list[0].before)
 		}
 		return text
 	})
@@ -288,7 +288,7 @@ func TestKnownFailureExpires(t *testing.T) {
 	testkit.Equal(t, "without a day", (&KnownFailure{}).expired(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)), false)
 }
 
-// A failure holds from the version Since, up to and without the version Before.
+// A failure holds from the version since, up to and without the version before.
 func TestKnownFailureHolds(t *testing.T) {
 	for _, r := range []struct {
 		reason, since, before, in string
@@ -306,7 +306,7 @@ func TestKnownFailureHolds(t *testing.T) {
 		{"a build from source is newer than any", "4.18", "", "main", true},
 		{"a build from source has the fix", "", "4.20.0", "", false},
 	} {
-		testkit.Equal(t, r.reason, (&KnownFailure{Since: r.since, Before: r.before}).holds(r.in), r.holds)
+		testkit.Equal(t, r.reason, (&KnownFailure{since: r.since, before: r.before}).holds(r.in), r.holds)
 	}
 }
 
@@ -317,7 +317,7 @@ func FuzzParseKnownFailing(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		list, _ := ParseKnownFailing("k", strings.NewReader(text))
 		for _, k := range list {
-			if k.Reason == "" || k.Pattern == nil || k.Position.Line < 1 {
+			if k.Reason == "" || k.Pattern == nil || k.position.Line < 1 {
 				t.Errorf("%q: %+v", text, k)
 			}
 		}

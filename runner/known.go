@@ -21,27 +21,27 @@ import (
 // KnownFailure means that tests are expected to fail. An unexpected pass and a pattern that matches no test are
 // Problems of the Summary.
 type KnownFailure struct {
-	Position source.Position
-	Pattern  *regexp.Regexp // over "file: description"
-	Reason   string
-	// Suites matches the files that the failure applies to. If the run has none of
-	// them, the pattern may match no test. Nil means all files.
-	Suites *regexp.Regexp
+	Pattern *regexp.Regexp // over "file: description"
+	Reason  string
 	// Until is the last day (UTC) of the failure; zero means no end. Afterward, the
 	// tests must pass, and the entry is a Problem of the Summary.
 	Until time.Time
-	// Since and Before are the first version of the engine with the failure, and the
-	// first one without it; "" means no limit. The entry applies to no other version.
-	Since, Before string
-	// Sometimes means that the tests fail at random and may pass.
-	Sometimes bool
+
+	// Of the entry in a list: its position, and the files that it applies to. If the run has none of them, the pattern
+	// may match no test. Nil means all files.
+	position source.Position
+	suites   *regexp.Regexp
+	// The first version of the engine with the failure, and the first one without it; "" means no limit. The entry
+	// applies to no other version.
+	since, before string
+	sometimes     bool // the tests fail at random and may pass
 }
 
 // failing returns a known failure for each suite that must fail (valid-fail).
 func failing(suites []*specs.Suite) (list []KnownFailure) {
 	for _, s := range suites {
 		if s.MustFail {
-			list = append(list, KnownFailure{Position: s.Root.Position,
+			list = append(list, KnownFailure{position: s.Root.Position,
 				Pattern: regexp.MustCompile("^" + regexp.QuoteMeta(s.File) + ": "),
 				Reason:  "its suite is one of valid-fail, whose tests must fail"})
 		}
@@ -51,9 +51,10 @@ func failing(suites []*specs.Suite) (list []KnownFailure) {
 
 // ParseKnownFailing parses a list of known failures. Each line is a regular expression over "file: description",
 // blanks, #, blanks and a reason. Empty lines and lines that start with # are comments. The pattern ends at the first
-// # after a blank: escape one as \x23. At the start of a reason, "until 2027-01-31:" sets Until, "since 4.18:" sets
-// Since, "until 4.20.0:" Before, and "since 4.18 until 4.20.0:" both; then "sometimes:" sets Sometimes. A line "[for
-// REGEXP]" sets Suites for the following lines; "[for all]" resets it.
+// # after a blank: escape one as \x23. At the start of a reason, "until 2027-01-31:" sets the last day, "since 4.18:" the
+// first version of the engine with the failure, "until 4.20.0:" the first one without it, and "since 4.18 until 4.20.0:"
+// both; then "sometimes:" means that the tests may pass. The following lines apply to the files that a line "[for
+// REGEXP]" matches; "[for all]" ends this.
 func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 	var list []KnownFailure
 	var suites *regexp.Regexp
@@ -77,7 +78,7 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 		} else {
 			var k KnownFailure
 			k, wrong, err = parseKnown(line)
-			k.Position, k.Suites = at, suites
+			k.position, k.suites = at, suites
 			list = append(list, k)
 		}
 		if err != nil {
@@ -101,15 +102,15 @@ func Unite(list, other []KnownFailure) ([]KnownFailure, error) {
 	united := slices.Clip(list)
 	for _, k := range other {
 		i := slices.IndexFunc(list, func(has KnownFailure) bool {
-			return has.Pattern.String() == k.Pattern.String() && fmt.Sprint(has.Suites) == fmt.Sprint(k.Suites) &&
-				has.Since == k.Since && has.Before == k.Before
+			return has.Pattern.String() == k.Pattern.String() && fmt.Sprint(has.suites) == fmt.Sprint(k.suites) &&
+				has.since == k.since && has.before == k.before
 		})
 		switch {
 		case i < 0:
 			united = append(united, k)
 		case list[i].Reason != k.Reason:
-			return nil, fmt.Errorf("%s: the entry contradicts the entry of %s, whose pattern is the same", k.Position,
-				list[i].Position)
+			return nil, fmt.Errorf("%s: the entry contradicts the entry of %s, whose pattern is the same", k.position,
+				list[i].position)
 		}
 	}
 	return united, nil
@@ -138,14 +139,14 @@ func parseKnown(line string) (k KnownFailure, wrong string, err error) {
 		return k, "", errors.New("a known failure needs a reason: pattern # reason")
 	}
 	since, until, rest := parts[3], strings.TrimSpace(parts[4]), parts[5]
-	k.Reason, k.Sometimes = parts[2], strings.HasPrefix(rest, "sometimes:")
+	k.Reason, k.sometimes = parts[2], strings.HasPrefix(rest, "sometimes:")
 	if k.Pattern, err = Pattern(parts[1]); err != nil {
 		return k, parts[1], err
 	}
 	if rest == "" {
 		return k, parts[2], errors.New("a known failure needs a reason after its limits: pattern # until 2027-01-31: reason")
 	}
-	if k.Since = since; since != "" && !isVersion(since) {
+	if k.since = since; since != "" && !isVersion(since) {
 		return k, since, fmt.Errorf("%q is not a version such as 4.20.0", since)
 	}
 	day, noDay := time.Parse(time.DateOnly, until)
@@ -154,7 +155,7 @@ func parseKnown(line string) (k KnownFailure, wrong string, err error) {
 	case noDay == nil:
 		k.Until = day
 	case isVersion(until):
-		k.Before = until
+		k.before = until
 	default:
 		return k, until, fmt.Errorf("%q is neither a date such as 2027-01-31 nor a version such as 4.20.0", until)
 	}
@@ -163,14 +164,14 @@ func parseKnown(line string) (k KnownFailure, wrong string, err error) {
 
 func isVersion(text string) bool { return semver.IsValid("v" + text) }
 
-// holds reports whether a version of the engine is between Since and Before. A version that is not a number, such as
+// holds reports whether a version of the engine is between since and before. A version that is not a number, such as
 // the version of a build from source, counts as newer than all others.
 func (k *KnownFailure) holds(version string) bool {
 	if !isVersion(version) {
-		return k.Before == ""
+		return k.before == ""
 	}
 	older := func(than string) bool { return semver.Compare("v"+version, "v"+than) < 0 }
-	return (k.Since == "" || !older(k.Since)) && (k.Before == "" || older(k.Before))
+	return (k.since == "" || !older(k.since)) && (k.before == "" || older(k.before))
 }
 
 // expired reports whether the day Until has passed.

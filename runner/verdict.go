@@ -158,8 +158,8 @@ func (r *run) expectFailure(v *result.Verdict, subject string) {
 		}
 	case v.Status == result.Failed:
 		v.Status, v.Reason = result.KnownFailing, k.Reason
-	case v.Status == result.Passed && !k.Sometimes:
-		r.problem("unexpected pass of %q, which %s lists as failing: %s", subject, k.Position, k.Reason)
+	case v.Status == result.Passed && !k.sometimes:
+		r.problem("unexpected pass of %q, which %s lists as failing: %s", subject, k.position, k.Reason)
 	}
 }
 

@@ -44,7 +44,6 @@ func (i *inspection) requirements(list *source.Value, path string) []Requirement
 	for k, v := range list.Elements() {
 		at := fmt.Sprintf("%s[%d]", path, k)
 		r := Requirement{
-			Position:         v.Position,
 			MinServerVersion: i.version(v.Get("minServerVersion"), at+".minServerVersion"),
 			MaxServerVersion: i.version(v.Get("maxServerVersion"), at+".maxServerVersion"),
 			Serverless:       v.Get("serverless").Text(),
@@ -54,7 +53,7 @@ func (i *inspection) requirements(list *source.Value, path string) []Requirement
 			Topologies:       decodeEach(v.Get("topologies"), (*source.Value).Text),
 		}
 		if r.MinServerVersion != nil && r.MaxServerVersion != nil && r.MinServerVersion.Compare(*r.MaxServerVersion) > 0 {
-			i.reportAt("version-range", r.Position, at, "minServerVersion %s is above maxServerVersion %s: no server meets this",
+			i.reportAt("version-range", v.Position, at, "minServerVersion %s is above maxServerVersion %s: no server meets this",
 				r.MinServerVersion, r.MaxServerVersion)
 		}
 		if csfle := v.Get("csfle"); csfle != nil {

@@ -18,7 +18,7 @@ type Check struct {
 	Name      string
 	Severity  Severity
 	Doc       string // the rule, in a sentence
-	FailsTest bool   // a violation is one of Test.Errors
+	failsTest bool   // a violation is one of Test.Errors
 }
 
 // Checks returns all semantic checks.
@@ -158,7 +158,7 @@ func (s *Suite) addFlaws(problems []Problem) {
 		within := fmt.Sprintf("tests[%d].", k)
 		for _, p := range problems {
 			path, inside := strings.CutPrefix(p.Path, within)
-			if p.Path = path; checkOf(p.Rule).FailsTest && (inside || strings.HasPrefix(path, "createEntities[")) {
+			if p.Path = path; checkOf(p.Rule).failsTest && (inside || strings.HasPrefix(path, "createEntities[")) {
 				t.Errors = append(t.Errors, p)
 			}
 		}

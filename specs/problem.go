@@ -43,7 +43,7 @@ func bySchema(violations ...schema.Problem) (problems []Problem) {
 func (p Problem) Text() string {
 	means := ""
 	switch {
-	case !checkOf(p.Rule).FailsTest:
+	case !checkOf(p.Rule).failsTest:
 	case strings.HasPrefix(p.Path, "createEntities["):
 		means = "no test of the file can pass"
 	case strings.HasPrefix(p.Path, "tests["):

@@ -44,7 +44,6 @@ func (s *Suite) Lines(from, to int) (lines []string) {
 
 // Requirement is one runOnRequirement. A field that is nil does not restrict anything.
 type Requirement struct {
-	Position         source.Position
 	MinServerVersion *Version
 	MaxServerVersion *Version
 	Topologies       []string

@@ -44,8 +44,7 @@ type Value struct {
 	Items  []*Value // Kind Array
 	Fields []Field  // Kind Document, in file order, keys unique
 
-	// Written is the text of a number or a truth value in the file, such as 8.10 or 0x1F.
-	Written string
+	written string // the text of a number or a truth value in the file, such as 8.10 or 0x1F
 }
 
 // Field is one key of a document with its value.
@@ -53,7 +52,7 @@ type Field struct {
 	Key         string
 	KeyPosition Position
 	Value       *Value
-	Written     string // the text of the key in the file, without quotes
+	written     string // the text of the key in the file, without quotes
 }
 
 // Get returns the value of a key, or nil if v is nil, not a document or lacks the key.
@@ -95,15 +94,15 @@ func (v *Value) With(key string, value *Value) *Value {
 // for formats whose scalars are all texts: there, 8.10 is a version.
 func (v *Value) AsWritten() *Value {
 	out := *v
-	if v.Written != "" {
-		out = Value{Position: v.Position, Kind: String, String: v.Written}
+	if v.written != "" {
+		out = Value{Position: v.Position, Kind: String, String: v.written}
 	}
 	out.Items, out.Fields = slices.Clone(v.Items), slices.Clone(v.Fields)
 	for i, item := range out.Items {
 		out.Items[i] = item.AsWritten()
 	}
 	for i, f := range out.Fields {
-		out.Fields[i].Key, out.Fields[i].Value = f.Written, f.Value.AsWritten()
+		out.Fields[i].Key, out.Fields[i].Value = f.written, f.Value.AsWritten()
 	}
 	return &out
 }

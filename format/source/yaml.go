@@ -54,7 +54,7 @@ func (r *reader) value(n *node, depth int) (*Value, error) {
 			return nil, errorAt(v.Position, "%s has no JSON form; write it as {$numberDouble: …}", n.value)
 		}
 		if v.Kind != String && v.Kind != Null {
-			v.Written = n.value
+			v.written = n.value
 		}
 		return v, nil
 	case sequenceNode:
