@@ -24,7 +24,7 @@ func Missing(s *specs.Suite, t *specs.Test, about engine.Description) (names []s
 	}
 	need(incompatible(s, about) == nil, "a newer schema version")
 	for _, e := range t.Entities {
-		need(entities.Kind(e.Kind) != entities.ClientEncryption || slices.Contains(about.Features, engine.FeatureEncryption),
+		need(e.Kind != entities.ClientEncryption || slices.Contains(about.Features, engine.FeatureEncryption),
 			"clientEncryption entities")
 	}
 	for _, o := range t.Steps {
@@ -81,7 +81,7 @@ func incompatible(s *specs.Suite, about engine.Description) *result.Mismatch {
 func setsFailPoints(t *specs.Test, client string) bool {
 	var sessions []string
 	for _, e := range t.Entities {
-		if entities.Kind(e.Kind) == entities.Session && e.Value.Get("client").Text() == client {
+		if e.Kind == entities.Session && e.Value.Get("client").Text() == client {
 			sessions = append(sessions, e.ID)
 		}
 	}
@@ -108,7 +108,7 @@ func needsFeature(t *specs.Test, f deployment.Feature) bool {
 	case deployment.JavaScript:
 		return needsScripts(t)
 	case deployment.Sessions:
-		return slices.ContainsFunc(t.Entities, func(e specs.Entity) bool { return entities.Kind(e.Kind) == entities.Session })
+		return slices.ContainsFunc(t.Entities, func(e specs.Entity) bool { return e.Kind == entities.Session })
 	case deployment.Transactions:
 		return calls(t, "startTransaction", "withTransaction")
 	}

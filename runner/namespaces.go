@@ -94,7 +94,7 @@ func (n named) entities(all []specs.Entity) map[string]string {
 	databases := map[string]string{}
 	for _, e := range all {
 		database := databases[e.Value.Get("database").Text()]
-		switch entities.Kind(e.Kind) {
+		switch e.Kind {
 		case entities.Client:
 			n.full(e.Value.Get("autoEncryptOpts").Get("keyVaultNamespace"))
 		case entities.ClientEncryption:

@@ -32,7 +32,7 @@ func (t *testRun) create(ctx context.Context, path string, list []specs.Entity) 
 }
 
 func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *fault {
-	kind := entities.Kind(e.Kind)
+	kind := e.Kind
 	if kind == entities.Thread {
 		if err := t.entities.Add(entities.Entity{ID: e.ID, Kind: kind, Value: new(entities.Queue)}); err != nil {
 			return failf(path, e.Position, "%s", err)
@@ -48,7 +48,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	if err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
-	request := engine.Entity{Kind: e.Kind, ID: e.ID}
+	request := engine.Entity{Kind: string(kind), ID: e.ID}
 	value := e.Value
 	var f *fault
 	switch kind {

@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/format/source"
 	"github.com/unified-test-runner/utr/internal/text/suggest"
 )
 
 // define adds an entity to the scope. Entity Map: test runners raise an error if a name is reused.
-func (i *inspection) define(p place, s scope, kind string) {
+func (i *inspection) define(p place, s scope, kind entities.Kind) {
 	if !p.exists() || p.Kind != source.String {
 		return
 	}
@@ -31,7 +32,7 @@ func (i *inspection) checkName(p place) {
 
 // refer checks a reference to an entity of a kind, or of any kind if it is "". Entity Map: test runners raise an error
 // if an entity is not found or has an unexpected type. others are other words that are allowed in place of a reference.
-func (i *inspection) refer(p place, s scope, want string, others ...string) {
+func (i *inspection) refer(p place, s scope, want entities.Kind, others ...string) {
 	if !p.exists() || p.Kind != source.String {
 		return
 	}
@@ -48,7 +49,7 @@ func (i *inspection) refer(p place, s scope, want string, others ...string) {
 }
 
 // of returns the names of the entities of a kind.
-func (s scope) of(kind string) (names []string) {
+func (s scope) of(kind entities.Kind) (names []string) {
 	for name, k := range s.kinds {
 		if k == kind {
 			names = append(names, name)

@@ -117,8 +117,8 @@ func (i *inspection) checkMatched(matched place) {
 func (i *inspection) checkEntitiesOfOperators(matched place, s scope) {
 	walk(matched, func(p place) bool {
 		if len(p.Fields) == 1 {
-			i.refer(p.get("$$matchesEntity"), s, string(entities.SavedValue))
-			i.refer(p.get("$$sessionLsid"), s, string(entities.Session))
+			i.refer(p.get("$$matchesEntity"), s, entities.SavedValue)
+			i.refer(p.get("$$sessionLsid"), s, entities.Session)
 		}
 		return true
 	})

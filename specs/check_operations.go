@@ -76,7 +76,7 @@ func (i *inspection) checkArguments(s step, sc scope) {
 		v := arguments.get(a.Name)
 		i.checkArgument(s, a, v)
 		if a.Entity != "" {
-			i.refer(v, sc, string(a.Entity))
+			i.refer(v, sc, a.Entity)
 		}
 	}
 	// findOneAndReplace and findOneAndUpdate: matched case-insensitively.

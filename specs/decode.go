@@ -3,6 +3,7 @@ package specs
 import (
 	"fmt"
 
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/format/source"
 )
 
@@ -121,7 +122,7 @@ func DecodeEntities(list *source.Value) []Entity {
 	var out []Entity
 	for _, v := range list.Elements() {
 		for _, f := range v.Fields {
-			out = append(out, Entity{Position: f.Value.Position, Kind: f.Key, ID: f.Value.Get("id").Text(), Value: f.Value})
+			out = append(out, Entity{Position: f.Value.Position, Kind: entities.Kind(f.Key), ID: f.Value.Get("id").Text(), Value: f.Value})
 		}
 	}
 	return out

@@ -120,7 +120,7 @@ func (i *inspection) reportAt(rule string, at source.Position, path, format stri
 
 // scope is the entity map at a point of a test, as far as it can be predicted.
 type scope struct {
-	kinds    map[string]string          // id to kind
+	kinds    map[string]entities.Kind   // by id
 	observed map[string]map[string]bool // client to event types and logs
 	many     map[string]bool            // clients with useMultipleMongoses
 	test     *Test                      // nil for the entities of the file
@@ -133,7 +133,7 @@ func (i *inspection) inspect() {
 	for _, p := range schema.Nested(i.suite.Root) {
 		i.reportAt("nested", p.Position, p.Path, "%s", p.Message)
 	}
-	file := scope{map[string]string{}, map[string]map[string]bool{}, map[string]bool{}, nil}
+	file := scope{map[string]entities.Kind{}, map[string]map[string]bool{}, map[string]bool{}, nil}
 	i.create(i.root("createEntities"), file)
 	lines := map[string]int{} // of descriptions
 	for k, test := range i.suite.Tests {
@@ -173,7 +173,7 @@ func (i *inspection) test(t place, s scope) {
 		i.checkMatched(t.get(list.key))
 		i.checkCommandNames(t.get(list.key))
 		i.checkEntitiesOfOperators(t.get(list.key), s)
-		t.get(list.key).each(func(e place) { i.refer(e.get("client"), s, "client") })
+		t.get(list.key).each(func(e place) { i.refer(e.get("client"), s, entities.Client) })
 	}
 	i.checkObserved(t, s)
 	i.checkRepeatedExpectations(t)
@@ -192,7 +192,7 @@ func (i *inspection) create(list place, s scope) {
 				for _, key := range path {
 					name = name.get(key)
 				}
-				i.refer(name, s, string(parent))
+				i.refer(name, s, parent)
 			}
 			i.checkName(entity.get("databaseName"))
 			i.checkName(entity.get("collectionName"))
@@ -208,7 +208,7 @@ func (i *inspection) create(list place, s scope) {
 				// Unified Test Format, getSnapshotTime: snapshotTime names a saved value.
 				i.refer(entity.get("sessionOptions").get("snapshotTime"), s, "")
 			}
-			i.define(entity.get("id"), s, f.Key)
+			i.define(entity.get("id"), s, entities.Kind(f.Key))
 		}
 	})
 }
@@ -226,7 +226,7 @@ func (i *inspection) operation(o place, s scope) {
 		st.Kind = entities.TestRunner
 	} else {
 		i.refer(o.get("object"), s, "", string(entities.TestRunner))
-		st.Kind = entities.Kind(s.kinds[st.Object])
+		st.Kind = s.kinds[st.Object]
 	}
 	st.Row, st.Known = operations.Lookup(st.Kind, st.Name)
 	s.test.Steps = append(s.test.Steps, st.Step)
@@ -247,7 +247,7 @@ func (i *inspection) operation(o place, s scope) {
 	case "createEntities":
 		i.create(arguments.get("entities"), s)
 	case "recordTopologyDescription":
-		i.define(arguments.get("id"), s, string(entities.Topology))
+		i.define(arguments.get("id"), s, entities.Topology)
 	case "withTransaction":
 		arguments.get("callback").each(func(inner place) { i.operation(inner, s) })
 	case "runOnThread":
@@ -255,5 +255,5 @@ func (i *inspection) operation(o place, s scope) {
 			i.operation(inner, s)
 		}
 	}
-	i.define(o.get("saveResultAsEntity"), s, string(st.Row.Result.Makes()))
+	i.define(o.get("saveResultAsEntity"), s, st.Row.Result.Makes())
 }

@@ -58,7 +58,7 @@ type Requirement struct {
 // Entity is one element of createEntities.
 type Entity struct {
 	Position source.Position
-	Kind     string // client, clientEncryption, database, collection, session, bucket, thread
+	Kind     entities.Kind
 	ID       string
 	Value    *source.Value // the document below the kind
 }

@@ -125,7 +125,7 @@ func needsOf(t *specs.Test) []string {
 		}
 	}
 	for _, e := range t.Entities {
-		add(e.Kind, e.Value)
+		add(string(e.Kind), e.Value)
 	}
 	for _, s := range t.Steps {
 		add(string(s.Kind)+"."+s.Name, s.Arguments)
