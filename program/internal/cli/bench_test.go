@@ -294,9 +294,6 @@ func finished(name string, status result.Status) result.TestFinished {
 
 func jsonReport(notes ...result.Note) string {
 	var text strings.Builder
-	r := report.New("memory", report.JSON(), &text)
-	for _, n := range notes {
-		r.Note(n)
-	}
+	_ = report.Write("memory", report.JSON(), &text, notes...)
 	return text.String()
 }

@@ -91,9 +91,5 @@ func writeDetail(to io.Writer, name string, before []*site.Report) error {
 		}
 		earlier = append(earlier, e)
 	}
-	page := report.New(name, report.HTML(earlier...), to)
-	for _, n := range report.Merge([]*report.SavedRun{run}) {
-		page.Note(n)
-	}
-	return page.Err()
+	return report.Write(name, report.HTML(earlier...), to, report.Merge([]*report.SavedRun{run})...)
 }

@@ -37,8 +37,11 @@ type Difference [Removed + 1][]Change
 // Change is a test in two runs. Old or New is nil if the run did not have it.
 type Change struct{ Old, New *result.Verdict }
 
-// changeNames are the kinds in JSON.
-var changeNames = [...]string{"newFailure", "otherFailure", "notRun", "fixed", "skip", "slower", "added", "removed"}
+// changeKinds are the names of the kinds in JSON, and their heads in the text.
+var changeKinds = [len(Difference{})]struct{ name, head string }{
+	{"newFailure", "new failures"}, {"otherFailure", "failures of another kind"}, {"notRun", "not run"},
+	{"fixed", "fixed"}, {"skip", "changed skips"}, {"slower", "slower"}, {"added", "added"}, {"removed", "removed"},
+}
 
 // JSON returns the changes as JSON Lines, in the order of the kinds.
 func (d Difference) JSON() []byte {
@@ -68,7 +71,7 @@ func (d Difference) JSON() []byte {
 				Iteration  int     `json:"iteration,omitempty"`
 				Old        *ending `json:"old,omitempty"`
 				New        *ending `json:"new,omitempty"`
-			}{changeNames[kind], id.Cell, id.File, id.Description, id.Deployment, id.Iteration, end(c.Old), end(c.New)})
+			}{changeKinds[kind].name, id.Cell, id.File, id.Description, id.Deployment, id.Iteration, end(c.Old), end(c.New)})
 		}
 	}
 	return b.Bytes()
@@ -219,13 +222,11 @@ func (d Difference) Text(o DifferenceOptions) []byte {
 	t.line(0, "%s, %d fixed, %s, %d slower, %d added, %d removed%s",
 		plural.Of(len(d[NewFailure]), "new failure"), len(d[Fixed]), plural.Of(len(d[SkipChanged]), "changed skip"),
 		len(d[Slower]), len(d[Added]), len(d[Removed]), notRun)
-	heads := [len(d)]string{"new failures", "failures of another kind", "not run", "fixed", "changed skips", "slower",
-		"added", "removed"}
 	for kind, changes := range d {
 		if len(changes) == 0 || ChangeKind(kind) == Slower && !o.Slower && !o.Verbose {
 			continue
 		}
-		t.line(0, "\n%s:", heads[kind])
+		t.line(0, "\n%s:", changeKinds[kind].head)
 		shown, others := first(grouped(ChangeKind(kind), changes, o.Verbose), listedCauses, o.Verbose)
 		for _, g := range shown {
 			v := cmp.Or(g.first.New, g.first.Old)

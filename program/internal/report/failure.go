@@ -206,23 +206,15 @@ func (t *text) mismatch(m result.Mismatch) {
 			lines = slices.Concat(lines[from:from+shownDiff], []string{fmt.Sprintf("  … %d more lines", len(lines)-shownDiff)})
 		}
 		for _, l := range lines {
-			t.marked(l[:min(1, len(l))], clipLine(l))
+			t.marked(l[:min(1, len(l))], cut(l, briefWidth))
 		}
 	case m.Want != "" || m.Got != "":
-		t.marked("-", "- want "+clipLine(cmp.Or(m.Want, nothing)))
-		t.marked("+", "+ got  "+clipLine(cmp.Or(m.Got, nothing)))
+		t.marked("-", "- want "+cut(cmp.Or(m.Want, nothing), briefWidth))
+		t.marked("+", "+ got  "+cut(cmp.Or(m.Got, nothing), briefWidth))
 	}
 	if m.List != nil {
 		t.rows(m.List)
 	}
-}
-
-// clipLine shortens a line, but keeps its indentation.
-func clipLine(s string) string {
-	if runes := []rune(s); len(runes) > briefWidth {
-		return string(runes[:briefWidth-1]) + "…"
-	}
-	return s
 }
 
 // rows writes what was observed beside what was expected, around the first difference.
@@ -266,7 +258,7 @@ func (t *text) rows(l *result.List) {
 func (t *text) clipped(indent int, s string, most int) {
 	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
 	for i, l := range lines {
-		lines[i] = clipLine(l)
+		lines[i] = cut(l, briefWidth)
 	}
 	if n := len(lines) - most; n > 0 && !t.options.Verbose {
 		gap := fmt.Sprintf("… %s (-v shows them)", plural.Of(n, "more line"))

@@ -101,10 +101,7 @@ func cells() []result.Note {
 // generate returns the report of a run.
 func generate(g report.Generator, notes []result.Note) []byte {
 	var out bytes.Buffer
-	r := report.New("memory", g, &out)
-	for _, n := range notes {
-		r.Note(n)
-	}
+	_ = report.Write("memory", g, &out, notes...)
 	return out.Bytes()
 }
 

@@ -62,6 +62,15 @@ func New(name string, generate Generator, out io.Writer) *Reporter {
 	return &Reporter{name: name, generate: generate, out: out}
 }
 
+// Write writes the report of a run that has ended.
+func Write(name string, generate Generator, out io.Writer, notes ...result.Note) error {
+	r := New(name, generate, out)
+	for _, n := range notes {
+		r.Note(n)
+	}
+	return r.Err()
+}
+
 // Note reports the next note. After a failed write it writes nothing more, since
 // a gap in a report is worse than a truncated report.
 func (r *Reporter) Note(n result.Note) {

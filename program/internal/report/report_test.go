@@ -137,11 +137,8 @@ func (d *disk) Write(p []byte) (int, error) {
 func TestWriteError(t *testing.T) {
 	for free, want := range map[int]string{2: "writing the report to out.json: disk full", 1000: "<nil>"} {
 		d := &disk{free}
-		r := report.New("out.json", report.JSON(), d)
-		for _, n := range run() {
-			r.Note(n)
-		}
-		testkit.Equal(t, fmt.Sprintf("the error after %d writes", free), fmt.Sprint(r.Err()), want)
+		err := report.Write("out.json", report.JSON(), d, run()...)
+		testkit.Equal(t, fmt.Sprintf("the error after %d writes", free), fmt.Sprint(err), want)
 		testkit.Equal(t, "no write follows", want == "<nil>" || d.free == -1, true)
 	}
 }

@@ -70,10 +70,10 @@ type SARIFLog struct {
 	Broke   bool     // utr could not do its work
 }
 
-// SARIFRule is what a result violates.
 // sarifWarning is the id of the rule for warnings of tests that passed.
 const sarifWarning = "warning"
 
+// SARIFRule is what a result violates.
 type SARIFRule struct{ ID, Doc string }
 
 type sarifKey struct {
@@ -117,9 +117,9 @@ func (l *SARIFLog) JSON() []byte {
 	if l.Version != "" {
 		driver["version"] = l.Version
 	}
+	// maps of texts can be marshaled
 	text, _ := json.MarshalIndent(object{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
 		"runs": []object{{"tool": object{"driver": driver}, "columnKind": "unicodeCodePoints", "results": results,
-			// maps of texts
 			"invocations": []object{{"executionSuccessful": !l.Broke, "toolExecutionNotifications": faults}}}}}, "", "  ")
 	return append(text, '\n')
 }

@@ -118,7 +118,7 @@ func (t *tap) diagnose(v *result.Verdict) {
 
 // oneLine puts a text on one line and replaces control characters.
 func oneLine(s string) string {
-	return strings.Map(visible, strings.Join(strings.Fields(s), " "))
+	return strings.Map(visible, joined(s))
 }
 
 func tapEscape(s string) string {

@@ -31,19 +31,23 @@ func brief(raw result.Document) string {
 	return clip(string(text), briefWidth)
 }
 
-// clip shortens a text to one line of at most width characters.
-func clip(s string, width int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	runes := []rune(s)
-	if len(runes) <= width {
-		return s
+// joined puts a text on one line.
+func joined(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// cut shortens a line to at most width characters.
+func cut(s string, width int) string {
+	if runes := []rune(s); len(runes) > width {
+		return string(runes[:width-1]) + "…"
 	}
-	return string(runes[:width-1]) + "…"
+	return s
 }
+
+// clip shortens a text to one line of at most width characters.
+func clip(s string, width int) string { return cut(joined(s), width) }
 
 // clipMiddle shortens a text as clip does, but keeps its end: the last line of a stack trace may be the error.
 func clipMiddle(s string, width int) string {
-	runes := []rune(strings.Join(strings.Fields(s), " "))
+	runes := []rune(joined(s))
 	if len(runes) <= width {
 		return string(runes)
 	}

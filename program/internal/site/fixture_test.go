@@ -25,12 +25,11 @@ func saved(t *testing.T, started result.RunStarted, sum result.Summary, verdicts
 // written is the JSON report of a run.
 func written(started result.RunStarted, sum result.Summary, verdicts ...*result.Verdict) *bytes.Buffer {
 	var text bytes.Buffer
-	r := report.New("memory", report.JSON(), &text)
-	r.Note(started)
+	notes := []result.Note{started}
 	for _, v := range verdicts {
-		r.Note(result.TestFinished{Verdict: v})
+		notes = append(notes, result.TestFinished{Verdict: v})
 	}
-	r.Note(result.RunFinished{Summary: sum})
+	_ = report.Write("memory", report.JSON(), &text, append(notes, result.RunFinished{Summary: sum})...)
 	return &text
 }
 

@@ -61,10 +61,7 @@ func TestPageOfManyVerdicts(t *testing.T) {
 		testkit.Check(t, err)
 		runs = append(runs, e)
 	}
-	r := report.New("page", report.HTML(runs...), &page)
-	for _, n := range append(notes, result.RunFinished{}) {
-		r.Note(n)
-	}
+	testkit.Check(t, report.Write("page", report.HTML(runs...), &page, append(notes, result.RunFinished{})...))
 	path := filepath.Join(t.TempDir(), "page.html")
 	testkit.Check(t, os.WriteFile(path, page.Bytes(), 0o644))
 	c := exec.CommandContext(testkit.Context(t), testkit.Browser(t), "--headless=new", "--no-sandbox", "--disable-gpu",
