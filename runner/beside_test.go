@@ -172,6 +172,34 @@ func TestCleanUpBeside(t *testing.T) {
 	})
 }
 
+// A test that a delay can have failed beside others runs again, alone, and that verdict counts. Other tests do not run
+// again, nor does a test that a single worker ran.
+func TestFailedBesideRunsAlone(t *testing.T) {
+	const patient, strict = 600, 6000
+	for _, r := range []struct {
+		reason    string
+		timeoutMS int
+		jobs      int
+		want      string
+	}{
+		{"a short limit", patient, 2, "4 passed, 0 failed, a1 from 2s to 3s"},
+		{"a limit that a delay does not reach", strict, 2, "3 passed, 1 failed, a1 from 0s to 1s"},
+		{"one worker", patient, 1, "3 passed, 1 failed, a1 from 0s to 1s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			fails := result.Error{Message: "scripted", Code: 1}
+			e := &fakeEngine{script: map[string][]step{"collection0.insertOne": {{Lasts: time.Second, Error: &fails}, {Lasts: time.Second}},
+				"collection0.find": {{Lasts: time.Second, Repeat: true}}}}
+			b := onViews(t, e, r.jobs)
+			limited := fmt.Sprintf("{name: insertOne, object: collection0, arguments: {document: {}, timeoutMS: %d}}", r.timeoutMS)
+			summary, err := b.all(t.Context(), []*specs.Suite{beside(t, "a", limited, 1), beside(t, "b", finds, 3)})
+			testkit.Check(t, err)
+			testkit.Equal(t, r.reason, fmt.Sprintf("%d passed, %d failed, a1 from %s to %s", summary.Passed, summary.Failed,
+				b.ran["a1"][0], b.ran["a1"][1]), r.want)
+		})
+	}
+}
+
 // When the run is interrupted, or another test ends it, workers that wait for a running test end, too.
 func TestWaitingWorkersEnd(t *testing.T) {
 	for _, r := range []struct {

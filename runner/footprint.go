@@ -3,6 +3,7 @@ package runner
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 // footprint describes what a test uses of servers that other tests use at the same time.
 type footprint struct {
 	alone string   // why no other test may run beside it, or ""
+	timed bool     // if it fails beside others, it runs again alone, because a delay can have failed it
 	names []string // sorted namespaces; "database.*" is a whole database, "*.*" the whole cluster
 	reads string   // identifies the initial data of a test that only reads; "" if it may change something
 }
@@ -155,7 +157,9 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 		}
 	}
 	f.reads = readsOf(s, t)
-	if tight(t) {
+	delay := tolerates(t)
+	f.timed = delay < longestDelay
+	if delay < tightMargin {
 		f.alone = tightLimit
 	} else if lacksFailPoint(t, deployment.Proxied()) != "" {
 		f.alone = insideServer
@@ -200,11 +204,12 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 	return f
 }
 
-// tightMargin is how much later a test may reach a step because it runs beside others, in milliseconds.
-const tightMargin = 500
-
-// defaultAwait is how long a server waits for a document of a change stream or a tailable cursor, in milliseconds.
-const defaultAwait = 1000
+// Times in milliseconds.
+const (
+	tightMargin  = 500  // how much later a test reaches a step because it runs beside others
+	longestDelay = 5000 // the same, on a busy machine
+	defaultAwait = 1000 // how long a server waits for a document of a change stream or a tailable cursor
+)
 
 const (
 	insideServer = "it sets a fail point that takes effect inside a server"
@@ -212,18 +217,19 @@ const (
 	namesServers = "it names a collection of the servers"
 	noSessions   = "the servers have no sessions"
 	tightLimit   = "a delay of less than 500 ms can fail it"
+	failedBeside = "a delay of less than 5 s can fail it, and it failed beside others"
 )
 
-// tight reports whether a delay below tightMargin can make a test fail: one of its time limits is shorter, or ends so
-// soon after a wait of the test or of a server, or the test waits that long for what a thread does. How long a script
-// sleeps on a server is not known.
-func tight(t *specs.Test) bool {
+// tolerates returns how short a delay in milliseconds can make a test fail: one of its time limits, the time from the end
+// of a wait of the test or of a server to a limit, or a wait of the test for what a thread does. How long a script sleeps
+// on a server is not known.
+func tolerates(t *specs.Test) int64 {
 	var limits, waits []int64
-	scripts := false
+	shortest := int64(math.MaxInt64)
 	collect := func(key string, v *source.Value) bool {
 		switch ms := v.Int; {
 		case key == "$where":
-			scripts = true
+			shortest = 0
 		case key == "cursorType" && v.Text() == "tailableAwait":
 			waits = append(waits, defaultAwait)
 		case ms <= 0:
@@ -245,13 +251,18 @@ func tight(t *specs.Test) bool {
 			waits = append(waits, defaultAwait)
 		}
 	}
-	for _, wait := range waits {
-		if threads && wait < tightMargin ||
-			slices.ContainsFunc(limits, func(limit int64) bool { return limit >= wait && limit-wait < tightMargin }) {
-			return true
+	for _, limit := range limits {
+		shortest = min(shortest, limit)
+		for _, wait := range waits {
+			if limit >= wait {
+				shortest = min(shortest, limit-wait)
+			}
 		}
 	}
-	return scripts || slices.ContainsFunc(limits, func(limit int64) bool { return limit < tightMargin })
+	if threads && len(waits) > 0 {
+		shortest = min(shortest, slices.Min(waits))
+	}
+	return shortest
 }
 
 // timeLimits are the keys of time limits that do not end in timeoutMS.

@@ -125,7 +125,7 @@ func TestFootprintsOnThePage(t *testing.T) {
 	for _, r := range slices.Concat(wholeRules, clusterRules, databaseRules) {
 		testkit.Contains(t, page, "| "+r.why+" | ")
 	}
-	for _, why := range []string{tightLimit, insideServer, namesServers, noSessions} {
+	for _, why := range []string{tightLimit, failedBeside, insideServer, namesServers, noSessions} {
 		testkit.Contains(t, page, "| "+why+" | ")
 	}
 }

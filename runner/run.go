@@ -157,7 +157,9 @@ func (r *run) work(ctx context.Context, jobs []job) {
 			for j, found := r.take(ctx); found; j, found = r.take(ctx) {
 				v := r.attempt(ctx, j)
 				r.leave(j)
-				r.finish(j.index, v)
+				if !r.again(ctx, j, v) {
+					r.finish(j.index, v)
+				}
 			}
 		})
 	}
@@ -233,6 +235,21 @@ func (r *run) fill(j job, names []string, filled bool) {
 		c.fill(names, filled)
 		r.free.Signal()
 	}
+}
+
+// again lets a job run again, alone, if it failed beside others and a delay can have failed it. Its verdict does not count.
+func (r *run) again(ctx context.Context, j job, v *result.Verdict) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !j.uses.timed || j.uses.alone != "" || r.cfg.Jobs == 1 || r.stop != nil || ctx.Err() != nil {
+		return false
+	}
+	if v.Status != result.Failed && v.Status != result.Flaky {
+		return false
+	}
+	j.uses.alone = failedBeside
+	r.jobs = append(r.jobs, &j)
+	return true
 }
 
 // do runs a job on a deployment that it acquires.
