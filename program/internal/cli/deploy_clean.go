@@ -374,3 +374,12 @@ func (x *cleaner) release(ctx context.Context, uri string) error {
 		x.println("%s", x.c.secrets.Redact(what))
 	})
 }
+
+// ledger opens the ledger of what runs create outside their process.
+func (c *invocation) ledger() (*ledger.Ledger, error) {
+	dir, err := ledger.Dir(c.env)
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Open(dir)
+}

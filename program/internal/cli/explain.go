@@ -186,21 +186,6 @@ func preference(text string) (selection.Preference, error) {
 	return p, err
 }
 
-// policyNamed returns the policy of a flag that policy has declared.
-func policyNamed(name string) *retry.Policy {
-	p, _ := retry.Named(name) // the flag accepts only names of policies
-	return p
-}
-
-// policy declares a flag for a retry policy, "" for the current one.
-func (f *flags) policy(to *string, name, summary string) {
-	set(f, to, name, "NAME", summary, orDefault(oneOf[string](policyNames())), policyNames()...)
-}
-
-func policyNames() []string {
-	return mapSlice(retry.Policies(), func(p *retry.Policy) string { return p.Name })
-}
-
 type explainFlags struct {
 	flags                       *flags
 	policy, operation, topology string

@@ -15,7 +15,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/program/internal/experiment"
 	"github.com/unified-test-runner/utr/program/internal/experiment/counter"
-	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 )
 
 func experimentGroup(c *invocation) *cobra.Command {
@@ -117,37 +116,6 @@ func nameTable[T any](width int, all []T, of func(T) (name, what string)) (names
 		table += fmt.Sprintf("\n    %-*s  %s", width, name, what)
 	}
 	return names, table
-}
-
-// fileReport is a report file, unless the name is "".
-type fileReport struct {
-	name  string
-	write func(io.Writer) error
-}
-
-func (c *invocation) printResults(text func(io.Writer) error, files ...fileReport) error {
-	for _, f := range files {
-		if err := reportfile.Write(f.name, f.write); err != nil {
-			return err
-		}
-	}
-	var b strings.Builder
-	if err := text(&b); err != nil {
-		return err
-	}
-	return c.print(b.String())
-}
-
-// progress returns a function that replaces a status line on a terminal; "" clears it.
-func (c *invocation) progress(to io.Writer) func(line string) {
-	_, terminal := c.program.Terminal()
-	last := ""
-	return func(line string) {
-		if terminal && line != last {
-			_, _ = fmt.Fprintf(to, "\r\x1b[K%s", line)
-		}
-		last = line
-	}
 }
 
 type counterFlags struct {

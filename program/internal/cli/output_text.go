@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/unified-test-runner/utr/program/internal/report"
+	"github.com/unified-test-runner/utr/program/internal/report/reportfile"
 )
 
 // print writes to standard output.
@@ -59,4 +62,43 @@ func mapSlice[T, U any](all []T, apply func(T) U) (results []U) {
 		results = append(results, apply(one))
 	}
 	return results
+}
+
+// note prints a message. On a terminal it takes the place of the status line, and that is drawn again below it.
+func (c *invocation) note(line string) {
+	if c.statusLine {
+		_, _ = io.WriteString(c.out(), report.Wipe)
+	}
+	_, _ = fmt.Fprintf(c.errors, "utr: %s\n", line)
+}
+
+// fileReport is a report file, unless the name is "".
+type fileReport struct {
+	name  string
+	write func(io.Writer) error
+}
+
+func (c *invocation) printResults(text func(io.Writer) error, files ...fileReport) error {
+	for _, f := range files {
+		if err := reportfile.Write(f.name, f.write); err != nil {
+			return err
+		}
+	}
+	var b strings.Builder
+	if err := text(&b); err != nil {
+		return err
+	}
+	return c.print(b.String())
+}
+
+// progress returns a function that replaces a status line on a terminal; "" clears it.
+func (c *invocation) progress(to io.Writer) func(line string) {
+	_, terminal := c.program.Terminal()
+	last := ""
+	return func(line string) {
+		if terminal && line != last {
+			_, _ = fmt.Fprintf(to, "\r\x1b[K%s", line)
+		}
+		last = line
+	}
 }

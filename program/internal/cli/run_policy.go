@@ -33,3 +33,18 @@ func (h policyHint) print(c *invocation) {
 		c.note(fmt.Sprintf("%d failed, in suites for the policy %s: run these with --policy %[2]s", h.failed[policy], policy))
 	}
 }
+
+// policy declares a flag for a retry policy, "" for the current one.
+func (f *flags) policy(to *string, name, summary string) {
+	set(f, to, name, "NAME", summary, orDefault(oneOf[string](policyNames())), policyNames()...)
+}
+
+// policyNamed returns the policy of a flag that policy has declared.
+func policyNamed(name string) *retry.Policy {
+	p, _ := retry.Named(name) // the flag accepts only names of policies
+	return p
+}
+
+func policyNames() []string {
+	return mapSlice(retry.Policies(), func(p *retry.Policy) string { return p.Name })
+}

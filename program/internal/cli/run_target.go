@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/process/ledger"
-	"github.com/unified-test-runner/utr/program/internal/report"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -283,23 +281,6 @@ func configurationOf(name string) (configuration orchestration.Configuration, er
 		err = invalid(fmt.Errorf("--cluster: %w", err))
 	}
 	return configuration, err
-}
-
-// note prints a message. On a terminal it takes the place of the status line, and that is drawn again below it.
-func (c *invocation) note(line string) {
-	if c.statusLine {
-		_, _ = io.WriteString(c.out(), report.Wipe)
-	}
-	_, _ = fmt.Fprintf(c.errors, "utr: %s\n", line)
-}
-
-// ledger opens the ledger of what runs create outside their process.
-func (c *invocation) ledger() (*ledger.Ledger, error) {
-	dir, err := ledger.Dir(c.env)
-	if err != nil {
-		return nil, err
-	}
-	return ledger.Open(dir)
 }
 
 // runLedger opens the ledger for a run. Outside of a matrix, which does so itself, it removes leftovers of earlier
