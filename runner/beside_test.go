@@ -146,6 +146,17 @@ func TestReadersBeside(t *testing.T) {
 	})
 }
 
+// If the initial data is created again before each test, tests that only read it run one by one.
+func TestReadersWithNewData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onViews(t, &fakeEngine{during: func() { time.Sleep(time.Second) }}, 3)
+		b.cfg.Reseed = ReseedAlways
+		summary, err := b.all(t.Context(), []*specs.Suite{beside(t, "a", finds, 3)})
+		testkit.Check(t, err)
+		testkit.Equal(t, "tests", fmt.Sprint(summary.Passed, " in ", summary.Duration), "3 in 3s")
+	})
+}
+
 // Before the first test, all sessions are ended once. After a test that failed, only its own sessions are ended, and
 // only its collections are created again.
 func TestCleanUpBeside(t *testing.T) {

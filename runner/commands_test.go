@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -94,26 +95,33 @@ func TestDialedAPI(t *testing.T) {
 	}
 }
 
-// While others read the initial data of a test that failed, it stays.
+// While others read the initial data of a test that failed, it stays, and no more tests may read it.
 func TestSeedBesideReaders(t *testing.T) {
 	ctx := testkit.Context(t)
-	s, err := (&run{dial: dialer("")}).siteOf(acquire(t, embedded.Options{}, deployment.ClusterOptions{}))
+	r := &run{dial: dialer(""), claims: []*claims{newClaims()}}
+	r.free = sync.NewCond(&r.mu)
+	s, err := r.siteOf(acquire(t, embedded.Options{}, deployment.ClusterOptions{}))
 	testkit.Check(t, err)
 	defer s.commands.close()
-	suite := &specs.Suite{InitialData: []specs.CollectionData{{DatabaseName: "db", CollectionName: "c"}}}
-	for _, step := range []struct {
-		reason    string
-		shared    bool
-		documents int // that another test has left
-	}{{"the first test creates it", false, 0}, {"others read it", true, 1}, {"no other reads it", false, 0}} {
-		testkit.Check(t, s.seed(ctx, suite, &specs.Test{}, ReseedAuto, step.shared))
+	reader := job{suite: &specs.Suite{InitialData: []specs.CollectionData{{DatabaseName: "db", CollectionName: "c"}}},
+		test: &specs.Test{}, uses: footprint{names: []string{"db.c"}, reads: "data"}}
+	seeds := func(reason string, documents int, joins bool) {
+		t.Helper()
+		testkit.Check(t, r.seed(ctx, s, reader))
 		found, err := s.documents(ctx, "db", "c")
 		testkit.Check(t, err)
-		testkit.Equal(t, step.reason, len(found), step.documents)
-		_, err = s.run(ctx, defaultServer, "db", document(t, `{"insert": "c", "documents": [{}]}`))
-		testkit.Check(t, err)
-		s.record(operations.Anything, footprint{names: []string{"db.c"}})
+		testkit.Equal(t, reason+": documents", len(found), documents)
+		testkit.Equal(t, reason+": another test may read it", r.claims[0].try(reader.uses), joins)
 	}
+	testkit.Equal(t, "the first test begins", r.claims[0].try(reader.uses), true)
+	seeds("the first test", 0, true)
+	_, err = s.run(ctx, defaultServer, "db", document(t, `{"insert": "c", "documents": [{}]}`))
+	testkit.Check(t, err)
+	r.fill(reader, reader.uses.names, false)
+	s.record(operations.Anything, reader.uses)
+	seeds("beside a test that failed", 1, false)
+	r.leave(reader)
+	seeds("after a test that failed", 0, true)
 }
 
 // Initial data is created again after a stepdown. A missing majority is an error.
