@@ -116,7 +116,11 @@ func (h host) Merge(m pipeline.Merge, docs []bson.D) error {
 	}
 	for _, doc := range docs {
 		doc, _ := withID(doc, nil)
-		if err := s.Update(func(tx *store.Tx) error { return merge(tx, &m, doc) }); err != nil {
+		err := s.Stopped()
+		if err == nil {
+			err = s.Update(func(tx *store.Tx) error { return merge(tx, &m, doc) })
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -191,7 +195,7 @@ func aggregate(s *call, a *args) action {
 	c := a.part("cursor")
 	a.Note(CheckDocument(s.req, "cursor", c.doc))
 	g.batchSize = c.number("batchSize", firstBatch)
-	g.opts = query.Options{Let: a.let(s.req), Collation: a.collation(s, s.req.DB, g.name), Wire: wire(s.req)}
+	g.opts = s.options(a.let(s.req), a.collation(s, s.req.DB, g.name))
 	if a.Err == nil {
 		a.Note(pipeline.CheckNames(g.list, g.opts.Wire))
 	}
@@ -299,7 +303,7 @@ func mapReduce(s *call, a *args) action {
 		a.Fail(fault.NotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment",
 			value.Text(a.any("out")))
 	}
-	f := a.filter("query", s.options(nil, a.collation(s, s.req.DB, name)))
+	f := a.filter("query", s.filters(nil, a.collation(s, s.req.DB, name)))
 	return func() (bson.D, error) {
 		c, records := s.Records(s.req.DB, name)
 		if c != nil && c.IsView() {

@@ -67,7 +67,7 @@ func (a *args) number(key string, fallback int64) int64 {
 func (a *args) let(req *Request) bson.D {
 	out := value.Doc("NOW", bson.NewDateTimeFromTime(time.Now()))
 	for _, v := range a.document("let") {
-		x, err := expression.Parse(v.Value, out, value.Collation{}, wire(req))
+		x, err := expression.Parse(v.Value, expression.Options{Let: out, Wire: wire(req)})
 		if err == nil {
 			v.Value, err = x.Eval(expression.NewEnv(bson.D{}, out))
 		}

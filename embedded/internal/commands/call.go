@@ -6,6 +6,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/expression"
 	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/query"
@@ -80,10 +81,21 @@ func limit(req *Request, d time.Duration) time.Time {
 	return time.Now().Add(d)
 }
 
-// options returns the context of the filters of the command.
+// options returns the context of the expressions of the command. What scans ends with the time limit, and a read also
+// with its client.
 func (s *call) options(let bson.D, c value.Collation) query.Options {
-	scripts := &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep, Stopped: s.Stopped}
-	return query.Options{Let: let, Collation: c, Scripts: scripts, Wire: wire(s.req)}
+	stopped := s.Stopped
+	if s.req.Row.Write {
+		stopped = s.Late
+	}
+	return query.Options{Options: expression.Options{Let: let, Collation: c, Wire: wire(s.req), Stopped: stopped}}
+}
+
+// filters returns the context of the filters of the command, which may have scripts.
+func (s *call) filters(let bson.D, c value.Collation) query.Options {
+	o := s.options(let, c)
+	o.Scripts = &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep, Stopped: s.Stopped}
+	return o
 }
 
 // runScripts runs the scripts of a write without the lock, because they may sleep. With the lock, sleep does nothing.

@@ -75,7 +75,7 @@ func createCommand(s *call, a *args) action {
 	a.timeSeries(s.req, c)
 	a.expireAfter(s, c)
 	a.idIndex(s, c)
-	opts := query.Options{Wire: wire(s.req), Collation: c.Collation}
+	opts := s.options(nil, c.Collation)
 	a.view(c, opts)
 	if a.has("validator") {
 		c.Validator = a.filter("validator", opts)
@@ -160,12 +160,11 @@ func (a *args) view(c *store.Collection, opts query.Options) {
 	if !c.IsView() {
 		return
 	}
-	var err error
-	c.Pipeline, err = pipeline.Compile(a.array("pipeline"), opts)
+	p, err := pipeline.Compile(a.array("pipeline"), opts)
 	a.Note(err)
-	a.Refuse(err == nil && c.Pipeline.Writes != "", fault.OptionNotSupportedOnView,
-		"%s cannot be used in a view definition", c.Pipeline.Writes)
-	a.Refuse(err == nil && c.Pipeline.Source == "$changeStream", fault.OptionNotSupportedOnView,
+	a.Refuse(err == nil && p.Writes != "", fault.OptionNotSupportedOnView,
+		"%s cannot be used in a view definition", p.Writes)
+	a.Refuse(err == nil && p.Source == "$changeStream", fault.OptionNotSupportedOnView,
 		"$changeStream cannot be used in a view definition")
 	c.Indexes = nil
 	if a.any("pipeline") == nil {

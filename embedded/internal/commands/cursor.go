@@ -78,7 +78,7 @@ func (s *call) open(ns string, src source, o cursorOptions) (bson.D, error) {
 		return nil, err
 	}
 	c := &cursor{ns: ns, source: src, server: address(s.req), session: store.SessionKey(s.req.LSID), txn: -1,
-		api: s.req.API, killed: make(chan struct{}), await: o.await, noTimeout: s.noTimeout, used: time.Now()}
+		api: s.req.API, work: s.Work, killed: make(chan struct{}), await: o.await, noTimeout: s.noTimeout, used: time.Now()}
 	if s.InTransaction() {
 		c.txn = s.TxnNumber()
 	}
@@ -165,13 +165,15 @@ func getMore(s *call, a *args) action {
 	}
 }
 
-// resume continues the time limit of the command that opened the cursor, unless the cursor awaits data.
-func (s *call) resume(c *cursor) error {
-	if c.left == 0 || c.await {
-		return nil
+// resume continues the time limit of the command that opened the cursor, unless the cursor awaits data. The work of
+// that command goes on for the getMore.
+func (s *call) resume(c *cursor) (err error) {
+	if c.left != 0 && !c.await {
+		s.Deadline = limit(s.req, c.left)
+		err = Expired(s.req, false)
 	}
-	s.Deadline = limit(s.req, c.left)
-	return Expired(s.req, false)
+	c.work.Context, c.work.Deadline = s.Context, s.Deadline
+	return err
 }
 
 // next returns the next batch. If the cursor awaits data, next waits for it.

@@ -25,6 +25,7 @@ type cursor struct {
 	txn     int64 // -1 outside of transactions
 	api     string
 	source  source
+	work    *store.Work   // of the command that opened it
 	left    time.Duration // of the time limit of the command that opened it; 0: none
 
 	killed    chan struct{} // closed when the cursor is killed, to end a waiting getMore

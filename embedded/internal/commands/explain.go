@@ -2,6 +2,7 @@ package commands
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -87,6 +88,8 @@ type explanation struct {
 	q       *findCommand
 	above   string // the stage of the command itself; "" if it has none
 	rest    bson.A // stages of a pipeline that the plan does not contain
+	bounds  bson.D // of the scan of an index
+	read    []bson.D
 
 	progress
 }
@@ -139,7 +142,7 @@ func (x *explanation) run(verbosity string) (bson.D, error) {
 	if err := x.q.choosePlan(); err != nil {
 		return nil, err
 	}
-	if err := x.execute(); err != nil {
+	if err := cmp.Or(x.execute(), x.bound()); err != nil {
 		return nil, err
 	}
 	planner := value.Doc("namespace", x.q.canonical.ns, "indexFilterSet", false)
@@ -188,8 +191,9 @@ func (x *explanation) execute() error {
 	if x.q.index == nil || err != nil {
 		return err
 	}
+	x.read = store.Documents(records)
 	bound, _ := query.Compile(pick(x.q.filter, x.q.index.Key[0].Key), query.Options{}) // valid: a part of the filter
-	found, err := bound.Select(store.Documents(records))
+	found, err := bound.Select(x.read)
 	x.keys, x.examined = int64(len(found)), int64(len(found))
 	return err
 }
@@ -248,6 +252,41 @@ func (x *explanation) plan(executed bool) bson.D {
 	return inner
 }
 
+// bound finds the bounds of the scan of an index. It refuses scans whose bounds, keys or filter a server computes in
+// another way than these: forward, of an ascending index without arrays, with at most one condition, on the first field,
+// that equals a string or compares with a number.
+func (x *explanation) bound() error {
+	q := x.q
+	if _, byID := q.match.ID(); q.index == nil || x.counts() || byID && q.c.FindsByID() {
+		return nil
+	}
+	exact := !slices.ContainsFunc(q.index.Key, func(k bson.E) bool {
+		return strings.Contains(k.Key, ".") || value.Compare(k.Value, int32(0)) < 0 ||
+			slices.ContainsFunc(x.read, func(d bson.D) bool { return value.Is[bson.A](value.Get(d, k.Key)) })
+	}) && len(q.min)+len(q.max) == 0 && (!q.sortedBy(q.index) || value.Compare(q.sort[0].Value, int32(0)) > 0)
+	for i, k := range q.index.Key {
+		condition, given := value.Field(q.filter, k.Key)
+		text := "[MinKey, MaxKey]"
+		if given {
+			ops := operators(bson.E{Value: condition})
+			format, comparable := boundFormats[ops[0].Key]
+			exact = exact && comparable && i == 0 && len(ops) == 1 &&
+				(value.IsNumber(ops[0].Value) || ops[0].Key == "$eq" && value.Is[string](ops[0].Value))
+			text = fmt.Sprintf(format, value.Text(ops[0].Value))
+		}
+		x.bounds = value.Append(x.bounds, k.Key, bson.A{text})
+	}
+	if exact && !slices.ContainsFunc(q.filter, func(e bson.E) bool { return e.Key[0] == '$' }) {
+		return nil
+	}
+	return fault.Errorf(fault.NotImplemented,
+		"explain of the bounds of index '%s' for this query is not implemented by the embedded deployment", q.index.Name)
+}
+
+// boundFormats are the bounds of an index for a condition.
+var boundFormats = map[string]string{"$eq": "[%[1]s, %[1]s]", "$gt": "(%s, inf.0]", "$gte": "[%s, inf.0]",
+	"$lt": "[-inf.0, %s)", "$lte": "[-inf.0, %s]"}
+
 // access adds the stages that read documents.
 func (x *explanation) access(executed bool, add func(string, ...any)) {
 	q := x.q
@@ -265,13 +304,18 @@ func (x *explanation) access(executed bool, add func(string, ...any)) {
 	case byID && x.q.c.FindsByID():
 		add("IDHACK")
 	case q.index != nil:
-		bounds := bson.D{}
+		paths, rest := bson.D{}, q.filter
 		for _, k := range q.index.Key {
-			bounds = value.Append(bounds, k.Key, bson.A{"[MinKey, MaxKey]"})
+			paths, rest = value.Append(paths, k.Key, bson.A{}), value.Delete(rest, k.Key)
 		}
-		add("IXSCAN", "keyPattern", q.index.Key, "indexName", q.index.Name, "isMultiKey", false,
+		if len(rest) == 0 {
+			filter = nil
+		} else {
+			filter[1] = parsed(rest)
+		}
+		add("IXSCAN", "keyPattern", q.index.Key, "indexName", q.index.Name, "isMultiKey", false, "multiKeyPaths", paths,
 			"isUnique", q.index.Unique, "isSparse", q.index.Sparse, "isPartial", q.index.Partial != nil,
-			"indexVersion", int32(2), "direction", "forward", "indexBounds", bounds)
+			"indexVersion", int32(2), "direction", "forward", "indexBounds", x.bounds)
 		add("FETCH", filter...)
 	default:
 		direction := "forward"

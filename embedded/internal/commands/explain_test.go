@@ -11,7 +11,7 @@ import (
 )
 
 // TestExplain explains commands on a collection of three documents. The output is the stages of the plan, the outermost
-// first, and the numbers of documents that it returns, and of keys and documents that it examines.
+// first, with the bounds of an index, and the numbers of documents that it returns, and of keys and documents that it examines.
 func TestExplain(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/explain.txt", func(t *testing.T, in string) string {
 		b := replicaSet(t)
@@ -32,6 +32,9 @@ func TestExplain(t *testing.T) {
 		plan := value.As[bson.D](value.As[bson.D](explained, "queryPlanner"), "winningPlan")
 		for ; plan != nil; plan = value.As[bson.D](plan, "inputStage") {
 			out += value.As[string](plan, "stage") + " "
+			if bounds := value.Get(plan, "indexBounds"); bounds != nil {
+				out += value.Text(bounds) + " "
+			}
 		}
 		if stats := value.As[bson.D](r, "executionStats"); stats != nil {
 			out += fmt.Sprint(value.Get(stats, "nReturned"), value.Get(stats, "totalKeysExamined"),

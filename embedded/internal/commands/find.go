@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
 	"github.com/unified-test-runner/utr/embedded/internal/query"
 	"github.com/unified-test-runner/utr/embedded/internal/store"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
@@ -56,7 +57,7 @@ func newFind(s *call, a *args) *findCommand {
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
 	q.returnKey, q.showRecordID = a.flag("returnKey"), a.flag("showRecordId")
 	q.collation = a.collation(s, s.req.DB, q.name)
-	opts := s.options(a.let(s.req), q.collation)
+	opts := s.filters(a.let(s.req), q.collation)
 	q.filter, q.sort = a.document("filter"), a.document("sort")
 	opts = opts.InSlots(q.filter, q.sort)
 	q.min, q.max = a.document("min"), a.document("max")
@@ -279,7 +280,7 @@ func count(s *call, a *args) action {
 		a.Refuse(v != nil && !whole, fault.FailedToParse, "Expected an integer: %s: %s", key, value.Text(v))
 		a.Refuse(key == "skip" && n < 0, fault.FailedToParse, "Expected a positive number in: %s: %s", key, value.Text(v))
 	}
-	f := a.filter("query", s.options(nil, a.collation(s, s.req.DB, name)))
+	f := a.filter("query", s.filters(nil, a.collation(s, s.req.DB, name)))
 	return func() (bson.D, error) {
 		docs, err := s.matching(name, a.any("hint"), readConcern{}, f)
 		n := int64(len(docs))
@@ -303,7 +304,7 @@ func distinct(s *call, a *args) action {
 	name, key := a.collection(s.req.DB), a.str("key")
 	a.Refuse(key == "", 40352, "FieldPath cannot be constructed with empty string")
 	collation := a.collation(s, s.req.DB, name)
-	f := a.filter("query", s.options(nil, collation))
+	f := a.filter("query", s.filters(nil, collation))
 	return func() (bson.D, error) {
 		now := s.d.Now()
 		docs, err := s.matching(name, a.any("hint"), concern, f)
@@ -338,7 +339,11 @@ func (s *call) recordsOf(db, name string, at *bson.Timestamp, depth int) (_ []*s
 	case depth > 20:
 		return nil, fault.Errorf(fault.ViewDepthLimitExceeded, "View depth too deep")
 	case c != nil && c.IsView():
-		docs, err := c.Pipeline.Run(host{s, db, c.ViewOn},
+		view, err := pipeline.Compile(value.As[bson.A](c.Options, "pipeline"), s.options(nil, c.Collation))
+		if err != nil {
+			return nil, err
+		}
+		docs, err := view.Run(host{s, db, c.ViewOn},
 			func() ([]bson.D, error) { return s.documentsOf(db, c.ViewOn, nil, depth+1) })
 		records := make([]*store.Record, len(docs))
 		for i, doc := range docs {

@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/expression"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
 	"github.com/unified-test-runner/utr/embedded/internal/query"
@@ -106,7 +107,7 @@ func (p *indexParser) parse(collation value.Collation) *store.Index {
 		p.key(k, collation.Spec() != nil)
 	}
 	if p.has("partialFilterExpression") {
-		x.Partial = p.filter("partialFilterExpression", query.Options{Collation: x.Collation, Wire: p.server.Wire})
+		x.Partial = p.filter("partialFilterExpression", query.Options{Options: expression.Options{Collation: x.Collation, Wire: p.server.Wire}})
 		p.refuse(x.Sparse, fault.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
 		p.partial(p.document("partialFilterExpression"))
 	}
@@ -459,9 +460,9 @@ func listIndexes(s *call, a *args) action {
 func collMod(s *call, a *args) action {
 	name := a.collection(s.req.DB)
 	index := parseIndexChange(a)
-	opts := query.Options{Wire: wire(s.req), Collation: a.collation(s, s.req.DB, name)}
+	opts := s.options(nil, a.collation(s, s.req.DB, name))
 	validator := a.filter("validator", opts)
-	view, invalid := pipeline.Compile(a.array("pipeline"), opts)
+	_, invalid := pipeline.Compile(a.array("pipeline"), opts)
 	a.Refuse(a.has("viewOn") && a.str("viewOn") == "", fault.BadValue, "'viewOn' cannot be empty")
 	options := slices.DeleteFunc(slices.Clone(a.doc[1:]),
 		func(e bson.E) bool { return Generic(e.Key) || e.Key == "index" })
@@ -500,7 +501,7 @@ func collMod(s *call, a *args) action {
 				}
 			}
 			if c.IsView() {
-				next.ViewOn, next.Pipeline = cmp.Or(a.str("viewOn"), c.ViewOn), view
+				next.ViewOn = cmp.Or(a.str("viewOn"), c.ViewOn)
 			}
 			if a.has("validator") {
 				next.Validator = validator

@@ -15,7 +15,7 @@ import (
 )
 
 func listCollections(s *call, a *args) action {
-	nameOnly, size, f := a.flag("nameOnly"), a.batchSize(), a.filter("filter", query.Options{Wire: wire(s.req)})
+	nameOnly, size, f := a.flag("nameOnly"), a.batchSize(), a.filter("filter", s.options(nil, value.Collation{}))
 	return func() (bson.D, error) {
 		var docs []bson.D
 		s.View(func(tx *store.Tx) {
@@ -78,7 +78,7 @@ func bucketValidator(c *store.Collection) (validator bson.D) {
 
 func listDatabases(s *call, a *args) action {
 	a.Refuse(s.req.DB != "admin", fault.Unauthorized, "listDatabases may only be run against the admin database.")
-	nameOnly, f := a.flag("nameOnly"), a.filter("filter", query.Options{Wire: wire(s.req)})
+	nameOnly, f := a.flag("nameOnly"), a.filter("filter", s.options(nil, value.Collation{}))
 	return func() (bson.D, error) {
 		var docs []bson.D
 		all := s.req.Reads == nil || s.req.Reads("")
@@ -310,7 +310,7 @@ func validate(s *call, a *args) action {
 func currentOp(s *call, a *args) action {
 	filter := slices.DeleteFunc(slices.Clone(a.doc[1:]),
 		func(e bson.E) bool { return Generic(e.Key) || e.Key == "$all" || e.Key == "$ownOps" })
-	f, err := query.Compile(filter, query.Options{})
+	f, err := query.Compile(filter, s.options(nil, value.Collation{}))
 	a.Note(err)
 	return func() (bson.D, error) {
 		docs, err := f.Select(s.inProgress(nil))

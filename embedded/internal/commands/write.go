@@ -51,7 +51,7 @@ func (a *args) write(kind store.Kind, let bson.D, query, update, constants strin
 
 func (s *call) prepare(w *write) (err error) {
 	upsert := w.opts.Upsert
-	w.opts.Options = s.options(w.opts.Let, w.collation.collation(s, w.db, w.coll))
+	w.opts.Options = s.filters(w.opts.Let, w.collation.collation(s, w.db, w.coll))
 	w.opts.Upsert = upsert
 	if w.collation.Err != nil {
 		return w.collation.Err

@@ -29,6 +29,25 @@ type Env struct {
 	err   error // the first error; values computed after it are meaningless
 	// Collation is how strings are compared. An expression sets it.
 	Collation value.Collation
+	over      func() error // as Options.Over; nil until an expression sets it
+}
+
+// Options are the context in which an expression is compiled.
+type Options struct {
+	Let       bson.D // variables that it may use beside the system's
+	Collation value.Collation
+	Wire      int // wire version of the server; 0: the latest
+	// Stopped returns an error if the command is over; nil if it has no end of its own.
+	Stopped func() error
+}
+
+// Over returns an error if the time limit of the command has expired, or its client is gone. What runs for each document
+// or each element of an array looks at it.
+func (o Options) Over() error {
+	if o.Stopped == nil {
+		return nil
+	}
+	return o.Stopped()
 }
 
 // NewEnv returns an environment for a document with variables (let).
@@ -58,16 +77,15 @@ func (e *Env) count(v any) any {
 	return v
 }
 
-// Parse parses an expression that may use these variables and the system's, with the operators of a wire version (0: of
-// all). Errors are *fault.Error with the server's codes.
-func Parse(v any, vars bson.D, collation value.Collation, wire int) (Expr, error) {
-	p := &parser{wire: wire}
-	for _, e := range vars {
+// Parse parses an expression. Errors are *fault.Error with the server's codes.
+func Parse(v any, o Options) (Expr, error) {
+	p := &parser{wire: o.Wire}
+	for _, e := range o.Let {
 		p.vars = append(p.vars, e.Key)
 	}
 	x := p.parse(v)
 	return func(e *Env) any {
-		e.Collation = collation
+		e.Collation, e.over = o.Collation, o.Over
 		return x(e)
 	}, p.Err
 }
@@ -209,8 +227,14 @@ func (p *parser) variable(path string) Expr {
 	}
 }
 
-// with evaluates an expression with further variables.
+// with evaluates an expression with further variables, unless the command is over.
 func (e *Env) with(x Expr, vars bson.D) any {
+	if e.err == nil {
+		e.err = e.over()
+	}
+	if e.err != nil {
+		return nil
+	}
 	outer := e.vars
 	e.vars = slices.Concat(vars, outer)
 	defer func() { e.vars = outer }()

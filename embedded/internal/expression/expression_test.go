@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/fault/faulttest"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -25,7 +26,7 @@ const (
 
 func evaluate(v any, doc any) (any, error) {
 	vars := bson.D{{Key: "v", Value: int32(7)}}
-	x, err := Parse(v, vars, value.Collation{}, 0)
+	x, err := Parse(v, Options{Let: vars})
 	if err != nil {
 		return nil, err
 	}
@@ -61,5 +62,5 @@ func FuzzExpression(f *testing.F) {
 func TestNames(t *testing.T) {
 	names := slices.Compact(slices.Sorted(slices.Values(
 		slices.Concat(slices.Collect(maps.Keys(operators)), slices.Collect(maps.Keys(special))))))
-	testkit.Equal(t, "operators", names, fault.Implemented("expression"))
+	testkit.Equal(t, "operators", names, faulttest.Implemented("expression"))
 }

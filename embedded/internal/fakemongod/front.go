@@ -89,7 +89,7 @@ func (f *front) identify(nc net.Conn, balanced bool) (net.Conn, error) {
 			return nil, err
 		}
 	}
-	client := &relay.ReadAhead{Conn: nc, In: in}
+	client := &readAhead{Conn: nc, in: in}
 	first, err := in.Peek(len(magic))
 	switch {
 	case err != nil: // it disconnected
@@ -179,4 +179,18 @@ func (f *front) address() string {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, strconv.Itoa(f.o.Port))
+}
+
+// readAhead is a connection from which in has already buffered bytes. It cannot be half-closed.
+type readAhead struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+// Read returns the buffered bytes first.
+func (r *readAhead) Read(b []byte) (int, error) {
+	if r.in.Buffered() > 0 {
+		return r.in.Read(b)
+	}
+	return r.Conn.Read(b)
 }

@@ -57,16 +57,6 @@ func Table(text string) iter.Seq2[string, []string] {
 // Names returns the names of a kind, sorted.
 func Names(kind string) []Named { return names()[kind] }
 
-// Implemented returns the names of a kind that the embedded deployment has, sorted.
-func Implemented(kind string) (list []string) {
-	for _, n := range Names(kind) {
-		if !n.Refused {
-			list = append(list, n.Name)
-		}
-	}
-	return list
-}
-
 // named returns what servers of a wire version have by a name. Wire version 0 stands for every version.
 func named(kind, name string, wire int) (n Named, exists bool) {
 	list := Names(kind)

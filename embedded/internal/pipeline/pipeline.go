@@ -152,10 +152,10 @@ func (p *Pipeline) Apply(h Host, docs []bson.D) ([]bson.D, error) {
 }
 
 // each returns a stage that applies a function to each document.
-func each(f func(bson.D) (bson.D, error)) stage {
+func (p *parser) each(f func(bson.D) (bson.D, error)) stage {
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		out := make([]bson.D, len(docs))
-		var made volume
+		made := volume{opts: p.opts}
 		for i, d := range docs {
 			r, err := f(d)
 			if err == nil {
@@ -173,19 +173,24 @@ func each(f func(bson.D) (bson.D, error)) stage {
 // maxVolume limits the output of a stage, in bytes, much like the server's memory limits.
 const maxVolume = 128 << 20
 
-// volume is the size of a stage's output in bytes.
-type volume int
+// volume is the size of a stage's output.
+type volume struct {
+	opts  query.Options
+	bytes int
+}
 
+// add adds a document. It fails if the output or the document is too large, or the command is over.
 func (v *volume) add(doc bson.D) error {
 	n := value.Size(doc)
-	if n > value.MaxBuilt {
+	v.bytes += n
+	switch {
+	case n > value.MaxBuilt:
 		return fault.Errorf(fault.BSONObjectTooLarge,
 			"BSONObj size is invalid: a stage builds more than %d bytes for a document", value.MaxBuilt)
-	}
-	if *v += volume(n); *v > maxVolume {
+	case v.bytes > maxVolume:
 		return fault.Errorf(fault.QueryExceededMemoryLimitNoDiskUseAllowed, "a stage builds more than %d bytes", maxVolume)
 	}
-	return nil
+	return v.opts.Over()
 }
 
 // document returns the argument of a stage that must be a document.

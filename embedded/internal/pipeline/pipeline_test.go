@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,7 +9,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/expression"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/fault/faulttest"
 	"github.com/unified-test-runner/utr/embedded/internal/query"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -62,6 +65,38 @@ func TestPipelines(t *testing.T) {
 // A stage or an accumulator that names.txt does not list would be unknown, one without a parser would panic.
 func TestNames(t *testing.T) {
 	stages := slices.Concat(slices.Collect(maps.Keys(parsers)), sources)
-	testkit.Equal(t, "stages", slices.Sorted(slices.Values(stages)), fault.Implemented("stage"))
-	testkit.Equal(t, "accumulators", slices.Sorted(maps.Keys(accumulators)), fault.Implemented("accumulator"))
+	testkit.Equal(t, "stages", slices.Sorted(slices.Values(stages)), faulttest.Implemented("stage"))
+	testkit.Equal(t, "accumulators", slices.Sorted(slices.Values(slices.Concat(
+		slices.Collect(maps.Keys(accumulators)), slices.Collect(maps.Keys(expression.Accumulators))))), faulttest.Implemented("accumulator"))
+}
+
+// What a pipeline does for each document, and an expression for each element, looks at the time limit.
+func TestTimeLimit(t *testing.T) {
+	over := errors.New("the command is over")
+	elements := `{"$map":{"input":"$t","in":{"$filter":{"input":"$t","cond":true}}}}`
+	for stage, looks := range map[string]int{
+		`{"$match":{"k":"a"}}`: 2, `{"$set":{"x":1}}`: 2, `{"$project":{"k":1}}`: 2, `{"$unset":"k"}`: 2,
+		`{"$group":{"_id":"$k","n":{"$sum":"$n"}}}`: 2, `{"$unwind":"$t"}`: 2, `{"$replaceWith":"$$ROOT"}`: 2,
+		`{"$lookup":{"from":"x","localField":"n","foreignField":"ref","as":"l"}}`: 2,
+		`{"$match":{"$expr":` + elements + `}}`:                                   5,
+		`{"$set":{"l":{"$reduce":{"input":"$t","initialValue":0,"in":1}}}}`:       2, `{"$set":{"l":` + elements + `}}`: 5,
+	} {
+		n := 0
+		o := query.Options{Options: expression.Options{Stopped: func() error {
+			if n++; n >= looks {
+				return over
+			}
+			return nil
+		}}}
+		p, err := Compile(list(t, `[`+stage+`]`), o)
+		testkit.Check(t, err)
+		var docs []bson.D
+		for _, d := range list(t, shop) {
+			docs = append(docs, d.(bson.D))
+		}
+		_, err = p.Run(&shelf{other: docs}, func() ([]bson.D, error) { return docs, nil })
+		if !errors.Is(err, over) || n != looks {
+			t.Errorf("%s: %v after %d looks, not %d", stage, err, n, looks)
+		}
+	}
 }

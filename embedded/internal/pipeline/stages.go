@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,13 +16,11 @@ import (
 var parsers map[string]func(p *parser, arg any) stage
 
 func init() {
-	maps.Copy(accumulators, expression.Accumulators)
 	parsers = map[string]func(p *parser, arg any) stage{
 		"$match": match, "$project": project, "$addFields": addFields, "$set": addFields, "$unset": unset,
-		"$group": group, "$bucket": bucket, "$sortByCount": sortByCount, "$sort": sort, "$limit": limit, "$skip": skip,
-		"$count":  count,
-		"$sample": sample, "$unwind": unwind, "$replaceRoot": replaceRoot, "$replaceWith": replaceWith, "$redact": redact,
-		"$lookup": lookup, "$unionWith": unionWith, "$facet": facet, "$out": out, "$merge": merge,
+		"$group": group, "$sort": sort, "$limit": limit, "$skip": skip,
+		"$count": count, "$unwind": unwind, "$replaceRoot": replaceRoot, "$replaceWith": replaceWith,
+		"$lookup": lookup, "$out": out, "$merge": merge,
 	}
 }
 
@@ -43,7 +40,7 @@ func project(p *parser, arg any) stage {
 	p.Refuse(len(d) == 0, 51272, "Invalid $project :: caused by :: projection specification must have at least one field")
 	projection, err := query.CompileProjection(d, p.opts)
 	p.Note(fault.Within("Invalid $project", err))
-	return each(projection.Apply)
+	return p.each(projection.Apply)
 }
 
 func addFields(p *parser, arg any) stage {
@@ -51,7 +48,7 @@ func addFields(p *parser, arg any) stage {
 	p.Refuse(len(d) == 0, 40177, "Invalid $addFields :: caused by :: specification must have at least one field")
 	fields, err := query.CompileFields(d, p.opts)
 	p.Note(fault.Within("Invalid $addFields", err))
-	return each(fields.Apply)
+	return p.each(fields.Apply)
 }
 
 func unset(p *parser, arg any) stage {
@@ -70,11 +67,11 @@ func unset(p *parser, arg any) stage {
 	}
 	projection, err := query.CompileProjection(spec, p.opts)
 	p.Note(fault.Within("Invalid $unset", err))
-	return each(projection.Apply)
+	return p.each(projection.Apply)
 }
 
 func (p *parser) expression(v any) expression.Expr {
-	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation, p.opts.Wire)
+	x, err := expression.Parse(v, p.opts.Options)
 	p.Note(err)
 	return x
 }
@@ -157,7 +154,7 @@ func unwind(p *parser, arg any) stage {
 	parts := strings.Split(strings.TrimPrefix(path, "$"), ".")
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		var out []bson.D
-		var made volume
+		made := volume{opts: p.opts}
 		add := func(d bson.D, item, position any) error {
 			c := d
 			if !value.IsMissing(item) {
@@ -205,7 +202,7 @@ func replaceRoot(p *parser, arg any) stage {
 
 func replaceWith(p *parser, arg any) stage {
 	x, o := p.expression(arg), p.opts
-	return each(func(d bson.D) (bson.D, error) {
+	return p.each(func(d bson.D) (bson.D, error) {
 		v, err := x.Eval(expression.NewEnv(d, o.Let))
 		if err != nil {
 			return nil, err

@@ -233,7 +233,7 @@ func (p *projector) keep(parts []string, include bool) {
 }
 
 func (p *projector) compute(parts []string, v any) {
-	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation, p.opts.Wire)
+	x, err := expression.Parse(v, p.opts.Options)
 	p.Note(err)
 	p.computed = append(p.computed, computed{parts, x})
 }

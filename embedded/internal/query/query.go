@@ -19,13 +19,11 @@ import (
 
 // Options are the context in which a filter is compiled.
 type Options struct {
-	Let       bson.D // variables of $expr
-	Collation value.Collation
-	Scripts   *Scripts // for $where; nil if the command does not allow it
-	Wire      int      // wire version of the server; 0: the latest
-	Match     *Filter  // of the find to which a projection belongs
-	Upsert    bool     // the filter belongs to an upsert, which does not allow $expr
-	Elements  bool     // the filter is for elements of arrays in an update
+	expression.Options
+	Scripts  *Scripts // for $where; nil if the command does not allow it
+	Match    *Filter  // of the find to which a projection belongs
+	Upsert   bool     // the filter belongs to an upsert, which does not allow $expr
+	Elements bool     // the filter is for elements of arrays in an update
 }
 
 // Filter is a parsed filter. It may be used concurrently.
@@ -116,11 +114,14 @@ func (f *Filter) Select(docs []bson.D) ([]bson.D, error) {
 	return Select(f, docs, func(d bson.D) bson.D { return d }, 0)
 }
 
-// Select returns the items whose documents match, at most limit of them (0: all).
+// Select returns the items whose documents match, at most limit of them (0: all). It ends when the command is over.
 func Select[T any](f *Filter, items []T, doc func(T) bson.D, limit int64) (out []T, err error) {
 	c := &run{}
 	for _, item := range items {
 		ok, err := f.matches(doc(item), c)
+		if err == nil {
+			err = f.opts.Over()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -278,9 +279,6 @@ func (p *parser) clause(e bson.E) node {
 		return and(nil)
 	case "$text":
 		return p.text(e.Value)
-	case "$jsonSchema":
-		s := p.schema(e.Value)
-		return func(doc any, _ *run) bool { return s.failures(doc) == nil }
 	case "$expr":
 		return p.expr(e.Value)
 	case "$where":
@@ -310,7 +308,7 @@ func (p *parser) list(e bson.E) []node {
 
 func (p *parser) expr(v any) node {
 	p.Refuse(p.opts.Upsert, fault.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
-	x, err := expression.Parse(v, p.opts.Let, p.opts.Collation, p.opts.Wire)
+	x, err := expression.Parse(v, p.opts.Options)
 	p.Note(err)
 	let := p.opts.Let
 	return func(doc any, c *run) bool {

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/fault/faulttest"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -222,8 +223,8 @@ func FuzzFilter(f *testing.F) {
 // What names.txt lists as implemented has a parser, and no other operator has.
 func TestNames(t *testing.T) {
 	names := append(slices.Collect(maps.Keys(fieldOperators)), "$regex", "$options") // these belong together
-	testkit.Equal(t, "conditions", slices.Sorted(slices.Values(names)), fault.Implemented("condition"))
-	for _, name := range fault.Implemented("filter") {
+	testkit.Equal(t, "conditions", slices.Sorted(slices.Values(names)), faulttest.Implemented("condition"))
+	for _, name := range faulttest.Implemented("filter") {
 		_, err := Compile(bson.D{{Key: name}}, Options{})
 		testkit.Equal(t, name+" is unknown", err != nil && strings.Contains(err.Error(), "unknown top level"), false)
 	}

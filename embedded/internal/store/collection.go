@@ -8,7 +8,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
-	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
 	"github.com/unified-test-runner/utr/embedded/internal/query"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -42,7 +41,6 @@ type Collection struct {
 	UUID     bson.Binary
 	Options  bson.D
 	ViewOn   string // the source collection of a view
-	Pipeline *pipeline.Pipeline
 
 	Capped           bool
 	MaxSize, MaxDocs int64

@@ -143,15 +143,20 @@ func TimedOut() error { return fault.Errorf(fault.MaxTimeMSExpired, "operation e
 // Interrupted is the error of a command that was interrupted.
 func Interrupted() error { return fault.Errorf(fault.Interrupted, "operation was interrupted") }
 
-// Stopped returns an error if the time limit of the command has expired or the command was interrupted.
-func (w *Work) Stopped() error {
-	switch {
-	case !w.Deadline.IsZero() && !time.Now().Before(w.Deadline):
+// Late returns an error if the time limit of the command has expired.
+func (w *Work) Late() error {
+	if !w.Deadline.IsZero() && !time.Now().Before(w.Deadline) {
 		return TimedOut()
-	case w.Context.Err() != nil:
-		return Interrupted()
 	}
 	return nil
+}
+
+// Stopped returns an error if the time limit of the command has expired or the command was interrupted.
+func (w *Work) Stopped() error {
+	if err := w.Late(); err != nil || w.Context.Err() == nil {
+		return err
+	}
+	return Interrupted()
 }
 
 // Sleep sleeps, at most until the time limit of the command expires or the command is interrupted.

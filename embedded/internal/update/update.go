@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/internal/expression"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/pipeline"
 	"github.com/unified-test-runner/utr/embedded/internal/query"
@@ -225,7 +226,8 @@ var identifier = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
 
 // elements returns the options of a filter for elements of an array.
 func (p *parser) elements() query.Options {
-	return query.Options{Collation: p.opts.Collation, Wire: p.opts.Wire, Elements: true}
+	return query.Options{Elements: true,
+		Options: expression.Options{Collation: p.opts.Collation, Wire: p.opts.Wire, Stopped: p.opts.Stopped}}
 }
 
 // Replaces reports whether the update replaces documents.

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
+	"github.com/unified-test-runner/utr/embedded/internal/fault/faulttest"
 	"github.com/unified-test-runner/utr/embedded/internal/query"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -77,5 +78,5 @@ func FuzzUpdate(f *testing.F) {
 
 // names.txt lists the operators for the documentation.
 func TestNames(t *testing.T) {
-	testkit.Equal(t, "operators", slices.Sorted(maps.Keys(operators)), fault.Implemented("update"))
+	testkit.Equal(t, "operators", slices.Sorted(maps.Keys(operators)), faulttest.Implemented("update"))
 }

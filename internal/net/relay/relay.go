@@ -2,7 +2,6 @@
 package relay
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -43,18 +42,4 @@ func Copy(client, server net.Conn) {
 		both()
 	}
 	answers.Wait()
-}
-
-// ReadAhead is a connection from which In has already buffered bytes. It cannot be half-closed.
-type ReadAhead struct {
-	net.Conn
-	In *bufio.Reader
-}
-
-// Read returns the buffered bytes first.
-func (r *ReadAhead) Read(b []byte) (int, error) {
-	if r.In.Buffered() > 0 {
-		return r.In.Read(b)
-	}
-	return r.Conn.Read(b)
 }

@@ -34,13 +34,27 @@ func pair(t *testing.T) (here, there *net.TCPConn) {
 func same(c net.Conn) net.Conn  { return c }
 func whole(c net.Conn) net.Conn { return struct{ net.Conn }{c} }
 
+// readAhead is a connection from which in has already buffered bytes. It cannot be half-closed.
+type readAhead struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+// Read returns the buffered bytes first.
+func (r *readAhead) Read(b []byte) (int, error) {
+	if r.in.Buffered() > 0 {
+		return r.in.Read(b)
+	}
+	return r.Conn.Read(b)
+}
+
 func ahead(text string) func(net.Conn) net.Conn {
 	return func(c net.Conn) net.Conn {
 		in := bufio.NewReader(io.MultiReader(strings.NewReader(text), c))
 		if text != "" {
 			_, _ = in.Peek(1)
 		}
-		return &relay.ReadAhead{Conn: c, In: in}
+		return &readAhead{Conn: c, in: in}
 	}
 }
 

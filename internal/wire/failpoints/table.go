@@ -119,9 +119,6 @@ func Element() []Field {
 		Doc: "runs the command, and closes the connection instead of a reply"})
 }
 
-// Points returns the fail points. The caller may modify the slice, but not what it refers to.
-func Points() []Point { return slices.Clone(points) }
-
 // PointNamed returns a fail point by its name.
 func PointNamed(name string) (Point, bool) {
 	i := slices.IndexFunc(points, func(p Point) bool { return p.Name == name })

@@ -23,7 +23,8 @@ many more fail points. A test that sets one of them gets a warning, since a serv
 | fail point | since | what it does |
 |---|---|---|
 `)
-	for _, p := range failpoints.Points() {
+	for _, name := range failpoints.PointNames() {
+		p, _ := failpoints.PointNamed(name)
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.Name, p.Since, p.Doc)
 	}
 	b.WriteString("\n| fail point | key of its data | type | since | what it does |\n|---|---|---|---|---|\n")
@@ -32,7 +33,8 @@ many more fail points. A test that sets one of them gets a warning, since a serv
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, f.Name, f.Type, f.Since, f.Doc)
 		}
 	}
-	for _, p := range failpoints.Points() {
+	for _, name := range failpoints.PointNames() {
+		p, _ := failpoints.PointNamed(name)
 		keys(p.Name, p.Fields)
 	}
 	keys("an element of sequence", failpoints.Element())
