@@ -94,9 +94,9 @@ func (c *call) prepare() *result.Error {
 	c.limit = c.scope.timeout
 	switch {
 	case c.Has("session"):
-		named, err := enginekit.Named(&c.Test.Entities, c.Given, "session", entities.Session)
+		named, err := c.Session()
 		if err != nil {
-			return argument(err.Error())
+			return err
 		}
 		c.session = named.(*clientSession)
 	case c.Kind != entities.Cursor && c.Kind != entities.Session:

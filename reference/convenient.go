@@ -41,8 +41,8 @@ func withTransaction(c *call) *result.Error {
 }
 
 func (w *convenient) run() *result.Error {
-	state := retry.TransactionState{Policy: w.client.driver.policy, Timeout: w.allowed}
-	in := retry.TransactionInput{Kind: retry.TransactionBegin}
+	state := retry.TransactionState{Policy: w.client.driver.policy}
+	in := retry.Input{Kind: retry.Begin}
 	for {
 		var d retry.Decision
 		state, d = retry.NextTransaction(state, in)
@@ -61,7 +61,7 @@ func (w *convenient) run() *result.Error {
 			if w.base.Err() != nil { // the caller of the engine has given up
 				return w.last
 			}
-			in = retry.TransactionInput{Kind: retry.TransactionBackedOff}
+			in = retry.Input{Kind: retry.BackedOff}
 		case retry.ReturnResult:
 			return nil
 		default:
@@ -74,7 +74,7 @@ func (w *convenient) run() *result.Error {
 }
 
 // callBack calls the callback. If it fails, callBack aborts an open transaction, with a new timeout.
-func (w *convenient) callBack() retry.TransactionInput {
+func (w *convenient) callBack() retry.Input {
 	err := w.Operation.Callback(w.ctx)
 	switch {
 	case err != nil:
@@ -85,31 +85,31 @@ func (w *convenient) callBack() retry.TransactionInput {
 		}
 		return w.failed(retry.CallbackFailed, err)
 	case w.s.inTransaction():
-		return retry.TransactionInput{Kind: retry.CallbackReturned}
+		return retry.Input{Kind: retry.CallbackReturned}
 	}
-	return retry.TransactionInput{Kind: retry.CallbackEnded}
+	return retry.Input{Kind: retry.CallbackEnded}
 }
 
-func (w *convenient) commit() retry.TransactionInput {
+func (w *convenient) commit() retry.Input {
 	err := w.s.commit(w.ctx, w.timeout, &w.trace)
 	switch {
 	case err == nil:
-		return retry.TransactionInput{Kind: retry.Committed}
+		return retry.Input{Kind: retry.Committed}
 	case w.unknown != nil && err.Client && err.Kind == "timeout":
 		// The deadline passed before the retry: use the error of the previous commit.
 		in := w.failed(retry.CommitFailed, w.unknown)
-		in.Elapsed = max(in.Elapsed, w.allowed)
+		in.Left = min(in.Left, 0)
 		return in
 	}
 	w.unknown = err
 	return w.failed(retry.CommitFailed, err)
 }
 
-func (w *convenient) failed(kind retry.TransactionInputKind, err *result.Error) retry.TransactionInput {
+func (w *convenient) failed(kind retry.InputKind, err *result.Error) retry.Input {
 	w.last = err
 	clock := w.client.driver.options
-	return retry.TransactionInput{Kind: kind, Labels: err.Labels, Code: err.Code,
-		Elapsed: clock.Now().Sub(w.begun), Jitter: clock.Random()}
+	return retry.Input{Kind: kind, Failure: retry.Failure{Labels: err.Labels, Code: err.Code},
+		Left: w.allowed - clock.Now().Sub(w.begun), Jitter: clock.Random()}
 }
 
 // late returns a timeout error that exposes the message, labels, code and reply of its cause (Convenient API for

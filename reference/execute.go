@@ -3,6 +3,7 @@ package reference
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -350,6 +351,15 @@ func (a *attempt) roundTrip(ctx context.Context, id int32, body bson.Raw) (bson.
 		return nil, err
 	}
 	return parse(id, wm)
+}
+
+// parse returns the body of the reply to a request.
+func parse(request int32, message []byte) (bson.Raw, error) {
+	h, body, err := wire.Split(message)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, err)
+	}
+	return wire.Response(request, h, body)
 }
 
 // retryableWriteError reports whether a write error in a reply with ok 1 fails the attempt, so that the rules may retry

@@ -12,7 +12,6 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/format/operations"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -67,9 +66,9 @@ func (c *call) perform(ctx context.Context) (any, error) {
 	defer cancel()
 	c.ctx = timed
 	if c.Has("session") {
-		s, err := enginekit.Named(&c.Test.Entities, c.Given, "session", entities.Session)
+		s, err := c.Session()
 		if err != nil {
-			return nil, enginekit.Argument("%v", err)
+			return nil, err
 		}
 		c.ctx = mongo.NewSessionContext(c.ctx, s.(*session).Session)
 	} else if mongo.SessionFromContext(c.ctx) != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,16 +96,11 @@ func (c *client) Events() *enginekit.EventLog { return c.log }
 
 func clientRows() []row {
 	const on = entities.Client
+	driven := func(c *call) *mongo.Client { return c.client.Client }
 	return []row{
-		with(on, "createChangeStream", "", func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
-			return c.result(c.client.Watch(c.ctx, c.any("pipeline"), o))
-		}),
-		with(on, "listDatabaseNames", "filter", func(c *call, o *filled[options.ListDatabasesOptions]) (any, error) {
-			return c.result(c.client.ListDatabaseNames(c.ctx, c.any("filter"), o))
-		}),
-		with(on, "listDatabases", "filter", func(c *call, o *filled[options.ListDatabasesOptions]) (any, error) {
-			return c.result(c.client.ListDatabases(c.ctx, c.any("filter"), o))
-		}),
+		calling(on, "createChangeStream", "", "pipeline", driven, (*mongo.Client).Watch),
+		calling(on, "listDatabaseNames", "", "filter", driven, (*mongo.Client).ListDatabaseNames),
+		calling(on, "listDatabases", "", "filter", driven, (*mongo.Client).ListDatabases),
 		with(on, "clientBulkWrite", "", clientBulkWrite),
 		silently(on, "appendMetadata", "", func(c *call) error {
 			info, err := enginekit.DriverInfo(c.Arg("driverInfoOptions"), lacking)
@@ -118,10 +114,13 @@ func clientRows() []row {
 			return c.database(c.Text("database"), options.DatabaseOptions{}).Drop(c.ctx)
 		}),
 		plainly(on, "$topology", "", func(c *call) (any, error) {
-			if last, found := c.client.log.Latest(result.TopologyDescriptionChanged); found {
-				return last.New, nil
+			events, err := c.client.log.After(c.ctx, 0, 0)
+			for _, e := range slices.Backward(events) {
+				if e.Type == result.TopologyDescriptionChanged {
+					return e.New, nil
+				}
 			}
-			return result.TopologyState{Type: "Unknown", Servers: []result.ServerState{}}, nil
+			return result.TopologyState{Type: "Unknown", Servers: []result.ServerState{}}, err
 		}),
 		plainly(on, "$configureFailPoint", "command", func(c *call) (any, error) {
 			c.trace.hidden = true

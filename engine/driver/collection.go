@@ -14,29 +14,13 @@ import (
 func collectionRows() []row {
 	const on = entities.Collection
 	return []row{
-		with(on, "aggregate", readConcerns+writeConcerns,
-			func(c *call, o *filled[options.AggregateOptions]) (any, error) {
-				return c.result(c.coll().Aggregate(c.ctx, c.any("pipeline"), o))
-			}),
-		with(on, "countDocuments", readConcerns, func(c *call, o *filled[options.CountOptions]) (any, error) {
-			return c.result(c.coll().CountDocuments(c.ctx, c.any("filter"), o))
-		}),
-		with(on, "createChangeStream", readConcerns,
-			func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
-				return c.result(c.coll().Watch(c.ctx, c.any("pipeline"), o))
-			}),
-		with(on, "createFindCursor", readConcerns, func(c *call, o *filled[options.FindOptions]) (any, error) {
-			return c.result(c.coll().Find(c.ctx, c.any("filter"), o))
-		}),
-		with(on, "deleteMany", writeConcerns, func(c *call, o *filled[options.DeleteManyOptions]) (any, error) {
-			return c.result(c.coll().DeleteMany(c.ctx, c.any("filter"), o))
-		}),
-		with(on, "deleteOne", writeConcerns, func(c *call, o *filled[options.DeleteOneOptions]) (any, error) {
-			return c.result(c.coll().DeleteOne(c.ctx, c.any("filter"), o))
-		}),
-		with(on, "find", readConcerns, func(c *call, o *filled[options.FindOptions]) (any, error) {
-			return c.result(c.coll().Find(c.ctx, c.any("filter"), o))
-		}),
+		calling(on, "aggregate", readConcerns+writeConcerns, "pipeline", (*call).coll, (*mongo.Collection).Aggregate),
+		calling(on, "countDocuments", readConcerns, "filter", (*call).coll, (*mongo.Collection).CountDocuments),
+		calling(on, "createChangeStream", readConcerns, "pipeline", (*call).coll, (*mongo.Collection).Watch),
+		calling(on, "createFindCursor", readConcerns, "filter", (*call).coll, (*mongo.Collection).Find),
+		calling(on, "deleteMany", writeConcerns, "filter", (*call).coll, (*mongo.Collection).DeleteMany),
+		calling(on, "deleteOne", writeConcerns, "filter", (*call).coll, (*mongo.Collection).DeleteOne),
+		calling(on, "find", readConcerns, "filter", (*call).coll, (*mongo.Collection).Find),
 		with(on, "findOne", "filter"+readConcerns, func(c *call, o *filled[options.FindOneOptions]) (any, error) {
 			return c.result(c.coll().FindOne(c.ctx, c.any("filter"), o), nil)
 		}),
@@ -52,12 +36,8 @@ func collectionRows() []row {
 			func(c *call, o *filled[options.FindOneAndUpdateOptions]) (any, error) {
 				return c.result(c.coll().FindOneAndUpdate(c.ctx, c.any("filter"), c.any("update"), o), nil)
 			}),
-		with(on, "insertMany", writeConcerns, func(c *call, o *filled[options.InsertManyOptions]) (any, error) {
-			return c.result(c.coll().InsertMany(c.ctx, c.any("documents"), o))
-		}),
-		with(on, "insertOne", writeConcerns, func(c *call, o *filled[options.InsertOneOptions]) (any, error) {
-			return c.result(c.coll().InsertOne(c.ctx, c.any("document"), o))
-		}),
+		calling(on, "insertMany", writeConcerns, "documents", (*call).coll, (*mongo.Collection).InsertMany),
+		calling(on, "insertOne", writeConcerns, "document", (*call).coll, (*mongo.Collection).InsertOne),
 		with(on, "replaceOne", writeConcerns,
 			func(c *call, o *filled[options.ReplaceOptions]) (any, error) {
 				return c.result(c.coll().ReplaceOne(c.ctx, c.any("filter"), c.any("replacement"), o))

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
@@ -14,20 +15,10 @@ func databaseRows() []row {
 	const on = entities.Database
 	const cursorCommand = "commandName batchSize comment maxTimeMS"
 	return []row{
-		with(on, "aggregate", readConcerns+writeConcerns,
-			func(c *call, o *filled[options.AggregateOptions]) (any, error) {
-				return c.result(c.db().Aggregate(c.ctx, c.any("pipeline"), o))
-			}),
-		with(on, "createChangeStream", readConcerns,
-			func(c *call, o *filled[options.ChangeStreamOptions]) (any, error) {
-				return c.result(c.db().Watch(c.ctx, c.any("pipeline"), o))
-			}),
-		with(on, "listCollectionNames", "filter", func(c *call, o *filled[options.ListCollectionsOptions]) (any, error) {
-			return c.result(c.db().ListCollectionNames(c.ctx, c.any("filter"), o))
-		}),
-		with(on, "listCollections", "filter", func(c *call, o *filled[options.ListCollectionsOptions]) (any, error) {
-			return c.result(c.db().ListCollections(c.ctx, c.any("filter"), o))
-		}),
+		calling(on, "aggregate", readConcerns+writeConcerns, "pipeline", (*call).db, (*mongo.Database).Aggregate),
+		calling(on, "createChangeStream", readConcerns, "pipeline", (*call).db, (*mongo.Database).Watch),
+		calling(on, "listCollectionNames", "", "filter", (*call).db, (*mongo.Database).ListCollectionNames),
+		calling(on, "listCollections", "", "filter", (*call).db, (*mongo.Database).ListCollections),
 		with(on, "runCommand", "commandName", func(c *call, o *filled[options.RunCmdOptions]) (any, error) {
 			return c.result(c.db().RunCommand(c.ctx, c.any("command"), o), nil)
 		}),

@@ -17,9 +17,7 @@ func bucketRows() []row {
 	type uploading = *filled[options.GridFSUploadOptions]
 	of := func(c *call) *bucket { return c.Entity.(*bucket) }
 	return []row{
-		with(on, "find", "", func(c *call, o *filled[options.GridFSFindOptions]) (any, error) {
-			return c.result(c.Entity.(*bucket).Find(c.ctx, c.any("filter"), o))
-		}),
+		calling(on, "find", "", "filter", of, (*bucket).Find),
 		silently(on, "delete", "", func(c *call) error { return of(c).Delete(c.ctx, c.any("id")) }),
 		silently(on, "drop", "", func(c *call) error { return of(c).Drop(c.ctx) }),
 		silently(on, "rename", "", func(c *call) error {

@@ -1,9 +1,12 @@
 package driver
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/entities"
@@ -63,4 +66,12 @@ func with[T any](kind entities.Kind, name, args string, run func(*call, *filled[
 		}
 		return run(c, given(o))
 	}}
+}
+
+// calling returns a row for a method of the driver with one argument and options. of returns its receiver.
+func calling[E, T, R any](kind entities.Kind, name, args, argument string, of func(*call) E,
+	method func(E, context.Context, any, ...options.Lister[T]) (R, error)) row {
+	return with(kind, name, args+" "+argument, func(c *call, o *filled[T]) (any, error) {
+		return c.result(method(of(c), c.ctx, c.any(argument), o))
+	})
 }

@@ -87,7 +87,7 @@ func (t *Test) Open(ctx context.Context, e engine.Entity) error {
 	var parent, created any
 	for _, kind := range []entities.Kind{entities.Client, entities.Database} {
 		if err == nil && slices.Contains(known, string(kind)) {
-			parent, err = Named(&t.Entities, e.Options, string(kind), kind)
+			parent, err = t.named(e.Options, string(kind), kind)
 		}
 	}
 	if err == nil {
@@ -105,6 +105,19 @@ func (t *Test) Open(ctx context.Context, e engine.Entity) error {
 		return err
 	}
 	return nil
+}
+
+// named returns the entity of a kind whose id is in a field of a document.
+func (t *Test) named(doc bson.Raw, field string, kind entities.Kind) (any, error) {
+	id, ok := doc.Lookup(field).StringValueOK()
+	if !ok {
+		return nil, fmt.Errorf("%s is not the name of an entity", field)
+	}
+	e, err := t.Entities.Get(id)
+	if err == nil && e.Kind != kind {
+		err = fmt.Errorf("%s: entity %q is not a %s", field, id, kind)
+	}
+	return e.Value, err
 }
 
 // Client returns the client with an id.

@@ -41,18 +41,5 @@ func (l *EventLog) After(ctx context.Context, n int64, wait time.Duration) (foun
 	return found, err
 }
 
-// Latest returns the last event of a type.
-func (l *EventLog) Latest(of result.EventType) (last result.Event, found bool) {
-	l.state.Update(func() {
-		for _, e := range slices.Backward(l.events) {
-			if e.Type == of {
-				last, found = e, true
-				return
-			}
-		}
-	})
-	return last, found
-}
-
 // Reset removes all events. Sequence numbers start at 1 again.
 func (l *EventLog) Reset() { l.state.Update(func() { l.events = nil }) }

@@ -83,6 +83,15 @@ func (t Table[R]) Call(test *Test, op engine.Operation) (Call[R], *result.Error)
 	return c, nil
 }
 
+// Session returns the session entity that the argument session names.
+func (c *Call[R]) Session() (any, *result.Error) {
+	session, err := c.Test.named(c.Given, "session", entities.Session)
+	if err != nil {
+		return nil, Argument("%v", err)
+	}
+	return session, nil
+}
+
 // Save stores an entity that the operation created under its SaveAs. Without one,
 // the entity is kept until the test ends.
 func (c *Call[R]) Save(ctx context.Context, kind entities.Kind, entity any) *result.Error {

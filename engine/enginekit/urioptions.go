@@ -12,7 +12,7 @@ import (
 
 // URI is a connection string.
 type URI struct {
-	Base    string // everything before the options, including the slash
+	base    string // everything before the options, including the slash
 	Options []Option
 }
 
@@ -26,7 +26,7 @@ func ParseURI(uri string, uriOptions bson.Raw) (URI, error) {
 	if _, authority, _ := strings.Cut(base, "://"); !strings.Contains(authority, "/") {
 		base += "/"
 	}
-	u := URI{Base: base}
+	u := URI{base: base}
 	for _, p := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
 		name, escaped, _ := strings.Cut(p, "=")
 		value, err := url.QueryUnescape(escaped)
@@ -59,9 +59,9 @@ func (u URI) String() string {
 		pairs = append(pairs, o.Name+"="+url.QueryEscape(o.Value))
 	}
 	if len(pairs) == 0 {
-		return u.Base
+		return u.base
 	}
-	return u.Base + "?" + strings.Join(pairs, "&")
+	return u.base + "?" + strings.Join(pairs, "&")
 }
 
 // Spelling returns the name of an option as uriOptions spells it, "" if it is not among them.

@@ -61,32 +61,32 @@ func start(command, environment []string, dir string) (*child, error) {
 
 // StartError reports that the program of an adapter could not be started.
 type StartError struct {
-	Program, Dir string // Dir is its working directory
-	Err          error
+	program, dir string // Dir is its working directory
+	err          error
 }
 
-func (e *StartError) Unwrap() error { return e.Err }
+func (e *StartError) Unwrap() error { return e.err }
 
 func (e *StartError) Error() string {
 	switch {
-	case errors.Is(e.Err, exec.ErrNotFound):
-		return fmt.Sprintf("there is no program %s in the PATH", e.Program)
-	case errors.Is(e.Err, fs.ErrPermission):
-		return fmt.Sprintf("%s is not an executable file", e.Program)
-	case errors.Is(e.Err, syscall.ENOEXEC):
-		return fmt.Sprintf("%s is not a program for this machine, or a script without #! in its first line", e.Program)
-	case errors.Is(e.Err, fs.ErrNotExist) && !e.exists():
-		return "there is no program " + e.Program
-	case errors.Is(e.Err, fs.ErrNotExist):
-		return fmt.Sprintf("the interpreter in the first line of %s does not exist", e.Program)
+	case errors.Is(e.err, exec.ErrNotFound):
+		return fmt.Sprintf("there is no program %s in the PATH", e.program)
+	case errors.Is(e.err, fs.ErrPermission):
+		return fmt.Sprintf("%s is not an executable file", e.program)
+	case errors.Is(e.err, syscall.ENOEXEC):
+		return fmt.Sprintf("%s is not a program for this machine, or a script without #! in its first line", e.program)
+	case errors.Is(e.err, fs.ErrNotExist) && !e.exists():
+		return "there is no program " + e.program
+	case errors.Is(e.err, fs.ErrNotExist):
+		return fmt.Sprintf("the interpreter in the first line of %s does not exist", e.program)
 	}
-	return e.Err.Error()
+	return e.err.Error()
 }
 
 func (e *StartError) exists() bool {
-	path := e.Program
+	path := e.program
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(e.Dir, path)
+		path = filepath.Join(e.dir, path)
 	}
 	_, err := os.Stat(path)
 	return err == nil

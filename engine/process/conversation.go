@@ -58,7 +58,7 @@ func (c *conversation) write(out io.Writer) {
 	for {
 		select {
 		case line := <-c.lines:
-			err := c.log.note(FromRunner, line)
+			err := c.log.note(fromRunner, line)
 			if err == nil {
 				if _, err = out.Write(line); err != nil {
 					err = fmt.Errorf("cannot write to the adapter: %w", err)
@@ -84,11 +84,11 @@ func (c *conversation) read(in io.Reader) error {
 	lines.Buffer(nil, maxLine)
 	lines.Split(wholeLines)
 	for lines.Scan() {
-		if err := c.log.note(FromAdapter, lines.Bytes()); err != nil {
+		if err := c.log.note(fromAdapter, lines.Bytes()); err != nil {
 			return err
 		}
 		if err := c.dispatch(lines.Bytes()); err != nil {
-			return &ProtocolError{Err: err}
+			return &ProtocolError{err: err}
 		}
 	}
 	switch err := lines.Err(); {
@@ -289,8 +289,8 @@ func (c *conversation) register() (int64, chan message, error) {
 
 // The marks of messages from utr and from an adapter in transcripts.
 const (
-	FromRunner  = "->"
-	FromAdapter = "<-"
+	fromRunner  = "->"
+	fromAdapter = "<-"
 )
 
 // transcript writes the messages of all conversations to a writer. The writer may be nil.

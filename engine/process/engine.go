@@ -42,7 +42,7 @@ type Options struct {
 	// Transcript, which may be nil, receives all messages as lines: "->" before those
 	// of utr, "<-" before messages of adapters. A write error ends the conversation.
 	Transcript io.Writer
-	// StartLimit limits the time from the start of an adapter to its reply to hello. 0 means DefaultStartLimit.
+	// StartLimit limits the time from the start of an adapter to its reply to hello. 0 means defaultStartLimit, 30 s.
 	StartLimit time.Duration
 	// Unavailable, which may be nil, explains the error of an adapter that has never replied to hello, such as a
 	// *StartError. Its result takes the place of the error.
@@ -51,8 +51,8 @@ type Options struct {
 	Runner string
 }
 
-// DefaultStartLimit is enough to start a virtual machine on a busy system.
-const DefaultStartLimit = 30 * time.Second
+// defaultStartLimit is enough to start a virtual machine on a busy system.
+const defaultStartLimit = 30 * time.Second
 
 // Engine is the driver behind an adapter. Methods may be called concurrently.
 type Engine struct {
@@ -113,7 +113,7 @@ func New(o Options) (*Engine, error) {
 		return nil, errors.New("an engine behind the protocol needs either a command, an address or an engine")
 	}
 	if o.StartLimit <= 0 {
-		o.StartLimit = DefaultStartLimit
+		o.StartLimit = defaultStartLimit
 	}
 	return &Engine{options: o, log: &transcript{to: o.Transcript}, all: map[*conversation]*use{},
 		changed: make(chan struct{})}, nil
@@ -241,7 +241,7 @@ func (e *Engine) serve() *conversation {
 func noMore(problem error) error { return problem }
 
 func badHello(format string, args ...any) error {
-	return &ProtocolError{Err: fmt.Errorf("the adapter answered hello wrongly: "+format, args...)}
+	return &ProtocolError{err: fmt.Errorf("the adapter answered hello wrongly: "+format, args...)}
 }
 
 // hello sends hello and stores the adapter's description.

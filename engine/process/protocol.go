@@ -15,19 +15,19 @@ import (
 
 // ProtocolError reports that an adapter sent what the protocol does not allow.
 type ProtocolError struct {
-	Err  error
-	Want string // what utr expected, "" if Err has it
+	err  error
+	want string // what utr expected, "" if Err has it
 }
 
 // Error names what the adapter sent, and what was expected.
 func (e *ProtocolError) Error() string {
-	if e.Want == "" {
-		return e.Err.Error()
+	if e.want == "" {
+		return e.err.Error()
 	}
-	return e.Err.Error() + "; expected " + e.Want
+	return e.err.Error() + "; expected " + e.want
 }
 
-func (e *ProtocolError) Unwrap() error { return e.Err }
+func (e *ProtocolError) Unwrap() error { return e.err }
 
 const aMessage = `a JSON-RPC 2.0 message in one line, such as {"jsonrpc":"2.0","id":1,"result":{}}`
 

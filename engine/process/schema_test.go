@@ -20,6 +20,12 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
+// For tests in package process_test.
+const (
+	FromRunner  = fromRunner
+	FromAdapter = fromAdapter
+)
+
 // definition is a definition of the schema.
 type definition struct {
 	Ref         string `json:"$ref"`
@@ -82,7 +88,7 @@ func (c *Conformity) Check(from, line string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case m.Method != "" && (m.Method == callCallback) != (from == FromAdapter):
+	case m.Method != "" && (m.Method == callCallback) != (from == fromAdapter):
 		return fmt.Errorf("%s from the wrong side: %s", m.Method, line)
 	case m.ID == nil:
 		return nil
@@ -90,9 +96,9 @@ func (c *Conformity) Check(from, line string) error {
 		c.calls[fmt.Sprint(from, *m.ID)] = m.Method
 		return nil
 	}
-	request := fmt.Sprint(FromRunner, *m.ID)
-	if from == FromRunner {
-		request = fmt.Sprint(FromAdapter, *m.ID)
+	request := fmt.Sprint(fromRunner, *m.ID)
+	if from == fromRunner {
+		request = fmt.Sprint(fromAdapter, *m.ID)
 	}
 	call := c.calls[request]
 	delete(c.calls, request)
@@ -209,28 +215,28 @@ func TestConformity(t *testing.T) {
 		reason, from, line string
 		says               string // "" if the line conforms
 	}{
-		{"a request", FromRunner, greeting, ""},
-		{"a reply", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"protocol":1,"name":"n","version":"1","schemaVersion":"1.0","operations":[]}}`, ""},
-		{"an error of JSON-RPC", FromAdapter, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no driver"}}`, ""},
-		{"an error of an invalid line has no id", FromAdapter,
+		{"a request", fromRunner, greeting, ""},
+		{"a reply", fromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"protocol":1,"name":"n","version":"1","schemaVersion":"1.0","operations":[]}}`, ""},
+		{"an error of JSON-RPC", fromAdapter, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no driver"}}`, ""},
+		{"an error of an invalid line has no id", fromAdapter,
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, ""},
-		{"a notification", FromRunner, `{"jsonrpc":"2.0","method":"cancel","params":{"id":1}}`, ""},
-		{"a notification has no id", FromRunner, `{"jsonrpc":"2.0","id":2,"method":"cancel","params":{"id":1}}`,
+		{"a notification", fromRunner, `{"jsonrpc":"2.0","method":"cancel","params":{"id":1}}`, ""},
+		{"a notification has no id", fromRunner, `{"jsonrpc":"2.0","id":2,"method":"cancel","params":{"id":1}}`,
 			"Must validate one"},
-		{"an unknown member", FromRunner, strings.Replace(greeting, `"runner"`, `"color":"red","runner"`, 1), "color"},
-		{"a missing member", FromRunner, strings.Replace(greeting, `"protocol":1,`, "", 1), "Must validate one"},
-		{"an unknown call", FromRunner, strings.Replace(greeting, "hello", "tickle", 1), "method"},
-		{"a call from the wrong side", FromAdapter, greeting, "wrong side"},
-		{"the result of another call", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"messages":[]}}`,
+		{"an unknown member", fromRunner, strings.Replace(greeting, `"runner"`, `"color":"red","runner"`, 1), "color"},
+		{"a missing member", fromRunner, strings.Replace(greeting, `"protocol":1,`, "", 1), "Must validate one"},
+		{"an unknown call", fromRunner, strings.Replace(greeting, "hello", "tickle", 1), "method"},
+		{"a call from the wrong side", fromAdapter, greeting, "wrong side"},
+		{"the result of another call", fromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"messages":[]}}`,
 			"messages is not allowed"},
-		{"a result and an error", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}`,
+		{"a result and an error", fromAdapter, `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}`,
 			"Must validate one"},
-		{"a reply without a request", FromAdapter, `{"jsonrpc":"2.0","id":7,"result":{}}`, "without a request"},
-		{"an ObjectId as a string", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"0123456789abcdef01234567"}}`,
+		{"a reply without a request", fromAdapter, `{"jsonrpc":"2.0","id":7,"result":{}}`, "without a request"},
+		{"an ObjectId as a string", fromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"0123456789abcdef01234567"}}`,
 			""},
-		{"an ObjectId as Extended JSON", FromAdapter,
+		{"an ObjectId as Extended JSON", fromAdapter,
 			`{"jsonrpc":"2.0","id":2,"result":{"serviceId":{"$oid":"0123456789abcdef01234567"}}}`, ""},
-		{"a service that is not an ObjectId", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"here"}}`,
+		{"a service that is not an ObjectId", fromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"here"}}`,
 			"pattern"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
@@ -238,7 +244,7 @@ func TestConformity(t *testing.T) {
 			testkit.Check(t, err)
 			for _, before := range []string{greeting,
 				`{"jsonrpc":"2.0","id":2,"method":"do","params":{"object":"c","name":"find"}}`} {
-				testkit.Check(t, c.Check(FromRunner, before))
+				testkit.Check(t, c.Check(fromRunner, before))
 			}
 			switch err := c.Check(r.from, r.line); {
 			case r.says != "":

@@ -133,7 +133,7 @@ func (t *test) events(ctx context.Context, params eventsParams) ([]result.Event,
 			err = fmt.Errorf("the sequence of an event is %d, expected %d", e.Sequence, want)
 		}
 		if err != nil {
-			return nil, t.broken(&ProtocolError{Err: fmt.Errorf("the result of %s: %w", during, err)})
+			return nil, t.broken(&ProtocolError{err: fmt.Errorf("the result of %s: %w", during, err)})
 		}
 	}
 	return events, nil

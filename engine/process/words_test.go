@@ -39,9 +39,9 @@ func TestWords(t *testing.T) {
 func TestNotAMessage(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/lines.txt", func(t *testing.T, line string) string {
 		err := (&conversation{open: map[int64]chan message{}}).dispatch([]byte(line))
-		if broke := (*ProtocolError)(nil); errors.As(err, &broke) && broke.Want != "" {
-			testkit.Contains(t, broke.Want, aMessage)
-			return broke.Err.Error()
+		if broke := (*ProtocolError)(nil); errors.As(err, &broke) && broke.want != "" {
+			testkit.Contains(t, broke.want, aMessage)
+			return broke.err.Error()
 		}
 		return err.Error()
 	})

@@ -26,14 +26,14 @@ func PassingRules() []retry.Rule {
 
 // The messages of the errors of an application (Errors; slaveOk).
 const (
-	TaggedPrimary = "PRIMARY cannot be combined with tags"
+	taggedPrimary = "PRIMARY cannot be combined with tags"
 	BothSlaveOk   = "slaveOk is deprecated, use ReadPreference."
 )
 
 // Validate returns an error if a read preference is invalid for every topology (P10).
 func Validate(p selection.Preference) error {
 	if p.Reads() == selection.Primary && p.Tagged() {
-		return errors.New(TaggedPrimary)
+		return errors.New(taggedPrimary)
 	}
 	return p.Validate()
 }

@@ -42,19 +42,19 @@ func Named(name string) (ids []string) {
 // Thread is the state of an application thread. Next never modifies its argument.
 type Thread struct {
 	Rules     []string // IDs of the rules of the revision: see Named
-	InRequest bool
+	inRequest bool
 	Pinned    string     // address of the member that the thread is pinned to, or ""
-	By        Preference // of the read that pinned it
+	by        Preference // of the read that pinned it
 	Reading   *Reading   // the read in progress, nil between reads
-	Primary   string     // address of the last known primary
+	primary   string     // address of the last known primary
 }
 
 // Reading is a read in progress.
 type Reading struct {
 	Preference Preference
-	Ignores    bool     // of Input
-	Member     string   // address of the member that it was sent to
-	Failed     []string // addresses of members with socket errors
+	ignores    bool     // of Input
+	member     string   // address of the member that it was sent to
+	failed     []string // addresses of members with socket errors
 }
 
 // InputKind distinguishes inputs. Each kind is a bit, so that a rule can apply to several.
@@ -63,7 +63,7 @@ type InputKind uint8
 // The inputs.
 const (
 	StartRequest InputKind = 1 << iota // from the application
-	EndRequest                         // from the application
+	endRequest                         // from the application
 	Read                               // begins a read: all fields are set
 	Answered                           // ends a read: the member has replied
 	Refused                            // ends a read: the member has replied with an error
@@ -110,7 +110,7 @@ type Decision struct {
 func Next(t Thread, in Input) (Thread, Decision) {
 	s := &step{t: t, in: in}
 	if in.Kind == Read {
-		s.t.Reading = &Reading{Preference: in.Preference, Ignores: in.Ignores}
+		s.t.Reading = &Reading{Preference: in.Preference, ignores: in.Ignores}
 	}
 	for _, r := range table() {
 		if r.on&in.Kind != 0 && !s.done && r.when(s) && slices.Contains(t.Rules, r.ID) {
@@ -118,10 +118,10 @@ func Next(t Thread, in Input) (Thread, Decision) {
 			r.then(s)
 		}
 	}
-	if !s.done && in.Kind&(StartRequest|EndRequest|Refreshed) == 0 {
+	if !s.done && in.Kind&(StartRequest|endRequest|Refreshed) == 0 {
 		s.raise("no rule handles this input")
 	}
-	s.t.Primary = cmp.Or(primary(in.Members), t.Primary)
+	s.t.primary = cmp.Or(primary(in.Members), t.primary)
 	return s.t, s.d
 }
 
@@ -145,11 +145,11 @@ func (s *step) raise(text string) {
 	s.d.Text = text
 }
 
-func (s *step) unpin() { s.t.Pinned, s.t.By = "", Preference{} }
+func (s *step) unpin() { s.t.Pinned, s.t.by = "", Preference{} }
 
 func (s *step) send(member string) {
 	reading := *s.t.Reading
-	reading.Member = member
+	reading.member = member
 	s.t.Reading, s.d.Action, s.d.Member, s.done = &reading, Send, member, true
 }
 

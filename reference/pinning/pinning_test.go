@@ -24,7 +24,7 @@ func TestStories(t *testing.T) {
 }
 
 // inputs are the words of stories.
-var inputs = map[string]InputKind{"request": StartRequest, "end": EndRequest, "read": Read, "command": Read,
+var inputs = map[string]InputKind{"request": StartRequest, "end": endRequest, "read": Read, "command": Read,
 	"answered": Answered, "refused": Refused,
 	"broken": Broken, "members": Refreshed}
 

@@ -46,27 +46,27 @@ func table() []row {
 	}
 	return []row{
 		{rule("P1", "A thread is in a request from the start of the request to its end.", "Requests"), StartRequest, always,
-			func(s *step) { s.t.InRequest = true }},
-		{rule("P2", "The end of a request unpins the thread.", "Requests"), EndRequest, always,
-			func(s *step) { s.t.InRequest = false; s.unpin() }},
+			func(s *step) { s.t.inRequest = true }},
+		{rule("P2", "The end of a request unpins the thread.", "Requests"), endRequest, always,
+			func(s *step) { s.t.inRequest = false; s.unpin() }},
 
 		// Changes of the replica set.
 		{rule("P3", "A new primary unpins all threads.", "Requests"), Refreshed,
-			func(s *step) bool { p := primary(s.in.Members); return s.t.Pinned != "" && p != "" && p != s.t.Primary },
+			func(s *step) bool { p := primary(s.in.Members); return s.t.Pinned != "" && p != "" && p != s.t.primary },
 			func(s *step) { s.unpin() }},
 		{rule("P4", "A pinned member that becomes primary or secondary and therefore no longer matches the mode is unpinned. "+
 			"Changes of tags and ping times do not unpin.", "Requests"), Refreshed,
 			func(s *step) bool {
 				return slices.ContainsFunc(s.up(),
-					func(v selection.Server) bool { return v.Address == s.t.Pinned && misplaced(v, s.t.By) })
+					func(v selection.Server) bool { return v.Address == s.t.Pinned && misplaced(v, s.t.by) })
 			},
 			func(s *step) { s.unpin() }},
 
 		// The end of an attempt.
 		{rule("P5", "When a read succeeds in a request, the thread is pinned to its member, and its read preference is remembered.",
 			"Requests"), Answered,
-			func(s *step) bool { return reading(s) && s.t.InRequest },
-			func(s *step) { s.t.Pinned, s.t.By = s.t.Reading.Member, s.t.Reading.Preference }},
+			func(s *step) bool { return reading(s) && s.t.inRequest },
+			func(s *step) { s.t.Pinned, s.t.by = s.t.Reading.member, s.t.Reading.Preference }},
 		{rule("P6", "Any reply ends the read, even an error: only socket errors are retried.", "Auto-retry"),
 			Answered | Refused,
 			reading, func(s *step) { s.end(ReturnReply) }},
@@ -74,17 +74,17 @@ func table() []row {
 			reading,
 			func(s *step) {
 				r := *s.t.Reading
-				r.Failed = append(slices.Clone(r.Failed), r.Member)
+				r.failed = append(slices.Clone(r.failed), r.member)
 				s.t.Reading, s.d.Refresh = &r, true
 			}},
 		{rule("P9", "After three members in all, the error is raised, and the next read starts unpinned.", "Auto-retry"),
 			Broken,
-			func(s *step) bool { return reading(s) && len(s.t.Reading.Failed) >= limit }, func(s *step) { s.raise("") }},
+			func(s *step) bool { return reading(s) && len(s.t.Reading.failed) >= limit }, func(s *step) { s.raise("") }},
 
 		// The choice of a member.
 		{rule("P25", "Of generic commands, only some obey a read preference; all others run on the primary. They are sent once, because they may write.",
 			"Generic Command Helper"), choosing,
-			func(s *step) bool { return reading(s) && s.t.Reading.Ignores },
+			func(s *step) bool { return reading(s) && s.t.Reading.ignores },
 			func(s *step) {
 				if s.in.Kind == Broken {
 					s.raise("")
@@ -94,13 +94,13 @@ func table() []row {
 			}},
 		{rule(unpins, "A read with a different mode, tags or latency unpins the thread, and another member may be chosen.",
 			"Requests"), Read,
-			func(s *step) bool { return s.t.Pinned != "" && !equal(s.t.By, s.t.Reading.Preference) },
+			func(s *step) bool { return s.t.Pinned != "" && !equal(s.t.by, s.t.Reading.Preference) },
 			func(s *step) { s.unpin() }},
 		{rule("P12", "Reads go only to primaries and secondaries that are up, whatever the mode.", "Mode"), choosing, reading,
 			func(s *step) {
 				s.left = selection.Filter(s.in.Members, func(v selection.Server) bool {
 					return (v.Type == selection.RSPrimary || v.Type == selection.RSSecondary) &&
-						!slices.Contains(s.t.Reading.Failed, v.Address)
+						!slices.Contains(s.t.Reading.failed, v.Address)
 				})
 			}},
 		{rule("P8", "A pinned member that is down, because of a socket error or by monitoring, is no longer pinned once a "+
@@ -133,7 +133,7 @@ func table() []row {
 			func(s *step) bool { return reading(s) && len(s.left) == 0 },
 			func(s *step) {
 				text := "" // the socket error
-				if len(s.t.Reading.Failed) == 0 {
+				if len(s.t.Reading.failed) == 0 {
 					text = noMember(s.t.Reading.Preference)
 				}
 				s.raise(text)

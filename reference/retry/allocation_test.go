@@ -35,7 +35,7 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 			var after State
 			var d Decision
 			allocated := testing.AllocsPerRun(100, func() { after, d = Next(s, row.in) })
-			if allocated > 0 && after.Deprioritized == nil {
+			if allocated > 0 && after.deprioritized == nil {
 				t.Errorf("%s, %s: %v allocations: %s", p.Name, row.why, allocated, d.Rules)
 			}
 		}

@@ -99,7 +99,7 @@ func operationRows() string {
 	return rows("| operation | retried as | after an overload error if | not retried otherwise, because |", Operations(),
 		func(o Operation) []string {
 			as, gate, why := "", map[operations.Class]string{operations.Read: "`retryReads`", operations.Write: "`retryWrites`",
-				operations.Generic: "both"}[o.Class], o.Why
+				operations.Generic: "both"}[o.Class], o.why
 			switch {
 			case o.RetryableRead:
 				as = "a read"

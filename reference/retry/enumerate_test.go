@@ -103,7 +103,7 @@ func (c config) supports(attempt int) bool {
 // server returns the server of an attempt. Servers without retryable writes have a wire version that is too low, under
 // policies that check it in sharded clusters, or have no sessions.
 func (c config) server(attempt int) Chosen {
-	old := !c.supports(attempt) && c.policy.MinWireVersion > 0 && c.sharded
+	old := !c.supports(attempt) && c.policy.minWireVersion > 0 && c.sharded
 	return Chosen{Address: fmt.Sprintf("s%d", attempt%2), // the third attempt uses the first server again
 		Sharded: c.sharded, Wire: testkit.Either[int32](c.oldie || old, 5, 21), RetryableWrites: c.supports(attempt) || old}
 }
@@ -255,7 +255,7 @@ func configs() []config {
 				case !writes && bit(6):
 					continue
 				case writes && !c.retryReads, c.scarce && (c.sharded || c.txn), c.retarget && (c.sharded || p.Name != "current"),
-					!writes && bit(5) && p.MinWireVersion == 0:
+					!writes && bit(5) && p.minWireVersion == 0:
 					continue // no rule depends on it
 				case writes:
 					c.alone, c.mixed, c.fading = bit(5) && !bit(6), bit(6) && !bit(5), bit(5) && bit(6)
@@ -305,7 +305,7 @@ func TestEverySequence(t *testing.T) {
 // sequences.
 func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []string) (total int) {
 	attempt := len(h) + 1
-	before := slices.Clone(st.Deprioritized)
+	before := slices.Clone(st.deprioritized)
 	chosen := c.server(attempt)
 	sent, ds := Next(st, Input{Kind: Selected, Tokens: tokens, Chosen: chosen})
 	of := testkit.Either(Lookup(c.op).Class == operations.Write, "w", "r")
@@ -395,7 +395,7 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 			total += walk(t, c, next, w.tokens, hh, path)
 		}
 	}
-	if !slices.Equal(st.Deprioritized, before) {
+	if !slices.Equal(st.deprioritized, before) {
 		t.Errorf("%v %v: the state was modified", c, path)
 	}
 	return total

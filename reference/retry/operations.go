@@ -11,7 +11,7 @@ type Operation struct {
 	RetryableRead, RetryableWrite bool
 	// commitTransaction and abortTransaction: they are retried regardless of retryWrites
 	EndsTransaction bool
-	Why             string // the operation is never retried
+	why             string // the operation is never retried
 }
 
 // Lookup returns an operation by name. Names are command names, with a suffix if only some uses of a command are
@@ -36,5 +36,5 @@ func Operations() (all []Operation) {
 func operationOf(c operations.Command) Operation {
 	retried := c.Retried != operations.Never
 	return Operation{Name: c.Name, Class: c.Class, RetryableRead: retried && c.Class == operations.Read,
-		RetryableWrite: retried && c.Class == operations.Write, EndsTransaction: c.Retried == operations.Always, Why: c.Why}
+		RetryableWrite: retried && c.Class == operations.Write, EndsTransaction: c.Retried == operations.Always, why: c.Why}
 }

@@ -16,26 +16,26 @@ import (
 type Policy struct {
 	Name    string   // selects the policy in options and flags
 	Sources []string // specifications and their revisions
-	Date    string   // of the newest revision: see Since
+	date    string   // of the newest revision: see Since
 	Rules   RuleSet  // the rules in force, including the rules of withTransaction
-	// Wording overrides fields of rules that had another wording or date in this revision. Empty fields are ignored.
-	Wording   map[string]Rule
+	// wording overrides fields of rules that had another wording or date in this revision. Empty fields are ignored.
+	wording   map[string]Rule
 	ReadCodes []int32 // server error codes that make a read retryable
-	// WriteCodes are the codes that make a write retryable, before error labels (2019-10-21).
-	WriteCodes           []int32
-	WriteMessages        []string  // substrings of error messages that make a write retryable, regardless of the code
-	WriteCommands        []string  // the only commands that are retryable writes; nil: by the table of operations
+	// writeCodes are the codes that make a write retryable, before error labels (2019-10-21).
+	writeCodes           []int32
+	writeMessages        []string  // substrings of error messages that make a write retryable, regardless of the code
+	writeCommands        []string  // the only commands that are retryable writes; nil: by the table of operations
 	WholeBulks           bool      // a multi-document write excludes its whole bulkWrite, as before 2018-04-25
 	RetryWritesOff       bool      // retryWrites defaults to false, as before 2019-03-06
-	MinWireVersion       int32     // of a server for retries, until 2026-06-17; 0: any
-	DeprioritizeLastOnly bool      // deprioritize only the last failed server, as before 2025-12-08
-	RetargetOption       bool      // R41 depends on enableOverloadRetargeting
+	minWireVersion       int32     // of a server for retries, until 2026-06-17; 0: any
+	deprioritizeLastOnly bool      // deprioritize only the last failed server, as before 2025-12-08
+	retargetOption       bool      // R41 depends on enableOverloadRetargeting
 	Overload             *Overload // client backpressure, or nil
 	// Pinning is the revision of package pinning for reads on replica sets, as before Server Selection, or "".
 	Pinning string
-	// TransactionExponent is added to the number of the attempt in the exponent of withTransaction's backoff: 0 since
+	// transactionExponent is added to the number of the attempt in the exponent of withTransaction's backoff: 0 since
 	// 2026-07-08, -1 before.
-	TransactionExponent int
+	transactionExponent int
 }
 
 // Overload holds the constants of client backpressure.
@@ -45,8 +45,8 @@ type Overload struct {
 	Growth                  float64 // factor from one backoff to the next
 	// Exponent is added to the number of the retry in the exponent of Growth: 0 since 2026-07-08, -1 before.
 	Exponent   int
-	ServerBase bool    // the server's baseBackoffMS replaces BaseBackoff
-	Fixed      bool    // maxAdaptiveRetries is ignored
+	serverBase bool    // the server's baseBackoffMS replaces BaseBackoff
+	fixed      bool    // maxAdaptiveRetries is ignored
 	Bucket     *Bucket // or nil
 	Handshake  any     // value of the field backpressure in handshakes, a string or a bool
 }
@@ -69,16 +69,16 @@ const (
 )
 
 // Since reports whether the policy is of a date or a later one.
-func (p *Policy) Since(date string) bool { return p.Date >= date }
+func (p *Policy) Since(date string) bool { return p.date >= date }
 
 // supports reports whether a server supports retryable writes (Retryable Writes, "Supported Server Versions").
 func (p *Policy) supports(at Chosen) bool {
-	return p.Since(numberedWrites) && at.RetryableWrites && at.Wire >= p.MinWireVersion
+	return p.Since(numberedWrites) && at.RetryableWrites && at.Wire >= p.minWireVersion
 }
 
 // Numbers reports whether a write has a transaction number on a server if retryWrites is true.
 func (p *Policy) Numbers(o Operation, at Chosen) bool {
-	return o.RetryableWrite && (p.WriteCommands == nil || slices.Contains(p.WriteCommands, o.Name)) && p.supports(at)
+	return o.RetryableWrite && (p.writeCommands == nil || slices.Contains(p.writeCommands, o.Name)) && p.supports(at)
 }
 
 // RulesInForce lists the rules of the policy, with its wording.
@@ -88,7 +88,7 @@ func (p *Policy) RulesInForce() []Rule {
 		if !p.Rules.has(r.ID) {
 			continue
 		}
-		then := p.Wording[r.ID]
+		then := p.wording[r.ID]
 		r.Statement = cmp.Or(then.Statement, r.Statement)
 		r.Section = cmp.Or(then.Section, r.Section)
 		r.Revision = cmp.Or(then.Revision, r.Revision)
@@ -107,40 +107,40 @@ func (p *Policy) Constants() []string {
 	}
 	less := map[int]string{-1: " minus 1"}
 	add(len(p.ReadCodes) > 0, "%s", plural.Of(len(p.ReadCodes), "code"))
-	add(len(p.WriteCodes) > 0, "%s of writes, and messages with \"%s\"; only %s", plural.Of(len(p.WriteCodes), "code"),
-		strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", "))
+	add(len(p.writeCodes) > 0, "%s of writes, and messages with \"%s\"; only %s", plural.Of(len(p.writeCodes), "code"),
+		strings.Join(p.writeMessages, "\" or \""), strings.Join(p.writeCommands, ", "))
 	add(p.WholeBulks, "a bulkWrite with a multi-document write is not retried at all")
 	add(!p.Since(writeLabels), "drivers do not add RetryableWriteError")
 	add(!p.Since(ConnectionLabels), "a connection that cannot be established is not an overload error")
 	add(p.RetryWritesOff, "`retryWrites` defaults to false")
 	add(p.Pinning != "", "reads on replica sets follow only the P rules")
-	add(p.MinWireVersion > 0, "wire version %d for retries", p.MinWireVersion)
-	add(p.DeprioritizeLastOnly, "only the last failed server is deprioritized")
-	add(p.RetargetOption, "R41 only with `enableOverloadRetargeting`")
+	add(p.minWireVersion > 0, "wire version %d for retries", p.minWireVersion)
+	add(p.deprioritizeLastOnly, "only the last failed server is deprioritized")
+	add(p.retargetOption, "R41 only with `enableOverloadRetargeting`")
 	if o := p.Overload; o != nil {
 		add(true, "MAX_RETRIES %d, BASE_BACKOFF %v, MAX_BACKOFF %v, the exponent is the number of the retry%s",
 			o.MaxRetries, o.BaseBackoff, o.MaxBackoff, less[o.Exponent])
-		add(!o.ServerBase, "no `baseBackoffMS`")
-		add(o.Fixed, "no `maxAdaptiveRetries`")
+		add(!o.serverBase, "no `baseBackoffMS`")
+		add(o.fixed, "no `maxAdaptiveRetries`")
 		if b := o.Bucket; b != nil {
-			add(true, "a token bucket for each client: capacity %v, RETRY_TOKEN_RETURN_RATE %v", b.Capacity, b.Return)
+			add(true, "a token bucket for each client: capacity %v, RETRY_TOKEN_RETURN_RATE %v", b.Capacity, b.perSuccess)
 		}
 		add(true, "handshakes have `backpressure` %#v", o.Handshake)
 	}
 	add(p.Rules.has("T9"), "withTransaction backs off %v · %v^exponent, at most %v, the exponent is the number of the attempt%s",
-		transactionBase, transactionGrowth, transactionCap, less[p.TransactionExponent])
+		transactionBase, transactionGrowth, transactionCap, less[p.transactionExponent])
 	return out
 }
 
 // RetryableWriteError reports whether an error in a reply is a retryable write error: by its label, or before labels by
 // its code or message.
 func (p *Policy) RetryableWriteError(f Failure) bool {
-	return p.Since(writeLabels) && f.has(codes.RetryableWriteError) || slices.Contains(p.WriteCodes, f.Code) ||
+	return p.Since(writeLabels) && f.has(codes.RetryableWriteError) || slices.Contains(p.writeCodes, f.Code) ||
 		p.listedMessage(f)
 }
 
 func (p *Policy) listedMessage(f Failure) bool {
-	return slices.ContainsFunc(p.WriteMessages, func(part string) bool { return strings.Contains(f.Message, part) })
+	return slices.ContainsFunc(p.writeMessages, func(part string) bool { return strings.Contains(f.Message, part) })
 }
 
 // readCodes lists the codes of "Retryable Error" since 2023-11-30.
@@ -193,59 +193,59 @@ func Policies() []*Policy {
 		Statement: "Before retrying the transaction, wait jitter · min(500 ms, 5 ms · 1.5^(attempt − 1))."}
 	return []*Policy{
 		{
-			Name: "current", Date: "2026-07-08",
+			Name: "current", date: "2026-07-08",
 			Sources: []string{"retryable-reads@2026-06-17", "retryable-writes@2026-06-17",
 				"client-backpressure@2026-07-08"},
 			Rules:     ruleSet(shared, reads, writes, labels, backpressure, "B3 R40 R41", transactions, backedOff, "T11"),
-			ReadCodes: readCodes(), RetargetOption: true,
+			ReadCodes: readCodes(), retargetOption: true,
 			Overload: &Overload{MaxRetries: 2, BaseBackoff: 100 * time.Millisecond,
-				MaxBackoff: 10 * time.Second, Growth: 2, ServerBase: true, Handshake: "2"},
+				MaxBackoff: 10 * time.Second, Growth: 2, serverBase: true, Handshake: "2"},
 		},
 		{
-			Name: "retryable-reads@2026", Date: "2026-06-17",
+			Name: "retryable-reads@2026", date: "2026-06-17",
 			Sources:   []string{"retryable-reads@2026-06-17", "retryable-writes@2026-06-17"},
 			Rules:     ruleSet(shared, reads, writes, labels, "R40 R41", transactions, backedOff, "T11"),
-			Wording:   map[string]Rule{"T9": oldTransactionBackoff},
-			ReadCodes: readCodes(), TransactionExponent: -1,
+			wording:   map[string]Rule{"T9": oldTransactionBackoff},
+			ReadCodes: readCodes(), transactionExponent: -1,
 		},
 		{
-			Name: "retryable-reads@2024", Date: "2024-05-08",
+			Name: "retryable-reads@2024", date: "2024-05-08",
 			Sources:   []string{"retryable-reads@2024-04-30", "retryable-writes@2024-05-08"},
 			Rules:     ruleSet(shared, reads, oldReads, writes, labels, "R40", transactions, atOnce),
-			ReadCodes: readCodes(), MinWireVersion: 6, DeprioritizeLastOnly: true,
+			ReadCodes: readCodes(), minWireVersion: 6, deprioritizeLastOnly: true,
 		},
 		{
-			Name: "client-backpressure@2025-12", Date: "2025-12-08",
+			Name: "client-backpressure@2025-12", date: "2025-12-08",
 			Sources: []string{"retryable-reads@2025-12-08", "retryable-writes@2025-12-08",
 				"client-backpressure, the proposal of 2025-12"},
 			Rules: ruleSet(shared, reads, oldReads, writes, labels, backpressure, bucketRules, "R42", transactions, backedOff),
-			Wording: map[string]Rule{
+			wording: map[string]Rule{
 				"B1": {Revision: "2025-12"}, "B2": {Revision: "2025-12"}, "B4": {Revision: "2025-12"}, "B5": {Revision: "2025-12"},
 				"B7":  {Revision: "2025-12"},
 				"R42": {Revision: "2025-12"}, "R51": {Revision: "2025-12"},
 				"B6": {Revision: "2025-12", Statement: "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^(n − 1)) before retry n, counted from 1."},
 				"T9": oldTransactionBackoff,
 			},
-			ReadCodes: readCodes(), MinWireVersion: 6, TransactionExponent: -1,
+			ReadCodes: readCodes(), minWireVersion: 6, transactionExponent: -1,
 			Overload: &Overload{MaxRetries: 5, BaseBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second,
-				Growth: 2, Exponent: -1, Fixed: true, Bucket: &Bucket{Capacity: 1000 * Token, Return: Token / 10}, Handshake: true},
+				Growth: 2, Exponent: -1, fixed: true, Bucket: &Bucket{Capacity: 1000 * Token, perSuccess: Token / 10}, Handshake: true},
 		},
 		{
-			Name: "retryable-writes@2018-03-14", Date: "2018-03-14",
+			Name: "retryable-writes@2018-03-14", date: "2018-03-14",
 			Sources: []string{"retryable-writes@2018-03-14"},
 			// W31 and withTransaction are newer than the revision. It has no transactions. The engine has them, and
 			// must not retry writes in them.
-			Rules: ruleSet(shared, writes, byCode, transactions, atOnce), Wording: writesWording(shared),
-			WriteCodes: writeCodes(), WriteMessages: []string{"not master", "node is recovering"},
-			WriteCommands: []string{"delete", "findAndModify", "insert", "update"}, WholeBulks: true, RetryWritesOff: true,
-			MinWireVersion: 6,
+			Rules: ruleSet(shared, writes, byCode, transactions, atOnce), wording: writesWording(shared),
+			writeCodes: writeCodes(), writeMessages: []string{"not master", "node is recovering"},
+			writeCommands: []string{"delete", "findAndModify", "insert", "update"}, WholeBulks: true, RetryWritesOff: true,
+			minWireVersion: 6,
 		},
 		{
-			Name: "read-preferences@2014-02-14", Date: "2014-02-14", Sources: []string{"read-preferences@2014-02-14"},
+			Name: "read-preferences@2014-02-14", date: "2014-02-14", Sources: []string{"read-preferences@2014-02-14"},
 			Rules: ruleSet(shared, transactions, atOnce), Pinning: "read-preferences@2014-02-14", RetryWritesOff: true,
 		},
 		{
-			Name: "read-preferences@2012-08", Date: "2012-08",
+			Name: "read-preferences@2012-08", date: "2012-08",
 			Sources: []string{"read-preferences of 2.2, in a note of 2014-02-14"},
 			Rules:   ruleSet(shared, transactions, atOnce), Pinning: "read-preferences@2012-08", RetryWritesOff: true,
 		},
@@ -292,8 +292,8 @@ func (t Tokens) String() string {
 // Backpressure (2026-03-05), "Token Bucket"). The client stores the number of tokens, and passes it in Input.Tokens;
 // Decision.Tokens is the new number.
 type Bucket struct {
-	Capacity Tokens // maximum and initial number of tokens
-	Return   Tokens // RETRY_TOKEN_RETURN_RATE, the number of tokens that a success adds
+	Capacity   Tokens // maximum and initial number of tokens
+	perSuccess Tokens // RETRY_TOKEN_RETURN_RATE, the number of tokens that a success adds
 }
 
 // Bucket returns the policy's token bucket, or nil.

@@ -73,13 +73,13 @@ type State struct {
 	Settings
 	Attempt       int      // number of the current attempt, from 1, or 0 before the first decision
 	Chosen        Chosen   // server of the current attempt
-	Deprioritized []string // addresses, in the order in which they failed
-	Raise         Failure  // the error to raise if no attempt succeeds; Kind 0: none
-	Overloaded    bool     // after an overload error: the limit of overload retries applies
+	deprioritized []string // addresses, in the order in which they failed
+	raised        Failure  // the error to raise if no attempt succeeds; Kind 0: none
+	overloaded    bool     // after an overload error: the limit of overload retries applies
 	// Numbered is true after a write failed with an error other than a retryable overload error. The write may have
 	// been executed, so it may only be sent to servers that recognize its transaction number.
-	Numbered bool
-	Done     bool // a result or an error was returned
+	numbered bool
+	ended    bool // a result or an error was returned
 }
 
 // Chosen describes a selected server.
@@ -101,6 +101,13 @@ const (
 	Succeeded                      // follows a Send decision
 	Failed                         // follows a Select or Send decision: Failure is set
 	BackedOff                      // follows a BackOff decision
+
+	// Only of NextTransaction, which also has Begin and BackedOff.
+	CallbackFailed   // an error of the callback; the caller has aborted an open transaction
+	CallbackEnded    // the callback itself committed or aborted the transaction
+	CallbackReturned // the callback left the transaction open
+	CommitFailed     // an error of commitTransaction
+	Committed        // a successful commitTransaction
 )
 
 // Input is an event since the last decision.
@@ -108,7 +115,7 @@ type Input struct {
 	Kind    InputKind
 	Chosen  Chosen
 	Failure Failure
-	Left    time.Duration // time until the deadline, if Settings.Timeout is true
+	Left    time.Duration // time until the deadline, if Settings.Timeout is true; of withTransaction, always
 	Jitter  float64       // a random number in [0, 1), for failures
 	Tokens  Tokens        // number of tokens in the client's bucket, if the policy has one
 }
@@ -174,8 +181,8 @@ func rulesFor(kind InputKind) uint64 {
 // Next returns the next state and decision. It never modifies its arguments. An unexpected input ends the operation
 // with a client error, so that a faulty caller cannot loop.
 func Next(s State, in Input) (State, Decision) {
-	if s.Done {
-		return s, Decision{Action: ReturnError, Attempt: s.Attempt, Raise: s.Raise, Tokens: in.Tokens,
+	if s.ended {
+		return s, Decision{Action: ReturnError, Attempt: s.Attempt, Raise: s.raised, Tokens: in.Tokens,
 			Reason: "the operation has already ended"}
 	}
 	st := steps.Get().(*step)
@@ -195,8 +202,8 @@ func Next(s State, in Input) (State, Decision) {
 		i := bits.TrailingZeros64(rest)
 		if r := &table[i]; r.when(st) {
 			st.fired.retries |= 1 << i
-			if r.Reason != "" {
-				st.reason = r.Reason
+			if r.reason != "" {
+				st.reason = r.reason
 			}
 			r.then(st)
 		}

@@ -37,7 +37,7 @@ func TestRulesAreNumberedOnce(t *testing.T) {
 }
 
 func TestOperations(t *testing.T) {
-	for _, o := range append(Operations(), Operation{Name: "ping", Class: operations.Generic, Why: Lookup("runCommand").Why}) {
+	for _, o := range append(Operations(), Operation{Name: "ping", Class: operations.Generic, why: Lookup("runCommand").why}) {
 		testkit.Equal(t, o.Name, Lookup(o.Name), o)
 		if o.RetryableRead && o.Class != operations.Read || o.RetryableWrite && o.Class != operations.Write || o.Name == "" {
 			t.Errorf("%+v has another class", o)
@@ -112,22 +112,22 @@ func TestBackoffsDoNotOverflow(t *testing.T) {
 // TestStatesAreValues checks that modifying a decision changes neither its state nor another decision from that state.
 func TestStatesAreValues(t *testing.T) {
 	s := failing("find", 1)
-	s.Chosen.Sharded, s.Deprioritized = true, append(make([]string, 0, 4), "a")
+	s.Chosen.Sharded, s.deprioritized = true, append(make([]string, 0, 4), "a")
 	fail := func(server string) (State, Decision) {
 		return Next(s, Input{Kind: Failed, Failure: Failure{Kind: Network, Server: server}})
 	}
 	next, d := fail("b")
 	other, _ := fail("c")
 	d.Deprioritized[0] = "changed by the caller"
-	testkit.Equal(t, "deprioritized", [][]string{s.Deprioritized, next.Deprioritized, other.Deprioritized},
+	testkit.Equal(t, "deprioritized", [][]string{s.deprioritized, next.deprioritized, other.deprioritized},
 		[][]string{{"a"}, {"a", "b"}, {"a", "c"}})
 }
 
 func TestAnInputOutOfTurnEndsTheOperation(t *testing.T) {
-	if s, d := Next(failing("find", 0), Input{Kind: 99}); d.Action != ReturnError || !s.Done {
+	if s, d := Next(failing("find", 0), Input{Kind: 99}); d.Action != ReturnError || !s.ended {
 		t.Errorf("%+v", d)
 	}
-	if _, d := NextTransaction(TransactionState{}, TransactionInput{Kind: 99}); d.Action != ReturnError {
+	if _, d := NextTransaction(TransactionState{}, Input{Kind: 99}); d.Action != ReturnError {
 		t.Errorf("%+v", d)
 	}
 }
@@ -137,7 +137,7 @@ func TestAnInputOutOfTurnEndsTheOperation(t *testing.T) {
 func TestRulesAreOfTheirTime(t *testing.T) {
 	for _, p := range Policies() {
 		for _, r := range p.RulesInForce() {
-			if p.Date >= "2019" && r.Revision > p.Date {
+			if p.date >= "2019" && r.Revision > p.date {
 				t.Errorf("%s: %s is of %s", p.Name, r.ID, r.Revision)
 			}
 		}

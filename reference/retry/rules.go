@@ -19,7 +19,7 @@ type Rule struct {
 	Statement string `json:"statement,omitempty"` // in our words
 	Section   string `json:"section,omitempty"`   // of the specification
 	Revision  string `json:"revision,omitempty"`  // date of the first version of the specification with this rule
-	Reason    string `json:"-"`                   // of a decision, if this is the last rule with a reason
+	reason    string // of a decision, if this is the last rule with a reason
 }
 
 // Rules lists all rules in the order in which they are applied. The caller may modify the slice.
@@ -61,7 +61,7 @@ type step struct {
 func (st *step) finish(d Decision) {
 	d.Attempt, d.Tokens, d.Rules, d.Reason = st.Attempt, st.tokens, st.fired, st.reason
 	st.d, st.done = d, true
-	st.Done = d.Action == ReturnResult || d.Action == ReturnError
+	st.ended = d.Action == ReturnResult || d.Action == ReturnError
 }
 
 func allowRead(st *step)   { st.read = true }
@@ -78,12 +78,12 @@ func (st *step) expire() {
 	st.d.Expired = true
 }
 
-func (st *step) raise() { st.finish(Decision{Action: ReturnError, Raise: st.Raise}) }
+func (st *step) raise() { st.finish(Decision{Action: ReturnError, Raise: st.raised}) }
 
 func (st *step) selectServer() {
 	st.Attempt++
 	st.Chosen = Chosen{}
-	st.finish(Decision{Action: Select, Deprioritized: slices.Clone(st.Deprioritized)})
+	st.finish(Decision{Action: Select, Deprioritized: slices.Clone(st.deprioritized)})
 }
 
 func (st *step) send() {
@@ -122,8 +122,8 @@ func (st *step) writes() bool { return st.Class != operations.Read }
 // limit returns the maximum number of retries, or -1 for no limit.
 func (st *step) limit() int {
 	o := st.Policy.Overload
-	if st.Overloaded && o != nil {
-		if m := st.MaxAdaptiveRetries; m != nil && !o.Fixed {
+	if st.overloaded && o != nil {
+		if m := st.MaxAdaptiveRetries; m != nil && !o.fixed {
 			return *m
 		}
 		return o.MaxRetries
@@ -141,7 +141,7 @@ func (st *step) delay() time.Duration {
 		return 0
 	}
 	base := o.BaseBackoff
-	if o.ServerBase && st.f.BaseBackoff > 0 {
+	if o.serverBase && st.f.BaseBackoff > 0 {
 		base = st.f.BaseBackoff
 	}
 	ceiling := float64(base) * math.Pow(o.Growth, float64(st.Attempt+o.Exponent))
@@ -150,19 +150,19 @@ func (st *step) delay() time.Duration {
 
 func (st *step) deprioritize() {
 	failed := st.f.Server
-	if st.Policy.DeprioritizeLastOnly {
-		st.Deprioritized = []string{failed}
+	if st.Policy.deprioritizeLastOnly {
+		st.deprioritized = []string{failed}
 		return
 	}
-	if !slices.Contains(st.Deprioritized, failed) {
-		st.Deprioritized = append(slices.Clip(st.Deprioritized), failed)
+	if !slices.Contains(st.deprioritized, failed) {
+		st.deprioritized = append(slices.Clip(st.deprioritized), failed)
 	}
 }
 
 func always(*step) bool { return true }
 
 // old reports whether a server is older than the policy's minimum wire version.
-func (st *step) old(at Chosen) bool { return st.Policy.MinWireVersion > at.Wire }
+func (st *step) old(at Chosen) bool { return st.Policy.minWireVersion > at.Wire }
 
 // shed reports whether the server rejected the command because it is overloaded.
 func (st *step) shed() bool { return st.f.has(codes.SystemOverloadedError) }
@@ -180,15 +180,15 @@ var table = []row{
 		Begin, always, (*step).selectServer},
 	{Rule{"R2", "A server selection error before any attempt is raised unchanged.",
 		"Retryable Reads, Selecting the initial server", "2019-03", "no server could be selected, and nothing was attempted"},
-		Failed, func(st *step) bool { return st.f.Kind == Selection && st.Raise.Kind == 0 },
-		func(st *step) { st.Raise = st.f; st.raise() }},
+		Failed, func(st *step) bool { return st.f.Kind == Selection && st.raised.Kind == 0 },
+		func(st *step) { st.raised = st.f; st.raise() }},
 	{Rule{"B12", "A retry that fails with an error other than an overload error adds a token to the bucket, because the server responds.",
 		"Client Backpressure (2026-03-05), Adaptive retry requirements", "2025-12", ""},
 		Failed, func(st *step) bool { return st.retrying() && !st.shed() }, func(st *step) { st.deposit(Token) }},
 	{Rule{"R37", "When no time is left, an attempt that the driver ends raises the error of the previous attempt as a timeout.",
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
 		Failed, func(st *step) bool {
-			return st.late() && st.Raise.Kind != 0 && st.f.Kind != Network && st.f.Kind != Server
+			return st.late() && st.raised.Kind != 0 && st.f.Kind != Network && st.f.Kind != Server
 		}, (*step).expire},
 	{Rule{"R3", "If no server can be selected for a retry, raise the error of the previous attempt.",
 		"Retryable Reads, Selecting the server for retry", "2019-03", "no server could be selected for the retry"},
@@ -196,12 +196,12 @@ var table = []row{
 	{Rule{"R4", "If the server selected for a retry does not support retryable reads, raise the error of the previous attempt.",
 		"Retryable Reads, Selecting the server for retry", "2019-03", "the new server is too old for retryable reads"},
 		Selected, func(st *step) bool {
-			return st.retrying() && st.RetryableRead && st.old(st.in.Chosen) && !st.Overloaded
+			return st.retrying() && st.RetryableRead && st.old(st.in.Chosen) && !st.overloaded
 		}, (*step).raise},
 	{Rule{"B7", "After retryable overload errors only, a write is also retried on a server that does not support retryable writes, without a transaction number.",
 		"Client Backpressure, Overload retry policy", "2026-01-09", "the server rejected all attempts unexecuted"},
 		Selected, func(st *step) bool {
-			return st.retrying() && st.RetryableWrite && !st.Policy.supports(st.in.Chosen) && st.Overloaded && !st.Numbered
+			return st.retrying() && st.RetryableWrite && !st.Policy.supports(st.in.Chosen) && st.overloaded && !st.numbered
 		}, (*step).send},
 	{Rule{"W4", "If the server selected for a retry does not support retryable writes, raise the error of the previous attempt.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08",
@@ -215,17 +215,17 @@ var table = []row{
 	{Rule{"B10", "A first attempt that succeeds adds RETRY_TOKEN_RETURN_RATE to the bucket.",
 		"Client Backpressure (2026-03-05), Adaptive retry requirements", "2025-12", ""},
 		Succeeded, func(st *step) bool { return !st.retrying() },
-		func(st *step) { st.deposit(st.Policy.Bucket().Return) }},
+		func(st *step) { st.deposit(st.Policy.Bucket().perSuccess) }},
 	{Rule{"B11", "A retry that succeeds adds RETRY_TOKEN_RETURN_RATE and one token.",
 		"Client Backpressure (2026-03-05), Adaptive retry requirements", "2025-12", ""},
-		Succeeded, (*step).retrying, func(st *step) { st.deposit(st.Policy.Bucket().Return + Token) }},
+		Succeeded, (*step).retrying, func(st *step) { st.deposit(st.Policy.Bucket().perSuccess + Token) }},
 	{Rule{"R6", "A successful attempt ends the operation.",
 		"Retryable Reads, Executing Retryable Read Commands", "2019-03", "the attempt succeeded"},
 		Succeeded, always, func(st *step) { st.finish(Decision{Action: ReturnResult}) }},
 	{Rule{"R7", "If the command cannot be built for the new server, raise the error of the previous attempt.",
 		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03",
 		"the command cannot be built for the new server"},
-		Failed, func(st *step) bool { return st.f.Kind == NotBuilt && st.Raise.Kind != 0 }, (*step).raise},
+		Failed, func(st *step) bool { return st.f.Kind == NotBuilt && st.raised.Kind != 0 }, (*step).raise},
 
 	// The kind of failure.
 	{Rule{"R10", "A network error is retryable.",
@@ -247,14 +247,14 @@ var table = []row{
 		Failed, func(st *step) bool { return !st.reads() && st.f.has(codes.RetryableWriteError) },
 		func(st *step) {
 			st.write = true
-			st.Numbered = st.Numbered || !(st.shed() && st.f.has(codes.RetryableError))
+			st.numbered = st.numbered || !(st.shed() && st.f.has(codes.RetryableError))
 		}},
 	{Rule{"W11", "Before error labels, any network error is a retryable write error.",
 		"Retryable Writes (2018-03-14), Terms", "2017-08", ""},
 		Failed, func(st *step) bool { return !st.reads() && st.f.Kind == Network && !st.f.Handshake }, allowWrite},
 	{Rule{"W12", "Before error labels, a server error or write concern error with one of the listed codes is a retryable write error.",
 		"Retryable Writes (2018-03-14), Terms", "2017-10-18", ""},
-		Failed, func(st *step) bool { return !st.reads() && !st.f.Handshake && st.listed(st.Policy.WriteCodes) }, allowWrite},
+		Failed, func(st *step) bool { return !st.reads() && !st.f.Handshake && st.listed(st.Policy.writeCodes) }, allowWrite},
 	{Rule{"W13", "Before error labels, a server error or write concern error with any other code is a retryable write " +
 		"error if its message contains \"not master\" or \"node is recovering\".",
 		"Retryable Writes (2018-03-14), Terms", "2017-10-18", ""},
@@ -267,24 +267,24 @@ var table = []row{
 		func(st *step) { st.overload = true }},
 	{Rule{"B2", "After an overload error, the number of retries is limited to MAX_RETRIES for every policy, even under timeoutMS.",
 		"Client Backpressure, Interaction with Other Retry Policies", "2026-04-14", ""},
-		Failed, (*step).shed, func(st *step) { st.Overloaded = true }},
+		Failed, (*step).shed, func(st *step) { st.overloaded = true }},
 
 	// The error to raise.
 	{Rule{"W20", "The newest error of a write does not indicate an attempt if it has the label NoWritesPerformed.",
 		"Retryable Writes, Executing Retryable Write Commands", "2022-09-01", ""},
-		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.writes() && st.f.has(codes.NoWritesPerformed) },
+		Failed, func(st *step) bool { return st.raised.Kind != 0 && st.writes() && st.f.has(codes.NoWritesPerformed) },
 		func(st *step) { st.silent = true }},
 	{Rule{"R20", "The newest error is raised if it indicates that an attempt was made.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", ""},
-		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.attempted() },
-		func(st *step) { st.Raise = st.f }},
+		Failed, func(st *step) bool { return st.raised.Kind != 0 && st.attempted() },
+		func(st *step) { st.raised = st.f }},
 	{Rule{"R21", "An error that does not indicate an attempt leaves the previous error in place.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", "the earlier error says more"},
-		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.Raise.Attempt != st.f.Attempt }, func(*step) {}},
+		Failed, func(st *step) bool { return st.raised.Kind != 0 && st.raised.Attempt != st.f.Attempt }, func(*step) {}},
 	{Rule{"R22", "The first error is kept.",
 		"Retryable Reads, Deciding to allow retry, encountering the initial retryable error, and selecting a server",
 		"2019-03", ""},
-		Failed, func(st *step) bool { return st.Raise.Kind == 0 }, func(st *step) { st.Raise = st.f }},
+		Failed, func(st *step) bool { return st.raised.Kind == 0 }, func(st *step) { st.raised = st.f }},
 
 	// Whether a retry is allowed.
 	{Rule{"R30", "With retryReads false, a read is attempted once.",
@@ -316,7 +316,7 @@ var table = []row{
 		forbidWrite},
 	{Rule{"W33", "The only writes that are retried are insert, update, delete and findAndModify.",
 		"Retryable Writes, Unsupported Write Operations", "2017-08-25", "the command is not a supported write"},
-		Failed, func(st *step) bool { return st.write && !slices.Contains(st.Policy.WriteCommands, st.Name) },
+		Failed, func(st *step) bool { return st.write && !slices.Contains(st.Policy.writeCommands, st.Name) },
 		forbidWrite},
 	{Rule{"W35", "Unsupported writes are not retried: multi-document and unacknowledged writes, aggregate and mapReduce that write, and schema changes.",
 		"Retryable Writes, Unsupported Write Operations", "2017-08", "the operation is never retried"},
@@ -344,13 +344,13 @@ var table = []row{
 		}},
 	{Rule{"R35", "Without timeoutMS, there is one retry.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", "one retry was made"},
-		Failed, func(st *step) bool { return !st.Overloaded && st.limit() >= 0 && st.Attempt > st.limit() }, (*step).raise},
+		Failed, func(st *step) bool { return !st.overloaded && st.limit() >= 0 && st.Attempt > st.limit() }, (*step).raise},
 	{Rule{"W34", "No write is retried more than once with one transaction number, even under timeoutMS.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "one retry was made"},
 		Failed, (*step).retrying, (*step).raise},
 	{Rule{"B4", "After an overload error, there are at most MAX_RETRIES retries.",
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the retries for an overloaded server are used up"},
-		Failed, func(st *step) bool { return st.Overloaded && st.Attempt > st.limit() }, (*step).raise},
+		Failed, func(st *step) bool { return st.overloaded && st.Attempt > st.limit() }, (*step).raise},
 	{Rule{"R36", "With timeoutMS, retries continue until the deadline.",
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
 		Failed, (*step).late, (*step).expire},
@@ -375,7 +375,7 @@ var table = []row{
 		"2026-02-19", "retry away from the overloaded server"},
 		Failed, func(st *step) bool {
 			return !st.Chosen.Sharded && st.shed() && st.f.Server != "" &&
-				(!st.Policy.RetargetOption || st.OverloadRetargeting)
+				(!st.Policy.retargetOption || st.OverloadRetargeting)
 		}, (*step).deprioritize},
 	{Rule{"R42", "Whatever the topology and the error, the server that failed is deprioritized.",
 		"Retryable Reads, Selecting the server for retry", "2025-12-15", "retry away from the server that failed"},

@@ -25,22 +25,23 @@ func TestTranscripts(t *testing.T) {
 
 // TestTransactions plays the stories of withTransaction, and checks that each rule has one.
 func TestTransactions(t *testing.T) {
-	const file, kinds = "testdata/transactions/*.txt", "begin callback-failed callback-ended callback-returned commit-failed committed waited "
+	const file = "testdata/transactions/*.txt"
+	kinds := map[string]InputKind{"begin": Begin, "callback-failed": CallbackFailed, "callback-ended": CallbackEnded,
+		"callback-returned": CallbackReturned, "commit-failed": CommitFailed, "committed": Committed, "waited": BackedOff}
 	testkit.PlayStories(t, file, func(t *testing.T, s testkit.Story) string {
 		var state TransactionState
 		transcript, err := playStory(s.Text, func(ev event) (Decision, error) {
 			if ev.name == "begin" {
 				p, err := Named(ev.args["policy"])
 				testkit.Check(t, err)
-				state = TransactionState{Policy: p, Attempt: ev.number("attempt"), Timeout: TransactionTime}
+				state = TransactionState{Policy: p, attempt: ev.number("attempt")}
 			}
-			before, _, known := strings.Cut(kinds, ev.name+" ")
-			if !known {
+			if kinds[ev.name] == 0 {
 				t.Fatalf("unknown input: %s", ev.name)
 			}
-			in := TransactionInput{Kind: TransactionInputKind(1 + strings.Count(before, " ")), Labels: ev.labels(),
-				Code: int32(ev.number("code"))}
-			in.Elapsed, _ = time.ParseDuration(ev.args["elapsed"])
+			elapsed, _ := time.ParseDuration(ev.args["elapsed"])
+			in := Input{Kind: kinds[ev.name], Failure: Failure{Labels: ev.labels(), Code: int32(ev.number("code"))},
+				Left: TransactionTime - elapsed}
 			in.Jitter, _ = strconv.ParseFloat(cmp.Or(ev.args["jitter"], "0.5"), 64)
 			var d Decision
 			state, d = NextTransaction(state, in)
