@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
 	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
@@ -196,71 +195,6 @@ func TestClosedPoolEndsHandshake(t *testing.T) {
 	})
 }
 
-// TestSettle checks that a handshake that has run out of time waits for the check-outs that also have.
-func TestSettle(t *testing.T) {
-	for _, row := range []struct {
-		reason       string
-		left         time.Duration // until the deadline of the handshake, less a round trip
-		others, want time.Duration
-	}{
-		{"until the check-out has failed", 0, time.Minute, 100 * time.Millisecond},
-		{"not if it has failed for another reason", time.Second, time.Minute, 0},
-		{"not for a check-out that waits longer", 0, 0, 0},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s, p := newSockets(nil), waitLimit{time.Now().Add(row.left + time.Second), time.Second}
-			waits := p
-			if row.others == 0 {
-				waits.deadline = p.deadline.Add(1)
-			}
-			end := s.watch("a:1", waits)
-			time.AfterFunc(100*time.Millisecond, end)
-			begun := time.Now()
-			s.settle("a:1", limit{waitLimit: p})
-			testkit.Equal(t, row.reason, time.Since(begun), row.want)
-			time.Sleep(time.Second)
-		})
-	}
-}
-
-// TestHandledFirst checks that a monitor gets its error after the topology has handled the error of another connection.
-func TestHandledFirst(t *testing.T) {
-	for _, row := range []struct {
-		reason string
-		event  event.PoolEvent
-		want   time.Duration
-	}{
-		{"when the connection is closed", event.PoolEvent{Type: event.ConnectionClosed, Address: "a:1",
-			Reason: event.ReasonError, Error: net.ErrClosed}, 100 * time.Millisecond},
-		{"when the pool is closed", event.PoolEvent{Type: event.ConnectionPoolClosed, Address: "a:1"},
-			100 * time.Millisecond},
-		{"not when an idle one is closed", event.PoolEvent{Type: event.ConnectionClosed, Address: "a:1",
-			Reason: event.ReasonIdle}, monitorTimeout},
-		{"not when one to another server is closed", event.PoolEvent{Type: event.ConnectionClosed, Address: "b:1",
-			Reason: event.ReasonError, Error: net.ErrClosed}, monitorTimeout},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			near, far := net.Pipe()
-			s := newSockets(func(context.Context, string, string) (net.Conn, error) { return near, nil })
-			k, err := s.Connect(t.Context(), "tcp", "a:1", true)
-			testkit.Check(t, err)
-			s.failed("a:1", limit{})
-			time.AfterFunc(100*time.Millisecond, func() { s.poolEvent(&row.event) })
-			go func() {
-				synctest.Wait() // for Read: it returns at once from a closed connection
-				testkit.Check(t, k.Close())
-			}()
-			begun := time.Now()
-			if _, err := k.Read(make([]byte, 1)); err == nil {
-				t.Error(row.reason, "no error")
-			}
-			testkit.Equal(t, row.reason, time.Since(begun), row.want)
-			time.Sleep(time.Second)
-			testkit.Check(t, far.Close())
-		})
-	}
-}
-
 // awaiting connects to a:1 and sends an awaitable hello. far is the server's side.
 func awaiting(t *testing.T, monitor bool) (s *sockets, k *socket.Socket, far net.Conn) {
 	near, far := net.Pipe()
@@ -271,36 +205,6 @@ func awaiting(t *testing.T, monitor bool) (s *sockets, k *socket.Socket, far net
 	_, err = k.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, raw(t, d("hello", 1))))
 	testkit.Check(t, err)
 	return s, k, far
-}
-
-// TestReported checks that the handling of an error ends when the monitor has reported that its check was canceled.
-func TestReported(t *testing.T) {
-	for _, row := range []struct {
-		reason            string
-		unknown, canceled bool
-		want              time.Duration
-	}{
-		{"the handling cancels the check", true, false, 100 * time.Millisecond},
-		{"the topology has canceled it", true, true, 100 * time.Millisecond},
-		{"it continues if the server is still known", false, false, 0},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s, k, far := awaiting(t, true)
-			go func() { _, _ = k.Read(make([]byte, 1)) }()
-			synctest.Wait()
-			time.AfterFunc(100*time.Millisecond, func() { s.change("a:1", func(w *serverState) { w.reported = true }) })
-			begun := time.Now()
-			s.handle("a:1", func() bool {
-				if row.canceled {
-					testkit.Check(t, k.Close())
-				}
-				return row.unknown
-			})
-			testkit.Equal(t, row.reason, time.Since(begun), row.want)
-			time.Sleep(time.Second)
-			testkit.Check(t, errors.Join(k.Close(), far.Close()))
-		})
-	}
 }
 
 // somewhere is a connection to a:1.

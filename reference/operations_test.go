@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -106,43 +105,5 @@ func TestBatches(t *testing.T) {
 			writes = b.rest
 		}
 		testkit.Equal(t, c.why, got, c.want)
-	}
-}
-
-// TestReadPreferenceIsInherited checks from where operations inherit their read preference, in 2014 and today.
-func TestReadPreferenceIsInherited(t *testing.T) {
-	for _, r := range []struct {
-		reason, client, database, collection string // modes
-		do                                   string
-		want                                 int // the member: 0 is the primary
-	}{
-		{"from nowhere", "", "", "", `c.count {"filter":{}}`, 0},
-		{"from the client", "secondary", "", "", `c.count {"filter":{}}`, 1},
-		{"from the client, by an operation of a database", "secondary", "", "", `d.aggregate {"pipeline":[]}`, 1},
-		{"from the database", "primary", "secondary", "", `c.distinct {"fieldName":"a","filter":{}}`, 1},
-		{"from the database, although the client has another", "secondary", "primary", "", `d.aggregate {"pipeline":[]}`, 0},
-		{"from the collection", "primary", "primary", "secondary", `c.aggregate {"pipeline":[]}`, 1},
-		{"from the collection, by a query", "secondary", "secondary", "primary", `c.find {"filter":{}}`, 0},
-	} {
-		for _, policy := range []string{"", "read-preferences@2014-02-14"} {
-			t.Run(r.reason+" "+policy, func(t *testing.T) {
-				s := script(t, "replicaset", 2)
-				e, err := New(Options{Policy: policy, dial: s.dial})
-				testkit.Check(t, err)
-				preferring := func(mode string) string {
-					if mode == "" {
-						return "{}"
-					}
-					return `{"readPreference":{"mode":"` + mode + `"}}`
-				}
-				b := openOn(t, e, s.uri("readPreference="+cmp.Or(r.client, "primary")), nil)
-				b.entity("database", "d", parsed(t,
-					`{"client":"client","databaseName":"db","databaseOptions":`+preferring(r.database)+`}`))
-				b.entity("collection", "c", parsed(t,
-					`{"database":"d","collectionName":"c","collectionOptions":`+preferring(r.collection)+`}`))
-				testkit.Equal(t, "the error", b.perform(r.do).Err, nil)
-				testkit.Equal(t, "the member", s.seen[len(s.seen)-1].member, r.want)
-			})
-		}
 	}
 }

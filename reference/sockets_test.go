@@ -63,7 +63,7 @@ func playSockets(t *testing.T, script string) string {
 	k, err := s.Connect(t.Context(), "tcp", a, false)
 	testkit.Check(t, err)
 	go func() { _, _ = io.Copy(io.Discard, far) }()
-	done, end := func() {}, func() {}
+	done, end, begun := func() {}, func() {}, time.Now()
 	refusal := error(topology.ConnectionError{Wrapped: errors.New("refused")})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer func() { cancel(); s.Shut(); _, _ = k.Close(), far.Close() }()
@@ -75,6 +75,8 @@ func playSockets(t *testing.T, script string) string {
 	pool := func(kind, address, reason string, err error) func() {
 		return func() { s.poolEvent(&event.PoolEvent{Type: kind, Address: address, Reason: reason, Error: err}) }
 	}
+	// due is the limit of a check-out, with a round trip of a second.
+	due := func(left time.Duration) waitLimit { return waitLimit{begun.Add(left), time.Second} }
 	known := func(w *serverState) { w.known = true }
 	canceled := func(address string) func() { return func() { s.Update(func() { s.cancel(address) }) } }
 	acts := map[string]func(){
@@ -91,6 +93,9 @@ func playSockets(t *testing.T, script string) string {
 		"event-eof": pool(closed, a, event.ReasonError, io.EOF), "event-idle": pool(closed, a, event.ReasonIdle, nil),
 		"event-stale": pool(closed, a, event.ReasonStale, nil), "event-shut": pool(closed, a, event.ReasonPoolClosed, nil),
 		"event-pool": pool(event.ConnectionPoolClosed, a, "", nil), "event-pool-b": pool(event.ConnectionPoolClosed, b, "", nil),
+		"monitor": func() { k.Monitor = true }, "failed": func() { s.failed(a, limit{}) },
+		"reported": func() { s.change(a, func(w *serverState) { w.reported = true }) },
+		"watch-1s": func() { end = s.watch(a, due(time.Second)) }, "watch-2s": func() { end = s.watch(a, due(2*time.Second)) },
 		"event-failed": pool(event.ConnectionCheckOutFailed, a, "", refusal), "event-cleared": pool(event.ConnectionPoolCleared, a, "", refusal),
 	}
 	asks := map[string]func() any{ // return at once
@@ -102,12 +107,17 @@ func playSockets(t *testing.T, script string) string {
 		},
 	}
 	waits := map[string]func() error{ // may block
-		"read":        func() error { _, err := k.Read(make([]byte, 1)); return err },
-		"first-check": func() error { return s.awaitFirstCheck(ctx, a) },
-		"pause":       func() error { s.pause(a, time.Hour); return nil },
-		"hold":        func() error { s.Hold(a); return nil },
-		"closed":      func() error { s.awaitClosed(a, refusal); return nil },
-		"closed-pool": func() error { s.awaitClosed(a, topology.ErrPoolClosed); return nil }, "closed-nil": func() error { s.awaitClosed(a, nil); return nil },
+		"read":           func() error { _, err := k.Read(make([]byte, 1)); return err },
+		"first-check":    func() error { return s.awaitFirstCheck(ctx, a) },
+		"pause":          func() error { s.pause(a, time.Hour); return nil },
+		"hold":           func() error { s.Hold(a); return nil },
+		"settle-1s":      func() error { s.settle(a, limit{waitLimit: due(time.Second)}); return nil },
+		"settle-2s":      func() error { s.settle(a, limit{waitLimit: due(2 * time.Second)}); return nil },
+		"handle-known":   func() error { s.handle(a, func() bool { return false }); return nil },
+		"handle-unknown": func() error { s.handle(a, func() bool { return true }); return nil },
+		"handle-closing": func() error { s.handle(a, func() bool { return k.Close() == nil }); return nil },
+		"closed":         func() error { s.awaitClosed(a, refusal); return nil },
+		"closed-pool":    func() error { s.awaitClosed(a, topology.ErrPoolClosed); return nil }, "closed-nil": func() error { s.awaitClosed(a, nil); return nil },
 	}
 
 	var transcript, running []string

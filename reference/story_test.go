@@ -31,6 +31,7 @@ func init() { topology.SupportedWireVersions.Min = 0 } // dated policies check t
 //	server COMMAND=STEP,STEP …   replies other than success; 1:find is for one member
 //	raw NAME REPLY   a reply in JSON, for the step raw:NAME
 //	> OPERATION ARGUMENTS   a name in known, or OBJECT.NAME; "@" passes the session, "~" runs it in the background
+//	> open KIND OPTIONS   opens an entity with the name own-KIND
 //	    the sent commands, each after the time it waited for and followed by the fields in show=, separated by slashes;
 //	    the error of the operation follows "!"
 
@@ -310,6 +311,11 @@ func play(t *testing.T, text string) (transcript string) {
 func (b *bench) perform(text string, more ...bson.E) result.Outcome {
 	b.t.Helper()
 	name, arguments, _ := strings.Cut(text, " ")
+	if name == "open" {
+		kind, options, _ := strings.Cut(arguments, " ")
+		b.entity(kind, "own-"+kind, parsed(b.t, options))
+		return result.Outcome{}
+	}
 	name, inSession := strings.CutPrefix(name, "@")
 	op := known[name]
 	if op.object == "" {

@@ -45,12 +45,6 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// An input for which there is no rule ends the operation.
-func TestNoRule(t *testing.T) {
-	_, d := Next(failing("find", 1), Input{Kind: 99})
-	testkit.Same(t, "error", d.Raise, Failure{Kind: Client, Attempt: 1})
-}
-
 func TestRetryableWriteError(t *testing.T) {
 	for _, r := range []struct {
 		reason, policy string
@@ -124,9 +118,9 @@ func TestStatesAreValues(t *testing.T) {
 }
 
 func TestAnInputOutOfTurnEndsTheOperation(t *testing.T) {
-	if s, d := Next(failing("find", 0), Input{Kind: 99}); d.Action != ReturnError || !s.ended {
-		t.Errorf("%+v", d)
-	}
+	s, d := Next(failing("find", 1), Input{Kind: 99})
+	testkit.Same(t, "error", d.Raise, Failure{Kind: Client, Attempt: 1})
+	testkit.Equal(t, "ended", s.ended && d.Action == ReturnError, true)
 	if _, d := NextTransaction(TransactionState{}, Input{Kind: 99}); d.Action != ReturnError {
 		t.Errorf("%+v", d)
 	}
