@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -124,34 +123,6 @@ func TestHeartbeats(t *testing.T) {
 					t.Errorf("got %+v, want the heartbeat after %s", got, holding)
 				}
 			})
-		})
-	}
-}
-
-// A failing socket waits until the monitor has processed what it read.
-func TestFailureWaitsForTheMonitor(t *testing.T) {
-	for _, row := range []struct {
-		reason  string
-		resumes time.Duration // when the monitor reads again
-		want    time.Duration
-	}{
-		{"the monitor reads again soon", holding / 2, holding / 2},
-		{"the monitor never reads again", time.Hour, holding},
-	} {
-		piped(t, func(p *pipes) {
-			monitor, server := p.monitor()
-			first := readLater(monitor)
-			_, _ = server.Write([]byte("beat"))
-			<-first
-			application, gone := p.connect()
-			failing := readLater(application)
-			_ = gone.Close()
-			time.AfterFunc(row.resumes, func() { _, _ = monitor.Read(make([]byte, 4)) })
-			if r := <-failing; !errors.Is(r.err, io.EOF) || r.took < row.want || r.took > row.want+2*time.Millisecond {
-				t.Errorf("%s: got %+v, want the error after %s", row.reason, r, row.want)
-			}
-			_ = monitor.Close()
-			time.Sleep(time.Hour) // until the monitor's last read has ended
 		})
 	}
 }

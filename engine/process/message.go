@@ -145,18 +145,14 @@ type eventsResult struct {
 	Events []event `json:"events"`
 }
 
-type logsParams struct {
+// clientParams are the parameters of logs and spans.
+type clientParams struct {
 	inTest
 	Client string `json:"client"`
 }
 
 type logsResult struct {
 	Messages []logMessage `json:"messages"`
-}
-
-type spansParams struct {
-	inTest
-	Client string `json:"client"`
 }
 
 type spansResult struct {

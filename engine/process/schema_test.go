@@ -158,7 +158,7 @@ func TestSchemaMembers(t *testing.T) {
 	seen := map[string]bool{"results": true, "document": true, "value": true, "objectID": true}
 	for _, m := range []any{message{}, nothing{}, inTest{}, helloParams{}, helloResult{}, openParams{}, raised{}, doParams{},
 		doResult{}, callbackParams{},
-		callbackResult{}, eventsParams{}, eventsResult{}, logsParams{}, logsResult{}, spansParams{}, spansResult{}, closeParams{}, cancelParams{}} {
+		callbackResult{}, eventsParams{}, eventsResult{}, clientParams{}, logsResult{}, spansResult{}, closeParams{}, cancelParams{}} {
 		compareMembers(t, definitions, seen, reflect.TypeOf(m))
 	}
 	for name := range definitions {

@@ -149,12 +149,12 @@ func (s *server) performInTest(ctx context.Context, t *servedTest, id int64, met
 			return eventsResult{mapped(events, eventOf)}, err
 		})
 	case callLogs:
-		return with(params, func(p logsParams) (any, error) {
+		return with(params, func(p clientParams) (any, error) {
 			messages, err := t.Logs(ctx, p.Client)
 			return logsResult{mapped(messages, logMessageOf)}, err
 		})
 	case callSpans:
-		return with(params, func(p spansParams) (any, error) {
+		return with(params, func(p clientParams) (any, error) {
 			spans, err := t.Spans(ctx, p.Client)
 			return spansResult{mapped(spans, spanOf)}, err
 		})

@@ -141,7 +141,7 @@ func (t *test) events(ctx context.Context, params eventsParams) ([]result.Event,
 
 func (t *test) Logs(ctx context.Context, client string) ([]result.LogMessage, error) {
 	var r logsResult
-	if _, err := t.call(ctx, callLogs, logsParams{t.inTest, client}, &r, "logs of "+client, nil); err != nil {
+	if _, err := t.call(ctx, callLogs, clientParams{t.inTest, client}, &r, "logs of "+client, nil); err != nil {
 		return nil, err
 	}
 	return mapped(r.Messages, logMessage.message), nil
@@ -149,7 +149,7 @@ func (t *test) Logs(ctx context.Context, client string) ([]result.LogMessage, er
 
 func (t *test) Spans(ctx context.Context, client string) ([]result.Span, error) {
 	var r spansResult
-	if _, err := t.call(ctx, callSpans, spansParams{t.inTest, client}, &r, "spans of "+client, nil); err != nil {
+	if _, err := t.call(ctx, callSpans, clientParams{t.inTest, client}, &r, "spans of "+client, nil); err != nil {
 		return nil, err
 	}
 	return mapped(r.Spans, span.span), nil

@@ -198,61 +198,46 @@ func TestModesMatchServerSelection(t *testing.T) {
 	}
 }
 
+// TestPass shows what is sent to a mongos, and to a member.
 func TestPass(t *testing.T) {
-	ny := []map[string]string{{"dc": "ny"}}
-	for _, r := range []struct {
-		reason     string
-		preference selection.Preference
-		mongos     bool
-		want       string
-	}{
-		{"primary is not sent to a mongos", selection.Preference{}, true, "-"},
-		{"primary is not sent to a member", selection.Preference{Mode: selection.Primary}, false, "-"},
-		{"a mongos receives the mode", selection.Preference{Mode: selection.Nearest}, true, "nearest []"},
-		{"a mongos receives the tags", selection.Preference{Mode: selection.Secondary, TagSets: ny}, true,
-			"secondary [map[dc:ny]]"},
-		{"a member receives only the slaveOk bit", selection.Preference{Mode: selection.Secondary, TagSets: ny}, false,
+	for _, r := range []struct{ reason, preference, mongos, member string }{
+		{"the default is primary, which is not sent", "", "nothing", "nothing"},
+		{"primary is not sent", "primary", "nothing", "nothing"},
+		{"a mongos receives the mode", "nearest", "nearest []", "secondaryPreferred []"},
+		{"a mongos receives the tags, a member only the slaveOk bit", "secondary dc:ny", "secondary [map[dc:ny]]",
 			"secondaryPreferred []"},
-		{"secondaryPreferred is the slaveOk bit",
-			selection.Preference{Mode: selection.SecondaryPreferred,
-				TagSets: []map[string]string{{}}}, true, "secondaryPreferred []"},
-		{"secondaryPreferred with tags is sent", selection.Preference{Mode: selection.SecondaryPreferred, TagSets: ny}, true,
-			"secondaryPreferred [map[dc:ny]]"},
+		{"secondaryPreferred is the slaveOk bit", "secondaryPreferred -", "secondaryPreferred []", "secondaryPreferred []"},
+		{"secondaryPreferred with tags is sent", "secondaryPreferred dc:ny", "secondaryPreferred [map[dc:ny]]",
+			"secondaryPreferred []"},
 	} {
-		p, send := Pass(r.preference, r.mongos)
-		got := "-"
-		if send {
-			got = fmt.Sprint(p.Mode, " ", p.TagSets)
+		for mongos, want := range map[bool]string{true: r.mongos, false: r.member} {
+			preference, _ := preferred(strings.Split(r.preference, " "))
+			p, send := Pass(preference.Preference, mongos)
+			testkit.Equal(t, fmt.Sprint(r.reason, ", to a mongos: ", mongos),
+				testkit.Either(send, fmt.Sprint(p.Mode, " ", p.TagSets), "nothing"), want)
 		}
-		testkit.Equal(t, r.reason, got, r.want)
 	}
 }
 
 func TestObeys(t *testing.T) {
-	for _, r := range []struct {
-		reason, command string
-		want            bool
-	}{
-		{"a query", `{"find": "c"}`, true},
-		{"a command that is not listed, though a secondary could run it", `{"ping": 1}`, false},
-		{"a write", `{"insert": "c"}`, false},
-		{"inline mapReduce", `{"mapReduce": "c", "out": {"inline": 1}}`, true},
-		{"mapReduce into a collection", `{"mapReduce": "c", "out": "d"}`, false},
-		{"aggregate", `{"aggregate": "c", "pipeline": [{"$match": {}}]}`, true},
-		{"aggregate with $out", `{"aggregate": "c", "pipeline": [{"$match": {}}, {"$out": "d"}]}`, false},
-		{"an empty document", `{}`, false},
+	for want, commands := range map[bool][]string{
+		true: {"inline mapReduce", `{"mapReduce": "c", "out": {"inline": 1}}`,
+			"aggregate", `{"aggregate": "c", "pipeline": [{"$match": {}}]}`},
+		false: {"mapReduce into a collection", `{"mapReduce": "c", "out": "d"}`, "an empty document", `{}`,
+			"aggregate with $out", `{"aggregate": "c", "pipeline": [{"$match": {}}, {"$out": "d"}]}`},
 	} {
-		var command bson.D
-		testkit.Check(t, bson.UnmarshalExtJSON([]byte(r.command), false, &command))
-		testkit.Equal(t, r.reason, Obeys(command), r.want)
+		for c := range slices.Chunk(commands, 2) {
+			testkit.Equal(t, c[0], Obeys(testkit.Extended[bson.D](t, c[1])), want)
+		}
 	}
-	for _, name := range []string{"group", "collStats", "dbStats", "count", "distinct", "geoNear", "geoSearch", "geoWalk",
-		"text", "parallelCollectionScan"} {
-		testkit.Equal(t, name, Obeys(bson.D{{Key: name, Value: "c"}}), true)
-	}
-	for _, name := range []string{"reIndex", "compact", "validate", "listCollections", "listIndexes", "listDatabases", "getMore",
-		"serverStatus", "isMaster", "dbHash", "dataSize", "create", "drop", "createIndexes", "update", "delete",
-		"findAndModify", "eval", "Count", "mapreduce"} {
-		testkit.Equal(t, name, Obeys(bson.D{{Key: name, Value: "c"}}), false)
+	for want, names := range map[bool]string{
+		true: "find group collStats dbStats count distinct geoNear geoSearch geoWalk text parallelCollectionScan",
+		// ping is not listed, though a secondary could run it
+		false: `ping insert reIndex compact validate listCollections listIndexes listDatabases getMore serverStatus isMaster
+			dbHash dataSize create drop createIndexes update delete findAndModify eval Count mapreduce`,
+	} {
+		for name := range strings.FieldsSeq(names) {
+			testkit.Equal(t, name, Obeys(bson.D{{Key: name, Value: "c"}}), want)
+		}
 	}
 }
