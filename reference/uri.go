@@ -3,6 +3,7 @@ package reference
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -112,7 +113,8 @@ func (s *settings) applyConcerns() {
 
 // applyOthers applies the options that the Go driver does not know.
 func (s *settings) applyOthers(uriOptions bson.Raw) error {
-	for name, values := range s.UnknownOptions {
+	for _, name := range slices.Sorted(maps.Keys(s.UnknownOptions)) {
+		values := s.UnknownOptions[name]
 		n, _ := strconv.ParseInt(values[len(values)-1], 10, 64)
 		spelt := enginekit.Spelling(uriOptions, name)
 		switch {
