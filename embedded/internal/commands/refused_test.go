@@ -25,7 +25,7 @@ const (
 var kinds = [][2]string{{"command", "commands"}, {"mongod", "commands of a mongod"}, {"mongos", "commands of a mongos"},
 	{"stage", "stages"}, {"accumulator", "accumulators"}, {"expression", "expressions"},
 	{"condition", "conditions on a field"}, {"filter", "conditions on a document"},
-	{"update", "update operators"}}
+	{"schema", "keywords of a JSON schema"}, {"update", "update operators"}}
 
 // go generate ./embedded/internal/commands writes the tables of embedded.md.
 func TestRefusedPage(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
@@ -31,12 +30,11 @@ func moved(name string, sign int64) func(p *parser, arg any) Expr {
 			_, given := args[required]
 			p.Refuse(!given, 5166402, "%s requires startDate, unit, and amount to be present", name)
 		}
-		_, zoned := args["timezone"]
-		p.Refuse(zoned, fault.NotImplemented, "timezone of %s is not implemented by the embedded deployment", name)
-		date, unit, amount := p.parse(args["startDate"]), p.parse(args["unit"]), p.parse(args["amount"])
+		date, unit, amount, zone := p.parse(args["startDate"]), p.parse(args["unit"]), p.parse(args["amount"]),
+			p.optional(args, "timezone")
 		return func(e *Env) any {
 			from, by, of := date(e), unit(e), amount(e)
-			t, isDate := asTime(from)
+			_, isDate := asTime(from)
 			text, isText := by.(string)
 			u, known := units[text]
 			n, whole := value.Int64(of)
@@ -53,6 +51,10 @@ func moved(name string, sign int64) func(p *parser, arg any) Expr {
 				return e.fail(5166405, "%s expects integer amount of time units", name)
 			case n > maxAmount || n < -maxAmount:
 				return e.fail(5166406, "invalid %s 'amount' parameter value: %d %s", name, n, text)
+			}
+			t, null := e.date(constant(from), zone)
+			if null {
+				return nil
 			}
 			return bson.NewDateTimeFromTime(advanced(t, u.months*n*sign, u.days*n*sign, time.Duration(n*sign)*u.lasts))
 		}

@@ -27,9 +27,9 @@ type Env struct {
 	vars  bson.D
 	built int   // bytes of the values built
 	err   error // the first error; values computed after it are meaningless
-	// Collation is how strings are compared. An expression sets it.
+	// Collation is how strings are compared, and Over is Options.Over. An expression sets them.
 	Collation value.Collation
-	over      func() error // as Options.Over; nil until an expression sets it
+	Over      func() error
 }
 
 // Options are the context in which an expression is compiled.
@@ -85,7 +85,7 @@ func Parse(v any, o Options) (Expr, error) {
 	}
 	x := p.parse(v)
 	return func(e *Env) any {
-		e.Collation, e.over = o.Collation, o.Over
+		e.Collation, e.Over = o.Collation, o.Over
 		return x(e)
 	}, p.Err
 }
@@ -227,12 +227,18 @@ func (p *parser) variable(path string) Expr {
 	}
 }
 
+// done reports whether an evaluation ends early: it failed, or the command is over. What runs for each element of an
+// array looks at it.
+func (e *Env) done() bool {
+	if e.err == nil {
+		e.err = e.Over()
+	}
+	return e.err != nil
+}
+
 // with evaluates an expression with further variables, unless the command is over.
 func (e *Env) with(x Expr, vars bson.D) any {
-	if e.err == nil {
-		e.err = e.over()
-	}
-	if e.err != nil {
+	if e.done() {
 		return nil
 	}
 	outer := e.vars

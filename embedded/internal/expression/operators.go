@@ -1,8 +1,10 @@
 package expression
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -38,19 +40,66 @@ var operators = map[string]operator{
 
 	"$add":      {0, -1, arithmetic("$add", "numeric or date", 0, value.Add)},
 	"$multiply": {0, -1, arithmetic("$multiply", "numeric", 1, value.Multiply)},
+	"$subtract": {2, 2, of(subtract)},
+	"$divide":   binary("$divide", fault.TypeMismatch, divide),
+	"$mod":      binary("$mod", 16611, mod),
+	"$round":    rounding("$round", math.RoundToEven),
+	"$trunc":    rounding("$trunc", math.Trunc),
+	"$abs":      numeric("$abs", 28765, 1, abs),
+	"$ceil":     numeric("$ceil", 28765, 1, wholeOr(math.Ceil)),
+	"$floor":    numeric("$floor", 28765, 1, wholeOr(math.Floor)),
+	"$sqrt":     numeric("$sqrt", 28765, 1, squareRoot),
 	"$rand":     {0, 1, func(*Env, []Expr) any { return rand.Float64() }},
 
-	"$size":         {1, 1, of(size)},
+	"$size":         on(false, 17124, "The argument to $size must be an array, but was of type: %s", size),
 	"$isArray":      {1, 1, of(func(_ *Env, v []any) any { return value.Is[bson.A](v[0]) })},
+	"$arrayElemAt":  {2, 2, of(arrayElemAt)},
+	"$first":        on(true, 28689, "$first's argument must be an array, but is %s", first),
+	"$last":         on(true, 28689, "$last's argument must be an array, but is %s", last),
 	"$concatArrays": {0, -1, of(concatArrays)},
 	"$in":           {2, 2, of(in)},
+	"$indexOfArray": {2, 4, of(indexOfArray)},
+	"$reverseArray": on(true, 34435, "The argument to $reverseArray must be an array, but was of type: %s",
+		reverseArray),
+	"$slice":           {2, 3, of(slice)},
+	"$range":           {2, 3, of(sequence)},
+	"$arrayToObject":   on(true, 40386, "$arrayToObject requires an array input, found: %s", arrayToObject),
+	"$objectToArray":   on(true, 40390, "$objectToArray requires a document input, found: %s", objectToArray),
+	"$setUnion":        {0, -1, sets("$setUnion", true, setUnion, 17043)},
+	"$setIntersection": {0, -1, sets("$setIntersection", true, setIntersection, 17047)},
+	"$setDifference":   {2, 2, sets("$setDifference", true, setDifference, 17048, 17049)},
+	"$setEquals":       {2, -1, sets("$setEquals", false, setEquals, 17044)},
+	"$setIsSubset":     {2, 2, sets("$setIsSubset", false, setIsSubset, 17046, 17042)},
+	"$anyElementTrue":  on(false, 17041, "$anyElementTrue's argument must be an array, but is %s", anyElementTrue),
+	"$allElementsTrue": on(false, 17040, "$allElementsTrue's argument must be an array, but is %s", allElementsTrue),
 
-	"$concat":   {0, -1, of(concat)},
-	"$type":     {1, 1, func(e *Env, args []Expr) any { return value.TypeName(args[0](e)) }},
-	"$isNumber": {1, 1, of(func(_ *Env, v []any) any { return value.IsNumber(v[0]) })},
-	"$toString": {1, 1, of(toString)},
+	"$concat":       {0, -1, of(concat)},
+	"$toLower":      {1, 1, of(func(e *Env, v []any) any { return lower(text(e, v[0])) })},
+	"$toUpper":      {1, 1, of(func(e *Env, v []any) any { return upper(text(e, v[0])) })},
+	"$strcasecmp":   {2, 2, of(strcasecmp)},
+	"$strLenCP":     on(false, 34471, "$strLenCP requires a string argument, found: %s", codePoints),
+	"$strLenBytes":  on(false, 34473, "$strLenBytes requires a string argument, found: %s", bytes),
+	"$split":        {2, 2, of(split)},
+	"$indexOfCP":    {2, 4, of(func(e *Env, v []any) any { return indexOf(e, "$indexOfCP", v, true) })},
+	"$indexOfBytes": {2, 4, of(func(e *Env, v []any) any { return indexOf(e, "$indexOfBytes", v, false) })},
+	"$substr":       {3, 3, of(func(e *Env, v []any) any { return substring(e, "$substr", v, false) })},
+	"$substrBytes":  {3, 3, of(func(e *Env, v []any) any { return substring(e, "$substrBytes", v, false) })},
+	"$substrCP":     {3, 3, of(func(e *Env, v []any) any { return substring(e, "$substrCP", v, true) })},
 
-	"$sum": accumulating(sum), "$max": accumulating(extreme(1)), "$min": accumulating(extreme(-1)),
+	"$type":       {1, 1, func(e *Env, args []Expr) any { return value.TypeName(args[0](e)) }},
+	"$isNumber":   {1, 1, of(func(_ *Env, v []any) any { return value.IsNumber(v[0]) })},
+	"$bsonSize":   on(true, 31393, "$bsonSize requires a document input, found: %s", bsonSize),
+	"$toBool":     converter("bool"),
+	"$toDate":     converter("date"),
+	"$toDouble":   converter("double"),
+	"$toInt":      converter("int"),
+	"$toLong":     converter("long"),
+	"$toString":   converter("string"),
+	"$toObjectId": converter("objectId"),
+	"$toDecimal":  converter("decimal"),
+
+	"$sum": accumulating(sum), "$avg": accumulating(average), "$mergeObjects": accumulating(mergeObjects),
+	"$max": accumulating(extreme(1)), "$min": accumulating(extreme(-1)),
 }
 
 // accumulating is an operator that reduces its arguments, or the elements of a single array, as the accumulator does.
@@ -64,15 +113,27 @@ var special map[string]func(p *parser, arg any) Expr
 
 func init() {
 	special = map[string]func(p *parser, arg any) Expr{
-		"$literal":  func(_ *parser, arg any) Expr { return constant(arg) },
-		"$const":    func(_ *parser, arg any) Expr { return constant(arg) },
-		"$cond":     (*parser).cond,
-		"$switch":   (*parser).switchCase,
-		"$map":      over("$map", 16878, 16883, "in", mapped),
-		"$filter":   over("$filter", 28646, 28651, "cond", filtered),
-		"$reduce":   (*parser).reduce,
-		"$setField": (*parser).setField,
-		"$dateAdd":  moved("$dateAdd", 1), "$dateSubtract": moved("$dateSubtract", -1),
+		"$literal": func(_ *parser, arg any) Expr { return constant(arg) },
+		"$const":   func(_ *parser, arg any) Expr { return constant(arg) },
+		"$cond":    named("$cond", 0, 17083, 17080, cond, "if", "then", "else"),
+		"$let":     (*parser).let, "$switch": (*parser).switchCase,
+		"$map": over("$map", 16878, 16883, "in", mapped), "$filter": over("$filter", 28646, 28651, "cond", filtered),
+		"$reduce": (*parser).reduce, "$zip": (*parser).zip,
+		"$getField":   (*parser).getField,
+		"$setField":   setField("$setField", "field", "input", "value"),
+		"$unsetField": setField("$unsetField", "field", "input"),
+		"$convert": named("$convert", fault.FailedToParse, fault.FailedToParse, 0, convertTo,
+			"input", "to", "onError?", "onNull?"),
+		"$trim":       trimmer("$trim", strings.Trim),
+		"$ltrim":      trimmer("$ltrim", strings.TrimLeft),
+		"$rtrim":      trimmer("$rtrim", strings.TrimRight),
+		"$replaceOne": replacer("$replaceOne", 1), "$replaceAll": replacer("$replaceAll", -1),
+		"$regexMatch":   regexes("$regexMatch", 1, func(found bson.A) any { return len(found) > 0 }),
+		"$regexFind":    regexes("$regexFind", 1, func(found bson.A) any { return value.OrNull(value.Element(found, 0)) }),
+		"$regexFindAll": regexes("$regexFindAll", -1, func(found bson.A) any { return found }),
+		"$dateToString": named("$dateToString", 18629, 18534, 18628, dateToString,
+			"date", "format?", "timezone?", "onNull?"),
+		"$dateAdd": moved("$dateAdd", 1), "$dateSubtract": moved("$dateSubtract", -1),
 	}
 	for name, part := range dateParts {
 		special[name] = datePart(name, part)
@@ -123,6 +184,21 @@ func of(f func(e *Env, v []any) any) evaluator {
 	}
 }
 
+// on is an operator on a value of a type. The error for another type has the name of that type; a nullable operator
+// returns null for null.
+func on[T any](nullable bool, code int32, format string, f func(e *Env, v T) any) operator {
+	return operator{1, 1, of(func(e *Env, v []any) any {
+		x, ok := v[0].(T)
+		switch {
+		case ok:
+			return f(e, x)
+		case nullable && value.IsNull(v[0]):
+			return nil
+		}
+		return e.fail(code, format, value.TypeName(v[0]))
+	})}
+}
+
 func comparison(holds func(c int) bool) operator {
 	return operator{2, 2, of(func(e *Env, v []any) any { return holds(e.Collation.Compare(v[0], v[1])) })}
 }
@@ -171,10 +247,52 @@ func (p *parser) named(op string, arg any, notDocument, unknown int32, missing i
 	return out
 }
 
-// cond is $cond with named arguments.
-func (p *parser) cond(arg any) Expr {
-	args := p.named("$cond", arg, 0, 17083, 17080, "if", "then", "else")
-	return evaluator(cond).bind([]Expr{p.parse(args["if"]), p.parse(args["then"]), p.parse(args["else"])})
+// named is an operator whose eval gets the named arguments in this order, nil for an optional one that is not given.
+func named(op string, notDocument, unknown, missing int32, eval evaluator, names ...string) func(*parser, any) Expr {
+	return func(p *parser, arg any) Expr {
+		given := p.named(op, arg, notDocument, unknown, missing, names...)
+		args := make([]Expr, len(names))
+		for i, name := range names {
+			args[i] = p.optional(given, strings.TrimSuffix(name, "?"))
+		}
+		return eval.bind(args)
+	}
+}
+
+// optional parses an argument, or returns nil if it is missing.
+func (p *parser) optional(args map[string]any, name string) Expr {
+	v, ok := args[name]
+	if !ok {
+		return nil
+	}
+	return p.parse(v)
+}
+
+// or returns the value of an optional argument, or another value if it is not given.
+func (e *Env) or(x Expr, otherwise any) any {
+	if x == nil {
+		return otherwise
+	}
+	return x(e)
+}
+
+func (p *parser) let(arg any) Expr {
+	args := p.named("$let", arg, 16874, 16875, 16876, "vars", "in")
+	vars, _ := args["vars"].(bson.D)
+	var names []string
+	values := make([]Expr, len(vars))
+	for i, v := range vars {
+		values[i] = p.parse(v.Value)
+		names = append(names, v.Key)
+	}
+	in := p.scope(args["in"], names...)
+	return func(e *Env) any {
+		bound := slices.Clone(vars)
+		for i, x := range values {
+			bound[i].Value = x(e)
+		}
+		return e.with(in, bound)
+	}
 }
 
 func (p *parser) switchCase(arg any) Expr {

@@ -2,6 +2,7 @@
 package pattern
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -57,4 +58,28 @@ func (p *Pattern) Matches(s string) bool {
 	}
 	ok, err := p.backtracks.MatchString(s)
 	return ok && err == nil
+}
+
+// Find returns up to n matches (-1: all). A match has the positions in the text where it and each of its groups begin
+// and end, -1 for a group without a match.
+func (p *Pattern) Find(s string, n int) (found [][]int, _ error) {
+	if p.linear != nil {
+		return p.linear.FindAllStringSubmatchIndex(s, n), nil
+	}
+	m, err := p.backtracks.FindStringMatch(s)
+	for ; m != nil && err == nil && len(found) != n; m, err = p.backtracks.FindNextMatch(m) {
+		var match []int
+		for _, g := range m.Groups() {
+			from, size := g.ByteRange()
+			if len(g.Captures) == 0 {
+				from, size = -1, 0
+			}
+			match = append(match, from, from+size)
+		}
+		found = append(found, match)
+	}
+	if err != nil {
+		return nil, errors.New("match limit exceeded")
+	}
+	return found, nil
 }

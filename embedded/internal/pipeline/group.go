@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -137,7 +138,7 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 		doc := value.Doc("_id", in.id)
 		for i, f := range g.fields {
 			env := expression.NewEnv(nil, nil)
-			env.Collation = g.opts.Collation
+			env.Collation, env.Over = g.opts.Collation, g.opts.Over
 			v, err := expression.Expr(func(e *expression.Env) any { return f.do(e, in.values[i]) }).Eval(env)
 			if err != nil {
 				return nil, err
@@ -150,4 +151,75 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 		out[n] = doc
 	}
 	return out, nil
+}
+
+func sortByCount(p *parser, arg any) stage {
+	path, isText := arg.(string)
+	d, isDocument := arg.(bson.D)
+	p.Refuse(!isText && !isDocument, 40149, "the sortByCount field must be specified as a string or as an object")
+	p.Refuse(isText && !strings.HasPrefix(path, "$"), 40148,
+		"the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
+	p.Refuse(isDocument && (len(d) == 0 || !strings.HasPrefix(d[0].Key, "$")), 40147,
+		"the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
+	return p.sorted(group(p, value.Doc("_id", arg, "count", one)), value.Doc("count", int32(-1)))
+}
+
+// sorted returns a stage with its results in order.
+func (p *parser) sorted(s stage, by bson.D) stage {
+	order, err := query.CompileOrder(by, p.opts.Collation)
+	p.Note(err)
+	return func(h Host, docs []bson.D) ([]bson.D, error) {
+		out, err := s(h, docs)
+		return out, cmp.Or(err, query.Sort(out, order, func(d bson.D) bson.D { return d }))
+	}
+}
+
+// one counts the documents of a group.
+var one = value.Doc("$sum", int32(1))
+
+func bucket(p *parser, arg any) stage {
+	d := p.document(arg, 40201, "Argument to $bucket stage must be an object, but found type: "+value.TypeName(arg)+".")
+	by, hasBy := value.Field(d, "groupBy")
+	list, isArray := value.Get(d, "boundaries").(bson.A)
+	otherwise, hasDefault := value.Field(d, "default")
+	output := value.Doc("count", one)
+	for _, e := range d {
+		switch e.Key {
+		case "groupBy":
+			path, isText := e.Value.(string)
+			p.Refuse(!value.Is[bson.D](e.Value) && (!isText || !strings.HasPrefix(path, "$")), 40202,
+				"The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, but found: groupBy: %s.",
+				value.Text(e.Value))
+		case "boundaries":
+			p.Refuse(!isArray, 40200, "The $bucket 'boundaries' field must be an array, but found type: %s.",
+				value.TypeName(e.Value))
+		case "default":
+		case "output":
+			var ok bool
+			output, ok = e.Value.(bson.D)
+			p.Refuse(!ok, 40196, "The $bucket 'output' field must be an object, but found type: %s.", value.TypeName(e.Value))
+		default:
+			p.Fail(40197, "Unrecognized option to $bucket: %s.", e.Key)
+		}
+	}
+	p.Refuse(!hasBy || list == nil, 40198, "$bucket requires 'groupBy' and 'boundaries' to be specified.")
+	p.Refuse(len(list) < 2, 40192, "The $bucket 'boundaries' field must have at least 2 values, but found %d value(s).",
+		len(list))
+	// As on a server, the buckets are groups.
+	literal := func(v any) bson.D { return value.Doc("$literal", v) }
+	var branches bson.A
+	for i := range max(len(list)-1, 0) {
+		low, high := list[i], list[i+1]
+		p.Refuse(value.Rank(low) != value.Rank(high), 40193,
+			"All values in the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.",
+			value.TypeName(low), value.TypeName(high))
+		p.Refuse(p.opts.Collation.Compare(low, high) >= 0, 40194,
+			"The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order (%s is not less than %s).",
+			i, i+1, value.Text(low), value.Text(high))
+		in := bson.A{value.Doc("$gte", bson.A{by, literal(low)}), value.Doc("$lt", bson.A{by, literal(high)})}
+		branches = append(branches, value.Doc("case", value.Doc("$and", in), "then", literal(low)))
+	}
+	id := value.AddIf(value.Doc("branches", branches), hasDefault, "default", literal(otherwise))
+	fields := append(value.Doc("_id", value.Doc("$switch", id)), output...)
+	return p.sorted(group(p, fields), value.Doc("_id", int32(1)))
 }

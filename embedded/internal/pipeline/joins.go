@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"cmp"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -11,6 +13,21 @@ import (
 	"github.com/unified-test-runner/utr/embedded/internal/query"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
+
+// inner parses a pipeline within a stage. It may not write.
+func (p *parser) inner(stage string, list bson.A, opts query.Options) *Pipeline {
+	inner, err := Compile(list, opts)
+	if p.Note(err); err != nil {
+		return inner
+	}
+	code := map[string]int32{"$facet": 40600, "$lookup": 51047, "$unionWith": 31441}[stage]
+	for _, item := range list {
+		name := item.(bson.D)[0].Key
+		refused := name == inner.Writes || stage == "$facet" && (name == "$facet" || name == inner.Source)
+		p.Refuse(refused, code, "%s is not allowed to be used within a %s stage", name, stage)
+	}
+	return inner
+}
 
 // let parses the variables of a stage. The function evaluates them for a document and adds the command's variables.
 func (p *parser) let(vars bson.D) func(doc bson.D) (bson.D, error) {
@@ -70,11 +87,7 @@ func lookup(p *parser, arg any) stage {
 	p.Refuse(let != nil && !hasPipeline, fault.FailedToParse, "$lookup with a 'let' argument must also specify 'pipeline'")
 	variables, opts, inner := p.let(let), p.opts, p.opts
 	inner.Let = slices.Concat(let, opts.Let)
-	if sub, err := Compile(list, inner); err != nil {
-		p.Note(err)
-	} else {
-		p.Refuse(sub.Writes != "", 51047, "%s is not allowed to be used within a $lookup stage", sub.Writes)
-	}
+	p.inner("$lookup", list, inner) // finds its errors
 	return func(h Host, docs []bson.D) ([]bson.D, error) {
 		others, err := h.Read(from)
 		if err != nil {
@@ -115,6 +128,126 @@ func joined(d bson.D, local, foreign string, others []bson.D, opts query.Options
 		return nil, err
 	}
 	return f.Select(others)
+}
+
+func unionWith(p *parser, arg any) stage {
+	from, ok := arg.(string)
+	var list bson.A
+	if d, isDocument := arg.(bson.D); isDocument {
+		p.idl("$unionWith", d, map[string]string{"coll": "string", "pipeline": "array"})
+		from, list, ok = value.As[string](d, "coll"), value.As[bson.A](d, "pipeline"), true
+		p.Refuse(from == "", fault.IDLFailedToParse, "BSON field '$unionWith.coll' is missing but a required field")
+	}
+	p.Refuse(!ok, fault.FailedToParse, "the $unionWith stage specification must be an object or string, but found %s",
+		value.TypeName(arg))
+	inner := p.inner("$unionWith", list, p.opts)
+	return func(h Host, docs []bson.D) ([]bson.D, error) {
+		others, err := inner.Run(h, func() ([]bson.D, error) { return h.Read(from) })
+		return slices.Concat(docs, others), cmp.Or(err, p.opts.Over())
+	}
+}
+
+func facet(p *parser, arg any) stage {
+	d, ok := arg.(bson.D)
+	p.Refuse(!ok || len(d) == 0, 40169, "the $facet specification must be a non-empty object, but found: %s",
+		value.Text(value.Doc("$facet", arg)))
+	facets := make([]*Pipeline, len(d))
+	for i, e := range d {
+		list, ok := e.Value.(bson.A)
+		p.Refuse(!ok, 40170, "arguments to $facet must be arrays, %s is type %s", e.Key, value.TypeName(e.Value))
+		facets[i] = p.inner("$facet", list, p.opts)
+	}
+	return func(h Host, docs []bson.D) ([]bson.D, error) {
+		out := bson.D{}
+		for i, f := range facets {
+			found, err := f.Apply(h, docs)
+			if err = cmp.Or(err, p.opts.Over()); err != nil {
+				return nil, err
+			}
+			out = value.Append(out, d[i].Key, array(found))
+		}
+		return []bson.D{out}, nil
+	}
+}
+
+func sample(p *parser, arg any) stage {
+	d := p.document(arg, 28745, "the $sample stage specification must be an object")
+	size, ok := value.Field(d, "size")
+	for _, e := range d {
+		p.Refuse(e.Key == "size" && !value.IsNumber(e.Value), 28746, "size argument to $sample must be a number")
+		p.Refuse(e.Key == "size" && value.Float(e.Value) < 0, 28747, "size argument to $sample must not be negative")
+		p.Refuse(e.Key != "size", 28748, "unrecognized option to $sample: %s", e.Key)
+	}
+	p.Refuse(!ok, 28749, "$sample stage must specify a size")
+	n := int(min(value.Float(size), 1<<30))
+	return func(_ Host, docs []bson.D) ([]bson.D, error) {
+		docs = slices.Clone(docs)
+		rand.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
+		return docs[:min(n, len(docs))], p.opts.Over()
+	}
+}
+
+// verdicts are the variables of $redact.
+var verdicts = value.Doc("KEEP", "keep", "PRUNE", "prune", "DESCEND", "descend")
+
+func redact(p *parser, arg any) stage {
+	opts := p.opts
+	opts.Let = slices.Concat(verdicts, p.opts.Let)
+	x, err := expression.Parse(arg, opts.Options)
+	p.Note(err)
+	return func(_ Host, docs []bson.D) (out []bson.D, err error) {
+		for _, d := range docs {
+			v, err := redacted(x, d, opts)
+			if err != nil {
+				return nil, err
+			}
+			if kept, ok := v.(bson.D); ok {
+				out = append(out, kept)
+			}
+		}
+		return out, nil
+	}
+}
+
+// redacted returns what $redact keeps of a value, Missing if that is nothing.
+func redacted(x expression.Expr, v any, opts query.Options) (any, error) {
+	switch t := v.(type) {
+	case bson.A:
+		list := bson.A{}
+		for _, item := range t {
+			item, err := redacted(x, item, opts)
+			if err != nil {
+				return nil, err
+			}
+			if !value.IsMissing(item) {
+				list = append(list, item)
+			}
+		}
+		return list, nil
+	case bson.D:
+		verdict, err := x.Eval(expression.NewEnv(t, opts.Let))
+		err = cmp.Or(err, opts.Over())
+		switch {
+		case err != nil, verdict == "keep":
+			return t, err
+		case verdict == "prune":
+			return value.Missing{}, nil
+		case verdict != "descend":
+			return nil, fault.Errorf(17053,
+				"$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s",
+				value.Text(verdict))
+		}
+		doc := bson.D{}
+		for _, e := range t {
+			inner, err := redacted(x, e.Value, opts)
+			if err != nil {
+				return nil, err
+			}
+			doc = value.AddIf(doc, !value.IsMissing(inner), e.Key, inner)
+		}
+		return doc, nil
+	}
+	return v, nil
 }
 
 // target parses the collection that a stage writes to: the name of one in the same database, or {db, coll}.

@@ -78,8 +78,18 @@ func TestTimeLimit(t *testing.T) {
 		`{"$match":{"k":"a"}}`: 2, `{"$set":{"x":1}}`: 2, `{"$project":{"k":1}}`: 2, `{"$unset":"k"}`: 2,
 		`{"$group":{"_id":"$k","n":{"$sum":"$n"}}}`: 2, `{"$unwind":"$t"}`: 2, `{"$replaceWith":"$$ROOT"}`: 2,
 		`{"$lookup":{"from":"x","localField":"n","foreignField":"ref","as":"l"}}`: 2,
-		`{"$match":{"$expr":` + elements + `}}`:                                   5,
-		`{"$set":{"l":{"$reduce":{"input":"$t","initialValue":0,"in":1}}}}`:       2, `{"$set":{"l":` + elements + `}}`: 5,
+		`{"$bucket":{"groupBy":"$n","boundaries":[0,9]}}`:                         2, `{"$sortByCount":"$k"}`: 2,
+		`{"$facet":{"a":[],"b":[]}}`: 2, `{"$facet":{"a":[{"$set":{"x":1}}]}}`: 4, `{"$unionWith":"x"}`: 1,
+		`{"$sample":{"size":1}}`: 1, `{"$redact":{"$literal":"descend"}}`: 2,
+		`{"$group":{"_id":null,"m":{"$mergeObjects":"$$ROOT"}}}`:            5,
+		`{"$match":{"$expr":` + elements + `}}`:                             5,
+		`{"$set":{"l":{"$reduce":{"input":"$t","initialValue":0,"in":1}}}}`: 2, `{"$set":{"l":` + elements + `}}`: 5,
+		`{"$set":{"l":{"$let":{"vars":{"x":1},"in":1}}}}`: 5, `{"$set":{"l":{"$range":[0,10]}}}`: 5,
+		`{"$set":{"l":{"$zip":{"inputs":[[1,2],[3,4]]}}}}`: 5, `{"$set":{"l":{"$indexOfArray":[[1,2],2]}}}`: 5,
+		`{"$set":{"l":{"$setUnion":[[1],[2]]}}}`: 5, `{"$set":{"l":{"$setDifference":[[1,2],[3]]}}}`: 10,
+		`{"$set":{"l":{"$arrayToObject":[[["a",1],["b",2]]]}}}`: 5, `{"$set":{"l":{"$objectToArray":"$$ROOT"}}}`: 5,
+		`{"$set":{"l":{"$mergeObjects":"$$ROOT"}}}`:                   5,
+		`{"$set":{"l":{"$regexFindAll":{"input":"aa","regex":"a"}}}}`: 5,
 	} {
 		n := 0
 		o := query.Options{Options: expression.Options{Stopped: func() error {

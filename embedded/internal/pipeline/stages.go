@@ -18,9 +18,10 @@ var parsers map[string]func(p *parser, arg any) stage
 func init() {
 	parsers = map[string]func(p *parser, arg any) stage{
 		"$match": match, "$project": project, "$addFields": addFields, "$set": addFields, "$unset": unset,
-		"$group": group, "$sort": sort, "$limit": limit, "$skip": skip,
-		"$count": count, "$unwind": unwind, "$replaceRoot": replaceRoot, "$replaceWith": replaceWith,
-		"$lookup": lookup, "$out": out, "$merge": merge,
+		"$group": group, "$bucket": bucket, "$sortByCount": sortByCount, "$sort": sort, "$limit": limit, "$skip": skip,
+		"$count":  count,
+		"$sample": sample, "$unwind": unwind, "$replaceRoot": replaceRoot, "$replaceWith": replaceWith, "$redact": redact,
+		"$lookup": lookup, "$unionWith": unionWith, "$facet": facet, "$out": out, "$merge": merge,
 	}
 }
 

@@ -28,11 +28,6 @@ func (f *Filter) Mismatch(doc bson.D) bson.D {
 	return (&parser{opts: f.opts}).mismatch(f.source, doc)
 }
 
-// operator returns details about an operator: names and values in turn.
-func operator(name string, rest ...any) bson.D {
-	return value.Append(value.Doc("operatorName", name), rest...)
-}
-
 // mismatch returns why a document does not match one of the conditions of a filter, or several.
 func (p *parser) mismatch(filter, doc bson.D) bson.D {
 	clauses := separate(filter)
@@ -72,6 +67,9 @@ func (p *parser) clauses(list []bson.E, doc bson.D) (out bson.A) {
 func (p *parser) why(e bson.E, doc bson.D) bson.D {
 	list, _ := e.Value.(bson.A)
 	switch e.Key {
+	case "$jsonSchema":
+		s := p.schema(e.Value)
+		return value.Append(append(operator(e.Key), s.about...), "schemaRulesNotSatisfied", s.failures(doc))
 	case "$and", "$or":
 		var failed bson.A
 		for i, item := range list {

@@ -279,6 +279,9 @@ func (p *parser) clause(e bson.E) node {
 		return and(nil)
 	case "$text":
 		return p.text(e.Value)
+	case "$jsonSchema":
+		s := p.schema(e.Value)
+		return func(doc any, _ *run) bool { return s.failures(doc) == nil }
 	case "$expr":
 		return p.expr(e.Value)
 	case "$where":
