@@ -161,10 +161,7 @@ func rounding(name string, f func(float64) float64) operator {
 				return e.fail(fault.NotImplemented, "%s with places is not implemented by the embedded deployment", name)
 			}
 		}
-		if d, ok := v[0].(float64); ok {
-			return f(d)
-		}
-		return v[0]
+		return wholeOr(f)(e, v)
 	})
 }
 

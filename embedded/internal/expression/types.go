@@ -15,20 +15,9 @@ import (
 
 // converter is an operator such as $toInt.
 func converter(to string) operator {
-	return operator{1, 1, of(func(e *Env, v []any) any {
-		if value.IsNull(v[0]) {
-			return nil
-		}
-		return e.result(convert(v[0], to))
-	})}
-}
-
-// result returns a value, or records an error.
-func (e *Env) result(v any, err error) any {
-	if err != nil {
-		e.err = err
-	}
-	return v
+	return operator{1, 1, func(e *Env, args []Expr) any {
+		return convertTo(e, []Expr{args[0], constant(to), nil, nil})
+	}}
 }
 
 // convertTo is $convert.
@@ -54,7 +43,8 @@ func convertTo(e *Env, args []Expr) any {
 	if isError && failure.Code == fault.ConversionFailure && onError != nil {
 		return onError(e)
 	}
-	return e.result(r, err)
+	e.err = err
+	return r
 }
 
 func failedConversion(format string, args ...any) error {
