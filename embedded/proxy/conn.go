@@ -48,6 +48,7 @@ type pending struct {
 	failure    failpoint.Failure // of a fail point
 	labels     []string          // of a fail point; nil if none has set labels
 	checkedOut bool              // the cursor of a getMore, when a fail point fails the command
+	topology   bson.RawValue     // topologyVersion in the reply before, if it is part of a stream of hello
 }
 
 func newConn(f *front, toClient, toServer net.Conn) *conn {
@@ -260,9 +261,19 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 		return message, nil, nil
 	}
 	r, ok := parseReply(message)
-	switch {
-	case !ok:
+	if !ok {
 		return message, nil, nil
+	}
+	version := r.Body.Lookup("topologyVersion")
+	if !x.topology.IsZero() && x.failure.Block > 0 {
+		if !version.Equal(x.topology) { // a server would have found the change after the block
+			x.failure.Block -= time.Since(x.start)
+		}
+		if err := k.block(x, false); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
 	case k.commits(x, r.Body), x.failure.LoseReply:
 		return nil, nil, failpoint.ErrClose
 	case wire.IsHello(x.name):
@@ -290,7 +301,10 @@ func (k *conn) reply(message []byte) (_ []byte, next *pending, _ error) {
 	r.Body = k.relabeled(x, r.Body)
 	if r.Flags&wire.MoreToCome != 0 {
 		again := *x
-		again.RequestID, again.start, again.labels = h.RequestID, time.Now(), nil
+		again.RequestID, again.start, again.labels, again.failure = h.RequestID, time.Now(), nil, failpoint.Failure{}
+		if wire.IsHello(x.name) {
+			again.topology = version
+		}
 		next = &again
 	}
 	return r.bytes(), next, nil

@@ -36,9 +36,9 @@ func (k *conn) fail(x *pending, reads bool) (bson.Raw, error) {
 			_ = k.toClient.Close() // before the command runs
 		}
 		err := f.Error(about.wire)
-		if f.Block > 0 {
+		if f.Block > 0 && (err != nil || x.topology.IsZero()) {
 			err = cmp.Or(k.block(x, reads), err)
-		}
+		} // a reply in a stream of hello is blocked later: a server waits for a change only after the block
 		switch {
 		case errors.Is(err, failpoint.ErrClose):
 			return nil, err

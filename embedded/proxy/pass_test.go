@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -202,6 +204,46 @@ func TestStreamFails(t *testing.T) {
 			testkit.Equal(t, "the code", doc.Lookup("code").AsInt64(), int64(91))
 			_, err = in.ReadByte()
 			testkit.Equal(t, "the stream", err, io.EOF)
+		})
+	}
+}
+
+// A server blocks a hello of a stream before it waits for a change of its topology.
+func TestStreamBlocks(t *testing.T) {
+	const blocks = 2 * time.Second
+	for _, c := range []struct {
+		reason  string
+		counter int64 // in the second reply
+		late    bool
+	}{
+		{"no change: the server would have begun to wait after the block", 1, true},
+		{"a change: the server would have found it after the block", 2, false},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			_, client, server := connected(t, primary)
+			admin := &clientOf{t: t, address: client.RemoteAddr().String()}
+			admin.configure(fmt.Sprintf(`{"configureFailPoint": "failCommand", "mode": {"skip": 1}, "data":
+				{"failCommands": ["hello"], "blockConnection": true, "blockTimeMS": %d}, "$db": "admin"}`, blocks.Milliseconds()))
+			_, err := client.Write(wire.AppendMsg(nil, 1, 0, wire.ExhaustAllowed, testkit.Raw(t, testkit.D("hello", 1, "$db", "admin"))))
+			testkit.Check(t, err)
+			_, _, err = wire.ReadMessage(server)
+			testkit.Check(t, err)
+			in, to := bufio.NewReader(client), int32(1)
+			var written time.Time
+			for _, counter := range []int64{1, c.counter} {
+				reply := append(slices.Clone(primary), bson.E{Key: "topologyVersion",
+					Value: testkit.D("processId", bson.ObjectID{1}, "counter", counter)})
+				written = time.Now()
+				_, err = server.Write(wire.AppendMsg(nil, to+1, to, wire.MoreToCome, testkit.Raw(t, reply)))
+				testkit.Check(t, err)
+				_, _, err = wire.ReadMessage(in)
+				testkit.Check(t, err)
+				if to++; to == 2 {
+					time.Sleep(blocks) // the server waits for a change
+				}
+			}
+			testkit.Equal(t, "blocked after the server's wait", time.Since(written) >= blocks, c.late)
 		})
 	}
 }
