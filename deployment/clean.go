@@ -12,6 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment/direct"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/internal/net/processtime"
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // Clean removes what a run that has ended left on a deployment: its lock, and the fail points that suites set. It
@@ -59,9 +60,6 @@ func (u uri) clearLock(ctx context.Context) (holder *lock.Holder, removed bool, 
 	return holder, removed, u.plain(ctx, err)
 }
 
-// handshake are the commands that begin a connection.
-var handshake = []string{"hello", "isMaster", "ismaster"}
-
 // unblock turns failCommand off on the hosts where it fails the handshake of every client, including ours. It sends
 // commands without a handshake: this works unless the server requires authentication. While another run holds the lock,
 // it changes nothing and returns a *lock.HeldError. It skips unreachable servers.
@@ -99,8 +97,7 @@ func failsHandshake(data bson.Raw) bool {
 		Commands []string `bson:"failCommands"`
 	}
 	_ = bson.Unmarshal(data, &fails)
-	return fails.AppName == "" && slices.ContainsFunc(fails.Commands,
-		func(name string) bool { return slices.Contains(handshake, name) })
+	return fails.AppName == "" && slices.ContainsFunc(fails.Commands, wire.IsHello)
 }
 
 // bareLimit bounds a command without a handshake.

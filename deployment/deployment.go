@@ -10,7 +10,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/deployment/internal/local"
 	"github.com/unified-test-runner/utr/embedded"
 )
 
@@ -136,7 +135,7 @@ func orIgnore(f func(string)) func(string) {
 
 // LogLine is one line of a server's log. It contains no passwords and no authentication payloads. Server is host:port,
 // as drivers report it.
-type LogLine = local.Line
+type LogLine = embedded.LogLine
 
 // Source lends deployments to workers.
 type Source interface {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/process/ledger"
@@ -99,13 +98,7 @@ func startEmbedded(ctx context.Context, about Description, start embedded.Option
 		return nil, fmt.Errorf("start a %s: %w", about.Name, err)
 	}
 	about.Hosts = d.Hosts()
-	log := func(from, to time.Time) (lines []LogLine) {
-		for _, l := range d.Log(from, to) {
-			lines = append(lines, LogLine(l))
-		}
-		return lines
-	}
-	c := &cluster{log: log, description: about, owned: true}
+	c := &cluster{log: d.Log, description: about, owned: true}
 	c.cleanUp = cleanUps{func(context.Context) error { return d.Close() }}
 	defer func() {
 		if err != nil {

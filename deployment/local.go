@@ -41,7 +41,6 @@ type localSource struct {
 
 	mu   sync.Mutex
 	logs []string // folders with logs so far
-	keep bool     // whether Close keeps the logs
 }
 
 // OpenLocal returns a source that starts clusters on demand and keeps idle ones for the next worker. OpenLocal itself
@@ -158,20 +157,13 @@ func (s *localSource) addLogs(folder string) {
 	}
 }
 
-// KeepLogs makes Close keep the server logs and report their folders, after a failure.
-func (s *localSource) KeepLogs() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keep = true
-}
-
 // finish removes the logs, or reports their folders, after all clusters are closed.
 func (s *localSource) finish(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
 	for _, folder := range s.logs {
-		if s.keep {
+		if s.keepLogs.Load() {
 			s.options.Note("the logs of the servers are in " + folder)
 		} else {
 			errs = append(errs, os.RemoveAll(folder))

@@ -62,7 +62,7 @@ func TestLocalSource(t *testing.T) {
 		s.Source = source
 		s.count = func() []int { return []int{lines(where)} }
 		s.verbs = map[string]func(string){
-			"keep":    func(string) { source.(*localSource).KeepLogs() },
+			"keep":    func(string) { source.KeepLogs() },
 			"started": func(string) { testkit.Until(t, "a start", func() bool { return lines(where) > 0 }) },
 			"died": func(n string) {
 				testkit.Equal(t, "deaths", strconv.Itoa(strings.Count(s.notes.String(), "mongod ended: signal: killed")), n)

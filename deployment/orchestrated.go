@@ -51,9 +51,9 @@ type OrchestrationOptions struct {
 	Secret func(string)
 	// Note receives messages, a line at a time, from any goroutine. It may be nil.
 	Note func(string)
-	// Create and Serve bound creating a cluster, and the wait until it accepts commands; 0 means orchestration's default,
-	// and one minute.
-	Create, Serve time.Duration
+	// create and serve bound creating a cluster, and the wait until it accepts commands; 0 means orchestration's default,
+	// and one minute. Tests set them.
+	create, serve time.Duration
 }
 
 // OrchestratedCluster is a cluster to create, or an existing one.
@@ -89,8 +89,8 @@ func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, e
 	if err != nil {
 		return nil, fmt.Errorf("the URL of the orchestration service: %w", err)
 	}
-	client.CreateLimit = cmp.Or(o.Create, client.CreateLimit)
-	o.Secret, o.Note, o.Serve = orIgnore(o.Secret), orIgnore(o.Note), cmp.Or(o.Serve, time.Minute)
+	client.CreateLimit = cmp.Or(o.create, client.CreateLimit)
+	o.Secret, o.Note, o.serve = orIgnore(o.Secret), orIgnore(o.Note), cmp.Or(o.serve, time.Minute)
 	o.Clusters = slices.Clone(o.Clusters)
 	self, err := ledger.Self()
 	if err != nil {
@@ -423,7 +423,7 @@ func balance(u uri, ports []int) (b *local.Balancers, balanced uri, err error) {
 
 // await waits until a cluster accepts commands.
 func (s *orchestrated) await(ctx context.Context, u uri) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Serve, fmt.Errorf("it is not ready after %s", s.Serve))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.serve, fmt.Errorf("it is not ready after %s", s.serve))
 	defer cancel()
 	err := awaitServing(ctx, u)
 	if err != nil && !s.client.Local(context.WithoutCancel(ctx)) && strings.HasPrefix(u.hosts[0], "localhost:") {

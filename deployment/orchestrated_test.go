@@ -43,8 +43,8 @@ func orchestrate(t *testing.T) *service {
 	s.count = func() []int { return []int{s.twin.Made(), len(s.twin.Clusters()), len(files(t, s.dir, "ledger/*"))} }
 	s.verbs = map[string]func(string){
 		"name":   func(names string) { s.options.Clusters = named(t, strings.Fields(names)) },
-		"serve":  func(limit string) { s.options.Serve, _ = time.ParseDuration(limit) },
-		"create": func(limit string) { s.options.Create, _ = time.ParseDuration(limit) },
+		"serve":  func(limit string) { s.options.serve, _ = time.ParseDuration(limit) },
+		"create": func(limit string) { s.options.create, _ = time.ParseDuration(limit) },
 		"select": func(ms string) { s.options.URIOptions = []URIOption{{"serverSelectionTimeoutMS", ms}} },
 		"each":   func(n string) { s.options.Each, _ = strconv.Atoi(n) },
 		"only":   func(topology string) { s.options.Topology = Topology(topology) },

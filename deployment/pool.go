@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/lock"
@@ -81,6 +82,7 @@ type pool struct {
 	repairs     bool          // see Repairs
 	about       []Description
 	cleanUp     cleanUps // runs after all clusters are removed
+	keepLogs    atomic.Bool
 
 	making context.Context // bounds creating clusters
 	cancel context.CancelFunc
@@ -100,7 +102,7 @@ type pool struct {
 func (p *pool) Repairs() bool { return p.repairs }
 
 // KeepLogs implements Source. Only local clusters have logs to keep.
-func (p *pool) KeepLogs() {}
+func (p *pool) KeepLogs() { p.keepLogs.Store(true) }
 
 // CloseLimit bounds Source.Close, whatever a service does: the wait for clusters being created, and the removal of all.
 // What is left is named in the error and recorded in the ledger. A process that kills a run must wait longer.

@@ -19,13 +19,13 @@ import (
 
 // Flags are the flag bits of an OP_MSG. The lower sixteen are required: receivers must reject messages with unknown
 // ones.
-type Flags uint32
+type Flags = wiremessage.MsgFlag
 
 // The flag bits.
 const (
-	ChecksumPresent Flags = 1 << 0
-	MoreToCome      Flags = 1 << 1
-	ExhaustAllowed  Flags = 1 << 16
+	ChecksumPresent = wiremessage.ChecksumPresent
+	MoreToCome      = wiremessage.MoreToCome
+	ExhaustAllowed  = wiremessage.ExhaustAllowed
 
 	required      Flags = 1<<16 - 1
 	knownRequired Flags = ChecksumPresent | MoreToCome

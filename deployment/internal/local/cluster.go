@@ -40,12 +40,12 @@ type Options struct {
 	Ledger *ledger.Ledger
 	// Ports is shared by the clusters of this process.
 	Ports *Ports
-	// Timeout bounds the start; 0 means DefaultTimeout.
-	Timeout time.Duration
+	// timeout bounds the start; 0 means defaultTimeout. Tests set it.
+	timeout time.Duration
 }
 
-// DefaultTimeout suffices for a busy machine with a slow disk.
-const DefaultTimeout = 3 * time.Minute
+// defaultTimeout suffices for a busy machine with a slow disk.
+const defaultTimeout = 3 * time.Minute
 
 // portConflicts is the number of attempts to start when another process takes a port.
 const portConflicts = 5
@@ -88,12 +88,12 @@ func (e *StartError) Unwrap() error { return e.Err }
 // start, and everything is removed. All other errors are of type *StartError.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	what := fmt.Sprintf("%s of version %s", o.Shape.Topology.Name(), o.Release.Version)
-	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.timeout = cmp.Or(o.timeout, defaultTimeout)
 	plan, err := o.Release.Plan(o.Shape)
 	if err != nil {
 		return nil, &StartError{What: what, Err: err}
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("the start timed out after %s", o.Timeout))
+	limited, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("the start timed out after %s", o.timeout))
 	defer cancel()
 	for conflict := 1; ; conflict++ {
 		c := &Cluster{options: o, plan: plan}
@@ -369,7 +369,7 @@ func (c *Cluster) tidy() error {
 func (c *Cluster) Folder() string { return c.folder.Path }
 
 // Log returns what the servers logged from one time to another, both included, oldest first.
-func (c *Cluster) Log(from, to time.Time) []Line {
+func (c *Cluster) Log(from, to time.Time) []embedded.LogLine {
 	logs := make(map[string]string)
 	for _, s := range c.servers {
 		logs[s.address()] = s.log

@@ -95,7 +95,7 @@ func TestStartFails(t *testing.T) {
 	} {
 		t.Run(r.flaw, func(t *testing.T) {
 			b := newFlawedBench(t, r.flaw)
-			b.options.Timeout = r.timeout
+			b.options.timeout = r.timeout
 			starts := 0
 			b.options.Ports.listen = func() (net.Listener, error) {
 				starts++

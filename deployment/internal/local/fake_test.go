@@ -105,7 +105,7 @@ func newBench(t *testing.T) *bench {
 	book, err := ledger.Open(b.state)
 	testkit.Check(t, err)
 	release := Release{Mongod: filepath.Join(bin, "mongod"), Mongos: filepath.Join(bin, "mongos"), Version: Version{8, 0, 0}}
-	b.options = Options{Release: release, Ledger: book, Ports: new(Ports), Timeout: testkit.Patience}
+	b.options = Options{Release: release, Ledger: book, Ports: new(Ports), timeout: testkit.Patience}
 	return b
 }
 

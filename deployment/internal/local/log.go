@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/unified-test-runner/utr/embedded"
 )
 
 // Limits of what is read and quoted.
@@ -75,13 +77,6 @@ func lastBytes(path string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// Line is one line of a server's log.
-type Line struct {
-	Time   time.Time
-	Server string // host:port
-	Text   string
-}
-
 // timeOf returns the timestamp of a line. Since 4.4 a line is a JSON document; before, it begins with the timestamp.
 func timeOf(line string) (time.Time, bool) {
 	if strings.HasPrefix(line, "{") {
@@ -100,7 +95,7 @@ func timeOf(line string) (time.Time, bool) {
 
 // ReadLogs returns the lines of some logs from one time to another, both included, oldest first. Keys are host:port.
 // A line without a timestamp belongs to the line before it. Unreadable logs are omitted.
-func ReadLogs(paths map[string]string, from, to time.Time) (out []Line) {
+func ReadLogs(paths map[string]string, from, to time.Time) (out []embedded.LogLine) {
 	for server, path := range paths {
 		text, _ := lastBytes(path, scanBytes)
 		var at time.Time
@@ -111,11 +106,11 @@ func ReadLogs(paths map[string]string, from, to time.Time) (out []Line) {
 				at = t
 			}
 			if !at.IsZero() && !at.Before(from) && !at.After(to) {
-				out = append(out, Line{at, server, shorten(scanner.Text())})
+				out = append(out, embedded.LogLine{Time: at, Server: server, Text: shorten(scanner.Text())})
 				left--
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Line) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(out, func(a, b embedded.LogLine) int { return a.Time.Compare(b.Time) })
 	return out
 }

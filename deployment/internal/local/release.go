@@ -100,20 +100,15 @@ const versionLimit = 30 * time.Second
 func readVersion(ctx context.Context, path string) (v Version, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, versionLimit, fmt.Errorf("no answer within %s", versionLimit))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--version")
-	cmd.Env = environment()
+	cmd := exec.Command(path, "--version")
+	var out strings.Builder
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment(), &out, &out
 	cmd.WaitDelay = time.Second // its children may hold the pipe
-	processgroup.Isolate(cmd)
-	cmd.Cancel = func() error { return processgroup.Kill(cmd.Process) }
-	out, err := cmd.CombinedOutput()
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if err == nil {
-		v, err = parseVersion(string(out))
+	if err = processgroup.Run(ctx, cmd); err == nil {
+		v, err = parseVersion(out.String())
 	}
 	if err != nil {
-		return v, fmt.Errorf("%s --version: %w%s", path, err, quoted(string(out)))
+		return v, fmt.Errorf("%s --version: %w%s", path, err, quoted(out.String()))
 	}
 	return v, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
+	"github.com/unified-test-runner/utr/internal/wire"
 	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
@@ -205,15 +206,12 @@ func answered(message []byte) (owed, exhausts bool) {
 	length, _, _, opcode, rest, ok := wiremessage.ReadHeader(message)
 	whole := ok && int(length) == len(message)
 	switch opcode {
-	case wiremessage.OpMsg:
+	case wire.OpMsg:
 		flags, _, ok := wiremessage.ReadMsgFlags(rest)
 		exhausts = ok && flags&wiremessage.ExhaustAllowed != 0
 		return whole && ok && !exhausts, exhausts
-	case wiremessage.OpCompressed, opQuery:
+	case wire.OpCompressed, wire.OpQuery: // the first hello of a connection may be an OP_QUERY
 		return whole, false
 	}
 	return false, false
 }
-
-// opQuery is the opcode of OP_QUERY. The first hello of a connection may use it.
-const opQuery wiremessage.OpCode = 2004

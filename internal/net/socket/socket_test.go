@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/wire"
 	"github.com/unified-test-runner/utr/internal/wire/replies"
 )
 
@@ -85,7 +86,7 @@ func TestClose(t *testing.T) {
 		"command": message(wiremessage.OpMsg, 0), "unacknowledged": message(wiremessage.OpMsg, wiremessage.MoreToCome),
 		"awaitable":  message(wiremessage.OpMsg, wiremessage.ExhaustAllowed),
 		"compressed": message(wiremessage.OpCompressed, 0),
-		"query":      message(opQuery, 0), "foreign": []byte("GET / HTTP/1.1\r\n\r\n"), "short": {1, 2, 3},
+		"query":      message(wire.OpQuery, 0), "foreign": []byte("GET / HTTP/1.1\r\n\r\n"), "short": {1, 2, 3},
 		"cut": message(wiremessage.OpMsg, 0)[:20],
 	}
 	play := func(t *testing.T, sent string, serverCloses bool) (outcome string) {

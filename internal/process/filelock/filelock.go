@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ErrHeld is the error of Lock if another process holds the lock.
-var ErrHeld = errors.New("another utr is using it")
+// errHeld is the error of Lock if another process holds the lock.
+var errHeld = errors.New("another utr is using it")
 
 const poll = 100 * time.Millisecond
 
@@ -18,7 +18,7 @@ const poll = 100 * time.Millisecond
 func Wait(ctx context.Context, name string, note func()) (*os.File, error) {
 	for waits := false; ; waits = true {
 		lock, err := Lock(name)
-		if !errors.Is(err, ErrHeld) {
+		if !errors.Is(err, errHeld) {
 			return lock, err
 		}
 		if !waits {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Lock locks a file, or returns ErrHeld.
+// Lock locks a file, or returns errHeld.
 func Lock(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -17,7 +17,7 @@ func Lock(name string) (*os.File, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, ErrHeld
+			return nil, errHeld
 		}
 		return nil, err
 	}

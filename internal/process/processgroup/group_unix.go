@@ -9,14 +9,12 @@ import (
 	"syscall"
 )
 
-// Isolate puts a child into its own process group: Ctrl-C reaches only this process, and Kill reaches the
-// child's descendants.
-func Isolate(c *exec.Cmd) { isolate(c, syscall.SIGKILL) }
-
-// IsolateInterruptible is Isolate for a program that ends on SIGTERM: on Linux it gets that signal, instead of being
-// killed, if this process ends first.
+// IsolateInterruptible puts a program that ends on SIGTERM into its own process group: Ctrl-C reaches only this
+// process. On Linux, the program gets SIGTERM if this process ends first.
 func IsolateInterruptible(c *exec.Cmd) { isolate(c, syscall.SIGTERM) }
 
+// isolate puts a child into its own process group: Ctrl-C reaches only this process, and Kill reaches the child's
+// descendants.
 func isolate(c *exec.Cmd, onDeath syscall.Signal) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	signalOnDeath(c.SysProcAttr, onDeath)

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// Isolate puts a child into its own process group. Ctrl-C does not reach the child.
-func Isolate(c *exec.Cmd) {
+// isolate puts a child into its own process group. Ctrl-C does not reach the child.
+func isolate(c *exec.Cmd, _ syscall.Signal) {
 	c.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 

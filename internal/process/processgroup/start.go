@@ -6,13 +6,14 @@ import (
 	"context"
 	"os/exec"
 	"runtime"
+	"syscall"
 )
 
 // Start starts a program in its own process group and calls attend with the resulting error in another goroutine.
 // attend should wait for the program: on Linux, a child is killed when the thread that started it ends, and that thread
 // ends when attend returns.
 func Start(c *exec.Cmd, attend func(err error)) {
-	Isolate(c)
+	isolate(c, syscall.SIGKILL)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()

@@ -7,6 +7,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+
+	"github.com/unified-test-runner/utr/internal/wire"
 )
 
 // RewriteHello sets fields of the topology's hello or legacy hello, an OP_MSG or OP_QUERY, and removes those whose
@@ -14,11 +16,10 @@ import (
 func RewriteHello(message []byte, fields ...bson.E) []byte {
 	const name, header = "backpressure", 16
 	_, _, _, opcode, _, ok := wiremessage.ReadHeader(message)
-	at := header + 4 + 1 // flags, and the kind of the section
-	//lint:ignore SA1019 the first message of a connection may be one
-	if opcode == wiremessage.OpQuery {
+	at := header + 4 + 1        // flags, and the kind of the section
+	if opcode == wire.OpQuery { // the first message of a connection may be one
 		at = header + 4 + len("admin.$cmd\x00") + 4 + 4
-	} else if opcode != wiremessage.OpMsg {
+	} else if opcode != wire.OpMsg {
 		return message
 	}
 	if !ok || len(message) < at || !bytes.Contains(message, []byte(name)) {
@@ -32,8 +33,7 @@ func RewriteHello(message []byte, fields ...bson.E) []byte {
 	named := func(name string) func(bsoncore.Element) bool {
 		return func(e bsoncore.Element) bool { return e.Key() == name }
 	}
-	if !slices.ContainsFunc(elements, named(name)) ||
-		!slices.Contains([]string{"hello", "isMaster", "ismaster"}, elements[0].Key()) {
+	if !slices.ContainsFunc(elements, named(name)) || !wire.IsHello(elements[0].Key()) {
 		return message
 	}
 	for _, f := range fields {
