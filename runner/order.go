@@ -9,10 +9,11 @@ import (
 )
 
 // Waits in milliseconds. A test that waits less than shortWait mostly computes. An estimate above mostWait is usually a
-// limit that the test does not reach.
+// limit that the test does not reach, as is a timeoutMS above mostTimeout.
 const (
-	shortWait = 50
-	mostWait  = 2000
+	shortWait   = 50
+	mostWait    = 2000
+	mostTimeout = 5000
 )
 
 // execution returns the order in which workers take jobs, as indices. Tests that wait are spread among those that
@@ -102,7 +103,9 @@ func longestWait(j job) (longest int64) {
 
 func waitIn(v *source.Value) (longest int64) {
 	within(v, func(key string, v *source.Value) bool {
-		if key == "blockTimeMS" || key == "serverSelectionTimeoutMS" || key == "ms" {
+		switch {
+		case key == "timeoutMS" && v.Int > mostTimeout:
+		case slices.Contains([]string{"blockTimeMS", "serverSelectionTimeoutMS", "ms", "timeoutMS"}, key):
 			longest = max(longest, v.Int)
 		}
 		return false

@@ -40,6 +40,8 @@ func TestExecution(t *testing.T) {
 		{"without others, the longest begin first", Config{Jobs: 2}, []job{long, longer, long}, []int{1, 0, 2}},
 		{"waits below 50 ms change nothing", Config{Jobs: 2}, []job{short, waiting(`{"ms": 49}`)}, []int{0, 1}},
 		{"a wait of 50 ms counts", Config{Jobs: 2}, []job{short, waiting(`{"ms": 50}`)}, []int{1, 0}},
+		{"a timeoutMS of 5 s is a wait, a longer one is a limit", Config{Jobs: 2},
+			[]job{short, waiting(`{"timeoutMS": 5001}`), waiting(`{"timeoutMS": 5000}`)}, []int{2, 0, 1}},
 		{"a skipped test does not wait", Config{Jobs: 2}, []job{short, skipped}, []int{0, 1}},
 		{"one worker keeps the order", Config{Jobs: 1}, []job{short, long}, []int{0, 1}},
 		{"a random order stays", Config{Jobs: 2, Shuffle: &seed}, []job{short, long}, []int{0, 1}},

@@ -1,35 +1,48 @@
 package proxy
 
 import (
+	"slices"
+	"strconv"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
 
 // rewritten returns a reply to hello with the proxy's addresses instead of the servers' (Server Discovery and
-// Monitoring, "ServerDescription"), and without compression.
+// Monitoring, "ServerDescription"), and without compression. Monitors get most of a run's replies, so the rest is not
+// decoded.
 func (p *Proxy) rewritten(hello bson.Raw) bson.Raw {
-	out := value.Delete(value.Must(hello), "compression")
-	for i, e := range out {
-		switch e.Key {
-		case "hosts", "passives", "arbiters":
-			hosts, _ := e.Value.(bson.A)
-			for j, host := range hosts {
-				hosts[j] = p.named(host)
+	elements, _ := hello.Elements() // a validated document cannot cause an error
+	start, out := bsoncore.AppendDocumentStart(make([]byte, 0, len(hello)))
+	for _, e := range elements {
+		v := e.Value()
+		switch key := e.Key(); {
+		case key == "compression":
+		case v.Type == bson.TypeArray && slices.Contains([]string{"hosts", "passives", "arbiters"}, key):
+			var list int32
+			list, out = bsoncore.AppendArrayElementStart(out, key)
+			for i, host := range value.Elements(v) {
+				out = bsoncore.AppendValueElement(out, strconv.Itoa(i), p.named(host))
 			}
-		case "me", "primary":
-			out[i].Value = p.named(e.Value)
+			out, _ = bsoncore.AppendArrayEnd(out, list)
+		case key == "me" || key == "primary":
+			out = bsoncore.AppendValueElement(out, key, p.named(v))
+		default:
+			out = append(out, e...)
 		}
 	}
-	return value.Encode(out)
+	out, _ = bsoncore.AppendDocumentEnd(out, start)
+	return bson.Raw(out)
 }
 
 // named returns the address of the proxy in front of a server. A name that is not a string stays as it is.
-func (p *Proxy) named(name any) any {
-	if server, ok := name.(string); ok {
-		return p.Address(server)
+func (p *Proxy) named(name bson.RawValue) bsoncore.Value {
+	if server, ok := name.StringValueOK(); ok {
+		return bsoncore.Value{Type: bsoncore.TypeString, Data: bsoncore.AppendString(nil, p.Address(server))}
 	}
-	return name
+	return bsoncore.Value{Type: bsoncore.Type(name.Type), Data: name.Value}
 }
 
 // hello records what a reply to hello says, and rewrites it.

@@ -21,10 +21,10 @@ func overloadSuites() specification {
 		files = append(files, f)
 	}
 	files = append(files, getMore(), watching(), killCursors(), overloadStandalone(), otherErrors(),
-		overloadTransactions(), convenient(), retargeting(), overloadOtherMongos(), baseBackoff(), connections(), retries(),
+		convenient(), retargeting(), overloadOtherMongos(), baseBackoff(), connections(), retries(),
 		sameMongos(), commitSequences(), establishment(), authentication())
-	return specification{Name: "client-backpressure", Files: slices.Concat(files, overloadTimeouts().divide(operationOf),
-		overloadSequences().divide(operationOf), mixed().divide(operationOf))}
+	return specification{Name: "client-backpressure", Files: slices.Concat(files, overloadTransactions(),
+		overloadTimeouts().divide(operationOf), overloadSequences().divide(operationOf), mixed().divide(operationOf))}
 }
 
 // clients returns a client for each option that disables retries, and one with defaults.

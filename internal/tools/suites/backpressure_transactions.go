@@ -35,13 +35,14 @@ func endingWith(name string, extra value) operation {
 // bothWritten is the outcome of collection.insertOne and collection.updateOne.
 var bothWritten = left(first, raised, third, fourth)
 
-func overloadTransactions() *file {
+func overloadTransactions() []*file {
 	f := newFile("transactions", "commands of a transaction", labelling,
 		"Every command of a transaction is retried after overload errors, with the transaction's number. A retry of the first",
 		"command starts the transaction again, and a commit keeps its write concern.")
 	f.Clients = []client{watched("client", nil), observed("noReads", doc("retryReads", false)),
 		observed("noWrites", doc("retryWrites", false))}
 	f.Sessions = true
+	each := *f
 	insert, abort, commit := named("collection.insertOne"), endingWith("abortTransaction",
 		nil), endingWith("commitTransaction", noConcern)
 	start, end := []value{onSession("startTransaction", "client")}, []value{onSession("commitTransaction", "client")}
@@ -54,16 +55,16 @@ func overloadTransactions() *file {
 		other := operation{Object: "collection", Name: "findOneAndUpdate", Command: "findAndModify",
 			Database:  overloadDatabase,
 			Arguments: flow("{ filter: { _id: 9 }, update: { $set: { x: 1 } } }"), Started: doc("findAndModify", collection)}
-		f.add(o, story{Says: "is retried as the first command of a transaction (B1)", Before: start,
+		each.add(o, story{Says: "is retried as the first command of a transaction (B1)", Before: start,
 			Fails: overload, With: inSession("client"),
 			After: end, Attempts: 3, Carries: begins, Then: commit.attempts(1, 0, nil), Outcome: o.documentsLeft(true)})
 		if o.Command != "findAndModify" {
-			f.add(o, story{Says: "is retried as a later command of a transaction (B1)", Before: begin(other, "client"),
+			each.add(o, story{Says: "is retried as a later command of a transaction (B1)", Before: begin(other, "client"),
 				Fails: overload,
 				With:  inSession("client"), After: end, Seen: other.attempts(1, 0, begins), Attempts: 2, Carries: continues,
 				Then: commit.attempts(1, 0, nil), Outcome: o.documentsLeft(true)})
 		}
-		f.add(o, story{Says: "is not retried in a transaction after an error with " + overloaded + " alone (R34)",
+		each.add(o, story{Says: "is not retried in a transaction after an error with " + overloaded + " alone (R34)",
 			Before: start,
 			Fails:  overloadedOnly, With: inSession("client"), Raises: raisesOverloadedOnly, After: undo, Attempts: 1,
 			Carries: begins, Then: aborts, Extra: true, Outcome: o.documentsLeft(false)})
@@ -103,7 +104,15 @@ func overloadTransactions() *file {
 			"client"),
 		Fails: errorWithLabels(hostUnreachable, writable, overloaded), Seen: slices.Concat(inserted,
 			commit.attempts(1, 1, nil)), Attempts: 1})
-	return f
+	return append(each.divide(readOrWrite), f)
+}
+
+// readOrWrite returns parts for divide.
+func readOrWrite(title string) string {
+	if named(title).Reads {
+		return "reads"
+	}
+	return "writes"
 }
 
 // ignoring returns an operation in a session whose result does not matter.
