@@ -171,8 +171,10 @@ func (s *faultScene) onBlocked(topology string) *utrtest.Server {
 	return server
 }
 
-// marked is blocked, with a document that the second test inserts before it waits.
+// marked is blocked, with a document that the second test inserts before it waits. All tests write, so that they run in
+// this order also side by side.
 var marked = strings.NewReplacer(
+	"operations: [{", "operations: [{name: deleteMany, object: marks, arguments: {filter: {}}}, {",
 	"collectionName: coll}\n", "collectionName: coll}\n"+
 		"  - collection: {id: marks, database: database, collectionName: marks}\n",
 	"blockTimeMS: 90000}\n", "blockTimeMS: 90000}\n"+
