@@ -34,7 +34,7 @@
 //  1. A connection reads a message (internal/wire) and begins an exchange (internal/server/dispatch.go).
 //  2. The exchange takes steps in the order of mongod: it looks up the row, and checks API version, session, cluster
 //     time and read preference. Then the row plans the command: it parses the fields into a struct, and returns the
-//     action (internal/commands/serve.go). After that come fail points, authorization, the role of the member, the
+//     action (internal/commands/call.go). After that come fail points, authorization, the role of the member, the
 //     transaction, concerns and maxTimeMS. The first error is the reply.
 //  3. The action runs. Most other commands are planned only here, where mongod reports errors in their fields.
 //  4. Work.Begin takes the turn of the session, and finds its transaction, or what an earlier attempt of this

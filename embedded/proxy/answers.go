@@ -55,8 +55,7 @@ func (f *front) passes(name string, lacking bool, command bson.Raw) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	had := f.inside[name]
-	mode, _ := command.Lookup("mode").StringValueOK()
-	f.inside[name] = mode != "off" && (had || lacking)
+	f.inside[name] = value.TextAt(command, "mode") != "off" && (had || lacking)
 	return had || lacking || !slices.Contains(FailPoints(), name)
 }
 
@@ -95,8 +94,7 @@ var kills = map[string][]string{"killSessions": {"id"}, "killAllSessions": {},
 // kill ends the blocked commands of the sessions that a command has killed: on its server, or after a mongos on all.
 func (k *conn) kill(x *pending) {
 	var ids []bson.RawValue
-	for _, v := range value.Elements(x.Body.Index(0).Value()) {
-		doc, _ := v.DocumentOK()
+	for _, doc := range value.Documents(x.Body.Index(0).Value()) {
 		if id := doc.Lookup(kills[x.name]...); !id.IsZero() {
 			ids = append(ids, id)
 		}

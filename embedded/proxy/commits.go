@@ -41,8 +41,7 @@ func (k *conn) commits(x *pending, reply bson.Raw) (closes bool) {
 // and once for documents that are inserted together.
 func commitsOf(r *request, reply bson.Raw) int {
 	number := func(from bson.Raw, path ...string) int {
-		n, _ := from.Lookup(path...).AsInt64OK()
-		return int(n)
+		return int(value.IntAt(from, path...))
 	}
 	switch r.name {
 	case "insert":
@@ -72,8 +71,7 @@ func together(n, batches int, failed bool) int {
 // inserts returns the number of batches of a bulkWrite command: of consecutive inserts into a collection.
 func (r *request) inserts() (batches int) {
 	before := bson.RawValue{}
-	for _, v := range value.Elements(r.Document().Lookup("ops")) {
-		op, _ := v.DocumentOK()
+	for _, op := range value.Documents(r.Document().Lookup("ops")) {
 		into, _ := op.LookupErr("insert")
 		if !into.IsZero() && !into.Equal(before) {
 			batches++

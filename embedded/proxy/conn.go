@@ -182,7 +182,7 @@ func (k *conn) registry() *failpoint.Registry {
 // noteApplication records the client's application name. Fail points match the name in the first hello, even if that
 // fails.
 func (k *conn) noteApplication(r *request) {
-	name, _ := r.Body.Lookup("client", "application", "name").StringValueOK()
+	name := value.TextAt(r.Body, "client", "application", "name")
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.appName == "" {

@@ -58,7 +58,7 @@ func (k *conn) expire(x *pending, registry *failpoint.Registry, c failpoint.Comm
 		}
 		return nil
 	}
-	ms, _ := x.Body.Lookup("maxTimeMS").AsInt64OK()
+	ms := value.IntAt(x.Body, "maxTimeMS")
 	if ms <= 0 {
 		return nil
 	}
@@ -112,8 +112,8 @@ func (k *conn) failure(x *pending, err error) bson.Raw {
 // written adds the write concern error of a fail point to the reply of a command that has run, and records the time of
 // the write.
 func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
-	code, _ := doc.Lookup("code").AsInt64OK()
-	if !x.row.AcceptsWriteConcern() || k.registry() == nil || slices.Contains(refusals, int32(code)) {
+	code := int32(value.IntAt(doc, "code"))
+	if !x.row.AcceptsWriteConcern() || k.registry() == nil || slices.Contains(refusals, code) {
 		return doc
 	}
 	r := k.parts(x)
@@ -123,11 +123,10 @@ func (k *conn) written(x *pending, doc bson.Raw) bson.Raw {
 		return doc
 	}
 	x.labels = nil
-	concern, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
 	r.Fields = unlabeled(value.Delete(value.Must(doc), "writeConcernError"))
-	r.Concern, r.ConcernCode, r.Labels = f.WriteConcernError, int32(concern), f.Labels
+	r.Concern, r.ConcernCode, r.Labels = f.WriteConcernError, int32(value.IntAt(f.WriteConcernError, "code")), f.Labels
 	if code != 0 {
-		r.Failure = &fault.Error{Code: int32(code)}
+		r.Failure = &fault.Error{Code: code}
 	} else {
 		r.Fields = value.Delete(r.Fields, "topologyVersion")
 	}

@@ -172,12 +172,11 @@ func (f *front) learn(hello bson.Raw) {
 	if !ok {
 		return
 	}
-	message, _ := hello.Lookup("msg").StringValueOK()
-	name, _ := hello.Lookup("me").StringValueOK()
+	name := cmp.Or(value.TextAt(hello, "me"), f.serverAddress)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.about = about{int(version), message == "isdbgrid", value.Has(hello, "setName"),
-		cmp.Or(f.about.name, strings.ToLower(cmp.Or(name, f.serverAddress)))}
+	f.about = about{int(version), value.TextAt(hello, "msg") == "isdbgrid", value.Has(hello, "setName"),
+		cmp.Or(f.about.name, strings.ToLower(name))}
 }
 
 // ask sends a command on the proxy's own connection. It tries once more if that was closed. A server that does not
@@ -235,8 +234,7 @@ func (f *front) baseBackoff(ctx context.Context) int64 {
 		}
 	}
 	reply, _ := ask(ctx, value.Doc("getParameter", 1, name, 1))
-	ms, _ := reply.Lookup(name).AsInt64OK()
-	return ms
+	return value.IntAt(reply, name)
 }
 
 // times returns the topologyVersion of the server and the fields with which its replies end now.
@@ -245,9 +243,5 @@ func (f *front) times(ctx context.Context) (version bson.RawValue, times bson.D)
 	if err != nil {
 		return version, nil
 	}
-	for _, name := range []string{"$clusterTime", "operationTime"} {
-		v, err := hello.LookupErr(name)
-		times = value.AddIf(times, err == nil, name, v)
-	}
-	return hello.Lookup("topologyVersion"), times
+	return hello.Lookup("topologyVersion"), value.Pick(hello, "$clusterTime", "operationTime")
 }

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/server"
+	"github.com/unified-test-runner/utr/embedded/internal/value"
 	"github.com/unified-test-runner/utr/internal/wire"
 )
 
@@ -34,7 +35,7 @@ func parse(text []byte) (r request, ok bool) {
 	m, body, ok := split(text)
 	switch r.message = m; m.OpCode {
 	case wire.OpMsg:
-		r.db, _ = r.Body.Lookup("$db").StringValueOK()
+		r.db = value.TextAt(r.Body, "$db")
 	case wire.OpQuery:
 		var namespace string
 		namespace, r.Body, _ = wire.ParseQuery(body) // without a body, it has no command
@@ -59,10 +60,7 @@ func (r *request) compose(doc bson.Raw) []byte {
 	return wire.AppendMsg(nil, 0, r.RequestID, r.Flags&wire.ChecksumPresent, doc)
 }
 
-func succeeded(reply bson.Raw) bool {
-	ok, _ := reply.Lookup("ok").AsInt64OK()
-	return ok == 1
-}
+func succeeded(reply bson.Raw) bool { return value.IntAt(reply, "ok") == 1 }
 
 const replyHead = 4 + 8 + 4 + 4 // bytes before the documents of an OP_REPLY
 

@@ -325,11 +325,9 @@ func insertCommand(s *call, a *args) action {
 	if a.Err != nil {
 		return nil
 	}
-	raws, _ := s.req.Body.Lookup("documents").Array().Values() // docs, encoded
 	inserts := make([]*write, len(docs))
-	for i, doc := range docs {
-		raw, _ := raws[i].DocumentOK()
-		inserts[i] = newInsert(s.req, doc, raw)
+	for i, raw := range value.Documents(s.req.Body.Lookup("documents")) { // docs, encoded
+		inserts[i] = newInsert(s.req, docs[i], raw)
 	}
 	return batched(s, a, inserts)
 }

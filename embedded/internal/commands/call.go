@@ -30,8 +30,7 @@ type call struct {
 func (d *Deployment) newCall(req *Request) *call {
 	s := &call{d: d, req: req, has: &req.Server.Has, Work: d.NewWork(req.Context, deadline(req), req.Server.Term)}
 	s.BeforeCommit = s.failCommit
-	bypass, _ := value.FromRaw(req.Body.Lookup("bypassDocumentValidation"))
-	s.Unvalidated = value.Truthy(bypass)
+	s.Unvalidated = value.Truthy(value.FromRaw(req.Body.Lookup("bypassDocumentValidation")))
 	return s
 }
 
@@ -65,8 +64,7 @@ func Expired(req *Request, passed bool) error {
 
 // deadline returns the time at which maxTimeMS expires, or zero without it. In a getMore it does not limit the work.
 func deadline(req *Request) time.Time {
-	v, _ := value.FromRaw(req.Body.Lookup("maxTimeMS"))
-	ms, _ := value.Int64(v)
+	ms, _ := value.Int64(value.FromRaw(req.Body.Lookup("maxTimeMS")))
 	if ms <= 0 || req.Row.Name == "getMore" {
 		return time.Time{}
 	}
@@ -159,4 +157,88 @@ func (s *call) onShard(reply bson.D, err error) (bson.D, error) {
 		return ShardFailure(host, e)
 	}
 	return value.Doc("raw", value.Doc(host, value.Append(reply, "ok", 1.0))), nil
+}
+
+// handler plans a command whose fields have been checked. The returned action is run only if no error was noted.
+type handler func(s *call, a *args) action
+
+type action func() (bson.D, error)
+
+// A parser is the Parse of a row.
+type parser = func(*Request) (func() (Response, error), error)
+
+// early returns a parser that plans the command before fail points are evaluated.
+func (d *Deployment) early(h handler) parser {
+	return func(req *Request) (func() (Response, error), error) {
+		s := d.newCall(req)
+		do, err := s.plan(h)
+		return func() (Response, error) { return s.respond(s.serve(do)) }, err
+	}
+}
+
+// late returns a parser that plans the command after its session and transaction have been found.
+func (d *Deployment) late(h handler) parser {
+	return d.directly(func(s *call) (bson.D, error) {
+		return s.serve(func() (bson.D, error) {
+			do, err := s.plan(h)
+			if err != nil {
+				s.Unsent = !s.req.Row.Write // a mongos parses reads itself
+				return nil, err
+			}
+			return do()
+		})
+	})
+}
+
+// directly returns a parser that checks the fields of the command, if a server does so early.
+func (d *Deployment) directly(run func(*call) (bson.D, error)) parser {
+	return func(req *Request) (func() (Response, error), error) {
+		return func() (Response, error) {
+			s := d.newCall(req)
+			return s.respond(run(s))
+		}, CheckEarly(req)
+	}
+}
+
+// respond drops the fields of a command that has failed, unless they are replies of shards.
+func (s *call) respond(fields bson.D, err error) (Response, error) {
+	if err == nil || s.req.Row.Raw {
+		s.out.Fields = fields
+	}
+	return s.out, err
+}
+
+// plan checks the fields of the command and plans it.
+func (s *call) plan(h handler) (action, error) {
+	if !ChecksEarly(s.req) {
+		if err := CheckFields(s.req); err != nil {
+			return nil, err
+		}
+	}
+	name := s.req.Row.Name
+	a := &args{of: name, doc: given(name, value.Must(s.req.Body)), First: new(fault.First)}
+	do := h(s, a)
+	return do, a.Err
+}
+
+// serve performs an action in the session of its command.
+func (s *call) serve(do action) (bson.D, error) {
+	s.Context = s.req.Context // a write that has started continues even if its client disconnects
+	s.d.cursors.noteUse(s.req)
+	if err := s.begin(); err != nil {
+		if s.req.Row.Name == "getMore" && mongos(s.req) && !s.Unsent {
+			return nil, s.d.cursors.fail(s, err)
+		}
+		return s.routed(nil, err)
+	}
+	defer s.End()
+	if s.onConfigServer() {
+		do = s.refusedByConfig
+	}
+	reply, err := do()
+	s.out.TriedToWrite = s.Tried
+	if s.InTransaction() {
+		reply, err = s.inTransaction(reply, err)
+	}
+	return s.routed(reply, err)
 }

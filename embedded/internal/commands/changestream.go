@@ -271,9 +271,8 @@ func (st *stream) event(e *store.Entry, t token, invalidate bool) (bson.D, error
 	add(st.has.WallTime, "wallTime", e.Wall)
 	r := cmp.Or(e.New, e.Old)
 	if e.LSID != nil && r != nil {
-		id, _ := value.FromRaw(e.LSID.Lookup("id"))
 		add(true, "txnNumber", e.TxnNumber)
-		add(true, "lsid", withDigest(id))
+		add(true, "lsid", withDigest(value.FromRaw(e.LSID.Lookup("id"))))
 	}
 	if invalidate {
 		out[1].Value = "invalidate"

@@ -119,11 +119,11 @@ func (all *cursors) checkOut(s *call, id int64, ns string, limited bool) (*curso
 func (all *cursors) fail(s *call, refused error) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	id, _ := s.req.Body.Lookup("getMore").AsInt64OK()
-	coll, _ := s.req.Body.Lookup("collection").StringValueOK()
+	id := value.IntAt(s.req.Body, "getMore")
+	ns := s.req.DB + "." + value.TextAt(s.req.Body, "collection")
 	c := all.open[id]
-	if c == nil || c.server != address(s.req) || c.ns != s.req.DB+"."+coll {
-		return s.notFound(id, s.req.DB+"."+coll)
+	if c == nil || c.server != address(s.req) || c.ns != ns {
+		return s.notFound(id, ns)
 	}
 	all.kill(errCursorKilled(), func(x *cursor) bool { return x == c })
 	return s.onShardHost(c, refused)

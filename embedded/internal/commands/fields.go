@@ -137,8 +137,8 @@ func CheckDocument(req *Request, name string, doc bson.D) error {
 	if s.title != "" && req.Server.Has.IDL {
 		of = s.title
 	}
-	strict, _ := req.Body.Lookup("apiStrict").BooleanOK()
-	c := checker{req: req, has: &req.Server.Has, wire: wire(req), strict: strict && req.Server.Has.StableFields}
+	c := checker{req: req, has: &req.Server.Has, wire: wire(req),
+		strict: req.Server.Has.StableFields && value.FlagAt(req.Body, "apiStrict")}
 	c.document(name, of, doc, name == req.Row.Name)
 	return c.Err
 }

@@ -24,18 +24,17 @@ func (s *call) begin() error {
 		req.Row.Name != "commitTransaction" && req.HasDocument("readConcern"), fault.InvalidOptions,
 		"Only the first command in a transaction may specify a readConcern")
 	token, noToken := req.Body.LookupErr("recoveryToken")
-	shard, _ := req.Body.Lookup("recoveryToken", "recoveryShardId").StringValueOK()
 	return s.Begin(store.Claim{LSID: req.LSID, Number: *req.TxnNumber, Transaction: req.InTransaction,
 		Start: req.StartTransaction, Commits: req.Row.Name == "commitTransaction",
 		Aborts: req.Row.Name == "abortTransaction", Lifetime: req.TransactionLifetime, Refused: refused.Err, Name: req.Name,
 		API: req.API, Has: s.has, Mongos: mongos(req), Server: address(req), Shard: s.d.opts.ShardName,
-		Recovers: noToken == nil && token.Type == bson.TypeEmbeddedDocument, Recovery: shard})
+		Recovers: noToken == nil && token.Type == bson.TypeEmbeddedDocument,
+		Recovery: value.TextAt(req.Body, "recoveryToken", "recoveryShardId")})
 }
 
 // HasDocument reports whether the command has a field that is a document with fields.
 func (r *Request) HasDocument(field string) bool {
-	doc, _ := r.Body.Lookup(field).DocumentOK()
-	return len(doc) > 5
+	return len(value.DocAt(r.Body, field)) > 5
 }
 
 // routed converts an error of the shard as a mongos does. The error of a write becomes the error of its statements,

@@ -144,8 +144,8 @@ func (e *effect) readSequence(m mode) error {
 // read reads a copy of the data of a fail point.
 func (k kind) read(data bson.Raw) effect {
 	data = append(bson.Raw(nil), data...)
-	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: value.Strings(data.Lookup("errorLabels")),
-		LoseReply: k.name == FailCommandSequence && isTrue(data, "loseReply")}
+	f := Failure{CloseConnection: value.FlagAt(data, "closeConnection"), Labels: value.Strings(data.Lookup("errorLabels")),
+		LoseReply: k.name == FailCommandSequence && value.FlagAt(data, "loseReply")}
 	if _, given := data.Lookup("closeConnection").BooleanOK(); !given {
 		f.CloseConnection = k.closes
 	}
@@ -153,9 +153,9 @@ func (k kind) read(data bson.Raw) effect {
 	if f.Code, f.HasCode = int32(code), hasCode; !hasCode {
 		f.Code, f.HasCode = k.code, k.code != 0
 	}
-	f.ExtraInfo, _ = data.Lookup("errorExtraInfo").DocumentOK()
-	f.WriteConcernError, _ = data.Lookup("writeConcernError").DocumentOK()
-	if isTrue(data, "blockConnection") {
+	f.ExtraInfo = value.DocAt(data, "errorExtraInfo")
+	f.WriteConcernError = value.DocAt(data, "writeConcernError")
+	if value.FlagAt(data, "blockConnection") {
 		ms, ok := integer(data, "blockTimeMS")
 		switch {
 		case !ok:
@@ -177,7 +177,7 @@ func (e *effect) appliesTo(c Command) bool {
 		return true
 	}
 	if !e.allows("appName", c.AppName) || !e.allows("namespace", c.Namespace) ||
-		!e.allows("threadName", fmt.Sprint("conn", c.Connection)) || c.Internal && !isTrue(e.data, "failInternalCommands") {
+		!e.allows("threadName", fmt.Sprint("conn", c.Connection)) || c.Internal && !value.FlagAt(e.data, "failInternalCommands") {
 		return false
 	}
 	commands := e.kind.commands
@@ -195,7 +195,7 @@ func (e *effect) appliesTo(c Command) bool {
 // Before evaluates failCommand before the command runs, and failCommandSequence if failCommand does not affect it.
 func (r *Registry) Before(c Command) (Failure, bool) {
 	f, hit := r.hit(FailCommand, c, func(e *effect) bool {
-		return e.failure.Err != nil || early(e.failure) || isTrue(e.data, "blockConnection")
+		return e.failure.Err != nil || early(e.failure) || value.FlagAt(e.data, "blockConnection")
 	})
 	if hit {
 		f.WriteConcernError = nil // After evaluates it
@@ -241,17 +241,10 @@ func (r *Registry) next(c Command) (Failure, bool) {
 // allows reports whether a field of the data is missing or has the value. One that is not a string is like an empty
 // one.
 func (e *effect) allows(field, own string) bool {
-	text, _ := e.data.Lookup(field).StringValueOK()
-	return text == own || !value.Has(e.data, field)
+	return value.TextAt(e.data, field) == own || !value.Has(e.data, field)
 }
 
 // integer returns a field whose value is exactly an integer.
 func integer(data bson.Raw, name string) (int64, bool) {
-	v, _ := value.FromRaw(data.Lookup(name))
-	return value.Int64(v)
-}
-
-func isTrue(data bson.Raw, name string) bool {
-	b, ok := data.Lookup(name).BooleanOK()
-	return ok && b
+	return value.Int64(value.FromRaw(data.Lookup(name)))
 }

@@ -80,8 +80,7 @@ func (r *Registry) Configure(request bson.Raw) (int32, error) {
 	if err != nil {
 		return 0, err
 	}
-	data, _ := request.Lookup("data").DocumentOK()
-	next.effect = old.effect.kind.read(data)
+	next.effect = old.effect.kind.read(value.DocAt(request, "data"))
 	next.count = old.count
 	if name == FailCommandSequence && next.mode != off {
 		if err := next.effect.readSequence(next.mode); err != nil {
@@ -100,13 +99,11 @@ func parseMode(request bson.Raw) (point, error) {
 		return point{}, fault.Errorf(fault.IllegalOperation, "When setting a failpoint, you must supply a 'mode'")
 	}
 	if name, ok := given.StringValueOK(); ok {
-		switch name {
-		case "off":
-			return point{mode: off}, nil
-		case "alwaysOn":
-			return point{mode: alwaysOn}, nil
+		m, known := map[string]mode{"off": off, "alwaysOn": alwaysOn}[name]
+		if !known {
+			return point{}, fault.Errorf(fault.BadValue, "unknown mode: %s", name)
 		}
-		return point{}, fault.Errorf(fault.BadValue, "unknown mode: %s", name)
+		return point{mode: m}, nil
 	}
 	doc, ok := given.DocumentOK()
 	if !ok {
@@ -140,7 +137,7 @@ func parseMode(request bson.Raw) (point, error) {
 
 func count(name string, v bson.RawValue) (int64, error) {
 	_, isNumber := v.AsInt64OK()
-	given, _ := value.FromRaw(v)
+	given := value.FromRaw(v)
 	n, whole := value.Int64(given)
 	switch {
 	case !isNumber:

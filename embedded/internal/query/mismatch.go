@@ -32,32 +32,32 @@ func (f *Filter) Mismatch(doc bson.D) bson.D {
 func (p *parser) mismatch(filter, doc bson.D) bson.D {
 	clauses := separate(filter)
 	if len(clauses) == 1 {
-		return p.why(clauses[0], doc)
+		return p.why(clauses[0].(bson.D)[0], doc)
 	}
-	return operator("$and", "clausesNotSatisfied", p.clauses(clauses, doc))
+	return operator("$and", "clausesNotSatisfied", p.unsatisfied(clauses, doc))
 }
 
-// separate splits the operators on a field.
-func separate(filter bson.D) (out []bson.E) {
+// separate returns a filter for each condition, and for each operator on a field.
+func separate(filter bson.D) (out bson.A) {
 	for _, e := range filter {
 		ops, _ := e.Value.(bson.D)
 		_, hasOptions := value.Field(ops, "$options")
 		if strings.HasPrefix(e.Key, "$") || !IsOperators(ops) || hasOptions {
-			out = append(out, e)
+			out = append(out, bson.D{e})
 			continue
 		}
 		for _, op := range ops {
-			out = value.Append(out, e.Key, bson.D{op})
+			out = append(out, value.Doc(e.Key, bson.D{op}))
 		}
 	}
 	return out
 }
 
-// clauses returns the conditions of a list that a document does not match, with their positions.
-func (p *parser) clauses(list []bson.E, doc bson.D) (out bson.A) {
-	for i, e := range list {
-		if !p.clause(e)(doc, &run{}) {
-			out = append(out, value.Doc("index", int32(i), "details", p.why(e, doc)))
+// unsatisfied returns why a document does not match filters of a list, with their positions.
+func (p *parser) unsatisfied(list bson.A, doc bson.D) (out bson.A) {
+	for i, item := range list {
+		if filter := item.(bson.D); !p.conjunction(filter)(doc, &run{}) {
+			out = append(out, value.Doc("index", int32(i), "details", p.mismatch(filter, doc)))
 		}
 	}
 	return out
@@ -71,13 +71,7 @@ func (p *parser) why(e bson.E, doc bson.D) bson.D {
 		s := p.schema(e.Value)
 		return value.Append(append(operator(e.Key), s.about...), "schemaRulesNotSatisfied", s.failures(doc))
 	case "$and", "$or":
-		var failed bson.A
-		for i, item := range list {
-			if inner := item.(bson.D); !p.conjunction(inner)(doc, &run{}) {
-				failed = append(failed, value.Doc("index", int32(i), "details", p.mismatch(inner, doc)))
-			}
-		}
-		return operator(e.Key, "clausesNotSatisfied", failed)
+		return operator(e.Key, "clausesNotSatisfied", p.unsatisfied(list, doc))
 	case "$expr":
 		out := operator(e.Key, "specifiedAs", bson.D{e}, "reason", "expression did not match")
 		x, err := expression.Parse(e.Value, p.opts.Options)

@@ -14,16 +14,9 @@ import (
 // unstableStages are not in version 1 of the stable API.
 var unstableStages = []string{"$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats"}
 
-var apiFields = []string{"apiVersion", "apiStrict", "apiDeprecationErrors"}
-
 // apiParameters returns the parameters of the stable API in a command. Commands for tests reply with them.
-func (x *exchange) apiParameters() (params bson.D, _ error) {
-	for _, name := range apiFields {
-		given, err := x.request.Body.LookupErr(name)
-		v, _ := value.FromRaw(given)
-		params = value.AddIf(params, err == nil, name, v)
-	}
-	return params, nil
+func (x *exchange) apiParameters() (bson.D, error) {
+	return value.Pick(x.request.Body, "apiVersion", "apiStrict", "apiDeprecationErrors"), nil
 }
 
 // apiVersion checks apiVersion, apiStrict and apiDeprecationErrors. Servers before 4.9 ignore them.
@@ -64,10 +57,9 @@ func (x *exchange) apiVersion() error {
 // inAPI returns an error if a version of the stable API does not contain the command.
 func (x *exchange) inAPI(version string) error {
 	body, row := x.request.Body, x.row
-	strict, _ := body.Lookup("apiStrict").BooleanOK()
-	errs, _ := body.Lookup("apiDeprecationErrors").BooleanOK()
+	strict := value.FlagAt(body, "apiStrict")
 	switch {
-	case errs && row.Deprecated == version:
+	case row.Deprecated == version && value.FlagAt(body, "apiDeprecationErrors"):
 		return fault.Errorf(fault.APIDeprecationError,
 			"Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s", row.Name, version)
 	case strict && !strings.Contains(row.API, version): // 4.9 accepts count, too, although it joined the API later
@@ -84,9 +76,8 @@ func (x *exchange) inAPI(version string) error {
 			"Command invocation with name '%s' is not allowed in 'apiStrict' mode, use '%s' instead", x.request.Name, row.Name)
 	}
 	var p fault.First
-	for _, s := range value.Elements(body.Lookup("pipeline")) {
-		stage, _ := s.DocumentOK()
-		options, _ := stage.Lookup("$collStats").DocumentOK()
+	for _, stage := range value.Documents(body.Lookup("pipeline")) {
+		options := value.DocAt(stage, "$collStats")
 		elements, _ := options.Elements()
 		p.Refuse(len(elements) > 1 || len(elements) == 1 && firstKey(options) != "count", fault.APIStrictError,
 			"only the 'count' option to $collStats is supported in API Version %s", version)

@@ -120,7 +120,7 @@ var errAuthentication = fault.Errorf(fault.AuthenticationFailed, "Authentication
 // speculative executes speculativeAuthenticate of a hello. Failures are not reported: the client then authenticates
 // with saslStart.
 func (x *exchange) speculative() (bson.D, error) {
-	value, err := x.request.Body.LookupErr("speculativeAuthenticate")
+	given, err := x.request.Body.LookupErr("speculativeAuthenticate")
 	if err != nil {
 		return nil, nil
 	}
@@ -128,7 +128,7 @@ func (x *exchange) speculative() (bson.D, error) {
 	if !x.view.Has.NewTerms {
 		of = "isMaster"
 	}
-	doc, ok := value.DocumentOK()
+	doc, ok := given.DocumentOK()
 	if !ok || len(doc) <= 5 {
 		return nil, fault.Errorf(fault.BadValue, "%s.speculativeAuthenticate must be a non-empty Object", of)
 	}
@@ -139,14 +139,13 @@ func (x *exchange) speculative() (bson.D, error) {
 	default:
 		return nil, fault.Errorf(51769, "%s.speculativeAuthenticate unknown command: %s", of, name)
 	}
-	db, _ := doc.Lookup("db").StringValueOK()
-	reply, _ := x.conn.saslStart(doc, db)
+	reply, _ := x.conn.saslStart(doc, value.TextAt(doc, "db"))
 	return reply, nil
 }
 
 func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	k.sasl = nil
-	name, _ := body.Lookup("mechanism").StringValueOK()
+	name := value.TextAt(body, "mechanism")
 	m, known := mechanisms[name]
 	if !known {
 		return nil, k.server.cluster.noMechanism(name)
@@ -164,7 +163,7 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 		return nil, err
 	}
 	c.scram = server.NewConversation()
-	c.skipEmpty, _ = body.Lookup("options", "skipEmptyExchange").BooleanOK()
+	c.skipEmpty = value.FlagAt(body, "options", "skipEmptyExchange")
 	first, err := payload(body)
 	if err != nil {
 		return nil, err
@@ -188,12 +187,11 @@ func (c *Cluster) noMechanism(name string) error {
 func (x *exchange) saslContinue() (bson.D, error) {
 	k := x.conn
 	c := k.sasl
-	id, _ := x.request.Body.Lookup("conversationId").AsInt64OK()
 	if c == nil {
 		return nil, fault.Errorf(fault.ProtocolError, "No SASL session state found")
 	}
 	k.sasl = nil // unless the conversation continues
-	if id != conversationID {
+	if value.IntAt(x.request.Body, "conversationId") != conversationID {
 		return nil, fault.Errorf(fault.ProtocolError, "sasl: Mismatched conversation id")
 	}
 	proof := ""
@@ -249,7 +247,7 @@ func (x *exchange) logout() (bson.D, error) {
 
 // authenticate is a command of mechanisms that are not supported here.
 func (x *exchange) authenticate() (bson.D, error) {
-	mechanism, _ := x.request.Body.Lookup("mechanism").StringValueOK()
+	mechanism := value.TextAt(x.request.Body, "mechanism")
 	if x.view.Has.MechanismCode { // as a server without TLS
 		return nil, fault.Errorf(fault.BadValue, "Unsupported mechanism: %s", mechanism)
 	}
@@ -266,7 +264,7 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 	}
 	info := value.Doc("authenticatedUsers", users, "authenticatedUserRoles", roles)
 	given, err := x.request.Body.LookupErr("showPrivileges")
-	shows, _ := value.FromRaw(given)
+	shows := value.FromRaw(given)
 	if err == nil && given.Type != bson.TypeBoolean && !value.IsNumber(shows) {
 		return nil, fault.Errorf(fault.TypeMismatch, "Expected boolean or number type for field \"showPrivileges\", found %s",
 			value.RawTypeName(given))

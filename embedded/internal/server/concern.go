@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/internal/commands"
 	"github.com/unified-test-runner/utr/embedded/internal/compose"
+	"github.com/unified-test-runner/utr/embedded/internal/failpoint"
 	"github.com/unified-test-runner/utr/embedded/internal/fault"
 	"github.com/unified-test-runner/utr/embedded/internal/value"
 )
@@ -40,8 +42,8 @@ func (x *exchange) awaitConcern() {
 	}
 	switch f, hit := x.server.failPoints.After(x.forFailPoint(), x.failure); {
 	case hit:
-		code, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
-		x.out.Concern, x.out.ConcernCode, x.out.Labels = f.WriteConcernError, int32(code), f.Labels
+		x.out.Concern, x.out.Labels = f.WriteConcernError, f.Labels
+		x.out.ConcernCode = int32(value.IntAt(f.WriteConcernError, "code"))
 		x.out.Appended = x.view.isMongos() && x.row.Statements == "" // it passes on the reply of its shard
 	case x.unsatisfied != nil && x.triedToWrite():
 		x.out.Concern, x.out.ConcernCode = x.unsatisfied.text(x), x.unsatisfied.code
@@ -80,12 +82,9 @@ func (u *unsatisfied) text(x *exchange) bson.D {
 
 // details returns the write concern as errors show it.
 func (u *unsatisfied) details() bson.D {
-	j, noJ := u.concern.LookupErr("j")
-	timeout, _ := u.concern.Lookup("wtimeout").AsInt64OK()
-	w, _ := value.FromRaw(u.concern.Lookup("w"))
-	given := value.AddIf(value.Doc("w", w), noJ == nil, "j", j)
-	return value.Append(value.AddIf(bson.D{}, u.late, "wtimeout", true), "writeConcern", value.Append(given,
-		"wtimeout", int32(timeout), "provenance", "clientSupplied"))
+	given := value.Append(value.Pick(u.concern, "w", "j"), "wtimeout", int32(value.IntAt(u.concern, "wtimeout")),
+		"provenance", "clientSupplied")
+	return value.Append(value.AddIf(bson.D{}, u.late, "wtimeout", true), "writeConcern", given)
 }
 
 const maxW = 50 // maximum number of members of a replica set
@@ -260,7 +259,7 @@ func (x *exchange) readConcern() (err error) {
 	}
 	if reason := x.refusesLevel(&r); reason != "" {
 		if mongos && r.level == "snapshot" && x.row.ShardRefuses {
-			now := x.server.clusterTime(bson.Timestamp{})
+			now := x.server.cluster.Backend.ClusterTime(bson.Timestamp{})
 			r.after, r.at, x.noTimes = nil, cmp.Or(r.at, &now), false
 		}
 		return fault.Errorf(fault.InvalidOptions, "Command %s does not support %s :: caused by :: %s", x.request.Name,
@@ -290,7 +289,7 @@ var shardErrors = map[string]string{"find": "Encountered non-retryable error dur
 // readTimes checks the times of a read concern on the server that reads.
 func (x *exchange) readTimes(r *readConcern) error {
 	var p fault.First
-	alone, now := x.view.Role == commands.Standalone, x.server.clusterTime(bson.Timestamp{})
+	alone, now := x.view.Role == commands.Standalone, x.server.cluster.Backend.ClusterTime(bson.Timestamp{})
 	p.Refuse(alone && (r.level == "linearizable" || r.afterOpTime), fault.NotAReplicaSet,
 		"node needs to be a replica set member to use read concern")
 	p.Refuse(alone && r.level == "snapshot", fault.NotAReplicaSet,
@@ -315,10 +314,8 @@ var stageLevels = map[string]string{"$changeStream": "majority", "$currentOp": "
 
 // refusesLevel returns why the command does not support the level of a read concern, "" if it does.
 func (x *exchange) refusesLevel(r *readConcern) string {
-	pipeline := value.Elements(x.request.Body.Lookup("pipeline"))
-	for _, stage := range pipeline {
-		doc, _ := stage.DocumentOK()
-		name := firstKey(doc)
+	for _, stage := range value.Documents(x.request.Body.Lookup("pipeline")) {
+		name := firstKey(stage)
 		level := stageLevels[name]
 		switch {
 		case !r.hasLevel || x.row.Name != "aggregate" || x.request.InTransaction:
@@ -367,4 +364,51 @@ func (x *exchange) unsatisfiable(code int32, message string, concern bson.Raw) e
 	create := append(value.Doc("create", name, "temp", true), details...)
 	return fault.Errorf(code, "PlanExecutor error during aggregation :: caused by :: write concern failed while running command %s :: caused by :: %s; Error details: %s",
 		value.Text(create), message, value.Text(details))
+}
+
+// awaitReplication waits until enough members acknowledge what the command has written, or until wtimeout. All members
+// share their data, and acknowledge at once unless the fail point stopReplProducer stops one.
+func (x *exchange) awaitReplication() {
+	concern := value.DocAt(x.request.Body, "writeConcern")
+	if concern == nil || !x.view.isMember() || x.request.InTransaction && !x.row.EndsTransaction {
+		return
+	}
+	var timeout <-chan time.Time
+	if ms := value.IntAt(concern, "wtimeout"); ms > 0 {
+		timeout = time.After(time.Duration(ms) * time.Millisecond)
+	}
+	for {
+		missing, changed := x.missing(concern.Lookup("w"))
+		if missing <= 0 || !x.triedToWrite() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			x.unsatisfied = &unsatisfied{fault.WriteConcernTimeout, "waiting for replication timed out", concern, true}
+			return
+		case <-x.request.Context.Done():
+			return
+		}
+	}
+}
+
+// missing returns how many acknowledgements are missing for a w, and a channel that is closed when a stopped member
+// continues.
+func (x *exchange) missing(w bson.RawValue) (n int, changed <-chan struct{}) {
+	data := x.view.set.dataBearing()
+	needed, isNumber := w.AsInt64OK()
+	if name, _ := w.StringValueOK(); name == "majority" {
+		needed, isNumber = int64(data/2+1), true
+	}
+	for _, s := range x.server.cluster.Members() {
+		on, next := s.failPoints.On(failpoint.StopReplProducer)
+		if on && s.view().Role == commands.Secondary {
+			data, changed = data-1, next
+		}
+	}
+	if !isNumber || changed == nil { // all acknowledge, or a custom mode
+		return 0, nil
+	}
+	return int(needed) - data, changed
 }

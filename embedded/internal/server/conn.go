@@ -210,10 +210,7 @@ func (k *conn) refusal(failure *fault.Error) bson.Raw {
 }
 
 // shown renders a value as the server does.
-func shown(v bson.RawValue) string {
-	of, _ := value.FromRaw(v)
-	return value.Text(of)
-}
+func shown(v bson.RawValue) string { return value.Text(value.FromRaw(v)) }
 
 // query answers an OP_QUERY. Clients send hello in it before they know whether the server supports OP_MSG.
 func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) error) error {

@@ -234,7 +234,7 @@ func (x *exchange) gossip() error {
 	p.Refuse(t > wall && t-wall > year, fault.ClusterTimeFailsRateLimiter,
 		"New cluster time, %d, is too far from this node's wall clock time, %d.", t, wall)
 	if p.Err == nil {
-		x.server.clusterTime(bson.Timestamp{T: t, I: i})
+		x.server.cluster.Backend.ClusterTime(bson.Timestamp{T: t, I: i})
 	}
 	return p.Err
 }
@@ -278,7 +278,7 @@ func (x *exchange) namespace() string {
 // appName returns the client's application name. Fail points match the name in the first hello, even if that fails.
 func (x *exchange) appName() string {
 	if x.conn.about == nil && x.conn.appName == "" && (x.row.Name == "hello" || x.row.Name == "isMaster") {
-		x.conn.appName, _ = x.request.Body.Lookup("client", "application", "name").StringValueOK()
+		x.conn.appName = value.TextAt(x.request.Body, "client", "application", "name")
 	}
 	return x.conn.appName
 }
@@ -346,7 +346,7 @@ func (x *exchange) role() error {
 	if x.view.Role != commands.Secondary {
 		return nil
 	}
-	level, _ := x.request.Body.Lookup("readConcern", "level").StringValueOK()
+	level := value.TextAt(x.request.Body, "readConcern", "level")
 	switch {
 	case x.row.Write, x.request.StartTransaction:
 		return x.notPrimary(fault.NotWritablePrimary, "not primary")
@@ -378,7 +378,7 @@ func (x *exchange) deadline() error {
 	if err != nil {
 		return nil
 	}
-	v, _ := value.FromRaw(given)
+	v := value.FromRaw(given)
 	limit, isNumber := value.Float(v), value.IsNumber(v)
 	switch {
 	case !isNumber && x.row.Name == "getMore" && !commands.ChecksEarly(&x.request) && !x.view.isMongos():
@@ -421,10 +421,10 @@ func (x *exchange) times() (out bson.D) {
 	if x.row != nil && x.answered == nil {
 		out = x.replData()
 	}
-	if !x.view.hasClock() || x.noTimes {
+	if x.view.Role == commands.Standalone || x.noTimes {
 		return out
 	}
 	now := x.server.now()
-	return value.Append(out, "$clusterTime", value.Doc("clusterTime", x.server.clusterTime(bson.Timestamp{}),
+	return value.Append(out, "$clusterTime", value.Doc("clusterTime", x.server.cluster.Backend.ClusterTime(bson.Timestamp{}),
 		"signature", value.Doc("hash", bson.Binary{Data: make([]byte, 20)}, "keyId", int64(0))), "operationTime", now)
 }

@@ -46,9 +46,9 @@ var internalFields = []struct {
 	}},
 	{"databaseVersion", "", true, func(x *exchange, v bson.RawValue) error {
 		doc, ok := v.DocumentOK()
-		if given, _ := value.FromRaw(v); !ok {
+		if !ok {
 			return fault.Errorf(fault.BadValue, "expected databaseVersion element to be an object, got databaseVersion: %s",
-				value.Text(given))
+				shown(v))
 		}
 		return commands.CheckDocument(&x.request, "DatabaseVersion", value.Must(doc))
 	}},
@@ -106,10 +106,9 @@ func (x *exchange) options() error {
 	if value.Has(body, "$maxTimeMS") {
 		return noMaxTime()
 	}
-	if v, err := body.LookupErr("help"); err == nil && (v.Type == bson.TypeBoolean || !x.view.isMongos()) {
-		if given, _ := value.FromRaw(v); value.Truthy(given) {
-			x.noTimes, x.answered = true, value.Doc("help", "help for: "+x.row.Name+" "+helpOf(x.row.Name))
-		}
+	v, err := body.LookupErr("help")
+	if err == nil && (v.Type == bson.TypeBoolean || !x.view.isMongos()) && value.Truthy(value.FromRaw(v)) {
+		x.noTimes, x.answered = true, value.Doc("help", "help for: "+x.row.Name+" "+helpOf(x.row.Name))
 	}
 	return nil
 }

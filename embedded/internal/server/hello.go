@@ -103,13 +103,11 @@ func (a *await) wait(x *exchange) {
 }
 
 func (k *conn) handshake(body bson.Raw) error {
-	balanced, _ := body.Lookup("loadBalanced").BooleanOK()
-	if k.balanced && !k.helloDone && !balanced {
+	if k.balanced && !k.helloDone && !value.FlagAt(body, "loadBalanced") {
 		return fault.Errorf(fault.LoadBalancerSupportMismatch, "The server is being accessed through a load balancer, "+
 			"but this driver does not have load balancing enabled")
 	}
-	ok, _ := body.Lookup("helloOk").BooleanOK()
-	k.helloOk = k.helloOk || ok
+	k.helloOk = k.helloOk || value.FlagAt(body, "helloOk")
 	k.internal = k.internal || value.Has(body, "internalClient")
 	if user, ok := body.Lookup("saslSupportedMechs").StringValueOK(); ok && !strings.Contains(user, ".") {
 		return fault.Errorf(fault.BadValue, "username must contain a '.' separated database.user pair")
@@ -124,9 +122,8 @@ func (k *conn) handshake(body bson.Raw) error {
 		}
 		client, _ := given.DocumentOK()
 		k.about = slices.Clone(client)
-		k.appName, _ = client.Lookup("application", "name").StringValueOK()
-		driver, _ := client.Lookup("driver", "name").StringValueOK()
-		text := "driver " + oneLine(driver)
+		k.appName = value.TextAt(client, "application", "name")
+		text := "driver " + oneLine(value.TextAt(client, "driver", "name"))
 		if k.appName != "" {
 			text += ", application " + oneLine(k.appName)
 		}
@@ -209,8 +206,7 @@ func (x *exchange) description(speculative bson.D) bson.D {
 	addIf(len(k.compression) > 0, "compression", k.compression)
 	addIf(k.balanced && !k.helloDone, "serviceId", k.server.serviceID)
 	k.helloDone = true
-	user, _ := x.request.Body.Lookup("saslSupportedMechs").StringValueOK()
-	database, name, _ := strings.Cut(user, ".")
+	database, name, _ := strings.Cut(value.TextAt(x.request.Body, "saslSupportedMechs"), ".")
 	if known := k.server.cluster.Users.find(database, name); known != nil {
 		addIf(true, "saslSupportedMechs", known.mechanisms())
 	}

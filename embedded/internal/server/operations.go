@@ -106,7 +106,7 @@ var kinds = map[string]string{"find": "query", "getMore": "getmore", "insert": "
 // namespace returns the namespace of the operation. A command without a collection has a virtual one.
 func (o *operation) namespace() string {
 	ns := NamespaceOf(o.body)
-	switch db, _ := o.body.Lookup("$db").StringValueOK(); {
+	switch db := value.TextAt(o.body, "$db"); {
 	case ns != db:
 		return ns
 	case slices.Contains([]string{"aggregate", "currentOp"}, firstKey(o.body)):
@@ -117,7 +117,7 @@ func (o *operation) namespace() string {
 
 // NamespaceOf returns the namespace of a command, or its database if it names no collection.
 func NamespaceOf(body bson.Raw) string {
-	db, _ := body.Lookup("$db").StringValueOK()
+	db := value.TextAt(body, "$db")
 	name := firstKey(body)
 	first := body.Lookup(name)
 	if name == "getMore" {

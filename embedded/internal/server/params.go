@@ -151,8 +151,7 @@ func (row *parameter) typed(name string, v bson.RawValue) (any, error) {
 	}
 	typed := reflect.New(reflect.TypeOf(row.value))
 	if err := v.Unmarshal(typed.Interface()); err != nil {
-		of, _ := value.FromRaw(v)
-		return nil, fault.Errorf(fault.BadValue, "Invalid value for %s: %s: %s", name, name, value.Text(of))
+		return nil, fault.Errorf(fault.BadValue, "Invalid value for %s: %s: %s", name, name, shown(v))
 	}
 	return typed.Elem().Interface(), nil
 }

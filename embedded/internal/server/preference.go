@@ -48,14 +48,14 @@ func notDocument(set bson.RawValue) bool { return set.Type != bson.TypeEmbeddedD
 // limits rejects tags and staleness with mode primary, and values of staleness.
 func limits(p *fault.First, preference bson.Raw, primary bool) {
 	sets := value.Elements(preference.Lookup("tags"))
-	staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK()
-	hedged, _ := preference.Lookup("hedge", "enabled").BooleanOK()
+	staleness := value.IntAt(preference, "maxStalenessSeconds")
 	tagged := len(sets) > 1 || len(sets) == 1 && (notDocument(sets[0]) || len(sets[0].Value) > emptyDocument)
 	p.Refuse(primary && tagged, fault.BadValue, "Only empty tags are allowed with primary read preference")
 	p.Refuse(staleness < 0, fault.BadValue, "maxStalenessSeconds must be a non-negative integer")
 	p.Refuse(staleness > 0 && staleness < 90, fault.MaxStalenessOutOfRange,
 		"maxStalenessSeconds value can not be less than 90")
-	p.Refuse(primary && hedged, fault.InvalidOptions, "cannot enable hedging for $readPreference mode \"primaryOnly\"")
+	p.Refuse(primary && value.FlagAt(preference, "hedge", "enabled"), fault.InvalidOptions,
+		"cannot enable hedging for $readPreference mode \"primaryOnly\"")
 	p.Refuse(primary && staleness != 0, fault.BadValue, "maxStalenessSeconds can not be set for the primary mode")
 }
 

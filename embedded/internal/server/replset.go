@@ -75,8 +75,7 @@ func (x *exchange) replSetStepDown(c *Cluster, s *Server) (bson.D, error) {
 	if seconds == 0 {
 		seconds = 60
 	}
-	given, _ := value.FromRaw(x.request.Body.Lookup("force"))
-	force := value.Truthy(given)
+	force := value.Truthy(value.FromRaw(x.request.Body.Lookup("force")))
 	catchUp, has := x.request.Body.Lookup("secondaryCatchUpPeriodSecs").AsInt64OK()
 	if !has && !force {
 		catchUp = 10
@@ -128,4 +127,15 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 		return nil, fault.Errorf(fault.NoReplicationEnabled, "This node was not started with the replSet option")
 	}
 	return nil, fault.Errorf(fault.AlreadyInitialized, "already initialized")
+}
+
+// The shards of a cluster are the documents of config.shards. Clients may read and change them, as on the server.
+
+func (x *exchange) listShards() (bson.D, error) {
+	reply, err := x.server.internally("config", value.Doc("find", "shards", "sort", value.Doc("_id", 1),
+		"singleBatch", true))
+	if err != nil {
+		return nil, err
+	}
+	return value.Doc("shards", value.Encode(reply).Lookup("cursor", "firstBatch")), nil
 }

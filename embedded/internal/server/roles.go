@@ -25,8 +25,8 @@ func rolesOf(given bson.RawValue, db string) (roles []role) {
 	for _, one := range value.Elements(given) {
 		r := role{database: db}
 		if doc, ok := one.DocumentOK(); ok {
-			r.name, _ = doc.Lookup("role").StringValueOK()
-			r.database, _ = doc.Lookup("db").StringValueOK()
+			r.name = value.TextAt(doc, "role")
+			r.database = value.TextAt(doc, "db")
 		} else {
 			r.name, _ = one.StringValueOK()
 		}
@@ -103,12 +103,9 @@ type customRole struct {
 func (x *exchange) createRole() (bson.D, error) {
 	key := role{x.firstText(), x.request.DB}
 	created := customRole{inherits: rolesOf(x.request.Body.Lookup("roles"), x.request.DB)}
-	for _, v := range value.Elements(x.request.Body.Lookup("privileges")) {
-		doc, _ := v.DocumentOK()
-		p := privilege{actions: value.Strings(doc.Lookup("actions"))}
-		p.database, _ = doc.Lookup("resource", "db").StringValueOK()
-		p.collection, _ = doc.Lookup("resource", "collection").StringValueOK()
-		created.privileges = append(created.privileges, p)
+	for _, doc := range value.Documents(x.request.Body.Lookup("privileges")) {
+		created.privileges = append(created.privileges, privilege{value.TextAt(doc, "resource", "db"),
+			value.TextAt(doc, "resource", "collection"), value.Strings(doc.Lookup("actions"))})
 	}
 	if _, exists := x.server.cluster.Users.roles.LoadOrStore(key, created); exists {
 		return nil, fault.Errorf(fault.RoleAlreadyExists, "Role \"%s@%s\" already exists", key.name, key.database)

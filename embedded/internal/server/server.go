@@ -162,15 +162,12 @@ func (s *Server) state() view {
 	if v.isMember() {
 		v.DataBearing = c.set.dataBearing()
 	}
-	if v.hasClock() {
+	if v.Role != commands.Standalone {
 		v.Term = max(c.term, 1)
 		v.ElectionID = electionID(v.Term)
 	}
 	return v
 }
-
-// hasClock reports whether replies contain operationTime and $clusterTime.
-func (v view) hasClock() bool { return v.Role != commands.Standalone }
 
 func (v view) isMongos() bool { return v.Role == commands.Mongos }
 
@@ -178,11 +175,6 @@ func (v view) isMongos() bool { return v.Role == commands.Mongos }
 func (v view) isMember() bool { return v.Role == commands.Primary || v.Role == commands.Secondary }
 
 func (s *Server) now() bson.Timestamp { return s.cluster.Backend.OperationTime() }
-
-// clusterTime advances the cluster time to seen, if that is later, and returns it.
-func (s *Server) clusterTime(seen bson.Timestamp) bson.Timestamp {
-	return s.cluster.Backend.ClusterTime(seen)
-}
 
 func (v view) topologyVersion() bson.D {
 	return value.Doc("processId", v.processID, "counter", v.version)

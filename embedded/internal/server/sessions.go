@@ -21,15 +21,14 @@ func (x *exchange) session() error {
 		if lsid, ok := given.DocumentOK(); err != nil || i == 0 && ok && isLSID(lsid) {
 			continue
 		}
-		v, _ := value.FromRaw(given)
-		info = value.Append(info, name, v)
+		info = value.Append(info, name, value.FromRaw(given))
 	}
 	if len(info) > 0 {
 		if err := commands.CheckDocument(r, "OperationSessionInfo", info); err != nil {
 			return err
 		}
 	}
-	r.LSID, _ = body.Lookup("lsid").DocumentOK()
+	r.LSID = value.DocAt(body, "lsid")
 	number, hasNumber := body.Lookup("txnNumber").Int64OK()
 	if hasNumber {
 		r.TxnNumber = &number
@@ -46,18 +45,17 @@ func (x *exchange) session() error {
 // autocommit: false and a number, and begins with startTransaction: true. Commands that need no user know no sessions.
 func (x *exchange) transactionFields() error {
 	r, numbered := &x.request, x.request.TxnNumber != nil
-	auto, _ := r.Body.Lookup("autocommit").BooleanOK()
-	begin, _ := r.Body.Lookup("startTransaction").BooleanOK()
 	var p fault.First
 	p.Refuse(x.row.BeforeAuth && r.InTransaction, fault.OperationNotSupportedInTransaction,
 		"This command is not supported in transactions")
 	p.Refuse(x.row.BeforeAuth && numbered, 50889, "It is illegal to provide a txnNumber for this command")
 	p.Refuse(r.InTransaction && !numbered, fault.InvalidOptions,
 		"'autocommit' field requires a transaction number to also be specified")
-	p.Refuse(auto, fault.InvalidOptions, "Specifying autocommit=true is not allowed.")
+	p.Refuse(value.FlagAt(r.Body, "autocommit"), fault.InvalidOptions, "Specifying autocommit=true is not allowed.")
 	p.Refuse(r.StartTransaction && !r.InTransaction, fault.InvalidOptions,
 		"'startTransaction' field requires 'autocommit' field to also be specified")
-	p.Refuse(r.StartTransaction && !begin, fault.InvalidOptions, "Specifying startTransaction=false is not allowed.")
+	p.Refuse(r.StartTransaction && !value.FlagAt(r.Body, "startTransaction"), fault.InvalidOptions,
+		"Specifying startTransaction=false is not allowed.")
 	p.Refuse(numbered && r.LSID == nil, fault.InvalidOptions,
 		"Transaction number requires a session ID to also be specified")
 	p.Refuse(numbered && x.view.Role == commands.Standalone, fault.IllegalOperation,
@@ -102,7 +100,7 @@ func (x *exchange) transaction() error {
 // transactionConcerns rejects what a transaction does not allow in readConcern and writeConcern.
 func (x *exchange) transactionConcerns(p *fault.First) {
 	r, mongos := &x.request, x.view.isMongos()
-	level, _ := r.Body.Lookup("readConcern", "level").StringValueOK()
+	level := value.TextAt(r.Body, "readConcern", "level")
 	single := r.StartTransaction && (level == "linearizable" || level == "available")
 	p.Refuse(mongos && single, fault.InvalidOptions,
 		"The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
@@ -120,11 +118,7 @@ func (x *exchange) startSession() (bson.D, error) {
 
 // sessionList executes the commands whose argument is a list of sessions.
 func (x *exchange) sessionList() (bson.D, error) {
-	var lsids []bson.Raw
-	for _, v := range value.Elements(x.request.Body.Index(0).Value()) {
-		doc, _ := v.DocumentOK()
-		lsids = append(lsids, doc)
-	}
+	lsids := value.Documents(x.request.Body.Index(0).Value())
 	switch x.row.Name {
 	case "refreshSessions", "endSessions":
 		// have no effect: sessions do not expire, and a server keeps those that ended for a while
@@ -132,7 +126,7 @@ func (x *exchange) sessionList() (bson.D, error) {
 		x.killSessions(lsids)
 	case "killAllSessionsByPattern": // patterns without a session are ignored: they kill all
 		for i, pattern := range lsids {
-			lsids[i], _ = pattern.Lookup("lsid").DocumentOK()
+			lsids[i] = value.DocAt(pattern, "lsid")
 		}
 		x.killSessions(slices.DeleteFunc(lsids, func(lsid bson.Raw) bool { return lsid == nil }))
 	case "killAllSessions": // the sessions of all users, because a list with a user that exists means the same here

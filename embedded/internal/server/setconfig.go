@@ -37,7 +37,7 @@ func NewMember(id int, host string) Member {
 func (m *Member) UnmarshalBSON(doc []byte) error {
 	type fields Member // without UnmarshalBSON
 	f := fields(NewMember(-1, ""))
-	if arbiter, _ := bson.Raw(doc).Lookup("arbiterOnly").BooleanOK(); arbiter {
+	if value.FlagAt(doc, "arbiterOnly") {
 		f.Priority = 0
 	}
 	err := bson.Unmarshal(doc, &f)

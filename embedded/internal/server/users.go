@@ -113,7 +113,7 @@ func (x *exchange) dropAllUsers() (bson.D, error) {
 func (x *exchange) usersInfo() (bson.D, error) {
 	given := x.request.Body.Index(0).Value()
 	doc, isDocument := given.DocumentOK()
-	all, _ := doc.Lookup("forAllDBs").BooleanOK()
+	all := value.FlagAt(doc, "forAllDBs")
 	_, isNumber := given.AsFloat64OK()
 	_, isText := given.StringValueOK()
 	named := []bson.RawValue{given}
@@ -139,7 +139,7 @@ func (u *User) is(v bson.RawValue, db string) bool {
 	name, isText := v.StringValueOK()
 	if doc, ok := v.DocumentOK(); ok {
 		name, isText = doc.Lookup("user").StringValueOK()
-		db, _ = doc.Lookup("db").StringValueOK()
+		db = value.TextAt(doc, "db")
 	}
 	return isText && u.Name == name && u.Database == db
 }
@@ -158,8 +158,8 @@ func (u *Users) list(wanted func(*User) bool) (out []*User) {
 
 // knownUser returns an error if a document with user and db does not name a user.
 func (x *exchange) knownUser(doc bson.Raw) error {
-	name, _ := doc.Lookup("user").StringValueOK()
-	db, _ := doc.Lookup("db").StringValueOK()
+	name := value.TextAt(doc, "user")
+	db := value.TextAt(doc, "db")
 	switch {
 	case x.server.cluster.Users.find(db, name) != nil:
 		return nil

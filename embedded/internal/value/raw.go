@@ -8,8 +8,7 @@ import (
 
 // RawTypeName returns the type of a value as the server's messages name it.
 func RawTypeName(raw bson.RawValue) string {
-	v, _ := FromRaw(raw)
-	return TypeName(v)
+	return TypeName(FromRaw(raw))
 }
 
 // Elements returns the elements of an array in a validated document; nil if the value is not an array.
@@ -19,10 +18,53 @@ func Elements(v bson.RawValue) []bson.RawValue {
 	return items
 }
 
+// Documents returns the documents in an array: nil for an element of another type.
+func Documents(list bson.RawValue) (docs []bson.Raw) {
+	for _, v := range Elements(list) {
+		doc, _ := v.DocumentOK()
+		docs = append(docs, doc)
+	}
+	return docs
+}
+
 // Has reports whether a document has a value at a path.
 func Has(document bson.Raw, path ...string) bool {
 	_, err := document.LookupErr(path...)
 	return err == nil
+}
+
+// TextAt returns the string at a path, "" if the document has none there.
+func TextAt(document bson.Raw, path ...string) string {
+	text, _ := document.Lookup(path...).StringValueOK()
+	return text
+}
+
+// FlagAt returns the boolean at a path, false if the document has none there.
+func FlagAt(document bson.Raw, path ...string) bool {
+	flag, _ := document.Lookup(path...).BooleanOK()
+	return flag
+}
+
+// IntAt returns the number at a path as an integer, 0 if the document has none there.
+func IntAt(document bson.Raw, path ...string) int64 {
+	n, _ := document.Lookup(path...).AsInt64OK()
+	return n
+}
+
+// DocAt returns the document at a path, nil if the document has none there.
+func DocAt(document bson.Raw, path ...string) bson.Raw {
+	doc, _ := document.Lookup(path...).DocumentOK()
+	return doc
+}
+
+// Pick returns those of the named fields that a document has, in the order of the names.
+func Pick(document bson.Raw, names ...string) (out bson.D) {
+	for _, name := range names {
+		if v, err := document.LookupErr(name); err == nil {
+			out = Append(out, name, FromRaw(v))
+		}
+	}
+	return out
 }
 
 // Strings returns the strings in an array; nil if the value is not an array.

@@ -38,10 +38,10 @@ func Must(raw bson.Raw) bson.D {
 	return d
 }
 
-// FromRaw decodes a raw value; ok is false if it is malformed.
-func FromRaw(rv bson.RawValue) (v any, ok bool) {
-	err := rv.Unmarshal(&v)
-	return v, err == nil
+// FromRaw decodes a raw value. For a malformed one it returns nil.
+func FromRaw(rv bson.RawValue) (v any) {
+	_ = rv.Unmarshal(&v)
+	return v
 }
 
 // Encode encodes a document. If a value has no BSON type, it returns an empty document.
