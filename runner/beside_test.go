@@ -186,7 +186,7 @@ func TestCleanUpBeside(t *testing.T) {
 // A test that a delay can have failed beside others runs again, alone, and that verdict counts. Other tests do not run
 // again, nor does a test that a single worker ran.
 func TestFailedBesideRunsAlone(t *testing.T) {
-	const patient, strict = 6000, 10_000
+	const patient, strict = 10_000, 15_000
 	for _, r := range []struct {
 		reason    string
 		timeoutMS int

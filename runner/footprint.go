@@ -163,6 +163,8 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 		f.alone = tightLimit
 	} else if lacksFailPoint(t, deployment.Proxied()) != "" {
 		f.alone = insideServer
+	} else if clearsOneOfSeveral(t) {
+		f.alone = choosesServers
 	}
 	for _, step := range t.Steps {
 		u := use{step, databases[step.Object], own, filled}
@@ -207,17 +209,18 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 // Times in milliseconds.
 const (
 	tightMargin  = 500    // how much later a test reaches a step because it runs beside others
-	longestDelay = 10_000 // the same, on a busy machine
+	longestDelay = 15_000 // the same, on a busy machine
 	defaultAwait = 1000   // how long a server waits for a document of a change stream or a tailable cursor
 )
 
 const (
-	insideServer = "it sets a fail point that takes effect inside a server"
-	readsServers = "it reads the servers' own data"
-	namesServers = "it names a collection of the servers"
-	noSessions   = "the servers have no sessions"
-	tightLimit   = "a delay of less than 500 ms can fail it"
-	failedBeside = "a delay of less than 10 s can fail it, and it failed beside others"
+	insideServer   = "it sets a fail point that takes effect inside a server"
+	choosesServers = "it expects that connections to one of several mongos are closed"
+	readsServers   = "it reads the servers' own data"
+	namesServers   = "it names a collection of the servers"
+	noSessions     = "the servers have no sessions"
+	tightLimit     = "a delay of less than 500 ms can fail it"
+	failedBeside   = "a delay of less than 15 s can fail it, and it failed beside others"
 )
 
 // tolerates returns how short a delay in milliseconds can make a test fail: one of its time limits, the time from the end
@@ -263,6 +266,19 @@ func tolerates(t *specs.Test) int64 {
 		shortest = min(shortest, slices.Min(waits))
 	}
 	return shortest
+}
+
+// clearsOneOfSeveral reports whether a test expects that the pool of a client of several mongos is cleared. A load balancer
+// assigns mongos in turns to the connections of all tests, so others change which connections are closed.
+func clearsOneOfSeveral(t *specs.Test) bool {
+	several := map[string]bool{}
+	for _, e := range t.Entities {
+		multiple := e.Value.Get("useMultipleMongoses")
+		several[e.ID] = multiple != nil && multiple.Bool
+	}
+	return slices.ContainsFunc(t.ExpectEvents, func(v *source.Value) bool {
+		return several[v.Get("client").Text()] && mentions(v, "poolClearedEvent")
+	})
 }
 
 // timeLimits are the keys of time limits that do not end in timeoutMS.

@@ -19,6 +19,7 @@ func TestFootprints(t *testing.T) {
 	command := func(name string) string {
 		return `{name: runCommand, object: d, arguments: {commandName: ` + name + `, command: {` + name + `: 1}}}`
 	}
+	cleared := command("ping") + `], expectEvents: [{client: m, eventType: cmap, events: [{poolClearedEvent: {}}]}`
 	blocked := func(ms string) string {
 		return `{name: failPoint, object: testRunner, arguments: {client: c, failPoint: {configureFailPoint: failCommand, mode: alwaysOn, data: {failCommands: [find], blockConnection: true, blockTimeMS: ` + ms + `}}}}`
 	}
@@ -101,6 +102,12 @@ func TestFootprints(t *testing.T) {
 		{"a script on a server", `{name: find, object: x, arguments: {filter: {$where: sleep(2000) || true}}}`, "", tightLimit, "db.own"},
 		{"a short wait for a thread", wait("100"), thread, tightLimit, "db.own"},
 		{"a short wait, for nothing", wait("100"), "", "", "db.own"},
+
+		{"connections to one of several mongos", cleared, `{client: {id: m, useMultipleMongoses: true, observeEvents: [poolClearedEvent]}}`,
+			choosesServers, "db.own"},
+		{"connections to the only mongos", cleared, `{client: {id: m, useMultipleMongoses: false, observeEvents: [poolClearedEvent]}}`,
+			"", "db.own"},
+		{"several mongos, and no closed connections", command("ping"), `{client: {id: m, useMultipleMongoses: true}}`, "", "db.own"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			more := ""
@@ -125,7 +132,7 @@ func TestFootprintsOnThePage(t *testing.T) {
 	for _, r := range slices.Concat(wholeRules, clusterRules, databaseRules) {
 		testkit.Contains(t, page, "| "+r.why+" | ")
 	}
-	for _, why := range []string{tightLimit, failedBeside, insideServer, namesServers, noSessions} {
+	for _, why := range []string{tightLimit, failedBeside, insideServer, choosesServers, namesServers, noSessions} {
 		testkit.Contains(t, page, "| "+why+" | ")
 	}
 }
