@@ -169,6 +169,7 @@ type aggregation struct {
 	args      *args
 	name, ns  string // name: empty for a database
 	list      bson.A
+	first     bson.E // the first stage; zero without one
 	opts      query.Options
 	batchSize int64
 	concern   readConcern
@@ -210,9 +211,10 @@ func (g *aggregation) run() (bson.D, error) {
 	s := g.s
 	g.concern = g.args.readConcern(s)
 	if len(g.list) > 0 {
-		if first := g.list[0].(bson.D)[0]; first.Key == "$changeStream" {
-			return g.watch(first.Value)
-		}
+		g.first = g.list[0].(bson.D)[0]
+	}
+	if g.first.Key == "$changeStream" {
+		return g.watch(g.first.Value)
 	}
 	p, err := pipeline.Compile(g.list, g.opts)
 	if err == nil {
@@ -257,10 +259,8 @@ func (g *aggregation) results(p *pipeline.Pipeline) ([]bson.Raw, error) {
 func (g *aggregation) input(p *pipeline.Pipeline) ([]bson.D, error) {
 	q := &findCommand{s: g.s, name: g.name, hint: g.args.any("hint"), collation: g.opts.Collation, match: p.Text,
 		concern: g.concern}
-	if len(g.list) > 0 {
-		if first := g.list[0].(bson.D)[0]; first.Key == "$match" {
-			q.filter, _ = first.Value.(bson.D)
-		}
+	if g.first.Key == "$match" {
+		q.filter, _ = g.first.Value.(bson.D)
 	}
 	docs, err := q.documents()
 	if order := q.scanOrder(); order != nil {
@@ -282,12 +282,9 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 	}
 	independent := slices.Contains([]string{"$currentOp", "$listLocalSessions", "$documents"}, p.Source)
 	f.Refuse(database && len(g.list) == 0, fault.InvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline.")
-	if len(g.list) > 0 {
-		first := g.list[0].(bson.D)[0].Key
-		f.Refuse(database && !independent, fault.InvalidNamespace,
-			"{aggregate: 1} is not valid for '%s'; a collection is required.", first)
-		f.Refuse(!database && independent, fault.InvalidNamespace, "'%s' can only be run with {aggregate: 1}", first)
-	}
+	f.Refuse(database && !independent, fault.InvalidNamespace,
+		"{aggregate: 1} is not valid for '%s'; a collection is required.", g.first.Key)
+	f.Refuse(!database && independent, fault.InvalidNamespace, "'%s' can only be run with {aggregate: 1}", g.first.Key)
 	f.Refuse(p.Source == "$currentOp" && s.req.DB != "admin", fault.InvalidNamespace,
 		"$currentOp must be run against the 'admin' database with {aggregate: 1}")
 	return f.Err

@@ -196,7 +196,7 @@ func (d *Deployment) directly(run func(*call) (bson.D, error)) parser {
 		return func() (Response, error) {
 			s := d.newCall(req)
 			return s.respond(run(s))
-		}, CheckEarly(req)
+		}, CheckFields(req, true)
 	}
 }
 
@@ -210,10 +210,8 @@ func (s *call) respond(fields bson.D, err error) (Response, error) {
 
 // plan checks the fields of the command and plans it.
 func (s *call) plan(h handler) (action, error) {
-	if !ChecksEarly(s.req) {
-		if err := CheckFields(s.req); err != nil {
-			return nil, err
-		}
+	if err := CheckFields(s.req, false); err != nil {
+		return nil, err
 	}
 	name := s.req.Row.Name
 	a := &args{of: name, doc: given(name, value.Must(s.req.Body)), First: new(fault.First)}

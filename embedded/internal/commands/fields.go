@@ -149,21 +149,13 @@ func ChecksEarly(req *Request) bool {
 	return s != nil && s.early != 0 && wire(req) >= s.early && (!mongos(req) || s.routed)
 }
 
-// CheckEarly checks the fields of a command, if a server does so early.
-func CheckEarly(req *Request) error {
-	if !ChecksEarly(req) {
-		return nil
-	}
-	return CheckFields(req)
-}
-
-// CheckFields checks the fields of a command, if they are described.
-func CheckFields(req *Request) error {
+// CheckFields checks the fields of a command, if they are described, and a server checks them early or not early.
+func CheckFields(req *Request, early bool) error {
 	name := req.Row.Name
 	if name == "isMaster" {
 		name = "hello"
 	}
-	if shapes()[name] == nil {
+	if shapes()[name] == nil || ChecksEarly(req) != early {
 		return nil
 	}
 	doc := value.Must(req.Body)

@@ -314,11 +314,7 @@ func currentOp(s *call, a *args) action {
 	a.Note(err)
 	return func() (bson.D, error) {
 		docs, err := f.Select(s.inProgress(nil))
-		list := bson.A{}
-		for _, doc := range docs {
-			list = append(list, doc)
-		}
-		return value.Doc("inprog", list), err
+		return value.Doc("inprog", value.Array(docs)), err
 	}
 }
 

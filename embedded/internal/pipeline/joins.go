@@ -109,7 +109,7 @@ func lookup(p *parser, arg any) stage {
 				return nil, err
 			}
 			matched, err = sub.Run(h, func() ([]bson.D, error) { return matched, nil })
-			return value.Put(d, strings.Split(as, "."), array(matched)).(bson.D), err
+			return value.Put(d, strings.Split(as, "."), value.Array(matched)).(bson.D), err
 		})(h, docs)
 	}
 }
@@ -164,7 +164,7 @@ func facet(p *parser, arg any) stage {
 			if err = cmp.Or(err, p.opts.Over()); err != nil {
 				return nil, err
 			}
-			out = value.Append(out, d[i].Key, array(found))
+			out = value.Append(out, d[i].Key, value.Array(found))
 		}
 		return []bson.D{out}, nil
 	}

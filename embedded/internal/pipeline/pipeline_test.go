@@ -54,11 +54,11 @@ func TestPipelines(t *testing.T) {
 			return fmt.Sprint("error ", e.Code, " when it runs: ", e)
 		}
 		testkit.Check(t, err)
-		testkit.Equal(t, "the documents themselves", value.Text(array(docs)), value.Text(list(t, shop)))
+		testkit.Equal(t, "the documents themselves", value.Text(value.Array(docs)), value.Text(list(t, shop)))
 		if p.Writes != "" {
 			testkit.Equal(t, "documents written", len(h.wrote), len(docs))
 		}
-		return value.Text(array(got))
+		return value.Text(value.Array(got))
 	})
 }
 

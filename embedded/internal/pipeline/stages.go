@@ -217,11 +217,3 @@ func replaceWith(p *parser, arg any) stage {
 		return r, nil
 	})
 }
-
-func array(docs []bson.D) bson.A {
-	a := make(bson.A, len(docs))
-	for i := range docs {
-		a[i] = docs[i]
-	}
-	return a
-}

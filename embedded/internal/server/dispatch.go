@@ -147,7 +147,7 @@ func (x *exchange) run() (bson.D, error) {
 // parse does the checks that precede fail points.
 func (x *exchange) parse() (err error) {
 	if x.row.Parse == nil {
-		return commands.CheckEarly(&x.request)
+		return commands.CheckFields(&x.request, true)
 	}
 	execute, err := x.row.Parse(&x.request)
 	x.execute = func() (bson.D, error) { return x.take(execute()) }
@@ -156,10 +156,10 @@ func (x *exchange) parse() (err error) {
 
 // fields checks the fields of commands of the protocol. Commands of the backend check their own.
 func (x *exchange) fields() error {
-	if x.row.Parse != nil || commands.ChecksEarly(&x.request) {
+	if x.row.Parse != nil {
 		return nil
 	}
-	return commands.CheckFields(&x.request)
+	return commands.CheckFields(&x.request, false)
 }
 
 // guard converts a panic to an error of the command.

@@ -29,6 +29,15 @@ func Decode(raw bson.Raw) (bson.D, error) {
 	return d, err
 }
 
+// Array returns an array of documents.
+func Array(docs []bson.D) bson.A {
+	a := make(bson.A, len(docs))
+	for i := range docs {
+		a[i] = docs[i]
+	}
+	return a
+}
+
 // Must decodes a validated document. For malformed bytes it returns an empty document.
 func Must(raw bson.Raw) bson.D {
 	d, err := Decode(raw)
