@@ -36,7 +36,8 @@ func (r *Reply) SetLabels() {
 	}
 	r.Labels = r.labels()
 	if r.Failure != nil {
-		r.Labels = append(r.Labels, r.Failure.Labels...)
+		r.Labels = append(r.Labels, slices.DeleteFunc(slices.Clone(r.Failure.Labels),
+			func(l string) bool { return slices.Contains(r.Labels, l) })...)
 	}
 }
 
