@@ -108,10 +108,11 @@ func TestStartingPages(t *testing.T) {
 						c += " --run collection.find.yml"
 					}
 				}
-				script += "echo '" + mark + "'\n" + c + "\n"
-				if strings.HasSuffix(c, "&") {
-					script += "started=$!; until [ -e uri ] || ! kill -0 $started; do sleep 0.05; done\n"
+				script += "echo '" + mark + "'\n"
+				if before, background := strings.CutSuffix(c, " &"); background { // its output belongs to this command
+					c = before + " >out 2>&1 &\nstarted=$!; until grep 'ready after' out || ! kill -0 $started; do sleep 0.05; done"
 				}
+				script += c + "\n"
 			}
 			shell := exec.Command("sh", "-c", "exec 2>&1\n"+script+"\n[ -z \"$started\" ] || { kill $started; wait; }")
 			shell.Dir, shell.Env = m.dir, append(env, "PATH="+path)
