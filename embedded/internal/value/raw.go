@@ -57,7 +57,7 @@ func DocAt(document bson.Raw, path ...string) bson.Raw {
 	return doc
 }
 
-// Pick returns those of the named fields that a document has, in the order of the names.
+// Pick returns the named fields that a document has, in the order of the names.
 func Pick(document bson.Raw, names ...string) (out bson.D) {
 	for _, name := range names {
 		if v, err := document.LookupErr(name); err == nil {

@@ -182,7 +182,7 @@ func (b *bench) serve(users ...embedded.User) (*embedded.Deployment, *mongo.Clie
 	return d, client
 }
 
-// at makes a connection string that of each existing deployment.
+// at replaces the connection string of each existing deployment.
 func (b *bench) at(uri string) {
 	open := New().Open
 	b.Open = func(ctx context.Context, options any) (deployment.Source, error) {

@@ -139,7 +139,7 @@ func (s *Site) Groups() []string {
 	return slices.Compact(all)
 }
 
-// Cells returns the results of an engine in each of Groups, nil where there are none.
+// Cells returns the results of an engine in each of Groups, or nil for a group without results.
 func (s *Site) Cells(e *Engine) (cells []*Timeline) {
 	for _, name := range s.Groups() {
 		cells = append(cells, e.of(name))
