@@ -38,6 +38,7 @@ type use struct {
 	database string
 	own      map[string]bool // databases with an entity of the test, or with initial data
 	filled   map[string]bool // databases with initial data, which exist whatever other tests do
+	watches  bool            // the test can see what a change stream returns
 }
 
 // footprintRule is a reason for a test to use more than the collections that it names.
@@ -52,7 +53,9 @@ var wholeRules = []footprintRule{
 	{"it lists databases", func(u use) bool {
 		return ofAny("listDatabases listDatabaseNames listDatabaseObjects")(u) && !u.filled[u.filteredName()]
 	}},
-	{"it watches the whole cluster", func(u use) bool { return u.Name == "createChangeStream" && u.Kind == entities.Client }},
+	{"it watches the whole cluster", func(u use) bool {
+		return u.Name == "createChangeStream" && u.Kind == entities.Client && u.watches
+	}},
 }
 
 // clusterRules are reasons why a test runs alone. The first one that applies counts.
@@ -76,7 +79,8 @@ var clusterRules = []footprintRule{
 var databaseRules = []footprintRule{
 	{"it lists collections", func(u use) bool { return u.listsCollections() && u.filteredName() == "" }},
 	{"it watches a database, or aggregates it", func(u use) bool {
-		return u.Kind == entities.Database && (u.Name == "createChangeStream" || u.aggregates() && !u.listsOneSession())
+		opens := u.Name == "createChangeStream" && (u.watches || !u.filled[u.database])
+		return u.Kind == entities.Database && (opens || u.aggregates() && !u.listsOneSession())
 	}},
 	{"it reads other collections", func(u use) bool { return mentions(u.Arguments, "$lookup", "$graphLookup", "$unionWith", "viewOn") }},
 }
@@ -166,8 +170,9 @@ func footprintOf(s *specs.Suite, t *specs.Test) (f footprint) {
 	} else if clearsOneOfSeveral(t) {
 		f.alone = choosesServers
 	}
+	watches := seesChanges(t)
 	for _, step := range t.Steps {
-		u := use{step, databases[step.Object], own, filled}
+		u := use{step, databases[step.Object], own, filled, watches}
 		for _, r := range clusterRules {
 			if f.alone == "" && r.holds(u) {
 				f.alone = r.why
@@ -266,6 +271,13 @@ func tolerates(t *specs.Test) int64 {
 		shortest = min(shortest, slices.Min(waits))
 	}
 	return shortest
+}
+
+// seesChanges reports whether a test iterates a cursor, or expects a reply.
+func seesChanges(t *specs.Test) bool {
+	return slices.ContainsFunc(t.Steps, func(step specs.Step) bool { return strings.HasPrefix(step.Name, "iterate") }) ||
+		slices.ContainsFunc(slices.Concat(t.ExpectEvents, t.ExpectLogMessages),
+			func(v *source.Value) bool { return mentions(v, "reply") })
 }
 
 // clearsOneOfSeveral reports whether a test expects that the pool of a client of several mongos is cleared. A load balancer

@@ -25,6 +25,10 @@ func TestFootprints(t *testing.T) {
 	}
 	wait := func(ms string) string { return `{name: wait, object: testRunner, arguments: {ms: ` + ms + `}}` }
 	why := func(i int) string { return clusterRules[i].why }
+	stream := func(object string) string {
+		return `{name: createChangeStream, object: ` + object + `, arguments: {pipeline: []}, saveResultAsEntity: w}`
+	}
+	const iterate = `, {name: iterateUntilDocumentOrError, object: w}`
 	const insert = `, {name: insertOne, object: x, arguments: {document: {}}}`
 	for _, r := range []struct{ reason, operations, more, alone, names string }{
 		{"its own collection", `{name: find, object: x, arguments: {filter: {}}}`, "", "", "db.own"},
@@ -47,10 +51,12 @@ func TestFootprints(t *testing.T) {
 		{"listDatabaseObjects", `{name: listDatabaseObjects, object: c}`, "", "", "*.* db.own"},
 		{"listDatabases of another name", `{name: listDatabases, object: c, arguments: {filter: {name: e}}}`, "", "", "*.* db.own"},
 		{"listDatabases of the name of its own", `{name: listDatabases, object: c, arguments: {filter: {name: db}}}`, "", "", "db.own"},
-		{"a change stream of the cluster", `{name: createChangeStream, object: c, arguments: {pipeline: []}}`, "", "", "*.* db.own"},
-		{"a change stream of the cluster, and a write", `{name: createChangeStream, object: c, arguments: {pipeline: []}}` + insert, "",
-			wholeRules[1].why, "db.own"},
-		{"a change stream of a collection", `{name: createChangeStream, object: x, arguments: {pipeline: []}}`, "", "", "db.own"},
+		{"a change stream of the cluster", stream("c") + iterate, "", "", "*.* db.own"},
+		{"a change stream of the cluster, and a write", stream("c") + iterate + insert, "", wholeRules[1].why, "db.own"},
+		{"a change stream of the cluster that is not iterated", stream("c") + insert, "", "", "db.own"},
+		{"the reply to a change stream of the cluster", stream("c") + `], expectEvents: [{client: c, events: [{commandSucceededEvent: {reply: {ok: 1}}}]}`,
+			"", "", "*.* db.own"},
+		{"a change stream of a collection", stream("x") + iterate, "", "", "db.own"},
 		{"dropDatabase of others", `{name: dropDatabase, object: c, arguments: {database: other}}`, "", why(1), "db.own other.*"},
 		{"dropDatabase of its own", `{name: dropDatabase, object: c, arguments: {database: db}}`, "", "", "db.* db.own"},
 		{"the command dropDatabase, of its own", command("dropDatabase"), "", "", "db.* db.own"},
@@ -79,7 +85,9 @@ func TestFootprints(t *testing.T) {
 		{"the command listCollections of one name",
 			`{name: runCommand, object: d, arguments: {commandName: listCollections, command: {listCollections: 1, filter: {name: z}}}}`, "",
 			"", "db.own db.z"},
-		{"a change stream of a database", `{name: createChangeStream, object: d, arguments: {pipeline: []}}`, "", "", "db.* db.own"},
+		{"a change stream of a database", stream("d") + iterate, "", "", "db.* db.own"},
+		{"a change stream of a database that is not iterated", stream("d"), "", "", "db.own"},
+		{"a change stream of a database that another test can drop", stream("e"), `{database: {id: e, client: c, databaseName: e}}`, "", "db.own e.*"},
 		{"an aggregation of a database", `{name: aggregate, object: d, arguments: {pipeline: []}}`, "", "", "db.* db.own"},
 		{"another collection, in a stage of a stage", `{name: aggregate, object: x, arguments: {pipeline: [{$facet: {f: [{$unionWith: z}]}}]}}`, "",
 			"", "db.* db.own"},
