@@ -55,6 +55,12 @@ func Recordings(t testing.TB) string {
 	return path
 }
 
+// EnvReleases names folders with binaries of real servers, separated like $PATH.
+const EnvReleases = "UTR_LOCAL_RELEASES"
+
+// Releases returns the folders of EnvReleases.
+func Releases() []string { return filepath.SplitList(os.Getenv(EnvReleases)) }
+
 // Root returns the root of this checkout.
 func Root(t testing.TB) string {
 	t.Helper()

@@ -79,14 +79,11 @@ func TestLocalRelease(t *testing.T) {
 	}
 }
 
-// envReleases names folders with real binaries, separated like $PATH.
-const envReleases = "UTR_LOCAL_RELEASES"
-
 // A shorter version of TestLocalRelease with real binaries.
 func TestRealReleases(t *testing.T) {
-	releases := filepath.SplitList(os.Getenv(envReleases))
+	releases := testkit.Releases()
 	if len(releases) == 0 {
-		t.Skipf("not verified: %s does not name a folder with mongod and mongos", envReleases)
+		t.Skipf("not verified: %s does not name a folder with mongod and mongos", testkit.EnvReleases)
 	}
 	for _, release := range releases {
 		for _, args := range [][]string{{"--auth", "off", "smoke"}, {"--auth", "on", "smoke"}, {"--jobs", "2", finds(t)}} {

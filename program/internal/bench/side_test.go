@@ -18,11 +18,20 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// BenchmarkSideBySide runs a quarter of the tests on a replica set in a network, whose replies take 5 ms longer, with real
-// backoffs: one by one, and several side by side.
+// BenchmarkSideBySide runs a part of the tests with real backoffs, one by one and several side by side: on a replica set
+// in a network, whose replies take 5 ms longer, and on one of each release of UTR_LOCAL_RELEASES.
 func BenchmarkSideBySide(b *testing.B) {
 	d := embedded.StartT(b, embedded.Options{Topology: embedded.ReplicaSet})
 	uri := distant(b, d.Hosts())
+	opens := map[string]open{"": func(ctx context.Context, jobs int) (deployment.Source, error) {
+		return deployment.OpenCluster(ctx, deployment.ClusterOptions{URI: uri, FailPointMode: deployment.FailPointsProxy, Jobs: jobs})
+	}}
+	for _, release := range testkit.Releases() {
+		opens[filepath.Base(release)+"/"] = func(ctx context.Context, jobs int) (deployment.Source, error) {
+			return deployment.OpenLocal(ctx, deployment.LocalOptions{Where: release, Jobs: jobs, EmbeddedOptions: deployment.EmbeddedOptions{
+				Topologies: []deployment.Topology{deployment.ReplicaSet}, FailPointMode: deployment.FailPointsProxy}})
+		}
+	}
 	for _, origin := range []string{"own", "official"} {
 		for _, specification := range suitetest.Specifications() {
 			path, found := filepath.Join(testkit.Root(b), "specs", specification), true
@@ -34,21 +43,28 @@ func BenchmarkSideBySide(b *testing.B) {
 			}
 			n := 0
 			suites := suitetest.Some(suitetest.Load(b, path), func() bool { n++; return n%4 == 0 })
-			for _, jobs := range []int{1, 2, 4, 8, 16} {
-				b.Run(fmt.Sprintf("%s-%s/jobs=%d", origin, specification, jobs), func(b *testing.B) { beside(b, uri, suites, jobs) })
+			for servers, open := range opens {
+				for _, jobs := range []int{1, 2, 4, 8, 16} {
+					b.Run(fmt.Sprintf("%s%s-%s/jobs=%d", servers, origin, specification, jobs), func(b *testing.B) { beside(b, open, suites, jobs) })
+				}
 			}
 		}
 	}
 }
 
-func beside(b *testing.B, uri string, suites []*specs.Suite, jobs int) {
+// open returns a source of a replica set that a number of workers share.
+type open func(ctx context.Context, jobs int) (deployment.Source, error)
+
+func beside(b *testing.B, open open, suites []*specs.Suite, jobs int) {
 	e, err := reference.New(reference.Options{})
 	testkit.Check(b, err)
 	defer func() { testkit.Check(b, e.Close()) }()
-	source, err := deployment.OpenCluster(context.Background(),
-		deployment.ClusterOptions{URI: uri, FailPointMode: deployment.FailPointsProxy, Jobs: jobs})
+	source, err := open(context.Background(), jobs)
 	testkit.Check(b, err)
 	defer func() { testkit.Check(b, source.Close()) }()
+	started, err := source.Acquire(context.Background(), 0) // the start of local servers is not measured
+	testkit.Check(b, err)
+	source.Release(started, false)
 	for b.Loop() {
 		summary, err := runner.Run(context.Background(), suites, runner.Config{Engine: e, Source: source, Jobs: jobs})
 		testkit.Check(b, err)

@@ -5,8 +5,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,17 +79,26 @@ func update(page, output string) error {
 	return os.WriteFile(page, text, 0o666)
 }
 
-// beside renders how many times as fast tests run side by side.
+// beside renders how many times as fast tests run side by side: first on embedded servers, then on each release.
 func beside(results map[string]map[string]float64) string {
 	var b strings.Builder
 	b.WriteString("| suites | one by one | 2 | 4 | 8 | 16 workers |\n|---|---|---|---|---|---|\n")
-	for _, suites := range []string{"own-retryable-reads", "own-retryable-writes", "own-client-backpressure",
-		"official-retryable-reads", "official-retryable-writes", "official-client-backpressure"} {
-		result := func(jobs int) float64 { return results[fmt.Sprintf("SideBySide/%s/jobs=%d", suites, jobs)]["ns/op"] }
-		if result(1) == 0 {
-			continue
+	var all []string
+	for name := range results {
+		if suites, found := strings.CutPrefix(name, "SideBySide/"); found && strings.HasSuffix(suites, "/jobs=1") {
+			all = append(all, strings.TrimSuffix(suites, "/jobs=1"))
 		}
-		fmt.Fprintf(&b, "| %s | %s |", strings.Replace(suites, "-", " `", 1)+"`", duration(result(1)))
+	}
+	slices.SortFunc(all, func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(a, b))
+	})
+	for _, suites := range all {
+		result := func(jobs int) float64 { return results[fmt.Sprintf("SideBySide/%s/jobs=%d", suites, jobs)]["ns/op"] }
+		label := strings.Replace(path.Base(suites), "-", " `", 1) + "`"
+		if release := path.Dir(suites); release != "." {
+			label += " on " + release
+		}
+		fmt.Fprintf(&b, "| %s | %s |", label, duration(result(1)))
 		for _, jobs := range []int{2, 4, 8, 16} {
 			fmt.Fprintf(&b, " %.2g |", result(1)/result(jobs))
 		}

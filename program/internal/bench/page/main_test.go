@@ -19,6 +19,11 @@ BenchmarkAuthors/validate/who=node-2    	1	2150000000 ns/op	2600000000 cpu-ns/op
 BenchmarkRetryable/who=utr              	1000	150.2 ns/op	0 B/op	0 allocs/op
 BenchmarkRetryable/who=go-driver        	1000	20.5 ns/op	0 B/op	0 allocs/op
 BenchmarkMatch/fields=256/who=utr-2     	10	7300000 ns/op
+BenchmarkSideBySide/mongodb-8.0.4/own-retryable-reads/jobs=1-2     	1	4000000000 ns/op
+BenchmarkSideBySide/mongodb-8.0.4/own-retryable-reads/jobs=2-2     	1	2000000000 ns/op
+BenchmarkSideBySide/mongodb-8.0.4/own-retryable-reads/jobs=4-2     	1	1000000000 ns/op
+BenchmarkSideBySide/mongodb-8.0.4/own-retryable-reads/jobs=8-2     	1	500000000 ns/op
+BenchmarkSideBySide/mongodb-8.0.4/own-retryable-reads/jobs=16-2    	1	400000000 ns/op
 BenchmarkSideBySide/own-retryable-reads/jobs=1-2    	1	12000000000 ns/op
 BenchmarkSideBySide/own-retryable-reads/jobs=2-2    	1	6000000000 ns/op
 BenchmarkSideBySide/own-retryable-reads/jobs=4-2    	1	4000000000 ns/op
@@ -39,6 +44,7 @@ below
 | suites | one by one | 2 | 4 | 8 | 16 workers |
 |---|---|---|---|---|---|
 | own `+"`retryable-reads`"+` | 12s | 2 | 3 | 6 | 12 |
+| own `+"`retryable-reads`"+` on mongodb-8.0.4 | 4s | 2 | 4 | 8 | 10 |
 <!-- end -->
 `)
 	testkit.Equal(t, "a page without a table fails", update(output, output) != nil, true)
