@@ -32,7 +32,7 @@ cover: ## write build/coverage.html
 	$(GO) tool cover -html build/coverage.out -o build/coverage.html
 	$(GO) tool cover -func build/coverage.out | tail -n 1
 
-bench: ## measure the figures of docs/performance.md, in some eight minutes
+bench: ## measure the figures of docs/performance.md, in some twelve minutes
 	$(GO) test -run '^$$' -bench . -benchtime 300ms -timeout 30m ./program/internal/bench
 
 bench-peers: ## compare with the runners of three drivers: an hour with COUNT=10

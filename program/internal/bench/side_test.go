@@ -32,21 +32,30 @@ func BenchmarkSideBySide(b *testing.B) {
 				Topologies: []deployment.Topology{deployment.ReplicaSet}, FailPointMode: deployment.FailPointsProxy}})
 		}
 	}
-	for _, origin := range []string{"own", "official"} {
-		for _, specification := range suitetest.Specifications() {
-			path, found := filepath.Join(testkit.Root(b), "specs", specification), true
-			if origin == "official" {
-				path, found = testkit.FindOfficial(b, specification)
-			}
-			if !found {
-				continue
-			}
-			n := 0
-			suites := suitetest.Some(suitetest.Load(b, path), func() bool { n++; return n%4 == 0 })
-			for servers, open := range opens {
-				for _, jobs := range []int{1, 2, 4, 8, 16} {
-					b.Run(fmt.Sprintf("%s%s-%s/jobs=%d", servers, origin, specification, jobs), func(b *testing.B) { beside(b, open, suites, jobs) })
-				}
+	for _, r := range []struct {
+		origin, specification string
+		every                 int // one in so many tests
+	}{
+		{"own", "retryable-reads", 4},
+		{"own", "retryable-writes", 4},
+		{"own", "client-backpressure", 1}, // a quarter takes so short that its last tests count
+		{"official", "retryable-reads", 4},
+		{"official", "retryable-writes", 4},
+		{"official", "client-backpressure", 4},
+	} {
+		path, found := filepath.Join(testkit.Root(b), "specs", r.specification), true
+		if r.origin == "official" {
+			path, found = testkit.FindOfficial(b, r.specification)
+		}
+		if !found {
+			continue
+		}
+		n := 0
+		suites := suitetest.Some(suitetest.Load(b, path), func() bool { n++; return n%r.every == 0 })
+		for servers, open := range opens {
+			for _, jobs := range []int{1, 2, 4, 8, 16} {
+				b.Run(fmt.Sprintf("%s%s-%s/jobs=%d", servers, r.origin, r.specification, jobs),
+					func(b *testing.B) { beside(b, open, suites, jobs) })
 			}
 		}
 	}
