@@ -11,7 +11,7 @@ import (
 
 // Patience limits every wait of a test outside a synctest bubble. It must be long enough for a busy machine: a test
 // that reaches it has failed.
-const Patience = time.Minute
+const Patience = 3 * time.Minute
 
 // Context returns a context that ends with the test, or after Patience.
 func Context(t testing.TB) context.Context {
