@@ -38,7 +38,7 @@ func BenchmarkSideBySide(b *testing.B) {
 	}{
 		{"own", "retryable-reads", 4},
 		{"own", "retryable-writes", 4},
-		{"own", "client-backpressure", 1}, // a quarter takes so short that its last tests count
+		{"own", "client-backpressure", 1}, // a quarter is so short that its last tests dominate
 		{"official", "retryable-reads", 4},
 		{"official", "retryable-writes", 4},
 		{"official", "client-backpressure", 4},
